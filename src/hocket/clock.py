@@ -1,0 +1,111 @@
+"""Time is exact: fractions of a second in the scenario, integer ticks in the plan, floats at a simulator's door.
+
+In:  durations as people write them ("2.5 ms", 0.1, 1/3)
+Out: Fractions, and a Clock that turns ticks into seconds
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from numbers import Rational
+
+Duration = Fraction | int | float | str
+
+_SCALES = {
+    "": Fraction(1),
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+    "d": Fraction(86400),
+}
+_WRITTEN = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)(?:\s*/\s*([0-9.]+))?\s*([a-zµ]*)\s*")
+
+
+def seconds(duration: Duration) -> Fraction:
+    """Return a duration in seconds, exactly: 0.1 is one tenth, "2.5 ms" is 1/400, "1/3 s" is 1/3.
+
+    Raises ValueError for anything else.
+    """
+    if isinstance(duration, str):
+        match = _WRITTEN.fullmatch(duration)
+        if match is None or match[3] not in _SCALES:
+            raise ValueError(f'`{duration}` is not a duration such as "2.5 ms", "1/3 s" or 0.01')
+        try:
+            value = Fraction(Decimal(match[1]))
+            return value / Fraction(Decimal(match[2] or "1")) * _SCALES[match[3]]
+        except (ArithmeticError, ValueError):
+            raise ValueError(f"`{duration}` is not a number") from None
+    if isinstance(duration, bool) or not isinstance(duration, (Rational, float)):
+        raise ValueError(f"`{duration!r}` is not a duration")
+    if isinstance(duration, float):
+        if not math.isfinite(duration):
+            raise ValueError(f"`{duration}` is not a finite duration")
+        return Fraction(Decimal(repr(float(duration))))
+    return Fraction(duration)
+
+
+def written(duration: Fraction) -> str:
+    """Return a duration as text that `seconds` reads back exactly."""
+    for unit in ("s", "ms", "us", "ns"):
+        scaled = duration / _SCALES[unit]
+        value = float(scaled)
+        if (
+            (1e-1 <= abs(value) < 1e4 or (unit == "s" and not value))
+            and len(text := f"{value:.12g}") < 10
+            and Fraction(Decimal(text)) == scaled
+        ):
+            return f"{text} {unit}"
+    return f"{duration} s"
+
+
+def common(durations: Iterable[Fraction]) -> Fraction:
+    """Return the longest tick of which every duration is a whole multiple."""
+    tick = Fraction(0)
+    for duration in durations:
+        numerator = math.gcd(tick.numerator * duration.denominator, duration.numerator * tick.denominator)
+        tick = Fraction(numerator, tick.denominator * duration.denominator)
+    return tick
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Ticks of one length, counted from a start time."""
+
+    tick: Fraction
+    start: Fraction = Fraction(0)
+
+    def ticks(self, duration: Fraction) -> int:
+        """Return a duration in ticks; it must be a whole number of them."""
+        count = duration / self.tick
+        if count.denominator != 1:
+            raise ValueError(f"{written(duration)} is not a whole number of ticks of {written(self.tick)}")
+        return count.numerator
+
+    def span(self, ticks: int) -> float:
+        """Return the length of so many ticks in seconds."""
+        numerator, _, denominator = self.whole
+        return float(ticks * numerator) / float(denominator)
+
+    def time(self, ticks: int) -> float:
+        """Return the time so many ticks after the start, in seconds.
+
+        One rounded division: the native engine computes the same bits.
+        """
+        numerator, offset, denominator = self.whole
+        return float(ticks * numerator + offset) / float(denominator)
+
+    @cached_property
+    def whole(self) -> tuple[int, int, int]:
+        """Tick, start and the denominator they share, as whole numbers."""
+        denominator = math.lcm(self.tick.denominator, self.start.denominator)
+        return int(self.tick * denominator), int(self.start * denominator), denominator

@@ -1,0 +1,262 @@
+"""The whole tree of levels before anything is opened: wiring and plan of each, checked against each other.
+
+In:  a Composite
+Out: a Blueprint per level; the leaves of the tree as one flat wiring; a clock that fits all steps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hocket.clock import Clock, common, written
+from hocket.engine.interpreter import Level
+from hocket.errors import Fault, ScenarioError
+from hocket.feedthrough import Feedthrough
+from hocket.model import Extrapolator, Simulator
+from hocket.orchestrators.exchange import instructions, together
+from hocket.plan import Body, Plan, Read, verify
+from hocket.signals import Hold
+from hocket.wiring import OWN, Drive, Wiring, wire
+
+if TYPE_CHECKING:
+    from hocket.engine.composite import Composite
+
+
+@dataclass
+class Blueprint:
+    """One level as it will be built; `inner` has the levels inside, by the number of the child."""
+
+    path: str
+    composite: Composite
+    wiring: Wiring
+    plan: Plan
+    inner: dict[int, Blueprint] = field(default_factory=dict)
+
+    def levels(self) -> Iterator[Blueprint]:
+        """Yield this level and all inside it."""
+        yield self
+        for inner in self.inner.values():
+            yield from inner.levels()
+
+    def name(self, child: int) -> str:
+        """Return the path of a child."""
+        return f"{self.path}.{self.wiring.names[child]}" if self.path else self.wiring.names[child]
+
+
+@dataclass
+class Leaves:
+    """The simulators at the ends of the tree, wired directly to each other."""
+
+    wiring: Wiring
+    places: list[tuple[str, int]]
+    """Per leaf: the path of its level and its number there."""
+
+
+def blueprint(composite: Composite) -> Blueprint:
+    """Return the tree of a prepared composite; raises ScenarioError with every fault."""
+    faults: list[Fault] = []
+    root = _blueprint(composite, "", faults)
+    if faults:
+        raise ScenarioError(faults)
+    _nest_plans(root)
+    leaves = flatten(root)
+    root.plan = replace(root.plan, start=start_body(leaves), notes=(*root.plan.notes, *start_notes(root, leaves)))
+    return root
+
+
+def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprint:
+    scenario = composite.scenario
+    wiring = wire(scenario, composite.extrapolation)
+    plan: Plan = composite.orchestrator.plan(scenario)
+    here = f"level `{path}`" if path else "the outermost level"
+    has_inputs = {name: bool(model.inputs) for name, model in scenario.models.items()}
+    has_outputs = {name: bool(model.outputs) for name, model in scenario.models.items()}
+    faults += [replace(fault, where=here) for fault in verify(plan, has_inputs, has_outputs)]
+    built = Blueprint(path, composite, wiring, plan)
+    for child, model in enumerate(wiring.models):
+        name = built.name(child)
+        step: Fraction | None = getattr(model, "step", None)
+        if step is not None:
+            faults += _step_faults(name, step, composite.step, nested=_is_level(model))
+        faults += _slope_faults(wiring, child, name)
+        if _is_level(model):
+            inner: Any = model
+            built.inner[child] = _blueprint(inner, name, faults)
+    return built
+
+
+def _is_level(model: object) -> bool:
+    return hasattr(model, "orchestrator")
+
+
+def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> Iterator[Fault]:
+    ratio = outer / step
+    if ratio.denominator == 1 or (nested and ratio.numerator == 1):
+        return
+    below, above = outer / (ratio.__floor__() + 1), outer / max(ratio.__floor__(), 1)
+    yield Fault(
+        f"the step {written(step)} of `{name}` does not divide the step {written(outer)} around it",
+        where=f"`{name}`, step",
+        expected="the outer step divided by a whole number" + (", or a multiple of it" if nested else ""),
+        hint=f"{written(below)} or {written(above)}",
+    )
+
+
+def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
+    for port, drive in zip(wiring.models[child].inputs, wiring.drives[child], strict=True):
+        if drive is None or drive.extrapolation is None:
+            continue
+        if drive.child == OWN:
+            if not isinstance(drive.extrapolation, Hold):
+                yield Fault(
+                    f"`{name}.{port.name}` passes an input of the level on and cannot be fitted anew",
+                    where=f"`{name}`",
+                    expected='no extrapolation, or "hold" to sample it at every inner step',
+                )
+        elif drive.extrapolation.slopes and not wiring.models[drive.child].abilities.slopes:
+            yield Fault(
+                f"`{name}.{port.name}` wants slopes, and `{wiring.names[drive.child]}` does not give any",
+                where=f"`{name}`",
+                hint='extrapolation "linear", which needs values only',
+            )
+
+
+def _nest_plans(tree: Blueprint) -> Plan:
+    inner = {tree.wiring.names[child]: _nest_plans(design) for child, design in tree.inner.items()}
+    tree.plan = replace(tree.plan, inner=inner)
+    return tree.plan
+
+
+def start_body(leaves: Leaves) -> Body:
+    """Return the initialisation of all levels: what reacts to nothing first, then in feedthrough order."""
+    graph = Feedthrough(leaves.wiring)
+    wiring = leaves.wiring
+    first = [
+        wiring.names[child]
+        for child, model in enumerate(wiring.models)
+        if any(not port.feedthrough for port in model.outputs)
+    ]
+    body: Body = (together(Read(name) for name in first),) if first else ()
+    return (*body, *instructions(graph, graph.rounds()))
+
+
+def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
+    """Return what the user must know about the order at the start."""
+    deep = [
+        level for level in root.levels() if any(extrapolator.samples > 2 for extrapolator in extrapolators(level.wiring))
+    ]
+    cold = [level for level in deep if level.composite.start == "cold"]
+    fixed = stuck(leaves)
+    if cold:
+        names = ", ".join(f"`{level.path}`" if level.path else "the outermost level" for level in cold)
+        return (f"the order is capped at 2: {names} starts cold, without a past for its extrapolators",)
+    if deep and fixed:
+        more = f" and {len(fixed) - 1} more" if len(fixed) > 1 else ""
+        return (f"the order is capped at 2: `{fixed[0]}`{more} cannot rewind, so the start is cold",)
+    if window_samples(root) > 1 and not fixed:
+        return (f"a window of {window_samples(root) - 1} steps is iterated and rewound to give the start a past",)
+    return ()
+
+
+def stuck(leaves: Leaves) -> list[str]:
+    """Return the leaves that cannot take part in a start window."""
+    return [
+        name
+        for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True)
+        if not (model.abilities.rewind and model.abilities.variable_step)
+    ]
+
+
+def window_samples(root: Blueprint) -> int:
+    """Return the most samples an extrapolator of a level with a window looks back; 1: no window is needed."""
+    return max(
+        (
+            extrapolator.samples
+            for level in root.levels()
+            if level.composite.start == "window"
+            for extrapolator in extrapolators(level.wiring)
+        ),
+        default=1,
+    )
+
+
+def extrapolators(wiring: Wiring) -> Iterable[Extrapolator]:
+    """Return the distinct extrapolators of a level."""
+    return {
+        drive.extrapolation
+        for drives in wiring.drives
+        for drive in drives
+        if drive is not None and drive.extrapolation is not None
+    }
+
+
+def flatten(root: Blueprint) -> Leaves:
+    """Return the leaves of the tree, each input wired to the leaf that drives it in the end."""
+    number: dict[tuple[str, int], int] = {}
+    names: list[str] = []
+    parents: dict[str, tuple[Blueprint, int]] = {}
+    for level in root.levels():
+        for child in range(len(level.wiring.models)):
+            if child in level.inner:
+                parents[level.inner[child].path] = (level, child)
+            else:
+                number[(level.path, child)] = len(names)
+                names.append(level.name(child))
+
+    def source(level: Blueprint, drive: Drive | None) -> Drive | None:
+        """Follow a drive to a leaf, or to an input of the outermost level; factors add up on the way."""
+        gain, offset, extrapolation = 1.0, 0.0, None
+        while drive is not None:
+            gain, offset = gain * drive.gain, gain * drive.offset + offset
+            extrapolation = extrapolation or drive.extrapolation
+            if drive.child == OWN:
+                if level.path not in parents:
+                    return Drive(OWN, drive.port, extrapolation, gain, offset)
+                level, child = parents[level.path]
+                drive = level.wiring.drives[child][drive.port]
+            elif drive.child in level.inner:
+                level = level.inner[drive.child]
+                drive = level.wiring.outputs[drive.port]
+            else:
+                return Drive(number[(level.path, drive.child)], drive.port, extrapolation, gain, offset)
+        return None
+
+    drives, models, places = [], [], []
+    for level in root.levels():
+        for child, model in enumerate(level.wiring.models):
+            if child not in level.inner:
+                drives.append(tuple(source(level, drive) for drive in level.wiring.drives[child]))
+                models.append(model)
+                places.append((level.path, child))
+    outputs = tuple(drive for drive in (source(root, d) for d in root.wiring.outputs) if drive is not None)
+    return Leaves(Wiring(tuple(names), tuple(models), tuple(drives), outputs), places)
+
+
+def clock_of(root: Blueprint, *more: Fraction, start: Fraction = Fraction(0)) -> Clock:
+    """Return a clock in whose ticks every step of the tree, and `more` durations, are whole."""
+    return Clock(common([*(level.composite.step for level in root.levels()), *more]), start)
+
+
+def opened(design: Blueprint, clock: Clock, degree: int = 0) -> Level:
+    """Open every model of the tree; what was opened is closed again if one fails."""
+    length = clock.ticks(design.composite.step)
+    starts = [port.start or 0.0 for port in design.composite.inputs]
+    level = Level(design.path, design.wiring, design.plan, [], clock, length, degree, starts)
+    level.blueprint = design
+    children: list[Simulator] = []
+    try:
+        for child, model in enumerate(design.wiring.models):
+            if child in design.inner:
+                children.append(opened(design.inner[child], clock, level.memory.degrees[child]))
+            else:
+                children.append(model.open())
+    except BaseException:
+        for simulator in children:
+            simulator.close()
+        raise
+    level.children = children
+    level.ticks = [0] * len(children)
+    return level

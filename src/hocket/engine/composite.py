@@ -1,0 +1,156 @@
+"""A co-simulation is a simulator: a scenario with a step and an orchestrator is a model like any other.
+
+In:  a Scenario, a step, an Orchestrator
+Out: a Model whose simulators are levels
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from hocket.clock import Duration, seconds, written
+from hocket.engine.blueprint import Blueprint, blueprint, clock_of, opened
+from hocket.engine.interpreter import Level
+from hocket.errors import ScenarioError, nearest
+from hocket.feedthrough import Feedthrough
+from hocket.model import Abilities, Connection, Extrapolator, Model, Orchestrator, Port, Scenario
+from hocket.orchestrators import Jacobi
+from hocket.plan import Plan
+from hocket.signals import NAMED, Hold
+from hocket.wiring import check, unchecked, with_ports_made
+
+StartMode: TypeAlias = Literal["window", "cold"]
+
+
+@dataclass(frozen=True, init=False)
+class Composite:
+    """A level: a scenario, its step, its orchestrator and its extrapolation.
+
+    `start="window"` gives the extrapolators a past at the start, where every simulator can rewind, so that
+    the order is kept; "cold" begins with what is there.
+    """
+
+    scenario: Scenario
+    step: Fraction
+    orchestrator: Orchestrator
+    extrapolation: Extrapolator
+    start: StartMode
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        step: Duration,
+        orchestrator: Orchestrator | None = None,
+        extrapolation: Extrapolator | str = "hold",
+        start: StartMode = "window",
+    ):
+        try:
+            length = seconds(step)
+        except ValueError as error:
+            raise ScenarioError(str(error), where="step") from None
+        if length <= 0:
+            raise ScenarioError(f"the step {written(length)} is not positive", where="step", expected="a step above zero")
+        if isinstance(extrapolation, str):
+            if extrapolation not in NAMED:
+                raise ScenarioError(
+                    f"there is no extrapolation `{extrapolation}`", "extrapolation", hint=nearest(extrapolation, NAMED)
+                )
+            extrapolation = NAMED[extrapolation]
+        if start not in ("window", "cold"):
+            raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
+        for name, value in (
+            ("scenario", scenario),
+            ("step", length),
+            ("orchestrator", orchestrator or Jacobi()),
+            ("extrapolation", extrapolation),
+            ("start", start),
+        ):
+            object.__setattr__(self, name, value)
+
+    def with_scenario(self, scenario: Scenario) -> Composite:
+        """Return the same level around another scenario."""
+        return Composite(scenario, self.step, self.orchestrator, self.extrapolation, self.start)
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The inputs of the scenario."""
+        return self.scenario.inputs
+
+    @cached_property
+    def outputs(self) -> tuple[Port, ...]:
+        """The outputs of the scenario; they react to whatever reaches them through the levels."""
+        wiring = unchecked(self.scenario)
+        if len(wiring.outputs) != len(self.scenario.outputs):
+            return self.scenario.outputs
+        return tuple(
+            replace(port, feedthrough=tuple(self.inputs[number].name for number in reach))
+            for port, reach in zip(self.scenario.outputs, Feedthrough(wiring).reach(), strict=True)
+        )
+
+    @cached_property
+    def abilities(self) -> Abilities:
+        """What all the simulators inside can do."""
+        children = [model.abilities for model in self.scenario.models.values()]
+        orders = [ability.order for ability in children if ability.order is not None]
+        return Abilities(
+            rewind=all(ability.rewind for ability in children),
+            variable_step=False,
+            slopes=all(ability.slopes for ability in children),
+            order=min(orders, default=None),
+        )
+
+    def plan(self) -> Plan:
+        """Return what will be done: the plan of this level with the plans of the levels inside."""
+        return self.blueprint.plan
+
+    @cached_property
+    def blueprint(self) -> Blueprint:
+        """Everything that follows from the scenario, at all levels; raises ScenarioError with every fault."""
+        return blueprint(prepared(self))
+
+    def open(self) -> Level:
+        """Make a live level with a clock of its own, for inputs of any degree up to 8."""
+        design = self.blueprint
+        return opened(design, clock_of(design), 8 if self.inputs else 0)
+
+
+def prepared(composite: Composite) -> Composite:
+    """Return the composite as it will run: sampled models become levels, ports are made; all faults at once."""
+    scenario = with_ports_made(_with_sampled(composite.scenario))
+    faults = check(scenario)
+    if faults:
+        raise ScenarioError(faults)
+    return composite.with_scenario(scenario)
+
+
+def _with_sampled(scenario: Scenario) -> Scenario:
+    models: dict[str, Model] = {}
+    for name, model in scenario.models.items():
+        if isinstance(model, Composite):
+            models[name] = model.with_scenario(_with_sampled(model.scenario))
+        else:
+            models[name] = sampled(model) if getattr(model, "period", None) is not None else model
+    return Scenario(models, scenario.connections, scenario.inputs, scenario.outputs, scenario.record)
+
+
+def sampled(model: Any) -> Composite:
+    """Return a model with a period as a level of one child: inputs are sampled and held, outputs too."""
+    child = replace_period(model)
+    taken = [Connection(port.name, f"sampled.{port.name}", Hold()) for port in model.inputs]
+    given = [Connection(f"sampled.{port.name}", port.name) for port in model.outputs]
+    inner = Scenario(
+        {"sampled": child},
+        [*taken, *given],
+        model.inputs,
+        [Port(port.name, port.unit) for port in model.outputs],
+    )
+    return Composite(inner, model.period)
+
+
+def replace_period(model: Any) -> Model:
+    """Return the same model without its period."""
+    bare: Model = model.without_period()
+    return bare

@@ -1,0 +1,299 @@
+"""The specification: a level executes its plan, in plain Python.
+
+In:  a Plan, live simulators, an exchange memory
+Out: simulators moved on, samples stored, rows kept
+
+The native engine does the same with the same bits. Numbers may be rows: run on the identity, the same
+code yields the matrix of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hocket.clock import Clock
+from hocket.engine.memory import Memory
+from hocket.engine.rows import Rows
+from hocket.errors import HocketError, InternalError, SimulatorError
+from hocket.model import Array, Simulator
+from hocket.plan import Admit, Body, Feed, Plan, Read, Record, Solve, Step, Times, Together
+from hocket.signals import shifted
+from hocket.wiring import Wiring
+
+
+class Level:
+    """One co-simulation, live. It is a simulator; its clock counts the ticks of the whole tree.
+
+    `length` is its step in ticks, `degree` that of the polynomials it is given, `inputs` the ones in use and
+    `offered` the newest ones, each with the tick it counts from.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        wiring: Wiring,
+        plan: Plan,
+        children: Sequence[Simulator],
+        clock: Clock,
+        length: int,
+        degree: int,
+        starts: Sequence[float] = (),
+    ):
+        self.path = path
+        self.wiring = wiring
+        self.plan = plan
+        self.children = list(children)
+        self.number = wiring.numbers()
+        self.clock = clock
+        self.length = length
+        self.degree = degree
+        self.starts = tuple(starts)
+        self.memory = Memory(wiring, clock, [self._degree_of(child) for child in range(len(wiring.models))])
+        self.ticks = [0] * len(self.children)
+        self.now = 0
+        self.inputs: tuple[int, Array] = (0, np.zeros((degree + 1, len(starts))))
+        self.offered = self.inputs
+        self.rows: Rows | None = None
+        self.blueprint: Any = None
+        """The Blueprint it was built from."""
+
+    def _degree_of(self, child: int) -> int:
+        degrees = [
+            self.degree if drive.extrapolation is None and drive.child < 0
+            else drive.extrapolation.degree if drive.extrapolation is not None else 0
+            for drive in self.wiring.drives[child]
+            if drive is not None
+        ]  # fmt: skip
+        honoured = self.wiring.models[child].abilities.input_degree
+        return min(max(degrees, default=0), 8 if honoured is None else honoured)
+
+    def name(self, child: int) -> str:
+        """Return the path of a child."""
+        return f"{self.path}.{self.wiring.names[child]}" if self.path else self.wiring.names[child]
+
+    # the life of a step
+
+    def advance(self, tick: int, ticks: int, u: Array) -> None:
+        """Step from tick by so many ticks under the inputs u: several own steps, or part of one."""
+        if ticks % self.length == 0:
+            self.offered = (tick, u.copy())
+            for start in range(tick, tick + ticks, self.length):
+                self._own_step(start)
+            return
+        if tick == self.now:
+            self.offered = (tick, u.copy())
+        if tick + ticks == self.now + self.length:
+            self._own_step(self.now)
+
+    def _own_step(self, tick: int) -> None:
+        self.now = tick
+        self.run(self.plan.step)
+        self.now = tick + self.length
+
+    def run(self, body: Body) -> None:
+        """Execute instructions."""
+        for instruction in body:
+            match instruction:
+                case Feed(sim):
+                    self.feed(self.number[sim])
+                case Step(sim, fraction):
+                    self.step_child(self.number[sim], int(self.length * fraction))
+                case Read(sim):
+                    self.read(self.number[sim])
+                case Together(bodies):
+                    for inner in bodies:
+                        self.run(inner)
+                case Times(n, inner):
+                    for _ in range(n):
+                        self.run(inner)
+                case Admit():
+                    self.inputs = self.offered
+                case Record():
+                    if self.rows is not None:
+                        self.rows.keep(self, self.now + self.length)
+                case Solve(sims, ports):
+                    self.solve(sims, ports)
+
+    def feed(self, child: int) -> None:
+        """Fit the inputs of a child from the samples."""
+        base, inputs = self.inputs
+        self.memory.feed(child, self.ticks[child], inputs, base)
+
+    def step_child(self, child: int, ticks: int) -> None:
+        """Advance a child under its polynomials."""
+        simulator, tick, u = self.children[child], self.ticks[child], self.memory.u[child]
+        self.ticks[child] = tick + ticks
+        if isinstance(simulator, Level):
+            simulator.advance(tick, ticks, u)
+            return
+        t, h = self.clock.time(tick), self.clock.span(ticks)
+        try:
+            reached = simulator.step(t, h, u)
+        except HocketError as error:
+            raise self.blamed(child, "step", t, error) from error
+        except Exception as error:
+            raise self.blamed(child, "step", t, error) from error
+        end = self.clock.time(tick + ticks)
+        if reached is not None and abs(reached - end) > 1e-9 * max(abs(end), h):
+            raise SimulatorError(
+                f"`{self.name(child)}` stopped at {reached!r} s instead of {end!r} s",
+                where=f"step from t = {t!r} s by {h!r} s",
+                hint="return t + h from step(), or give this level a shorter step",
+            )
+
+    def read(self, child: int) -> None:
+        """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
+        tick = self.ticks[child]
+        u = self._seen_from(child, tick)
+        slopes = None
+        y = self.outputs_of(child, tick, u)
+        if self.memory.sloped[child]:
+            slopes = self._slopes_of(child, tick, u)
+        self.memory.store(child, tick, y, slopes)
+
+    def _seen_from(self, child: int, tick: int) -> Array:
+        u, base = self.memory.u[child], self.memory.base[child]
+        return u if base == tick or len(u) == 1 else np.array(shifted(list(u), self.clock.span(tick - base)))
+
+    def outputs_of(self, child: int, tick: int, u: Array) -> Array:
+        """Return what a child puts out at a tick under these inputs; anything but finite numbers is an error."""
+        simulator, model = self.children[child], self.wiring.models[child]
+        if isinstance(simulator, Level):
+            return simulator.outputs_at(tick, u)
+        t = self.clock.time(tick)
+        try:
+            y = np.asarray(simulator.output(t, u), dtype=float)
+            y = y.reshape(len(model.outputs), *u.shape[2:])
+        except Exception as error:
+            raise self.blamed(child, "output", t, error) from error
+        if not np.isfinite(y).all():
+            port = int(np.argmin(np.isfinite(y).reshape(len(y), -1).all(axis=1)))
+            raise not_finite(self.name(child), model.outputs[port].name, float(y[port]), t)
+        return y
+
+    def _slopes_of(self, child: int, tick: int, u: Array) -> Array:
+        simulator: Any = self.children[child]
+        if isinstance(simulator, Level):
+            return simulator.slopes_at(tick, u)
+        return np.asarray(simulator.slope(self.clock.time(tick), u), dtype=float)
+
+    def blamed(self, child: int, call: str, t: float, error: Exception) -> SimulatorError:
+        """Return an error that says which simulator failed, in which call, when."""
+        return blame(self.name(child), call, t, error)
+
+    # the level as a simulator among others
+
+    def outputs_at(self, tick: int, u: Array) -> Array:
+        """Return the level's outputs; a consistent level evaluates again what reacts to its inputs."""
+        if self.plan.output and tick == self.now:
+            self.offered = (tick, u.copy())
+            self.run(self.plan.output)
+        return self.gathered(1, u.shape[2:])
+
+    def slopes_at(self, tick: int, u: Array) -> Array:
+        """Return the slopes of the level's outputs, as read last."""
+        for drive in self.wiring.outputs:
+            ring = self.memory.rings[drive.child][drive.port]
+            if ring[-1][2] is None:
+                slopes = self._slopes_of(drive.child, tick, self._seen_from(drive.child, self.ticks[drive.child]))
+                ring[-1] = (*ring[-1][:2], slopes[drive.port])
+        return self.gathered(2, u.shape[2:])
+
+    def gathered(self, what: int, shape: tuple[int, ...] = ()) -> Array:
+        """Return the newest samples behind the level's outputs: values (1) or slopes (2)."""
+        y = np.zeros((len(self.wiring.outputs), *shape))
+        for index, drive in enumerate(self.wiring.outputs):
+            value = self.memory.rings[drive.child][drive.port][-1][what]
+            offset = drive.offset if what == 1 else 0.0
+            y[index] = value if drive.gain == 1.0 and offset == 0.0 else drive.gain * value + offset
+        return y
+
+    def solve(self, sims: Sequence[str], ports: Sequence[str]) -> None:
+        """Solve a loop inside a step."""
+        from hocket.engine.loops import Loop
+
+        Loop(self, sims, ports).solve()
+
+    # Simulator
+
+    def start(self, t: float) -> None:
+        """Go to the initial state, consistent over all levels inside, with own inputs at their start values."""
+        from hocket.engine.initialise import initialise
+
+        initialise(self, t)
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return the outputs at t."""
+        return self.outputs_at(self._tick(t), self._padded(u))
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance by h, a whole number of own steps or a whole fraction of one."""
+        tick = self._tick(t)
+        self.advance(tick, self._tick(t + h) - tick, self._padded(u))
+        return t + h
+
+    def slope(self, t: float, u: Array) -> Array:
+        """Return the slopes of the outputs at t."""
+        return self.slopes_at(self._tick(t), self._padded(u))
+
+    def _tick(self, t: float) -> int:
+        tick = round((t - self.clock.time(0)) / self.clock.span(1))
+        if abs(self.clock.time(tick) - t) > 1e-9 * max(abs(t), self.clock.span(1)):
+            raise InternalError(f"`{self.path}` was asked for t = {t!r} s, which is no tick of its clock")
+        return tick
+
+    def _padded(self, u: Array) -> Array:
+        padded = np.zeros((self.degree + 1, len(self.starts), *np.shape(u)[2:]))
+        padded[: len(u)] = u
+        return padded
+
+    def save(self) -> Any:
+        """Return the state of the whole tree."""
+        children: list[Any] = [child.save() for child in self.children]  # type: ignore[attr-defined]
+        inputs = [(tick, u.copy()) for tick, u in (self.inputs, self.offered)]
+        kept = None if self.rows is None else self.rows.count
+        return children, self.memory.save(), list(self.ticks), self.now, inputs, kept
+
+    def restore(self, state: Any) -> None:
+        """Go back to a saved state; rows kept since then are dropped."""
+        children, memory, ticks, self.now, inputs, kept = state
+        for child, saved in zip(self.children, children, strict=True):
+            child.restore(saved)  # type: ignore[attr-defined]
+        self.memory.restore(memory)
+        self.ticks = list(ticks)
+        self.inputs, self.offered = [(tick, u.copy()) for tick, u in inputs]
+        if self.rows is not None and kept is not None:
+            self.rows.drop(kept)
+
+    def close(self) -> None:
+        """Close every simulator, the later ones even if an earlier one fails."""
+        errors: list[Exception] = []
+        for child in self.children:
+            try:
+                child.close()
+            except Exception as error:  # the rest must still be closed
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+
+def blame(name: str, call: str, t: float, error: Exception) -> SimulatorError:
+    """Return the error of a simulator with its name, the call and the time."""
+    where = f"`{name}`, {call}() at t = {t!r} s"
+    if isinstance(error, HocketError):
+        fault = error.faults[0]
+        return SimulatorError(fault.what, where=where, expected=fault.expected, hint=fault.hint)
+    return SimulatorError(f"`{name}` raised {type(error).__name__}: {error}", where=where)
+
+
+def not_finite(name: str, port: str, value: float, t: float) -> SimulatorError:
+    """Return the error for an output that is NaN or infinite."""
+    return SimulatorError(
+        f"`{name}.{port}` is {value}",
+        where=f"output at t = {t!r} s",
+        expected="a finite number",
+        hint="a smaller step, if the coupling is unstable; else look into the simulator",
+    )

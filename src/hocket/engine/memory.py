@@ -1,0 +1,129 @@
+"""The exchange memory of a level: samples with their times, and what extrapolators keep between them.
+
+In:  outputs as they are read
+Out: polynomials for the inputs as they are fed
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hocket.clock import Clock
+from hocket.model import Array, Extrapolator, Sample, Value
+from hocket.signals import Hold, shifted
+from hocket.wiring import OWN, Drive, Wiring
+
+
+@dataclass(slots=True)
+class Filter:
+    """The memory w of one connection: before and after the sample at tick `seen`."""
+
+    seen: int
+    before: Value
+    after: Value
+
+
+class Memory:
+    """Samples per output, filters per connection, polynomials per child."""
+
+    def __init__(self, wiring: Wiring, clock: Clock, degrees: list[int]):
+        self.wiring = wiring
+        self.clock = clock
+        self.degrees = degrees
+        """Per child: the degree of its input polynomials."""
+        self.depths = [[1] * len(model.outputs) for model in wiring.models]
+        self.sloped = [False] * len(wiring.models)
+        """Per child: whether its samples need slopes."""
+        for drives in wiring.drives:
+            for drive in drives:
+                if drive is not None and drive.child != OWN:
+                    wanted = drive.extrapolation or Hold()
+                    depth = self.depths[drive.child]
+                    depth[drive.port] = max(depth[drive.port], wanted.samples)
+                    self.sloped[drive.child] |= wanted.slopes
+        self.rings: list[list[deque[tuple[int, Value, Value]]]] = [
+            [deque(maxlen=depth) for depth in depths] for depths in self.depths
+        ]
+        self.filters: dict[tuple[int, int], Filter] = {}
+        self.u: list[Array] = []
+        self.base: list[int] = [0] * len(wiring.models)
+        """Per child: the tick from which its polynomials count."""
+
+    def clear(self, shape: tuple[int, ...] = ()) -> None:
+        """Forget everything; numbers get this shape: () in a run, (columns,) in the linear reading."""
+        self.filters.clear()
+        for rings in self.rings:
+            for ring in rings:
+                ring.clear()
+        self.u = []
+        for model, degree in zip(self.wiring.models, self.degrees, strict=True):
+            u = np.zeros((degree + 1, len(model.inputs), *shape))
+            for index, port in enumerate(model.inputs):
+                u[0, index] = port.start or 0.0
+            self.u.append(u)
+
+    def store(self, child: int, tick: int, y: Array, slopes: Array | None) -> None:
+        """Keep the outputs of a child at a tick; a sample at the same tick is replaced."""
+        for port, ring in enumerate(self.rings[child]):
+            if ring and ring[-1][0] == tick:
+                ring.pop()
+            ring.append((tick, y[port], None if slopes is None else slopes[port]))
+
+    def feed(self, child: int, tick: int, inputs: Array, inputs_base: int) -> None:
+        """Fit the polynomials of a child for a step that begins at tick."""
+        u = self.u[child]
+        self.base[child] = tick
+        for index, drive in enumerate(self.wiring.drives[child]):
+            if drive is None:
+                continue
+            coefficients = (
+                self._passed(drive, tick, inputs, inputs_base)
+                if drive.child == OWN
+                else self._fitted(child, index, drive, tick)
+            )
+            if drive.gain != 1.0 or drive.offset != 0.0:
+                coefficients = [drive.gain * c for c in coefficients]
+                coefficients[0] = coefficients[0] + drive.offset
+            for power in range(len(u)):
+                u[power, index] = coefficients[power] if power < len(coefficients) else 0.0
+
+    def _passed(self, drive: Drive, tick: int, inputs: Array, base: int) -> list[Value]:
+        """Return an input of the level, seen from tick: the same curve, or held if so asked."""
+        coefficients = shifted(list(inputs[:, drive.port]), self.clock.span(tick - base))
+        return coefficients[:1] if isinstance(drive.extrapolation, Hold) else coefficients
+
+    def _fitted(self, child: int, index: int, drive: Drive, tick: int) -> list[Value]:
+        extrapolator: Extrapolator = drive.extrapolation or Hold()
+        ring = self.rings[drive.child][drive.port]
+        newest = [ring[-1]] if extrapolator.samples == 1 else list(ring)[-extrapolator.samples :]
+        samples = [Sample(self.clock.span(at - tick), value, slope) for at, value, slope in newest]
+        key = (child, index)
+        memory = self.filters.get(key)
+        if memory is None:
+            w = extrapolator.start(samples[-1].value)
+            memory = self.filters[key] = Filter(newest[-1][0], w, w)
+        elif memory.seen != newest[-1][0]:
+            memory.seen, memory.before = newest[-1][0], memory.after
+        coefficients, memory.after = extrapolator.fit(samples, memory.before)
+        return coefficients
+
+    def save(self) -> Any:
+        """Return a copy of everything."""
+        rings = [[list(ring) for ring in rings] for rings in self.rings]
+        filters = {key: (f.seen, f.before, f.after) for key, f in self.filters.items()}
+        return rings, filters, [u.copy() for u in self.u], list(self.base)
+
+    def restore(self, state: Any) -> None:
+        """Go back to a saved copy."""
+        rings, filters, u, base = state
+        for mine, saved in zip(self.rings, rings, strict=True):
+            for ring, samples in zip(mine, saved, strict=True):
+                ring.clear()
+                ring.extend(samples)
+        self.filters = {key: Filter(*kept) for key, kept in filters.items()}
+        self.u = [each.copy() for each in u]
+        self.base = list(base)

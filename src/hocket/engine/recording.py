@@ -1,0 +1,218 @@
+"""Keeps the rows of a run: each rate has its own table, each table is one Arrow stream on disk.
+
+In:  blocks of rows, as the engine accepts its steps
+Out: samples/*.arrow, readable up to the last block even if the process was killed
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from hocket.errors import FileError, HocketError, InternalError
+from hocket.model import Array
+
+SAMPLES = "samples"
+_NAME, _UNIT = b"hocket.table", b"unit"
+_AT_ONCE = 1 << 30  # macOS refuses to write 2 GiB in one call
+_TORN = (pa.ArrowException, OSError, EOFError)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of one rate. Columns are port paths (`axle.wheel.force`), without the time.
+
+    The name is the path of its level, "" for the outermost one, or `axle.wheel@micro`.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    units: tuple[str, ...] = ()
+    """One per column; left out: none has a unit."""
+
+    def __post_init__(self) -> None:
+        if self.units and len(self.units) != len(self.columns):
+            counts = f"{len(self.units)} units for {len(self.columns)} columns"
+            raise InternalError(f"table `{self.name}` has {counts}")
+        object.__setattr__(self, "units", self.units or ("",) * len(self.columns))
+
+    @property
+    def clock(self) -> str:
+        """The heading of the time column: `time`, unless a port is called so."""
+        return "time" if "time" not in self.columns else "time [s]"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema: the time, then the columns, each with its unit as metadata."""
+        fields = [
+            pa.field(name, pa.float64(), nullable=False, metadata={_UNIT: unit})
+            for name, unit in zip((self.clock, *self.columns), ("s", *self.units), strict=True)
+        ]
+        return pa.schema(fields, metadata={_NAME: self.name})
+
+    @staticmethod
+    def of(schema: pa.Schema) -> Table | None:
+        """Return the table that a schema was made from; None if it is not one of hocket's."""
+        name = (schema.metadata or {}).get(_NAME)
+        if name is None:
+            return None
+        units = tuple((field.metadata or {}).get(_UNIT, b"").decode() for field in schema)
+        return Table(name.decode(), tuple(schema.names[1:]), units[1:])
+
+    def file_name(self, index: int) -> str:
+        """Return the name of its file; the index keeps apart what a file system may not (case, length)."""
+        readable = re.sub(r"[^\w.@-]", "_", self.name or "outermost")[:60]
+        return f"{index:03}-{readable}.arrow"
+
+
+class Recorder(Protocol):
+    """Keeps rows. The engine calls it between macro steps, always from one thread."""
+
+    def open(self, tables: Sequence[Table]) -> None:
+        """Get ready for blocks of these tables; called once, first."""
+
+    def write(self, table: int, block: Array) -> None:
+        """Keep rows of the table with that index.
+
+        The block has one row per time and 1 + columns columns, the first of which is the time in
+        seconds. It is valid only during the call. It is kept whole or, if this raises, not at all.
+        """
+
+    def close(self) -> None:
+        """Let go of everything held; what was written stays."""
+
+
+class ArrowRecorder:
+    """Writes each table to `folder/samples` as an Arrow IPC stream, each block as one record batch.
+
+    A file is open only while a block is appended, so a thousand tables need no thousand file handles,
+    and the system has every block as soon as `write` returns.
+    """
+
+    def __init__(self, folder: Path | str):
+        self.folder = Path(folder)
+        self._schemas: list[pa.Schema] = []
+        self._paths: list[Path] = []
+        self._ends: list[int] = []
+
+    def open(self, tables: Sequence[Table]) -> None:
+        samples = self.folder / SAMPLES
+        try:
+            samples.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(samples, error) from error
+        for index, table in enumerate(tables):
+            path, schema = samples / table.file_name(index), table.schema
+            try:
+                path.touch(exist_ok=False)
+                self._ends.append(_append(path, 0, schema.serialize()))
+            except OSError as error:
+                raise unwritable(path, error) from error
+            self._paths.append(path)
+            self._schemas.append(schema)
+
+    def write(self, table: int, block: Array) -> None:
+        if not len(block):
+            return
+        path, schema = self._paths[table], self._schemas[table]
+        columns = [pa.array(column, pa.float64()) for column in np.ascontiguousarray(block.T)]
+        message = pa.RecordBatch.from_arrays(columns, schema=schema).serialize()
+        try:
+            self._ends[table] = _append(path, self._ends[table], message)
+        except OSError as error:
+            raise unwritable(path, error, "; all rows written before are kept") from error
+
+    def close(self) -> None:
+        # An Arrow stream needs no end mark: it may end with its file.
+        self._paths, self._schemas, self._ends = [], [], []
+
+
+def _append(path: Path, end: int, message: pa.Buffer) -> int:
+    """Append the whole message to a file that ends at `end`, or nothing of it; return the new end."""
+    with path.open("r+b", buffering=0) as file:
+        if file.seek(0, os.SEEK_END) != end:
+            raise HocketError(
+                "another program has changed the samples of this run",
+                where=str(path),
+                hint="give each run a folder of its own; all rows written before are kept",
+            )
+        rest = memoryview(message)
+        try:
+            while rest:
+                rest = rest[file.write(rest[:_AT_ONCE]) :]
+        except BaseException:  # Ctrl-C may come between two pieces
+            file.truncate(end)
+            raise
+        return end + int(message.size)
+
+
+_HINTS = {
+    errno.ENOSPC: "make room on this disk, record fewer ports, or choose a folder on another disk",
+    getattr(
+        errno, "EDQUOT", -1
+    ): "your share of this disk is used up: record fewer ports, or choose another disk",
+    errno.EFBIG: "files may not grow so large here (see `ulimit -f`): raise the limit, or record fewer ports",
+    errno.ENOENT: "it was moved or deleted during the run: leave the folder alone until the run has ended",
+    errno.EEXIST: "it holds samples already: choose a new folder",
+    errno.EMFILE: "too many files are open (see `ulimit -n`)",
+}
+
+
+def unwritable(path: Path, error: OSError, and_yet: str = "") -> HocketError:
+    """Return the error that says why a file cannot be written, and what to do."""
+    hint = _HINTS.get(error.errno or 0, "check that the folder exists and that you may write to it")
+    reason = error.strerror or str(error)
+    return HocketError(f"cannot write `{path.name}`: {reason}{and_yet}", where=str(path), hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """A table as it is on disk: it may still grow, and it may end in the middle of a block."""
+
+    path: Path
+    table: Table
+
+    @staticmethod
+    def open(path: Path) -> Samples | None:
+        """Return None if not even the heading is whole, or if the file is not one of hocket's."""
+        with _mapped(path) as file:
+            try:
+                table = Table.of(pa.ipc.open_stream(file).schema)
+            except _TORN:
+                return None
+        return Samples(path, table) if table else None
+
+    def blocks(self, columns: Iterable[int] = ()) -> Iterator[pa.RecordBatch]:
+        """Yield the whole blocks, oldest first, with the time and the given columns (the first is 0).
+
+        The blocks are mapped into memory: what is not looked at is not loaded.
+        """
+        options = pa.ipc.IpcReadOptions(included_fields=[0, *sorted({column + 1 for column in columns})])
+        with _mapped(self.path) as file, pa.ipc.open_stream(file, options=options) as stream:
+            while True:
+                try:
+                    block = stream.read_next_batch()
+                except (StopIteration, *_TORN):
+                    return
+                yield block
+
+    @property
+    def rows(self) -> int:
+        """How many there are, now."""
+        return sum(block.num_rows for block in self.blocks())
+
+
+def _mapped(path: Path) -> pa.MemoryMappedFile:
+    try:
+        return pa.memory_map(str(path))
+    except OSError as error:
+        what = f"cannot read `{path.name}`: {error.strerror or error}"
+        raise FileError(what, where=str(path), hint="was the run moved or deleted?") from error

@@ -1,0 +1,61 @@
+"""The rows a level keeps while it runs, until the recorder takes them.
+
+In:  a level at the end of a step it has accepted
+Out: blocks of rows: time, then one value per recorded port
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hocket.model import Array
+from hocket.signals import value_at
+
+if TYPE_CHECKING:
+    from hocket.engine.interpreter import Level
+
+Column = tuple[int, int, bool]
+"""Child, port, and whether the port is an input."""
+
+
+class Rows:
+    """Rows of one level, or of the micro steps of one simulator."""
+
+    def __init__(self, columns: list[Column], interval: int = 1):
+        self.columns = columns
+        self.interval = interval
+        self.kept: list[list[float]] = []
+
+    @property
+    def count(self) -> int:
+        """How many rows wait."""
+        return len(self.kept)
+
+    def drop(self, count: int) -> None:
+        """Forget the rows after the first `count`."""
+        del self.kept[count:]
+
+    def keep(self, level: Level, tick: int) -> None:
+        """Keep a row, if one is due."""
+        if tick % self.interval == 0:
+            self.kept.append([level.clock.time(tick), *(_value(level, column, tick) for column in self.columns)])
+
+    def keep_micro(self, t: float, y: Array) -> None:
+        """Keep a row of a micro step: the outputs among the columns."""
+        self.kept.append([t, *(float(y[port]) for _, port, _ in self.columns)])
+
+    def taken(self) -> Array:
+        """Return the waiting rows and forget them."""
+        block = np.array(self.kept, dtype=float).reshape(-1, len(self.columns) + 1)
+        self.kept = []
+        return block
+
+
+def _value(level: Level, column: Column, tick: int) -> float:
+    child, port, is_input = column
+    if not is_input:
+        return float(level.memory.rings[child][port][-1][1])
+    u, base = level.memory.u[child], level.memory.base[child]
+    return float(value_at(list(u[:, port]), level.clock.span(tick - base)))

@@ -1,0 +1,276 @@
+"""What is coupled with what: ports, connections, scenarios, and the protocols every part is written against.
+
+In:  names, units and recipes of simulators
+Out: frozen data; nothing is opened here
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocket.errors import ScenarioError
+
+Array: TypeAlias = NDArray[np.float64]
+Value: TypeAlias = Any
+"""A number in the exchange memory: a float in a run, a row of floats in the linear reading."""
+
+_PORT = re.compile(r"\s*([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?\s*(?:=\s*(\S+))?\s*")
+_NAME = re.compile(r"[^\W\d][\w-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output: `Port("force", "N")`, or read from text: `Port.of("force [N] = 0.5")`."""
+
+    name: str
+    unit: str = ""
+    start: float | None = None
+    """Of an input: its value while nothing drives it."""
+    feedthrough: tuple[str, ...] = ()
+    """Of an output: the inputs it reacts to at once."""
+
+    @staticmethod
+    def of(written: str | Port) -> Port:
+        """Return the port that a text such as `force [N]` or `x [m] = 1.0` describes."""
+        if isinstance(written, Port):
+            return written
+        match = _PORT.fullmatch(written)
+        if match is None:
+            raise ScenarioError(f"`{written}` is not a port", expected='text such as "force [N]"')
+        try:
+            start = float(match[3]) if match[3] else None
+        except ValueError:
+            raise ScenarioError(f"`{match[3]}` is not a start value", where=f"port `{written}`") from None
+        return Port(match[1], (match[2] or "").strip(), start)
+
+
+PortLike: TypeAlias = str | Port
+
+
+def ports(written: Iterable[PortLike]) -> tuple[Port, ...]:
+    """Return ports from texts or ports."""
+    if isinstance(written, str):
+        raise ScenarioError(f"ports are a list, not the text `{written}`", expected=f'["{written}"]')
+    return tuple(Port.of(port) for port in written)
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a simulator can do beyond stepping; `hocket.testing` checks that it is true."""
+
+    rewind: bool = False
+    """save() and restore()."""
+    variable_step: bool = True
+    """Any step is accepted, not only the one of its level."""
+    input_degree: int | None = None
+    """The highest power of time in an input that is honoured; None: any."""
+    slopes: bool = False
+    """slope(t, u) gives the time derivatives of the outputs."""
+    order: int | None = None
+    """The order of its solver; None: exact, or not known."""
+
+
+class Simulator(Protocol):
+    """The live thing. The caller owns the clock.
+
+    `u` has one column per input and one row per power of (time - t): `u[0]` are the values at t, `u[1]`
+    the slopes. It belongs to the caller: copy what must outlast the call. In the linear reading every
+    number is a row, so `u` has a third axis.
+    """
+
+    def start(self, t: float) -> None:
+        """Go to the initial state, at time t."""
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return the outputs at t. No time passes; may be called repeatedly."""
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance from t by h seconds; return the time reached."""
+
+    def close(self) -> None:
+        """Let go of everything held."""
+
+
+@runtime_checkable
+class Rewinding(Protocol):
+    """A simulator that can go back; abilities.rewind says so."""
+
+    def save(self) -> Any:
+        """Return the state, to be kept by the caller."""
+
+    def restore(self, state: Any) -> None:
+        """Go back to a saved state; it may be restored many times."""
+
+
+class Sloping(Protocol):
+    """A simulator that knows the time derivatives of its outputs; abilities.slopes says so."""
+
+    def slope(self, t: float, u: Array) -> Array:
+        """Return the time derivatives of the outputs at t."""
+
+
+class Model(Protocol):
+    """A frozen recipe of a simulator: may be opened many times, in parallel."""
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The input ports, known before anything is loaded."""
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The output ports, each with the inputs it reacts to at once."""
+
+    @property
+    def abilities(self) -> Abilities:
+        """What its simulators can do."""
+
+    def open(self) -> Simulator:
+        """Make a live simulator."""
+
+
+@runtime_checkable
+class Nested(Model, Protocol):
+    """A model that holds a scenario: paths reach into it."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is inside."""
+
+    def with_scenario(self, scenario: Scenario) -> Nested:
+        """Return the same level around another scenario."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A value with its time, in seconds from the start of the step that is fed; perhaps with its slope."""
+
+    s: float
+    value: Value
+    slope: Value = None
+
+
+class Extrapolator(Protocol):
+    """Turns the newest samples of a signal into a polynomial over the coming step."""
+
+    @property
+    def samples(self) -> int:
+        """How many samples it looks back."""
+
+    @property
+    def degree(self) -> int:
+        """The degree of its polynomials."""
+
+    @property
+    def slopes(self) -> bool:
+        """Whether the samples must carry slopes."""
+
+    def start(self, y0: Value) -> Value:
+        """Return the memory w that belongs to a first sample y0; None if it keeps none."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return the coefficients in powers of time, and the new memory.
+
+        The samples come oldest first, at most `samples` of them, fewer at a cold start. `w` is the memory
+        before the newest sample: the engine advances it once per sample, however often it is fed.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An input is an output: `target` is driven by `source`, both as paths (`axle.wheel.force`).
+
+    A name without a dot is a port of the scenario itself.
+    """
+
+    source: str
+    target: str
+    extrapolation: Extrapolator | None = None
+    """None: that of the level."""
+
+
+Connections: TypeAlias = (
+    Mapping[str, "str | tuple[str, Extrapolator | None]"]
+    | Iterable["Connection | tuple[str, str] | tuple[str, str, Extrapolator]"]
+)
+
+
+def _connections(written: Connections) -> Iterator[Connection]:
+    if isinstance(written, Mapping):
+        for target, source in written.items():
+            yield Connection(source, target) if isinstance(source, str) else Connection(source[0], target, source[1])
+    else:
+        for connection in written:
+            yield connection if isinstance(connection, Connection) else Connection(*connection)
+
+
+@dataclass(frozen=True, init=False)
+class Scenario:
+    """Models, what connects them, and what is seen from outside.
+
+    `connections` may be given as `{"right.force": "left.force"}` (input: output), as Connections or as
+    (source, target) pairs. `record` lists the ports to keep, as paths with wildcards.
+    """
+
+    models: Mapping[str, Model]
+    connections: tuple[Connection, ...] = ()
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    record: tuple[str, ...] = ("*",)
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        connections: Connections = (),
+        inputs: Iterable[PortLike] = (),
+        outputs: Iterable[PortLike] = (),
+        record: Iterable[str] = ("*",),
+    ):
+        wrong = [name for name in models if not _NAME.fullmatch(name)]
+        if wrong:
+            raise ScenarioError(
+                f"`{wrong[0]}` cannot name a model", expected="letters, digits, _ and -, no dots: dots join paths"
+            )
+        for name, value in (
+            ("models", MappingProxyType(dict(models))),
+            ("connections", tuple(_connections(connections))),
+            ("inputs", ports(inputs)),
+            ("outputs", ports(outputs)),
+            ("record", (record,) if isinstance(record, str) else tuple(record)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scenario):
+            return NotImplemented
+        return self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.models), self.connections, self.inputs, self.outputs, self.record))
+
+    def _facts(self) -> tuple[Any, ...]:
+        return dict(self.models), self.connections, self.inputs, self.outputs, self.record
+
+    @cached_property
+    def input_names(self) -> frozenset[str]:
+        """The names of the scenario's own inputs."""
+        return frozenset(port.name for port in self.inputs)
+
+    @cached_property
+    def output_names(self) -> frozenset[str]:
+        """The names of the scenario's own outputs."""
+        return frozenset(port.name for port in self.outputs)
+
+
+class Orchestrator(Protocol):
+    """Writes the plan of a level: pure, starts nothing."""
+
+    def plan(self, scenario: Scenario) -> Any:
+        """Return the Plan (hocket.plan) of one step of the level."""

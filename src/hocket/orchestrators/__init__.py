@@ -1,0 +1,10 @@
+"""The algorithms: each is a function from a scenario to a plan.
+
+In:  a Scenario
+Out: the Plan of one step of its level
+"""
+
+from hocket.orchestrators.gauss_seidel import GaussSeidel
+from hocket.orchestrators.jacobi import Jacobi
+
+__all__ = ["GaussSeidel", "Jacobi"]

@@ -1,0 +1,93 @@
+"""What all explicit algorithms share: whether outputs are stale or consistent, inputs clean or delayed.
+
+In:  the wiring of a level and what the user chose
+Out: the instructions around the steps
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from hocket.errors import ScenarioError
+from hocket.feedthrough import Feedthrough, Round
+from hocket.model import Scenario
+from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together
+from hocket.wiring import Wiring
+
+InputsMode: TypeAlias = Literal["clean", "delayed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """How values pass between the steps.
+
+    `outputs`: "stale" evaluates them with the inputs of the step just made, "consistent" exchanges inputs
+    and evaluates again in feedthrough order; None takes "consistent" unless an algebraic loop forbids it.
+    `inputs`: "clean" lets a new input from outside act from the first inner step on, "delayed" one inner
+    step late (as in the tables of Hafner's thesis).
+    """
+
+    outputs: OutputsMode | None = None
+    inputs: InputsMode = "clean"
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("outputs", self.outputs, (None, "stale", "consistent")),
+            ("inputs", self.inputs, ("clean", "delayed")),
+        ):
+            if value not in known:
+                words = " or ".join(f'"{word}"' for word in known if word)
+                raise ScenarioError(f"`{name}` cannot be {value!r}", expected=words)
+
+    def _around(self, scenario: Scenario, wiring: Wiring, steps: Body) -> Plan:
+        """Return the plan that admits, steps, evaluates again where asked for, and records."""
+        graph = Feedthrough(wiring)
+        mode: OutputsMode = self.outputs or ("stale" if graph.loops else "consistent")
+        notes: list[str] = []
+        if graph.loops and self.outputs is None:
+            notes.append(f"outputs are stale: {_loops(graph)}")
+        again = graph.rounds() if mode == "consistent" else []
+        asked = graph.rounds(only_from_outside=True) if mode == "consistent" else []
+        admit: Body = (Admit(),) if scenario.inputs else ()
+        clean = self.inputs == "clean"
+        return Plan(
+            step=(
+                *(admit if clean else ()),
+                *steps,
+                *instructions(graph, again),
+                *(() if clean else admit),
+                Record(),
+            ),
+            output=(*(admit if clean else ()), *instructions(graph, asked)) if asked else (),
+            outputs=mode,
+            notes=tuple(notes),
+        )
+
+
+def instructions(graph: Feedthrough, rounds: list[Round]) -> Body:
+    """Return rounds of evaluation as instructions."""
+    names = graph.wiring.names
+    body: list[Instruction] = []
+    for turn in rounds:
+        if turn.loop:
+            ports = tuple(graph.name(node) for node in turn.loop)
+            body.append(Solve(tuple(names[child] for child in turn.read), ports))
+        else:
+            body.append(together(Feed(names[child]) for child in turn.feed))
+            body.append(together(Read(names[child]) for child in turn.read))
+    return tuple(body)
+
+
+def together(instructions: object) -> Instruction:
+    """Return instructions that may run side by side as one."""
+    bodies = tuple((instruction,) for instruction in instructions)  # type: ignore[attr-defined]
+    return bodies[0][0] if len(bodies) == 1 else Together(bodies)
+
+
+
+
+def _loops(graph: Feedthrough) -> str:
+    loop = " -> ".join(graph.name(node) for node in graph.loops[0])
+    more = f" (and {len(graph.loops) - 1} more)" if len(graph.loops) > 1 else ""
+    return f"algebraic loop {loop}{more}"

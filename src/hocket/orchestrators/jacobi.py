@@ -1,0 +1,32 @@
+"""Jacobi: everyone steps at once, with inputs extrapolated from the past.
+
+In:  a Scenario
+Out: a Plan: feed all; step all together; read all
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hocket.model import Scenario
+from hocket.orchestrators.exchange import Exchange, together
+from hocket.plan import Feed, Plan, Read, Step
+from hocket.wiring import wire
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jacobi(Exchange):
+    """The parallel algorithm."""
+
+    def plan(self, scenario: Scenario) -> Plan:
+        """Return the plan of one step."""
+        wiring = wire(scenario)
+        names = wiring.names
+        fed = [name for name, model in scenario.models.items() if model.inputs]
+        read = [name for name, model in scenario.models.items() if model.outputs]
+        steps = (
+            *((together(Feed(name) for name in fed),) if fed else ()),
+            together(Step(name) for name in names),
+            *((together(Read(name) for name in read),) if read else ()),
+        )
+        return self._around(scenario, wiring, steps)

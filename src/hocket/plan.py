@@ -1,0 +1,214 @@
+"""A plan is data: the short list of instructions that one step of a level consists of.
+
+In:  instructions written by an orchestrator
+Out: the same, printed in words and verified before anything runs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from hocket.errors import Fault
+
+OutputsMode: TypeAlias = Literal["stale", "consistent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Let the inputs that the level was given for this step act from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Fit the input polynomials of a simulator from the samples in the exchange memory."""
+
+    sim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Advance a simulator by a fraction of the level's step."""
+
+    sim: str
+    fraction: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Evaluate the outputs of a simulator now, under its inputs; store the samples."""
+
+    sim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Solve:
+    """Find values of these outputs that agree with themselves: an algebraic loop."""
+
+    sims: tuple[str, ...]
+    ports: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Bodies that do not depend on each other: they may run in parallel threads."""
+
+    bodies: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """A body, n times."""
+
+    n: int
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Keep a row."""
+
+
+Instruction: TypeAlias = Admit | Feed | Step | Read | Solve | Together | Times | Record
+Body: TypeAlias = tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a level does. `inner` holds the plans of the levels inside it, by name."""
+
+    step: Body
+    """One step of the level."""
+    output: Body = ()
+    """What is evaluated again when the level is asked for its outputs under new inputs."""
+    outputs: OutputsMode = "stale"
+    notes: tuple[str, ...] = ()
+    """What a user should know: where order is lost, what was assumed."""
+    start: Body = ()
+    """Initialisation of all levels; only the outermost plan has it."""
+    inner: Mapping[str, Plan] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, name: str = "") -> Iterator[str]:
+        """Yield the plan in words, the levels inside it after it."""
+        yield f"{name or 'the outermost level'}: outputs {self.outputs}"
+        for note in self.notes:
+            yield f"  note: {note}"
+        for title, body in (("to start", self.start), ("each step", self.step), ("asked again", self.output)):
+            if body:
+                yield f"  {title}:"
+                yield from _words(body, "    ")
+        for inner_name, plan in self.inner.items():
+            yield ""
+            yield from plan.lines(f"{name}.{inner_name}" if name else inner_name)
+
+
+_VERBS = {Feed: "feed", Step: "step", Read: "read"}
+
+
+def _words(body: Body, indent: str) -> Iterator[str]:
+    at = 0
+    while at < len(body):
+        instruction = body[at]
+        run = at
+        while run < len(body) and _alike(body[run], instruction):
+            run += 1
+        match instruction:
+            case Admit():
+                yield f"{indent}admit the inputs from outside"
+            case Record():
+                yield f"{indent}record"
+            case Solve(_, ports):
+                yield f"{indent}solve the loop {_listed(ports)}"
+            case Times(n, inner):
+                yield f"{indent}{n} times:"
+                yield from _words(inner, indent + "  ")
+            case Together(bodies) if all(len(b) == 1 and _alike(b[0], bodies[0][0]) for b in bodies):
+                yield f"{indent}{_phrase([b[0] for b in bodies])}" + (", together" if len(bodies) > 1 else "")
+            case Together(bodies):
+                yield f"{indent}together:"
+                for number, inner in enumerate(bodies[:12], 1):
+                    yield f"{indent}  {number}."
+                    yield from _words(inner, indent + "    ")
+                if len(bodies) > 12:
+                    yield f"{indent}  and {len(bodies) - 12} more"
+            case Feed() | Step() | Read():
+                yield f"{indent}{_phrase(body[at:run])}"
+                at = run - 1
+        at += 1
+
+
+def _alike(one: Instruction, other: Instruction) -> bool:
+    if isinstance(one, Step) and isinstance(other, Step):
+        return one.fraction == other.fraction
+    return type(one) is type(other) and isinstance(one, (Feed, Read))
+
+
+def _phrase(instructions: Body | list[Instruction]) -> str:
+    first = instructions[0]
+    names = [i.sim for i in instructions if isinstance(i, (Feed, Step, Read))]
+    part = f" by {first.fraction} of it" if isinstance(first, Step) and first.fraction != 1 else ""
+    return f"{_VERBS[type(first)]} {_listed(names)}{part}"  # type: ignore[index]
+
+
+def _listed(names: tuple[str, ...] | list[str], most: int = 12) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def verify(plan: Plan, inputs: Mapping[str, bool], outputs: Mapping[str, bool]) -> list[Fault]:
+    """Return what is wrong with the `step` body, found by reading it.
+
+    `inputs` and `outputs` say of each simulator whether it has any. Found are: unknown simulators, inputs
+    never fed before a step, steps that do not add up to one, outputs not read after the last step,
+    simulators that stand in two bodies of one Together.
+    """
+    faults: list[Fault] = []
+    reached = dict.fromkeys(inputs, Fraction(0))
+    fed = dict.fromkeys(inputs, False)
+    read = dict.fromkeys(inputs, Fraction(-1))
+
+    def walk(body: Body) -> set[str]:
+        seen: set[str] = set()
+        for instruction in body:
+            match instruction:
+                case Feed(sim) | Step(sim) | Read(sim) if sim not in reached:
+                    faults.append(Fault(f"the plan names an unknown simulator `{sim}`", "plan"))
+                case Feed(sim):
+                    fed[sim] = True
+                    seen.add(sim)
+                case Step(sim, fraction):
+                    if inputs[sim] and not fed[sim]:
+                        faults.append(Fault(f"`{sim}` is stepped before its inputs are fed", "plan"))
+                    fed[sim] = False
+                    reached[sim] += fraction
+                    seen.add(sim)
+                case Read(sim):
+                    read[sim] = reached[sim]
+                    seen.add(sim)
+                case Solve(sims):
+                    seen.update(sims)
+                case Times(n, inner):
+                    for _ in range(n):
+                        seen |= walk(inner)
+                case Together(bodies):
+                    together: set[str] = set()
+                    for inner in bodies:
+                        touched = walk(inner)
+                        for sim in sorted(touched & together):
+                            faults.append(Fault(f"`{sim}` is in two bodies that run together", "plan"))
+                        together |= touched
+                    seen |= together
+        return seen
+
+    walk(plan.step)
+    for sim, time in reached.items():
+        if time != 1:
+            faults.append(Fault(f"`{sim}` is stepped by {time} of the step, not by the whole", "plan"))
+        elif outputs[sim] and read[sim] != 1:
+            faults.append(Fault(f"the outputs of `{sim}` are not read after its step", "plan"))
+    return faults

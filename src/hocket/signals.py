@@ -1,0 +1,158 @@
+"""How 3.0 N at 0.49 s becomes a line over [0.50, 0.51]: polynomials through time-stamped samples.
+
+In:  samples of one signal, oldest first, with times in seconds from the start of the step
+Out: coefficients in powers of that time
+
+Every operation here is repeated by the native engine in the same order, so that the bits agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hocket.errors import ScenarioError
+from hocket.model import Extrapolator, Sample, Value
+
+
+def newton(nodes: Sequence[float], differences: list[Value]) -> list[Value]:
+    """Return monomial coefficients of the Newton polynomial with these nodes and divided differences."""
+    last = len(differences) - 1
+    coefficients = list(differences)
+    for k in range(last - 1, -1, -1):
+        for j in range(k, last):
+            coefficients[j] = coefficients[j] - nodes[k] * coefficients[j + 1]
+    return coefficients
+
+
+def shifted(coefficients: Sequence[Value], ds: float) -> list[Value]:
+    """Return the same polynomial in powers of (s - ds): a new origin, the same curve."""
+    moved = list(coefficients)
+    if ds != 0.0:
+        for k in range(len(moved) - 1):
+            for j in range(len(moved) - 2, k - 1, -1):
+                moved[j] = moved[j] + ds * moved[j + 1]
+    return moved
+
+
+def value_at(coefficients: Sequence[Value], s: float) -> Value:
+    """Return the polynomial's value at s."""
+    value = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        value = value * s + coefficient
+    return value
+
+
+def through(samples: Sequence[Sample]) -> list[Value]:
+    """Return the coefficients of the polynomial through all these samples."""
+    nodes = [sample.s for sample in samples]
+    table = [sample.value for sample in samples]
+    for k in range(1, len(table)):
+        for j in range(len(table) - 1, k - 1, -1):
+            table[j] = (table[j] - table[j - 1]) / (nodes[j] - nodes[j - k])
+    return newton(nodes, table)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The newest value, held."""
+
+    samples = 1
+    degree = 0
+    slopes = False
+
+    def start(self, y0: Value) -> Value:
+        """Keep no memory."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return the newest value."""
+        return [samples[-1].value], w
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """The polynomial of this degree through the newest samples; fewer samples give a lower degree."""
+
+    degree: int
+    slopes = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.degree <= 8:
+            raise ScenarioError(f"a polynomial of degree {self.degree} cannot be fitted", expected="0 to 8")
+
+    @property
+    def samples(self) -> int:
+        """One more than the degree."""
+        return self.degree + 1
+
+    def start(self, y0: Value) -> Value:
+        """Keep no memory."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return Newton's polynomial."""
+        return through(samples), w
+
+
+@dataclass(frozen=True, slots=True)
+class Hermite:
+    """Through the newest samples and their slopes: with one sample a tangent, with two a cubic."""
+
+    samples: int = 1
+    slopes = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.samples <= 4:
+            raise ScenarioError(f"a Hermite polynomial through {self.samples} samples", expected="1 to 4")
+
+    @property
+    def degree(self) -> int:
+        """Two conditions per sample."""
+        return 2 * self.samples - 1
+
+    def start(self, y0: Value) -> Value:
+        """Keep no memory."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return Newton's polynomial with every node doubled."""
+        nodes = [sample.s for sample in samples for _ in (0, 1)]
+        table = [sample.value for sample in samples for _ in (0, 1)]
+        for j in range(len(table) - 1, 0, -1):
+            if j % 2:
+                table[j] = samples[j // 2].slope
+            else:
+                table[j] = (table[j] - table[j - 1]) / (nodes[j] - nodes[j - 1])
+        for k in range(2, len(table)):
+            for j in range(len(table) - 1, k - 1, -1):
+                table[j] = (table[j] - table[j - 1]) / (nodes[j] - nodes[j - k])
+        return newton(nodes, table), w
+
+
+@dataclass(frozen=True, slots=True)
+class Nepce:
+    """A filtered hold: w' = alpha w + (1 - alpha) y (Glumac & Kovacic, equation 45).
+
+    alpha = 0 is the hold; small negative values often beat it.
+    """
+
+    alpha: float
+    samples = 1
+    degree = 0
+    slopes = False
+
+    def start(self, y0: Value) -> Value:
+        """Begin settled at the first value."""
+        return y0
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return the filtered value."""
+        w = self.alpha * w + (1.0 - self.alpha) * samples[-1].value
+        return [w], w
+
+
+NAMED: dict[str, Extrapolator] = {
+    "hold": Hold(),
+    "linear": Polynomial(1),
+    "quadratic": Polynomial(2),
+    "cubic": Polynomial(3),
+}
+"""The extrapolators that files and calls may name by a word."""

@@ -1,0 +1,169 @@
+"""The fixed-step methods that hocket integrates with, as Butcher tableaux, and their maps for linear systems.
+
+In:  the name of a method
+Out: its order and coefficients; for x' = A x + B u the matrices of one step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy.linalg import expm
+
+from hocket.model import Array
+
+MethodName: TypeAlias = Literal["exact", "euler", "implicit-euler", "heun", "rk4", "trapezoid", "ab2"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tableau:
+    """A Runge-Kutta method whose stages are explicit or implicit in themselves only."""
+
+    order: int
+    a: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+    c: tuple[float, ...]
+
+
+TABLEAUX = {
+    "euler": Tableau(1, ((0.0,),), (1.0,), (0.0,)),
+    "implicit-euler": Tableau(1, ((1.0,),), (1.0,), (1.0,)),
+    "heun": Tableau(2, ((0.0, 0.0), (1.0, 0.0)), (0.5, 0.5), (0.0, 1.0)),
+    "rk4": Tableau(
+        4,
+        ((0.0, 0.0, 0.0, 0.0), (0.5, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)),
+        (1 / 6, 1 / 3, 1 / 3, 1 / 6),
+        (0.0, 0.5, 0.5, 1.0),
+    ),
+    "trapezoid": Tableau(2, ((0.0, 0.0), (0.5, 0.5)), (0.5, 0.5), (0.0, 1.0)),
+}
+"""The one-step methods; "ab2" (Adams-Bashforth) and "exact" stand beside them."""
+
+ORDERS: dict[str, int | None] = {
+    **{name: tableau.order for name, tableau in TABLEAUX.items()},
+    "ab2": 2,
+    "exact": None,
+}
+
+
+@dataclass(frozen=True)
+class Maps:
+    """One micro step of a linear system: z' = Phi z + sum over k of Gamma[k] c_k, c_k the input's coefficients.
+
+    z is the state, and for a multistep method its history too. `first` holds for the step that has no
+    history yet.
+    """
+
+    Phi: Array
+    Gamma: Array
+    """Shape (degree + 1, states, inputs)."""
+    first: Maps | None = None
+
+
+@lru_cache(maxsize=4096)
+def linear_maps(
+    A: tuple[tuple[float, ...], ...],
+    B: tuple[tuple[float, ...], ...],
+    h: float,
+    degree: int,
+    method: str,
+) -> Maps:
+    """Return the maps of one step of length h of x' = A x + B u, u a polynomial of this degree."""
+    n = len(A)
+    matrix_A = np.array(A, dtype=float).reshape(n, n)
+    matrix_B = np.array(B, dtype=float).reshape(n, -1)
+    m = matrix_B.shape[1]
+    if method == "exact":
+        return _exact(matrix_A, matrix_B, h, degree)
+    if method == "ab2":
+        rate = np.hstack([matrix_A, matrix_B])
+        start = _runge_kutta(matrix_A, matrix_B, h, degree, TABLEAUX["heun"])
+        Phi, first = np.zeros((2 * n, 2 * n)), np.zeros((2 * n, 2 * n))
+        Gamma, first_Gamma = np.zeros((degree + 1, 2 * n, m)), np.zeros((degree + 1, 2 * n, m))
+        Phi[:n, :n], Phi[:n, n:] = np.eye(n) + 1.5 * h * matrix_A, -0.5 * h * np.eye(n)
+        Gamma[0, :n] = 1.5 * h * matrix_B
+        first[:n, :n], first_Gamma[:, :n] = start.Phi, start.Gamma
+        for history, history_Gamma in ((Phi, Gamma), (first, first_Gamma)):
+            history[n:, :n], history_Gamma[0, n:] = rate[:, :n], rate[:, n:]
+        return Maps(Phi, Gamma, Maps(first, first_Gamma))
+    return _runge_kutta(matrix_A, matrix_B, h, degree, TABLEAUX[method])
+
+
+def _exact(A: Array, B: Array, h: float, degree: int) -> Maps:
+    """One exponential of A and a chain of integrators (formulas, section 1): works for singular A."""
+    n, m = B.shape
+    size = n + m * (degree + 1)
+    generator = np.zeros((size, size))
+    generator[:n, :n], generator[:n, n : n + m] = A, B
+    for k in range(degree):
+        row = n + k * m
+        generator[row : row + m, row + m : row + 2 * m] = np.eye(m)
+    flow = expm(generator * h)
+    factorial, Gamma = 1.0, np.zeros((degree + 1, n, m))
+    for k in range(degree + 1):
+        factorial *= max(k, 1)
+        # the chain carries derivatives, a coefficient c_k is the k-th derivative over k!
+        Gamma[k] = factorial * flow[:n, n + k * m : n + (k + 1) * m]
+    return Maps(flow[:n, :n].copy(), Gamma)
+
+
+def _runge_kutta(A: Array, B: Array, h: float, degree: int, tableau: Tableau) -> Maps:
+    n, m = B.shape
+    width = n + m * (degree + 1)
+    x = np.eye(n, width)  # every quantity is a matrix that acts on [x, c_0, c_1, ...]
+    rates: list[Array] = []
+    for row, node in zip(tableau.a, tableau.c, strict=True):
+        stage = x.copy()
+        for weight, rate in zip(row, rates, strict=False):
+            if weight:
+                stage = stage + (h * weight) * rate
+        driven = np.zeros((n, width))
+        for k in range(degree + 1):
+            driven[:, n + k * m : n + (k + 1) * m] = B * (node * h) ** k
+        own = row[len(rates)]
+        right = A @ stage + driven
+        rates.append(np.linalg.solve(np.eye(n) - h * own * A, right) if own and n else right)
+    for weight, rate in zip(tableau.b, rates, strict=True):
+        x = x + (h * weight) * rate
+    Gamma = x[:, n:].reshape(n, degree + 1, m).transpose(1, 0, 2)
+    return Maps(x[:, :n].copy(), np.ascontiguousarray(Gamma))
+
+
+def micro_steps(h: float, step: float | None) -> int:
+    """Return how many micro steps of at most `step` seconds make up h; 1 if there is no own step."""
+    if step is None:
+        return 1
+    return max(1, -int(-(h / step) * (1.0 - 1e-9) // 1))
+
+
+def matrix(rows: object, name: str, shape: tuple[int | None, int | None] = (None, None)) -> tuple[tuple[float, ...], ...]:
+    """Return a matrix as hashable rows; raises ValueError with the name if it is none or has another shape."""
+    try:
+        array = np.array(rows, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` is not a matrix of numbers") from None
+    if array.size == 0:
+        array = array.reshape(tuple(size or 0 for size in shape))
+    if array.ndim != 2 or any(want not in (None, have) for want, have in zip(shape, array.shape, strict=True)):
+        wanted = " x ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"`{name}` has shape {' x '.join(map(str, array.shape))}, expected {wanted}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"`{name}` has an entry that is not a finite number")
+    return tuple(tuple(row) for row in array.tolist())
+
+
+def vector(values: Sequence[float], name: str, size: int) -> tuple[float, ...]:
+    """Return a vector as a hashable tuple; raises ValueError with the name if it has another size."""
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` is not a list of numbers") from None
+    if array.shape != (size,):
+        raise ValueError(f"`{name}` has {array.size} entries, expected {size}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"`{name}` has an entry that is not a finite number")
+    return tuple(array.tolist())

@@ -1,0 +1,182 @@
+"""Linear models: x' = A x + B u, y = C x + D u, integrated exactly or by a fixed-step method.
+
+In:  matrices, an initial state, ports
+Out: a simulator; the native engine has its twin, with the same bits
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hocket.clock import Duration, seconds
+from hocket.errors import ScenarioError, nearest
+from hocket.model import Abilities, Array, Port, PortLike, ports
+from hocket.signals import shifted, value_at
+from hocket.simulators.methods import ORDERS, Maps, MethodName, linear_maps, matrix, micro_steps, vector
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, init=False)
+class StateSpace:
+    """A linear model. `method="exact"` is exact for polynomial inputs; the others have an own `step`.
+
+    Matrices that are left out are zero; with no A there is no state and y = D u.
+    """
+
+    A: Matrix
+    B: Matrix
+    C: Matrix
+    D: Matrix
+    x0: tuple[float, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    method: MethodName = "exact"
+    step: Fraction | None = None
+
+    def __init__(
+        self,
+        A: Sequence[Sequence[float]] = (),
+        B: Sequence[Sequence[float]] = (),
+        C: Sequence[Sequence[float]] = (),
+        D: Sequence[Sequence[float]] = (),
+        x0: Sequence[float] | None = None,
+        inputs: Iterable[PortLike] = (),
+        outputs: Iterable[PortLike] = (),
+        method: MethodName = "exact",
+        step: Duration | None = None,
+    ):
+        driven, seen = ports(inputs), ports(outputs)
+        try:
+            n, m, p = len(A), len(driven), len(seen)
+            facts: dict[str, Any] = {
+                "A": matrix(A, "A", (n, n)),
+                "B": matrix(B if np.size(B) else np.zeros((n, m)), "B", (n, m)),
+                "C": matrix(C if np.size(C) else np.zeros((p, n)), "C", (p, n)),
+                "D": matrix(D if np.size(D) else np.zeros((p, m)), "D", (p, m)),
+                "x0": vector([0.0] * n if x0 is None else x0, "x0", n),
+                "step": None if step is None else seconds(step),
+            }
+        except ValueError as error:
+            raise ScenarioError(
+                f"a StateSpace cannot be built: {error}",
+                expected=f"A n x n, B n x {len(driven)}, C {len(seen)} x n, D {len(seen)} x {len(driven)}",
+            ) from None
+        if method not in ORDERS:
+            raise ScenarioError(f"there is no method `{method}`", hint=nearest(method, ORDERS))
+        if facts["step"] is not None and facts["step"] <= 0:
+            raise ScenarioError(f"the step {step} of a StateSpace is not positive")
+        facts["inputs"], facts["method"] = driven, method
+        facts["outputs"] = tuple(
+            Port(port.name, port.unit, None, tuple(i.name for i, d in zip(driven, row, strict=True) if d != 0.0))
+            for port, row in zip(seen, facts["D"], strict=True)
+        )
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def abilities(self) -> Abilities:
+        """It can do everything, at the order of its method."""
+        return Abilities(rewind=True, slopes=True, order=ORDERS[self.method])
+
+    def open(self) -> StateSpaceSimulator:
+        """Make a live simulator."""
+        return StateSpaceSimulator(self)
+
+
+class StateSpaceSimulator:
+    """The specification of the native twin: sums run column by column, left to right.
+
+    `z` is the state, with the history of a multistep method behind it; it may carry columns.
+    """
+
+    def __init__(self, model: StateSpace):
+        self.model = model
+        self.size = len(model.A)
+        self.step_length = None if model.step is None else float(model.step)
+        self.C = np.array(model.C, dtype=float).reshape(len(model.outputs), self.size)
+        self.D = np.array(model.D, dtype=float).reshape(len(model.outputs), len(model.inputs))
+        self.micro: Callable[[float, Array], None] | None = None
+        self.z: Array = np.zeros(0)
+        self.last_h: float | None = None
+
+    def start(self, t: float) -> None:
+        """Go to x0."""
+        x0 = np.array(self.model.x0, dtype=float)
+        self.z = np.concatenate([x0, np.zeros(self.size)]) if self.model.method == "ab2" else x0
+        self.last_h = None
+
+    def maps(self, h: float, degree: int) -> Maps:
+        """Return the matrices of one micro step of length h."""
+        return linear_maps(self.model.A, self.model.B, h, degree, self.model.method)
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance by micro steps."""
+        count = micro_steps(h, self.step_length)
+        length = h / count
+        maps = self.maps(length, len(u) - 1)
+        for k in range(count):
+            first = maps.first is not None and self.last_h != length
+            used = maps.first if first and maps.first is not None else maps
+            coefficients = shifted(list(u), k * length)
+            self.z = applied(used.Phi, self.z)
+            for Gamma, c in zip(used.Gamma, coefficients, strict=True):
+                self.z = applied(Gamma, c, self.z)
+            self.last_h = length
+            if self.micro is not None:
+                done = k + 1 == count
+                end = h if done else (k + 1) * length
+                self.micro(t + end, self._at(value_at(list(u), end)))
+        return t + h
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return C x + D u."""
+        return self._at(u[0] if len(self.model.inputs) else np.zeros(0))
+
+    def _at(self, u: Array) -> Array:
+        return applied(self.D, u, applied(self.C, self.z[: self.size]))
+
+    def slope(self, t: float, u: Array) -> Array:
+        """Return C (A x + B u) + D u'."""
+        A = np.array(self.model.A, dtype=float).reshape(self.size, self.size)
+        B = np.array(self.model.B, dtype=float).reshape(self.size, len(self.model.inputs))
+        rate = applied(B, u[0], applied(A, self.z[: self.size]))
+        slope = applied(self.C, rate)
+        return applied(self.D, u[1], slope) if len(u) > 1 else slope
+
+    def save(self) -> tuple[Array, float | None]:
+        """Return the state."""
+        return self.z.copy(), self.last_h
+
+    def restore(self, state: tuple[Array, float | None]) -> None:
+        """Go back to a saved state."""
+        self.z, self.last_h = state[0].copy(), state[1]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def applied(matrix: Array, x: Array, onto: Array | None = None) -> Array:
+    """Return onto + matrix x, summed column by column; x may carry columns of its own."""
+    shape = (matrix.shape[0], *np.shape(x)[1:])
+    total = np.zeros(shape) if onto is None else onto
+    for j in range(matrix.shape[1]):
+        column = matrix[:, j] if total.ndim == 1 else matrix[:, j, None]
+        total = total + column * x[j]
+    return total
+
+
+def Gain(gain: float, unit: str = "", out: str = "") -> StateSpace:  # noqa: N802 - reads as a model
+    """Return a model with one input `u` and one output `y` = gain * u."""
+    return StateSpace(D=[[gain]], inputs=[Port("u", unit)], outputs=[Port("y", out or unit)])
+
+
+def Sum(*inputs: PortLike, gains: Sequence[float] | None = None, unit: str = "") -> StateSpace:  # noqa: N802
+    """Return a model whose output `y` is the sum of its inputs, each times its gain."""
+    weights = [1.0] * len(inputs) if gains is None else list(gains)
+    return StateSpace(D=[weights], inputs=inputs, outputs=[Port("y", unit)])

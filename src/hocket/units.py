@@ -1,0 +1,53 @@
+"""Physical units: what a connection must multiply and add so that both ends mean the same.
+
+In:  two units as text ("km/h", "m/s")
+Out: gain and offset, or a ValueError that says why not
+
+Equal and missing units cost nothing: pint is only loaded when two units differ.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+
+@cache
+def _registry() -> Any:
+    import pint
+
+    return pint.UnitRegistry(autoconvert_offset_to_baseunit=True)
+
+
+@cache
+def conversion(source: str, target: str) -> tuple[float, float]:
+    """Return (gain, offset): target value = gain * source value + offset."""
+    if source == target or not source or not target:
+        return 1.0, 0.0
+    import pint
+
+    registry = _registry()
+    sides = []
+    for unit in (source, target):
+        try:
+            sides.append(registry.parse_units(unit))
+        except Exception as error:
+            raise ValueError(f"`{unit}` is not a known physical unit") from error
+    if sides[0] == sides[1]:
+        return 1.0, 0.0
+    try:
+        zero = registry.Quantity(0.0, sides[0]).to(sides[1]).magnitude
+        thousand = registry.Quantity(1000.0, sides[0]).to(sides[1]).magnitude
+    except pint.DimensionalityError:
+        raise ValueError(f"`{source}` cannot be converted to `{target}`: {_kind(sides)}") from None
+    return _tidy((thousand - zero) / 1000.0), _tidy(zero)
+
+
+def _kind(sides: list[Any]) -> str:
+    return " against ".join(str(side.dimensionality) for side in sides)
+
+
+def _tidy(value: float) -> float:
+    """Drop the last two digits where that gives a rounder number: 0.30000000000000004 is meant as 0.3."""
+    rounded = float(f"{value:.14g}")
+    return rounded if len(repr(rounded)) < len(repr(value)) else value
