@@ -240,17 +240,23 @@ def clock_of(root: Blueprint, *more: Fraction, start: Fraction = Fraction(0)) ->
     return Clock(common([*(level.composite.step for level in root.levels()), *more]), start)
 
 
-def opened(design: Blueprint, clock: Clock, degree: int = 0) -> Level:
-    """Open every model of the tree; what was opened is closed again if one fails."""
+def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = False) -> Level:
+    """Open every model of the tree; what was opened is closed again if one fails.
+
+    `degree` is that of the inputs the level will be given; `sloped` says that its outputs need slopes.
+    """
     length = clock.ticks(design.composite.step)
     starts = [port.start or 0.0 for port in design.composite.inputs]
     level = Level(design.path, design.wiring, design.plan, [], clock, length, degree, starts)
     level.blueprint = design
+    for drive in design.wiring.outputs if sloped else ():
+        level.memory.sloped[drive.child] = True
     children: list[Simulator] = []
     try:
         for child, model in enumerate(design.wiring.models):
             if child in design.inner:
-                children.append(opened(design.inner[child], clock, level.memory.degrees[child]))
+                memory = level.memory
+                children.append(opened(design.inner[child], clock, memory.degrees[child], memory.sloped[child]))
             else:
                 children.append(model.open())
     except BaseException:

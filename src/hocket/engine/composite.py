@@ -6,6 +6,7 @@ Out: a Model whose simulators are levels
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -138,19 +139,9 @@ def _with_sampled(scenario: Scenario) -> Scenario:
 
 def sampled(model: Any) -> Composite:
     """Return a model with a period as a level of one child: inputs are sampled and held, outputs too."""
-    child = replace_period(model)
+    child = copy.copy(model)
+    object.__setattr__(child, "period", None)
     taken = [Connection(port.name, f"sampled.{port.name}", Hold()) for port in model.inputs]
     given = [Connection(f"sampled.{port.name}", port.name) for port in model.outputs]
-    inner = Scenario(
-        {"sampled": child},
-        [*taken, *given],
-        model.inputs,
-        [Port(port.name, port.unit) for port in model.outputs],
-    )
-    return Composite(inner, model.period)
-
-
-def replace_period(model: Any) -> Model:
-    """Return the same model without its period."""
-    bare: Model = model.without_period()
-    return bare
+    outputs = [Port(port.name, port.unit) for port in model.outputs]
+    return Composite(Scenario({"sampled": child}, [*taken, *given], model.inputs, outputs), model.period)

@@ -138,11 +138,7 @@ class Level:
             raise self.blamed(child, "step", t, error) from error
         end = self.clock.time(tick + ticks)
         if reached is not None and abs(reached - end) > 1e-9 * max(abs(end), h):
-            raise SimulatorError(
-                f"`{self.name(child)}` stopped at {reached!r} s instead of {end!r} s",
-                where=f"step from t = {t!r} s by {h!r} s",
-                hint="return t + h from step(), or give this level a shorter step",
-            )
+            raise stopped_early(self.name(child), reached, t, h, end)
 
     def read(self, child: int) -> None:
         """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
@@ -195,11 +191,6 @@ class Level:
 
     def slopes_at(self, tick: int, u: Array) -> Array:
         """Return the slopes of the level's outputs, as read last."""
-        for drive in self.wiring.outputs:
-            ring = self.memory.rings[drive.child][drive.port]
-            if ring[-1][2] is None:
-                slopes = self._slopes_of(drive.child, tick, self._seen_from(drive.child, self.ticks[drive.child]))
-                ring[-1] = (*ring[-1][:2], slopes[drive.port])
         return self.gathered(2, u.shape[2:])
 
     def gathered(self, what: int, shape: tuple[int, ...] = ()) -> Array:
@@ -296,4 +287,13 @@ def not_finite(name: str, port: str, value: float, t: float) -> SimulatorError:
         where=f"output at t = {t!r} s",
         expected="a finite number",
         hint="a smaller step, if the coupling is unstable; else look into the simulator",
+    )
+
+
+def stopped_early(name: str, reached: float, t: float, h: float, end: float) -> SimulatorError:
+    """Return the error for a step that did not reach its end."""
+    return SimulatorError(
+        f"`{name}` stopped at {reached!r} s instead of {end!r} s",
+        where=f"step from t = {t!r} s by {h!r} s",
+        hint="return t + h from step(), or give this level a shorter step",
     )

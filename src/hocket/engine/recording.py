@@ -156,11 +156,8 @@ def _append(path: Path, end: int, message: pa.Buffer) -> int:
 
 _HINTS = {
     errno.ENOSPC: "make room on this disk, record fewer ports, or choose a folder on another disk",
-    getattr(
-        errno, "EDQUOT", -1
-    ): "your share of this disk is used up: record fewer ports, or choose another disk",
     errno.EFBIG: "files may not grow so large here (see `ulimit -f`): raise the limit, or record fewer ports",
-    errno.ENOENT: "it was moved or deleted during the run: leave the folder alone until the run has ended",
+    errno.ENOENT: "there is no such folder: was it moved or deleted during the run?",
     errno.EEXIST: "it holds samples already: choose a new folder",
     errno.EMFILE: "too many files are open (see `ulimit -n`)",
 }
@@ -190,19 +187,31 @@ class Samples:
                 return None
         return Samples(path, table) if table else None
 
-    def blocks(self, columns: Iterable[int] = ()) -> Iterator[pa.RecordBatch]:
-        """Yield the whole blocks, oldest first, with the time and the given columns (the first is 0).
+    def blocks(self, ports: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Yield the whole blocks, oldest first, with the time and these ports, in the order of the file.
 
         The blocks are mapped into memory: what is not looked at is not loaded.
         """
-        options = pa.ipc.IpcReadOptions(included_fields=[0, *sorted({column + 1 for column in columns})])
+        columns = sorted({1 + self.table.columns.index(port) for port in ports})
+        options = pa.ipc.IpcReadOptions(included_fields=[0, *columns])
         with _mapped(self.path) as file, pa.ipc.open_stream(file, options=options) as stream:
             while True:
                 try:
                     block = stream.read_next_batch()
+                    block.validate()  # a power cut may have left zeros
                 except (StopIteration, *_TORN):
                     return
                 yield block
+
+    def read(self, ports: Sequence[str]) -> list[Array]:
+        """Return the time in seconds, and these ports in the order asked for."""
+        blocks = list(self.blocks(ports))
+        columns = self.table.columns
+        place = {port: 1 + i for i, port in enumerate(sorted(set(ports), key=columns.index))}
+        return [
+            np.concatenate([np.empty(0), *(block.column(i).to_numpy() for block in blocks)])
+            for i in (0, *(place[port] for port in ports))
+        ]
 
     @property
     def rows(self) -> int:

@@ -6,6 +6,7 @@ Out: a Model whose simulators are objects of that class
 
 from __future__ import annotations
 
+import copy
 import importlib
 import importlib.util
 import inspect
@@ -147,6 +148,12 @@ class Python(Recipe):
         """The class as text that `Python` reads back."""
         return named(self.cls)
 
+    def without_period(self) -> Python:
+        """Return the same model in the step of its level."""
+        bare = copy.copy(self)
+        object.__setattr__(bare, "period", None)
+        return bare
+
     @cached_property
     def _known(self) -> _Known:
         cls = load(self.cls, self.folder) if isinstance(self.cls, str) else self.cls
@@ -158,14 +165,15 @@ class Python(Recipe):
         faults = [*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)]
         if faults:
             raise ScenarioError(faults)
-        if self.own_inputs is None and self.own_outputs is None and not hasattr(cls, "inputs") | hasattr(cls, "outputs"):
+        inputs = getattr(cls, "inputs", None) if self.own_inputs is None else self.own_inputs
+        outputs = getattr(cls, "outputs", None) if self.own_outputs is None else self.own_outputs
+        if inputs is None and outputs is None:
             hint = 'give them here or in the class: `inputs = ["force [N]"]`, `outputs = ["x [m]"]`'
             what = f"`{cls.__name__}` has neither inputs nor outputs"
             raise ScenarioError(what, where, "named ports", hint)
-        inputs = self.own_inputs if self.own_inputs is not None else ports(getattr(cls, "inputs", ()))
-        outputs = self.own_outputs if self.own_outputs is not None else ports(getattr(cls, "outputs", ()))
+        inputs = ports(inputs or ())
+        outputs = reacting(ports(outputs or ()), inputs, getattr(cls, "feedthrough", None), where)
         takes_inputs = _takes(cls, "output", 2)
-        outputs = reacting(outputs, inputs, getattr(cls, "feedthrough", None), where)
         if not takes_inputs:
             outputs = tuple(replace(port, feedthrough=()) for port in outputs)
         return _Known(cls, inputs, outputs, _abilities(cls, where), takes_inputs)
@@ -395,12 +403,14 @@ def _from_name(name: str, folder: str, written: str) -> ModuleType:
 def _reachable(folder: Path) -> Iterator[None]:
     """Let imports find the modules of a folder, after all others."""
     importlib.invalidate_caches()
-    before = list(sys.path)
-    sys.path.append(str(folder))
+    added = str(folder) not in sys.path
+    if added:
+        sys.path.append(str(folder))
     try:
         yield
     finally:
-        sys.path[:] = before
+        if added and str(folder) in sys.path:
+            sys.path.remove(str(folder))
 
 
 @contextmanager

@@ -101,6 +101,7 @@ class StateSpaceSimulator:
         self.step_length = None if model.step is None else float(model.step)
         self.C = np.array(model.C, dtype=float).reshape(len(model.outputs), self.size)
         self.D = np.array(model.D, dtype=float).reshape(len(model.outputs), len(model.inputs))
+        self.feeds_through = bool(self.D.any())
         self.micro: Callable[[float, Array], None] | None = None
         self.z: Array = np.zeros(0)
         self.last_h: float | None = None
@@ -139,7 +140,8 @@ class StateSpaceSimulator:
         return self._at(u[0] if len(self.model.inputs) else np.zeros(0))
 
     def _at(self, u: Array) -> Array:
-        return applied(self.D, u, applied(self.C, self.z[: self.size]))
+        y = applied(self.C, self.z[: self.size])
+        return applied(self.D, u, y) if self.feeds_through else y
 
     def slope(self, t: float, u: Array) -> Array:
         """Return C (A x + B u) + D u'."""

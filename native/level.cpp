@@ -1,0 +1,470 @@
+#include "level.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+namespace hocket {
+
+namespace {
+
+using Time = std::chrono::steady_clock;
+constexpr int measurements = 4;
+constexpr double worth_it = 15e-6;  // seconds saved per round that pay for waking a thread
+
+}  // namespace
+
+void Ring::push(std::int64_t tick, double value, double slope) {
+    if (count == 0 || ticks[newest] != tick) {
+        newest = (newest + 1) % depth;
+        if (count < depth) ++count;
+    }
+    ticks[newest] = tick;
+    values[newest] = value;
+    if (sloped) slopes[newest] = slope;
+}
+
+Level::Level(Clock clock, std::int64_t length, int degree, int inputs)
+    : clock(clock), length(length), degree(degree), own_inputs(inputs) {
+    used.assign(static_cast<std::size_t>(degree + 1) * inputs, 0.0);
+    offered = used;
+}
+
+void Level::add_child(std::unique_ptr<Simulator> child, int child_rows, int child_inputs, int child_outputs) {
+    python_ = python_ || child->needs_python();
+    Slot slot;
+    slot.simulator = child.get();
+    slot.outputs = child_outputs;
+    slot.unchecked = !child->checks_itself();
+    slot.curved = child_rows > 1;
+    slots_.push_back(slot);
+    children.push_back(std::move(child));
+    rows.push_back(child_rows);
+    inputs.push_back(child_inputs);
+    outputs.push_back(child_outputs);
+    first_u.push_back(static_cast<int>(u.size()));
+    first_y.push_back(static_cast<int>(y.size()));
+    u.resize(u.size() + static_cast<std::size_t>(child_rows) * child_inputs);
+    y.resize(y.size() + child_outputs);
+    ring_of.resize(y.size(), -1);
+    base.push_back(0);
+    sloped_.push_back(0);
+    fits_of_.emplace_back();
+    copies_of_.emplace_back();
+    rings_of_.emplace_back();
+}
+
+void Level::add_drive(const Fit& fit, bool plain) {
+    if (plain) {
+        copies_of_[fit.child].push_back({fit.source, first_u[fit.child] + fit.input});
+    } else {
+        fits_of_[fit.child].push_back(static_cast<int>(fits.size()));
+        fits.push_back(fit);
+    }
+}
+
+void Level::add_output(int source, double gain, double offset) {
+    outputs_.push_back({source, gain, offset, gain != 1.0 || offset != 0.0});
+}
+
+void Level::set_ring(int signal, int depth, bool sloped) {
+    Ring ring;
+    ring.depth = depth;
+    ring.sloped = sloped;
+    ring.ticks.resize(depth);
+    ring.values.resize(depth);
+    ring.slopes.resize(depth);
+    ring_of[signal] = static_cast<int>(rings.size());
+    const auto child = std::upper_bound(first_y.begin(), first_y.end(), signal) - first_y.begin() - 1;
+    rings_of_[child].push_back(signal);
+    if (sloped) sloped_[child] = 1;
+    rings.push_back(std::move(ring));
+}
+
+void Level::record(std::shared_ptr<Rows> rows, std::vector<Column> columns) {
+    rows_ = std::move(rows);
+    columns_ = std::move(columns);
+}
+
+void Level::share(Pool* pool, bool always) {
+    pool_ = pool;
+    always_parallel_ = always;
+    for (auto& child : children)
+        if (auto* level = dynamic_cast<Level*>(child.get())) level->share(pool, always);
+}
+
+void Level::set_programs(std::vector<Operation> step, std::vector<Operation> output) {
+    step_program_ = std::move(step);
+    output_program_ = std::move(output);
+    prepare(step_program_);
+    prepare(output_program_);
+    for (std::size_t child = 0; child < children.size(); ++child) {
+        slots_[child].u = u.data() + first_u[child];
+        slots_[child].y = y.data() + first_y[child];
+        slots_[child].ringed = !rings_of_[child].empty();
+    }
+    std::size_t room = 0, slopes = 0;
+    first_seen_.clear();
+    for (std::size_t child = 0; child < children.size(); ++child) {
+        first_seen_.push_back(static_cast<int>(room));
+        if (rows[child] > 1) room += static_cast<std::size_t>(rows[child]) * inputs[child];
+        slopes = std::max(slopes, static_cast<std::size_t>(outputs[child]));
+    }
+    seen_.resize(room);
+    slopes_.resize(slopes * children.size() * (rings.empty() ? 0 : 1));
+}
+
+void Level::prepare(std::vector<Operation>& program) {
+    for (auto& operation : program) {
+        const auto& list = operation.children;
+        bool neighbours = !list.empty();
+        for (std::size_t k = 1; k < list.size(); ++k) neighbours = neighbours && list[k] == list[k - 1] + 1;
+        if (neighbours) {
+            operation.begin = list.front();
+            operation.end = list.back() + 1;
+        }
+        if (operation.kind == Operation::Kind::feed)
+            for (int child : operation.children) {
+                const auto& copies = copies_of_[child];
+                operation.copies.insert(operation.copies.end(), copies.begin(), copies.end());
+                operation.fits.insert(operation.fits.end(), fits_of_[child].begin(), fits_of_[child].end());
+                if (rows[child] > 1) operation.based.push_back(child);
+            }
+        for (auto& body : operation.bodies) prepare(body);
+    }
+}
+
+// the life of a step
+
+bool Level::run_outermost(std::int64_t steps) {
+    for (std::int64_t k = 0; k < steps; ++k)
+        if (!own_step(now)) return false;
+    return true;
+}
+
+bool Level::step(std::int64_t tick, std::int64_t count, const double* polynomials) {
+    const bool whole = count % length == 0;
+    if (whole || tick == now) {
+        std::memcpy(offered.data(), polynomials, sizeof(double) * offered.size());
+        offered_base = tick;
+    }
+    if (whole) {
+        for (std::int64_t start = tick; start < tick + count; start += length)
+            if (!own_step(start)) return false;
+        return true;
+    }
+    return tick + count == now + length ? own_step(now) : true;
+}
+
+bool Level::own_step(std::int64_t tick) {
+    now = tick;
+    if (!run(step_program_)) return false;
+    now = tick + length;
+    return true;
+}
+
+bool Level::run(std::vector<Operation>& program) {
+    for (auto& operation : program)
+        if (!execute(operation)) return false;
+    return true;
+}
+
+bool Level::execute(Operation& operation) {
+    using Kind = Operation::Kind;
+    switch (operation.kind) {
+        case Kind::feed:
+            feed(operation);
+            return true;
+        case Kind::step:
+        case Kind::read:
+        case Kind::step_read:
+            if (operation.parallel && pool_) return spread(operation, static_cast<int>(operation.children.size()));
+            if (operation.kind == Kind::step_read && operation.begin >= 0) {
+                for (Slot *slot = &slots_[operation.begin], *end = slot + (operation.end - operation.begin); slot < end; ++slot)
+                    if (!both(*slot, operation.ticks)) [[unlikely]]
+                        return false;
+                return true;
+            }
+            for (int child : operation.children)
+                if (!apply(operation.kind, slots_[child], operation.ticks)) return false;
+            return true;
+        case Kind::admit:
+            std::memcpy(used.data(), offered.data(), sizeof(double) * used.size());
+            used_base = offered_base;
+            return true;
+        case Kind::record:
+            keep_row();
+            return true;
+        case Kind::times:
+            for (int k = 0; k < operation.n; ++k)
+                if (!run(operation.bodies[0])) return false;
+            return true;
+        case Kind::together:
+            if (operation.parallel && pool_) return spread(operation, static_cast<int>(operation.bodies.size()));
+            for (auto& body : operation.bodies)
+                if (!run(body)) return false;
+            return true;
+    }
+    return false;
+}
+
+// feeding
+
+void Level::feed(const Operation& operation) {
+    for (const Copy& copy : operation.copies) u[copy.to] = y[copy.from];
+    for (int child : operation.based) base[child] = slots_[child].tick;
+    for (int number : operation.fits) fit(fits[number]);
+}
+
+void Level::fit(Fit& f) {
+    double c[max_rows], nodes[max_rows];
+    int count = 1;
+    const std::int64_t tick = slots_[f.child].tick;
+    switch (f.kind) {
+        case Fit::Kind::hold:
+            c[0] = y[f.source];
+            break;
+        case Fit::Kind::nepce: {
+            const Ring& ring = rings[ring_of[f.source]];
+            if (f.seen != ring.ticks[ring.newest]) {
+                f.seen = ring.ticks[ring.newest];
+                f.before = f.after;
+            }
+            f.after = f.alpha * f.before + (1.0 - f.alpha) * y[f.source];
+            c[0] = f.after;
+            break;
+        }
+        case Fit::Kind::polynomial: {
+            const Ring& ring = rings[ring_of[f.source]];
+            count = std::min(f.samples, ring.count);
+            for (int k = 0; k < count; ++k) {
+                const int at = ring.back(count - 1 - k);
+                nodes[k] = clock.span(ring.ticks[at] - tick);
+                c[k] = ring.values[at];
+            }
+            divided_differences(nodes, c, count, 1);
+            newton(nodes, c, count);
+            break;
+        }
+        case Fit::Kind::hermite: {
+            const Ring& ring = rings[ring_of[f.source]];
+            const int points = std::min(f.samples, ring.count);
+            count = 2 * points;
+            double slopes[max_rows];
+            for (int k = 0; k < points; ++k) {
+                const int at = ring.back(points - 1 - k);
+                nodes[2 * k] = nodes[2 * k + 1] = clock.span(ring.ticks[at] - tick);
+                c[2 * k] = c[2 * k + 1] = ring.values[at];
+                slopes[k] = ring.slopes[at];
+            }
+            for (int j = count - 1; j > 0; --j)
+                c[j] = j % 2 ? slopes[j / 2] : (c[j] - c[j - 1]) / (nodes[j] - nodes[j - 1]);
+            divided_differences(nodes, c, count, 2);
+            newton(nodes, c, count);
+            break;
+        }
+        case Fit::Kind::passed:
+        case Fit::Kind::passed_hold:
+            count = degree + 1;
+            for (int k = 0; k < count; ++k) c[k] = used[k * own_inputs + f.source];
+            shift(c, count, 1, clock.span(tick - used_base));
+            if (f.kind == Fit::Kind::passed_hold) count = 1;
+            break;
+    }
+    if (f.converts) {
+        for (int k = 0; k < count; ++k) c[k] = f.gain * c[k];
+        c[0] = c[0] + f.offset;
+    }
+    double* to = u.data() + first_u[f.child] + f.input;
+    const int stride = inputs[f.child];
+    for (int k = 0; k < rows[f.child]; ++k) to[k * stride] = k < count ? c[k] : 0.0;
+}
+
+// stepping and reading
+
+inline bool Level::step_child(Slot& slot, std::int64_t count) {
+    const std::int64_t tick = slot.tick;
+    slot.tick = tick + count;
+    return slot.simulator->step(tick, count, slot.u) || failed(slot);
+}
+
+inline bool Level::read_child(Slot& slot) {
+    if (slot.outputs == 0) return true;
+    const double* polynomials = slot.u;
+    const int child = number(slot);
+    if (slot.curved && base[child] != slot.tick) {
+        double* seen = seen_.data() + first_seen_[child];
+        std::memcpy(seen, polynomials, sizeof(double) * rows[child] * inputs[child]);
+        const double ds = clock.span(slot.tick - base[child]);
+        for (int j = 0; j < inputs[child]; ++j) shift(seen + j, rows[child], inputs[child], ds);
+        polynomials = seen;
+    }
+    if (!slot.simulator->output(slot.tick, polynomials, slot.y)) return failed(slot);
+    return finish_read(slot, polynomials);
+}
+
+inline bool Level::both(Slot& slot, std::int64_t count) {
+    if (slot.curved || slot.outputs == 0) return step_child(slot, count) && read_child(slot);
+    const std::int64_t tick = slot.tick;
+    slot.tick = tick + count;
+    if (!slot.simulator->step_output(tick, count, slot.u, slot.y)) return failed(slot);
+    return finish_read(slot, slot.u);
+}
+
+inline bool Level::finish_read(Slot& slot, const double* polynomials) {
+    if (slot.unchecked) {
+        double sum = 0.0;
+        for (int k = 0; k < slot.outputs; ++k) sum += slot.y[k] - slot.y[k];
+        if (sum != 0.0) [[unlikely]]
+            return failed(slot);
+    }
+    if (!slot.ringed) return true;
+    const int child = number(slot);
+    double* slopes = nullptr;
+    if (sloped_[child]) {
+        slopes = slopes_.data() + (slopes_.size() / children.size()) * child;
+        if (!slot.simulator->slope(slot.tick, polynomials, slopes)) return failed(slot);
+    }
+    for (int signal : rings_of_[child])
+        rings[ring_of[signal]].push(slot.tick, y[signal], slopes ? slopes[signal - first_y[child]] : 0.0);
+    return true;
+}
+
+bool Level::apply(Operation::Kind kind, Slot& slot, std::int64_t count) {
+    if (kind == Operation::Kind::step) return step_child(slot, count);
+    return kind == Operation::Kind::read ? read_child(slot) : both(slot, count);
+}
+
+// Keeps the first failure: what the simulator says, or else a number in its outputs that is none.
+bool Level::failed(Slot& slot) {
+    std::lock_guard lock(failing_);
+    if (first_failure.kind != Failure::Kind::none) return false;
+    first_failure = slot.simulator->failure();
+    if (first_failure.kind == Failure::Kind::none) {
+        first_failure.kind = Failure::Kind::internal;
+        first_failure.tick = slot.tick;
+        for (int port = slot.outputs - 1; port >= 0; --port)
+            if (!std::isfinite(slot.y[port])) {
+                first_failure.kind = Failure::Kind::not_finite;
+                first_failure.port = port;
+                first_failure.value = slot.y[port];
+            }
+    }
+    if (!first_failure.level) {
+        first_failure.level = this;
+        first_failure.child = number(slot);
+    }
+    return false;
+}
+
+bool Level::output(std::int64_t tick, const double* polynomials, double* values) {
+    if (!output_program_.empty() && tick == now) {
+        std::memcpy(offered.data(), polynomials, sizeof(double) * offered.size());
+        offered_base = tick;
+        if (!run(output_program_)) return false;
+    }
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        const Output& o = outputs_[k];
+        values[k] = o.converts ? o.gain * y[o.source] + o.offset : y[o.source];
+    }
+    return true;
+}
+
+bool Level::slope(std::int64_t, const double*, double* dy) {
+    // the children behind the outputs are sloped too: their rings hold the newest slopes
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        const Output& o = outputs_[k];
+        const Ring& ring = rings[ring_of[o.source]];
+        const double value = ring.slopes[ring.newest];
+        dy[k] = o.gain != 1.0 ? o.gain * value + 0.0 : value;
+    }
+    return true;
+}
+
+void Level::keep_row() {
+    const std::int64_t tick = now + length;
+    if (!rows_ || tick % rows_->interval != 0) return;
+    auto& data = rows_->data;
+    data.push_back(clock.time(tick));
+    for (const Column& column : columns_) {
+        if (column.is_input) {
+            const double s = clock.span(tick - base[column.child]);
+            const double* c = u.data() + first_u[column.child] + column.port;
+            data.push_back(value_at(c, rows[column.child], inputs[column.child], s));
+        } else {
+            data.push_back(y[first_y[column.child] + column.port]);
+        }
+    }
+}
+
+// threads
+
+bool Level::each(Operation& operation, int index) {
+    if (operation.kind == Operation::Kind::together) return run(operation.bodies[index]);
+    return apply(operation.kind, slots_[operation.children[index]], operation.ticks);
+}
+
+bool Level::spread(Operation& operation, int count) {
+    if (operation.measured < measurements) {  // find out what each one costs
+        operation.seconds.resize(count, 1e9);
+        for (int index = 0; index < count; ++index) {
+            const auto begin = Time::now();
+            if (!each(operation, index)) return false;
+            const double took = std::chrono::duration<double>(Time::now() - begin).count();
+            operation.seconds[index] = std::min(operation.seconds[index], took);
+        }
+        if (++operation.measured == measurements) {
+            const int threads = pool_->threads();
+            std::vector<int> order(count);
+            std::iota(order.begin(), order.end(), 0);
+            std::stable_sort(order.begin(), order.end(),
+                             [&](int a, int b) { return operation.seconds[a] > operation.seconds[b]; });
+            std::vector<std::vector<int>> shares(threads);
+            std::vector<double> load(threads, 0.0);
+            auto stays = [&](int index) {  // Python is only called on the calling thread
+                if (operation.kind != Operation::Kind::together)
+                    return children[operation.children[index]]->needs_python();
+                return python_;
+            };
+            double total = 0.0;
+            for (int pass = 0; pass < 2; ++pass)
+                for (int index : order) {
+                    if (stays(index) != (pass == 0)) continue;
+                    const auto least = std::min_element(load.begin(), load.end()) - load.begin();
+                    const std::size_t at = pass == 0 ? 0 : static_cast<std::size_t>(least);
+                    shares[at].push_back(index);
+                    load[at] += operation.seconds[index];
+                    total += operation.seconds[index];
+                }
+            const double longest = *std::max_element(load.begin(), load.end());
+            if (always_parallel_ || total - longest > worth_it) {
+                for (auto& share : shares) std::sort(share.begin(), share.end());
+                operation.shares = std::move(shares);
+            } else {
+                operation.parallel = false;
+            }
+        }
+        return true;
+    }
+    struct Context {
+        Level* level;
+        Operation* operation;
+        std::atomic<bool> good{true};
+    } context{this, &operation};
+    const auto task = [](void* raw, int thread) {
+        auto& c = *static_cast<Context*>(raw);
+        for (int index : c.operation->shares[thread])
+            if (!c.level->each(*c.operation, index)) {
+                c.good = false;
+                return;
+            }
+    };
+    if (pool_->run(task, &context)) return context.good;
+    for (int index = 0; index < count; ++index)
+        if (!each(operation, index)) return false;
+    return true;
+}
+
+}  // namespace hocket

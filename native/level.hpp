@@ -1,0 +1,170 @@
+// A level: its exchange memory and the plan it executes. The twin of interpreter.py and memory.py.
+// In:  children, wires and a program, handed over by engine/native.py with the state after the start
+// Out: children moved on, rows kept
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "pool.hpp"
+#include "polynomial.hpp"
+#include "simulator.hpp"
+
+namespace hocket {
+
+// Samples of one output, as far back as its extrapolators look.
+struct Ring {
+    int depth = 1;
+    int count = 0;
+    int newest = -1;
+    bool sloped = false;
+    std::vector<std::int64_t> ticks;
+    std::vector<double> values;
+    std::vector<double> slopes;
+    void push(std::int64_t tick, double value, double slope);
+    int back(int steps) const { return (newest - steps + depth) % depth; }
+};
+
+// One driven input that is more than a copied value.
+struct Fit {
+    enum class Kind : int { hold, polynomial, hermite, nepce, passed, passed_hold };
+    Kind kind = Kind::hold;
+    int child = 0;
+    int input = 0;
+    int source = 0;  // an output of a sibling, or an input of the level
+    int samples = 1;
+    double alpha = 0.0;
+    double gain = 1.0;
+    double offset = 0.0;
+    bool converts = false;
+    std::int64_t seen = 0;
+    double before = 0.0;
+    double after = 0.0;
+};
+
+// A held input without conversion: one number copied.
+struct Copy {
+    int from;
+    int to;
+};
+
+// What stepping and reading a child touches, close together.
+struct Slot {
+    Simulator* simulator = nullptr;
+    double* u = nullptr;
+    double* y = nullptr;
+    std::int64_t tick = 0;
+    int outputs = 0;
+    bool unchecked = false;  // its outputs must be looked at: NaN and infinity are errors
+    bool ringed = false;     // some of its outputs keep samples
+    bool curved = false;     // its inputs have slopes
+};
+
+struct Operation {
+    enum class Kind { admit, feed, step, read, step_read, times, together, record };
+    Kind kind = Kind::record;
+    std::vector<int> children;
+    int begin = -1, end = -1;               // children that are neighbours; -1: they are not
+    std::int64_t ticks = 0;
+    int n = 0;
+    bool parallel = false;
+    std::vector<Copy> copies;               // feed
+    std::vector<int> fits;                  // feed
+    std::vector<int> based;                 // feed: children whose polynomials have a degree
+    std::vector<std::vector<Operation>> bodies;
+
+    // how long each child (or body) takes, to decide whether threads pay
+    int measured = 0;
+    std::vector<double> seconds;
+    std::vector<std::vector<int>> shares;   // per thread; empty: not worth it
+};
+
+struct Column {
+    int child;
+    int port;
+    bool is_input;
+};
+
+class Level final : public Simulator {
+  public:
+    Level(Clock clock, std::int64_t length, int degree, int inputs);
+
+    // building
+    void add_child(std::unique_ptr<Simulator> child, int rows, int inputs, int outputs);
+    void add_drive(const Fit& fit, bool plain);
+    void add_output(int source, double gain, double offset);
+    void set_ring(int signal, int depth, bool sloped);
+    void set_programs(std::vector<Operation> step, std::vector<Operation> output);
+    void record(std::shared_ptr<Rows> rows, std::vector<Column> columns);
+    void share(Pool* pool, bool always);
+
+    // running
+    bool run_outermost(std::int64_t steps);
+    bool step(std::int64_t tick, std::int64_t ticks, const double* u) override;
+    bool output(std::int64_t tick, const double* u, double* y) override;
+    bool slope(std::int64_t tick, const double* u, double* dy) override;
+    bool needs_python() const override { return python_; }
+    bool checks_itself() const override { return true; }
+    Failure failure() const override { return first_failure; }
+
+    Clock clock;
+    std::int64_t length;
+    std::int64_t now = 0;
+    int degree;
+    int own_inputs;
+    std::set<std::shared_ptr<const void>> models;    // what children share and must outlive them
+    std::vector<std::unique_ptr<Simulator>> children;
+    std::vector<int> rows, inputs, outputs;          // per child
+    std::vector<int> first_u, first_y, first_input;  // per child
+    std::vector<std::int64_t> base;                  // per child
+    std::vector<double> u, y;                        // coefficients; newest outputs
+    std::vector<int> ring_of;                        // per output: its ring, or -1
+    std::vector<Ring> rings;
+    std::vector<Fit> fits;
+    std::vector<double> used, offered;               // polynomials of the level's own inputs
+    std::int64_t used_base = 0, offered_base = 0;
+    Failure first_failure;
+
+  private:
+    struct Output {
+        int source;
+        double gain, offset;
+        bool converts;
+    };
+    void prepare(std::vector<Operation>& program);
+    bool run(std::vector<Operation>& program);
+    bool execute(Operation& operation);
+    bool own_step(std::int64_t tick);
+    void feed(const Operation& operation);
+    void fit(Fit& fit);
+    bool step_child(Slot& slot, std::int64_t ticks);
+    bool read_child(Slot& slot);
+    bool both(Slot& slot, std::int64_t ticks);
+    bool finish_read(Slot& slot, const double* u);
+    bool apply(Operation::Kind kind, Slot& slot, std::int64_t ticks);
+    bool each(Operation& operation, int index);
+    bool spread(Operation& operation, int count);
+    bool failed(Slot& slot);
+    int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
+    void keep_row();
+
+    std::vector<Operation> step_program_, output_program_;
+    std::vector<std::vector<int>> fits_of_;          // per child
+    std::vector<std::vector<Copy>> copies_of_;       // per child
+    std::vector<std::vector<int>> rings_of_;         // per child: ring numbers
+    std::vector<char> sloped_;                       // per child
+    std::vector<Slot> slots_;                        // per child
+    std::vector<Output> outputs_;
+    std::vector<double> seen_, slopes_;              // room per child for polynomials seen from another time
+    std::vector<int> first_seen_;
+    std::shared_ptr<Rows> rows_;
+    std::vector<Column> columns_;
+    std::mutex failing_;
+    Pool* pool_ = nullptr;
+    bool always_parallel_ = false;
+    bool python_ = false;
+};
+
+}  // namespace hocket

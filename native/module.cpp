@@ -1,0 +1,263 @@
+// The door between Python and the native engine; engine/native.py is its only user.
+// In:  arrays and live simulators
+// Out: an Engine that runs a number of steps and hands out rows and failures
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "level.hpp"
+#include "python_simulator.hpp"
+#include "state_space.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace hocket;
+using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+using Integers = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
+
+std::vector<double> taken(const Numbers& array) { return {array.data(), array.data() + array.size()}; }
+
+// Each (rows x columns) matrix of a stack, column by column.
+std::vector<double> columns(const Numbers& array, std::size_t rows, std::size_t width) {
+    std::vector<double> result;
+    result.reserve(array.size());
+    const std::size_t block = rows * width;
+    for (std::size_t at = 0; block && at < array.size(); at += block)
+        for (std::size_t j = 0; j < width; ++j)
+            for (std::size_t i = 0; i < rows; ++i) result.push_back(array.data()[at + i * width + j]);
+    return result;
+}
+
+Operation::Kind kind_of(const std::string& name) {
+    using Kind = Operation::Kind;
+    static const std::pair<const char*, Kind> names[] = {
+        {"admit", Kind::admit}, {"feed", Kind::feed},   {"step", Kind::step},         {"read", Kind::read},
+        {"times", Kind::times}, {"record", Kind::record}, {"step_read", Kind::step_read}, {"together", Kind::together}};
+    for (const auto& [known, kind] : names)
+        if (name == known) return kind;
+    throw std::invalid_argument("unknown operation " + name);
+}
+
+// (kind, children, ticks or n, parallel, bodies)
+std::vector<Operation> program(const nb::list& encoded) {
+    std::vector<Operation> operations;
+    for (nb::handle item : encoded) {
+        const auto parts = nb::cast<nb::tuple>(item);
+        Operation operation;
+        operation.kind = kind_of(nb::cast<std::string>(parts[0]));
+        operation.children = nb::cast<std::vector<int>>(parts[1]);
+        operation.ticks = nb::cast<std::int64_t>(parts[2]);
+        operation.n = static_cast<int>(operation.ticks);
+        operation.parallel = nb::cast<bool>(parts[3]);
+        for (nb::handle body : nb::cast<nb::list>(parts[4])) operation.bodies.push_back(program(nb::cast<nb::list>(body)));
+        operations.push_back(std::move(operation));
+    }
+    return operations;
+}
+
+// A level under construction; add_level and Engine take it over.
+struct Builder {
+    std::unique_ptr<Level> level;
+
+    Builder(std::int64_t tick, std::int64_t start, std::int64_t denominator, std::int64_t length, int degree, int inputs)
+        : level(std::make_unique<Level>(Clock{tick, start, denominator}, length, degree, inputs)) {}
+
+    void add_state_space(const std::shared_ptr<Linear>& model, const Numbers& z, bool begun,
+                         const std::shared_ptr<Rows>& rows, std::vector<int> ports) {
+        std::unique_ptr<MicroRows> micro;
+        if (rows) micro = std::make_unique<MicroRows>(rows, std::move(ports), &level->clock);
+        level->models.insert(model);
+        level->add_child(state_space(*model, taken(z), begun, std::move(micro)), model->rows, model->inputs, model->outputs);
+    }
+    void add_python(nb::object simulator, int rows, int inputs, int outputs) {
+        level->add_child(std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs, level->clock), rows,
+                         inputs, outputs);
+    }
+    const Level* add_level(Builder& inner, int rows, int inputs, int outputs) {
+        const Level* address = inner.level.get();
+        level->add_child(std::move(inner.level), rows, inputs, outputs);
+        return address;
+    }
+    // columns: kind, child, input, source, samples, plain, seen / alpha, gain, offset, before, after
+    void add_drives(const Integers& whole, const Numbers& real) {
+        const std::size_t count = whole.size() / 7;
+        for (std::size_t k = 0; k < count; ++k) {
+            const std::int64_t* w = whole.data() + 7 * k;
+            const double* r = real.data() + 5 * k;
+            Fit fit;
+            fit.kind = static_cast<Fit::Kind>(w[0]);
+            fit.child = static_cast<int>(w[1]);
+            fit.input = static_cast<int>(w[2]);
+            fit.source = static_cast<int>(w[3]);
+            fit.samples = static_cast<int>(w[4]);
+            fit.seen = w[6];
+            fit.alpha = r[0];
+            fit.gain = r[1];
+            fit.offset = r[2];
+            fit.converts = fit.gain != 1.0 || fit.offset != 0.0;
+            fit.before = r[3];
+            fit.after = r[4];
+            level->add_drive(fit, w[5] != 0);
+        }
+    }
+    void set_ring(int signal, int depth, bool sloped, const Integers& ticks, const Numbers& values, const Numbers& slopes) {
+        level->set_ring(signal, depth, sloped);
+        for (std::size_t k = 0; k < ticks.size(); ++k)
+            level->rings.back().push(ticks.data()[k], values.data()[k], slopes.data()[k]);
+    }
+    void set_state(const Numbers& u, const Numbers& y, const Integers& base, const Numbers& used, std::int64_t used_base,
+                   const Numbers& offered, std::int64_t offered_base) {
+        const auto copy = [](const auto& from, auto& to) {
+            if (from.size() != to.size()) throw std::invalid_argument("state of another size");
+            std::copy(from.data(), from.data() + from.size(), to.begin());
+        };
+        copy(u, level->u);
+        copy(y, level->y);
+        copy(base, level->base);
+        copy(used, level->used);
+        copy(offered, level->offered);
+        level->used_base = used_base;
+        level->offered_base = offered_base;
+    }
+    void record(std::shared_ptr<Rows> rows, const std::vector<int>& children, const std::vector<int>& ports,
+                const std::vector<bool>& are_inputs) {
+        std::vector<Column> columns;
+        for (std::size_t k = 0; k < children.size(); ++k) columns.push_back({children[k], ports[k], are_inputs[k]});
+        level->record(std::move(rows), std::move(columns));
+    }
+};
+
+class Engine {
+  public:
+    Engine(Builder& outermost, std::vector<std::shared_ptr<Rows>> rows, int threads, bool always)
+        : level_(std::move(outermost.level)), rows_(std::move(rows)) {
+        if (threads > 1) {
+            pool_ = std::make_unique<Pool>(threads);
+            level_->share(pool_.get(), always);
+        }
+    }
+
+    // Runs up to `steps` steps; returns earlier when rows wait, or when `seconds` have passed.
+    std::int64_t run(std::int64_t steps, double seconds, std::size_t most_values) {
+        if (level_->needs_python()) return go(steps, seconds, most_values);
+        nb::gil_scoped_release release;
+        return go(steps, seconds, most_values);
+    }
+
+    nb::object failure() const {
+        const Failure& f = level_->first_failure;
+        if (f.kind == Failure::Kind::none) return nb::none();
+        static const char* kinds[] = {"none", "raised", "stopped_early", "not_finite", "internal"};
+        nb::object error = nb::none();
+        const auto* level = static_cast<const Level*>(f.level);
+        if (f.kind == Failure::Kind::raised)
+            if (auto* simulator = dynamic_cast<PythonSimulator*>(level->children[f.child].get()))
+                error = simulator->take_error();
+        return nb::make_tuple(kinds[static_cast<int>(f.kind)], reinterpret_cast<std::uintptr_t>(level), f.child, f.port,
+                              static_cast<int>(f.call), f.tick, f.ticks, f.value, error);
+    }
+
+    std::int64_t now() const { return level_->now; }
+
+  private:
+    std::int64_t go(std::int64_t steps, double seconds, std::size_t most_values) {
+        const auto begin = std::chrono::steady_clock::now();
+        std::int64_t done = 0, look = 1, next_look = 1;
+        while (done < steps) {
+            if (!level_->run_outermost(1)) return -1 - done;
+            if (++done < next_look) continue;
+            for (const auto& rows : rows_)
+                if (rows->data.size() >= most_values) return done;
+            const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+            if (took >= seconds) return done;
+            // look at the clock about a thousand times per round, not at every step
+            look = std::max<std::int64_t>(1, std::min<std::int64_t>(look * 2, static_cast<std::int64_t>(
+                                                  seconds / 1000.0 / std::max(took / static_cast<double>(done), 1e-9))));
+            next_look = done + look;
+        }
+        return done;
+    }
+
+    std::unique_ptr<Level> level_;
+    std::vector<std::shared_ptr<Rows>> rows_;
+    std::unique_ptr<Pool> pool_;
+};
+
+std::shared_ptr<Linear> linear(std::int64_t ticks, double h, int count, double length, int rows, const Numbers& Phi,
+                               const Numbers& Gamma, const Numbers& first_Phi, const Numbers& first_Gamma, const Numbers& A,
+                               const Numbers& B, const Numbers& C, const Numbers& D, int size, int inputs, int outputs) {
+    auto model = std::make_shared<Linear>();
+    model->ticks = ticks;
+    model->h = h;
+    model->count = count;
+    model->length = length;
+    model->rows = rows;
+    model->size = size;
+    model->inputs = inputs;
+    model->outputs = outputs;
+    model->multistep = first_Phi.size() > 0;
+    model->states = model->multistep ? 2 * size : size;
+    const auto n = static_cast<std::size_t>(model->states), s = static_cast<std::size_t>(size);
+    const auto m = static_cast<std::size_t>(inputs), p = static_cast<std::size_t>(outputs);
+    model->maps = {columns(Phi, n, n), columns(Gamma, n, m)};
+    model->first = {columns(first_Phi, n, n), columns(first_Gamma, n, m)};
+    model->A = columns(A, s, s);
+    model->B = columns(B, s, m);
+    model->C = columns(C, p, s);
+    model->D = columns(D, p, m);
+    model->feeds_through = std::any_of(model->D.begin(), model->D.end(), [](double d) { return d != 0.0; });
+    return model;
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+    nb::class_<Linear>(module, "Linear");
+    module.def("linear", &linear);
+    nb::class_<Rows>(module, "Rows")
+        .def("__init__", [](Rows* rows, int width, std::int64_t interval) { new (rows) Rows{width, interval, {}}; })
+        .def("__len__", &Rows::count)
+        .def("taken", [](Rows& rows) {
+            const std::size_t count = rows.count();
+            auto* data = new double[rows.data.size()];
+            std::copy(rows.data.begin(), rows.data.end(), data);
+            rows.data.clear();
+            nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
+            return nb::ndarray<nb::numpy, double>(data, {count, static_cast<std::size_t>(rows.width)}, owner);
+        });
+    nb::class_<Builder>(module, "Level")
+        .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
+        .def("add_state_space", &Builder::add_state_space, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
+        .def("add_python", &Builder::add_python)
+        .def("add_level",
+             [](Builder& self, Builder& inner, int rows, int inputs, int outputs) {
+                 return reinterpret_cast<std::uintptr_t>(self.add_level(inner, rows, inputs, outputs));
+             })
+        .def("address", [](const Builder& self) { return reinterpret_cast<std::uintptr_t>(self.level.get()); })
+        .def("add_drives", &Builder::add_drives)
+        .def("add_output", [](Builder& self, int source, double gain, double offset) {
+            self.level->add_output(source, gain, offset);
+        })
+        .def("set_ring", &Builder::set_ring)
+        .def("set_state", &Builder::set_state)
+        .def("set_programs", [](Builder& self, const nb::list& step, const nb::list& output) {
+            self.level->set_programs(program(step), program(output));
+        })
+        .def("record", &Builder::record);
+    nb::class_<Engine>(module, "Engine")
+        .def(nb::init<Builder&, std::vector<std::shared_ptr<Rows>>, int, bool>())
+        .def("run", &Engine::run)
+        .def("failure", &Engine::failure)
+        .def_prop_ro("now", &Engine::now);
+}

@@ -1,0 +1,66 @@
+// What a level knows of its children.
+// In:  ticks and input polynomials
+// Out: outputs written where the level wants them; false when something failed, with the reason kept
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace hocket {
+
+// Ticks to seconds with one rounded division, as clock.py does.
+struct Clock {
+    std::int64_t tick = 1;
+    std::int64_t start = 0;
+    std::int64_t denominator = 1;
+    double time(std::int64_t ticks) const {
+        return static_cast<double>(ticks * tick + start) / static_cast<double>(denominator);
+    }
+    double span(std::int64_t ticks) const {
+        return static_cast<double>(ticks * tick) / static_cast<double>(denominator);
+    }
+};
+
+enum class Call : int { step, output, slope };
+
+// Why a run ended.
+struct Failure {
+    enum class Kind : int { none, raised, stopped_early, not_finite, internal };
+    Kind kind = Kind::none;
+    const void* level = nullptr;
+    int child = -1;
+    int port = -1;
+    Call call = Call::step;
+    std::int64_t tick = 0;
+    std::int64_t ticks = 0;
+    double value = 0.0;
+};
+
+// Rows waiting for the recorder: time, then one value per column.
+struct Rows {
+    int width = 1;
+    std::int64_t interval = 1;
+    std::vector<double> data;
+    std::size_t count() const { return data.size() / static_cast<std::size_t>(width); }
+};
+
+class Simulator {
+  public:
+    virtual ~Simulator() = default;
+    // u: coefficients, a row per power of time, a column per input.
+    virtual bool step(std::int64_t tick, std::int64_t ticks, const double* u) = 0;
+    virtual bool output(std::int64_t tick, const double* u, double* y) = 0;
+    virtual bool slope(std::int64_t tick, const double* u, double* dy) = 0;
+    // Step, then the outputs under the same held inputs: one call where the inputs have no slope.
+    virtual bool step_output(std::int64_t tick, std::int64_t ticks, const double* u, double* y) {
+        return step(tick, ticks, u) && output(tick + ticks, u, y);
+    }
+    virtual bool needs_python() const { return false; }
+    virtual bool checks_itself() const { return false; }  // its outputs are known to be finite
+    // What the last call that returned false has to say; nothing, if its outputs speak for themselves.
+    virtual Failure failure() const { return {}; }
+};
+
+}  // namespace hocket

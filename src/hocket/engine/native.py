@@ -1,0 +1,251 @@
+"""The fast engine: a started tree of levels is handed over to compiled code, which then owns the numbers.
+
+In:  a Level after its start
+Out: an engine that runs the same plan with the same bits
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from hocket import _native  # type: ignore[attr-defined]
+from hocket.engine.interpreter import Level, blame, not_finite, stopped_early
+from hocket.engine.selection import Recorded, attach
+from hocket.errors import HocketError, InternalError
+from hocket.model import Array
+from hocket.plan import Admit, Body, Feed, Instruction, Read, Record, Solve, Step, Times, Together
+from hocket.signals import Hermite, Hold, Nepce, Polynomial
+from hocket.simulators.methods import micro_steps
+from hocket.simulators.state_space import StateSpaceSimulator
+from hocket.wiring import OWN, Drive
+
+HOLD, POLYNOMIAL, HERMITE, NEPCE, PASSED, PASSED_HOLD = range(6)
+CALLS = ("step", "output", "slope")
+VALUES = 1 << 16
+"""How many numbers may wait before the rows are written."""
+
+Operation = tuple[str, list[int], int, bool, list[Any]]
+
+
+def obstacle(level: Level) -> str:
+    """Return why this tree cannot run natively; empty if it can."""
+    for drives in level.wiring.drives:
+        for drive in drives:
+            kind = type(drive.extrapolation) if drive else Hold
+            if kind not in (Hold, Polynomial, Hermite, Nepce, type(None)):
+                return f"the extrapolator {kind.__name__} is written in Python"
+    if any(isinstance(instruction, Solve) for body in (level.plan.step, level.plan.output) for instruction in body):
+        return "an algebraic loop is solved in every step"
+    inner = (obstacle(child) for child in level.children if isinstance(child, Level))
+    return next((why for why in inner if why), "")
+
+
+class NativeEngine:
+    """Runs a started tree in compiled code. The Level objects keep the state of the start."""
+
+    name = "native"
+
+    def __init__(self, root: Level, recorded: list[Recorded], threads: int | None = None):
+        self.root = root
+        self.levels: dict[int, Level] = {}
+        self.models: dict[Any, Any] = {}
+        self.recorded = recorded
+        self.native_rows: dict[int, Any] = {
+            index: _native.Rows(len(entry.rows.columns) + 1, entry.rows.interval)
+            for index, entry in enumerate(recorded)
+            if entry.child is None or isinstance(entry.level.children[entry.child], StateSpaceSimulator)
+        }
+        attach(entry for index, entry in enumerate(recorded) if index not in self.native_rows)
+        outermost = self._built(root)
+        self.levels[outermost.address()] = root
+        count = (os.cpu_count() or 1) if threads is None else threads
+        rows = list(self.native_rows.values())
+        self.engine = _native.Engine(outermost, rows, count, threads is not None)
+
+    def run(self, steps: int, seconds: float) -> int:
+        """Run up to so many steps for about so long; return how many were done. Raises what went wrong."""
+        done: int = self.engine.run(steps, seconds, VALUES)
+        if done < 0:
+            raise self._failure()
+        return done
+
+    @property
+    def now(self) -> int:
+        """The tick reached."""
+        return int(self.engine.now)
+
+    def rows(self, index: int) -> Array:
+        """Return the rows that wait for a recorded table, and forget them."""
+        first = self.recorded[index].rows
+        waiting = first.taken() if first.count else None
+        if index not in self.native_rows:
+            return first.taken() if waiting is None else waiting
+        block: Array = self.native_rows[index].taken()
+        return block if waiting is None else np.concatenate([waiting, block])
+
+    # handing over
+
+    def _built(self, level: Level) -> Any:
+        tick, start, denominator = level.clock.whole
+        micro = {
+            (id(entry.level), entry.child): (self.native_rows[index], [port for _, port, _ in entry.rows.columns])
+            for index, entry in enumerate(self.recorded)
+            if entry.child is not None and index in self.native_rows
+        }
+        built = _native.Level(tick, start, denominator, level.length, level.degree, len(level.starts))
+        for child, simulator in enumerate(level.children):
+            model, degree = level.wiring.models[child], level.memory.degrees[child]
+            sizes = degree + 1, len(model.inputs), len(model.outputs)
+            if isinstance(simulator, StateSpaceSimulator):
+                linear = self._linear(simulator, level, degree)
+                rows, ports = micro.get((id(level), child), (None, []))
+                built.add_state_space(linear, simulator.z, simulator.last_h is not None, rows, ports)
+            elif isinstance(simulator, Level):
+                inner = self._built(simulator)
+                self.levels[built.add_level(inner, *sizes)] = simulator
+            else:
+                built.add_python(simulator, *sizes)
+        self._hand_over_memory(level, built)
+        for index, entry in enumerate(self.recorded):
+            if entry.level is level and entry.child is None:
+                children, ports, kinds = (list(part) for part in zip(*entry.rows.columns, strict=True))
+                built.record(self.native_rows[index], children, ports, kinds)
+        built.set_programs(_program(level.plan.step, level), _program(level.plan.output, level))
+        return built
+
+    def _linear(self, simulator: StateSpaceSimulator, level: Level, degree: int) -> Any:
+        """Return the matrices of a simulator; models that are equal share them."""
+        key = (id(simulator.model), level.length, degree)
+        if key in self.models:
+            return self.models[key]
+        model, h = simulator.model, level.clock.span(level.length)
+        count = micro_steps(h, simulator.step_length)
+        maps = simulator.maps(h / count, degree)
+        none = np.zeros(0)
+        first = (maps.first.Phi, maps.first.Gamma) if maps.first is not None else (none, none)
+        size, inputs, outputs = simulator.size, len(model.inputs), len(model.outputs)
+        self.models[key] = _native.linear(
+            level.length, h, count, h / count, degree + 1, maps.Phi, maps.Gamma, *first,
+            np.array(model.A, dtype=float), np.array(model.B, dtype=float), simulator.C, simulator.D,
+            size, inputs, outputs,
+        )  # fmt: skip
+        return self.models[key]
+
+    def _hand_over_memory(self, level: Level, built: Any) -> None:
+        memory, wiring = level.memory, level.wiring
+        first_output = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
+        whole: list[tuple[int, ...]] = []
+        real: list[tuple[float, ...]] = []
+        ringed: set[tuple[int, int]] = set()
+        for child, drives in enumerate(wiring.drives):
+            for index, drive in enumerate(drives):
+                if drive is None:
+                    continue
+                kind, samples, alpha = _kind(drive)
+                plain = kind == HOLD and drive.gain == 1.0 and drive.offset == 0.0
+                if kind in (POLYNOMIAL, HERMITE, NEPCE):
+                    ringed.add((drive.child, drive.port))
+                source = drive.port if drive.child == OWN else int(first_output[drive.child]) + drive.port
+                kept = memory.filters.get((child, index)) if kind == NEPCE else None
+                seen, before, after = (kept.seen, kept.before, kept.after) if kept else (0, 0.0, 0.0)
+                whole.append((kind, child, index, source, samples, int(plain), seen))
+                real.append((alpha, drive.gain, drive.offset, before, after))
+        built.add_drives(np.array(whole, dtype=np.int64).reshape(-1, 7), np.array(real, dtype=float).reshape(-1, 5))
+        for drive in wiring.outputs:
+            built.add_output(int(first_output[drive.child]) + drive.port, drive.gain, drive.offset)
+        for child, rings in enumerate(memory.rings):
+            for port, ring in enumerate(rings):
+                sloped = memory.sloped[child]
+                if (child, port) in ringed or sloped:
+                    ticks, values, slopes = zip(*ring, strict=True)
+                    built.set_ring(
+                        int(first_output[child]) + port,
+                        memory.depths[child][port],
+                        sloped,
+                        np.array(ticks, dtype=np.int64),
+                        np.array(values, dtype=float),
+                        np.array([slope or 0.0 for slope in slopes], dtype=float),
+                    )
+        newest = [ring[-1][1] for rings in memory.rings for ring in rings]
+        u = np.concatenate([*(u.reshape(-1) for u in memory.u), np.zeros(0)])
+        built.set_state(
+            u, np.array(newest, dtype=float), np.array(memory.base, dtype=np.int64),
+            level.inputs[1].reshape(-1), level.inputs[0], level.offered[1].reshape(-1), level.offered[0],
+        )  # fmt: skip
+
+    def _failure(self) -> HocketError:
+        kind, address, child, port, call, tick, ticks, value, error = self.engine.failure()
+        level = self.levels.get(address, self.root)
+        name, t = level.name(child), level.clock.time(tick)
+        if kind == "not_finite":
+            return not_finite(name, level.wiring.models[child].outputs[port].name, value, t)
+        if kind == "stopped_early":
+            return stopped_early(name, value, t, level.clock.span(ticks), level.clock.time(tick + ticks))
+        if kind == "raised":
+            failure = blame(name, CALLS[call], t, error)
+            failure.__cause__ = error
+            return failure
+        return InternalError(f"`{name}` was asked for a step it was not prepared for", where=f"t = {t!r} s")
+
+
+def _kind(drive: Drive) -> tuple[int, int, float]:
+    """Return how the native engine knows an extrapolator: kind, samples, alpha."""
+    match drive.extrapolation:
+        case Polynomial(degree) if drive.child != OWN and degree > 0:
+            return POLYNOMIAL, degree + 1, 0.0
+        case Hermite(samples):
+            return HERMITE, samples, 0.0
+        case Nepce(alpha):
+            return NEPCE, 1, alpha
+    if drive.child != OWN:
+        return HOLD, 1, 0.0
+    return (PASSED if drive.extrapolation is None else PASSED_HOLD), 1, 0.0
+
+
+def _program(body: Body, level: Level) -> list[Operation]:
+    """Return a body as operations on many children at once: neighbours of one kind are merged."""
+    operations: list[Operation] = []
+    for instruction in body:
+        fresh = _operation(instruction, level)
+        if operations:
+            last = operations[-1]
+            if fresh[0] == last[0] in ("feed", "read") and not fresh[4]:
+                operations[-1] = (last[0], last[1] + fresh[1], 0, False, [])
+                continue
+            read = [child for child in last[1] if level.wiring.models[child].outputs]
+            if last[0] == "step" and fresh[0] == "read" and fresh[1] == read and _compiled(level, last[1]):
+                operations[-1] = ("step_read", *last[1:])
+                continue
+        operations.append(fresh)
+    return operations
+
+
+def _compiled(level: Level, children: list[int]) -> bool:
+    return all(isinstance(level.children[child], (StateSpaceSimulator, Level)) for child in children)
+
+
+def _operation(instruction: Instruction, level: Level) -> Operation:
+    match instruction:
+        case Feed(sim):
+            return "feed", [level.number[sim]], 0, False, []
+        case Read(sim):
+            return "read", [level.number[sim]], 0, False, []
+        case Step(sim, fraction):
+            return "step", [level.number[sim]], int(level.length * fraction), False, []
+        case Admit():
+            return "admit", [], 0, False, []
+        case Record():
+            return "record", [], 0, False, []
+        case Times(n, inner):
+            return "times", [], n, False, [_program(inner, level)]
+        case Together(bodies):
+            if all(len(inner) == 1 for inner in bodies):
+                each = [_operation(inner[0], level) for inner in bodies]
+                if all(one[0] in ("feed", "read", "step") and one[2] == each[0][2] and one[0] == each[0][0] for one in each):
+                    children = [one[1][0] for one in each]
+                    return each[0][0], children, each[0][2], each[0][0] == "step", []
+            return "together", [], 0, True, [_program(inner, level) for inner in bodies]
+    raise InternalError(f"the native engine does not know {instruction}")

@@ -1,0 +1,41 @@
+"""The slow engine: the interpreter, step by step.
+
+In:  a Level after its start
+Out: the same rows as the native engine, to the last bit
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from hocket.engine.interpreter import Level
+from hocket.engine.selection import Recorded, attach
+from hocket.model import Array
+
+
+class PlainEngine:
+    """Runs a started tree in Python."""
+
+    name = "interpreter"
+
+    def __init__(self, root: Level, recorded: list[Recorded]):
+        self.root = root
+        self.recorded = recorded
+        attach(recorded)
+
+    def run(self, steps: int, seconds: float) -> int:
+        """Run up to so many steps for about so long; return how many were done."""
+        begin, done = perf_counter(), 0
+        while done < steps and (not done or perf_counter() - begin < seconds):
+            self.root.advance(self.root.now, self.root.length, self.root.offered[1])
+            done += 1
+        return done
+
+    @property
+    def now(self) -> int:
+        """The tick reached."""
+        return self.root.now
+
+    def rows(self, index: int) -> Array:
+        """Return the rows that wait for a recorded table, and forget them."""
+        return self.recorded[index].rows.taken()

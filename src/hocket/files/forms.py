@@ -1,0 +1,296 @@
+"""How single values look in a file: numbers, durations, matrices, ports, names of code.
+
+In:  what TOML gives, with its place
+Out: what Python wants, and back; and the JSON Schema of what is accepted
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import math
+import os.path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from hocket.clock import seconds, written
+from hocket.errors import HocketError, nearest
+from hocket.files.place import WRONG, Place
+from hocket.simulators.python import load, named
+
+
+class Form(Protocol):
+    """How a value is written."""
+
+    def read(self, value: Any, place: Place) -> Any:
+        """Return the value as Python wants it; WRONG after noting a fault."""
+
+    def write(self, value: Any, place: Place) -> Any:
+        """Return the value as TOML has it; None: leave the key out."""
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of what `read` accepts."""
+
+
+class Number:
+    """A float; whole numbers are welcome."""
+
+    def read(self, value: Any, place: Place) -> Any:
+        if not _is_number(value):
+            return place.unexpected(value, "a number")
+        try:
+            return float(value)
+        except OverflowError:
+            return place.unexpected(math.copysign(math.inf, value), "a number below 1.8e308")
+
+    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+        return float(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "number"}
+
+
+class Whole:
+    """An int."""
+
+    def read(self, value: Any, place: Place) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        return place.unexpected(value, "a whole number")
+
+    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+        return int(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "integer"}
+
+
+class Text:
+    """A str."""
+
+    def read(self, value: Any, place: Place) -> Any:
+        return value if isinstance(value, str) else place.unexpected(value, "a text in quotes")
+
+    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+        return str(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string"}
+
+
+class Duration:
+    """A time span as people write it; a bare number is in seconds."""
+
+    def read(self, value: Any, place: Place) -> Any:
+        expected = 'a duration such as "2.5 ms", "1/3 s" or 0.01'
+        if not isinstance(value, str) and not _is_number(value):
+            return place.unexpected(value, expected)
+        try:
+            return seconds(value)
+        except ValueError:
+            return place.unexpected(value, expected)
+
+    def write(self, value: Fraction, place: Place) -> Any:  # noqa: ARG002
+        return written(value)
+
+    def schema(self) -> dict[str, Any]:
+        text = {"type": "string", "pattern": "^\\s*[-+]?[0-9.]", "examples": ["2.5 ms", "1/3 s"]}
+        return {"anyOf": [text, {"type": "number"}]}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def read(self, value: Any, place: Place) -> Any:
+        if isinstance(value, str) and value in self.words:
+            return value
+        listed = [f'"{word}"' for word in self.words]
+        expected = " or ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)
+        return place.unexpected(value, expected, _meant(value, self.words))
+
+    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"enum": list(self.words)}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """An array whose items have one form."""
+
+    of: Form
+    expected: str
+    make: type[tuple[Any, ...]] | type[list[Any]] = tuple
+
+    def read(self, value: Any, place: Place) -> Any:
+        if not isinstance(value, list):
+            return place.unexpected(value, self.expected)
+        items = [self.of.read(item, place / number) for number, item in enumerate(value)]
+        return WRONG if any(item is WRONG for item in items) else self.make(items)
+
+    def write(self, value: Iterable[Any], place: Place) -> Any:
+        return [self.of.write(item, place / number) for number, item in enumerate(value)]
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": self.of.schema()}
+
+
+class Numbers(Listing):
+    """An array of floats; long ones are read at once."""
+
+    def read(self, value: Any, place: Place) -> Any:
+        if isinstance(value, list) and all(type(item) in (float, int) for item in value):
+            with contextlib.suppress(OverflowError):
+                return self.make(map(float, value))
+        return super().read(value, place)
+
+    def write(self, value: Iterable[Any], place: Place) -> Any:  # noqa: ARG002
+        return list(map(float, value))
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A table with keys of the user's choosing, whose values have one form."""
+
+    of: Form
+    expected: str
+
+    def read(self, value: Any, place: Place) -> Any:
+        if not isinstance(value, dict):
+            return place.unexpected(value, self.expected)
+        items = {key: self.of.read(item, place / key) for key, item in value.items()}
+        return WRONG if any(item is WRONG for item in items.values()) else items
+
+    def write(self, value: Mapping[str, Any], place: Place) -> Any:
+        return {key: self.of.write(item, place / key) for key, item in value.items()}
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": self.of.schema()}
+
+
+@dataclass(frozen=True)
+class Either:
+    """One form where the value is of a certain type, else another."""
+
+    type: type
+    one: Form
+    other: Form
+
+    def read(self, value: Any, place: Place) -> Any:
+        return (self.one if isinstance(value, self.type) else self.other).read(value, place)
+
+    def write(self, value: Any, place: Place) -> Any:
+        return (self.one if isinstance(value, self.type) else self.other).write(value, place)
+
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [self.one.schema(), self.other.schema()]}
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """Numbers that are left out where all are zero."""
+
+    of: Form
+
+    def read(self, value: Any, place: Place) -> Any:
+        return self.of.read(value, place)
+
+    def write(self, value: Any, place: Place) -> Any:
+        numbers = np.array(value, dtype=float)
+        return self.of.write(value, place) if numbers.any() or np.signbit(numbers).any() else None
+
+    def schema(self) -> dict[str, Any]:
+        return self.of.schema()
+
+
+class Anything:
+    """Whatever TOML can hold, as it is: the parameters of somebody's code."""
+
+    def read(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+        return value
+
+    def write(self, value: Any, place: Place) -> Any:
+        if isinstance(value, np.generic):
+            value = value.item()
+        match value:
+            case bool() | int() | float() | str() | datetime.date() | datetime.time():
+                return value
+            case list():
+                return [self.write(item, place / number) for number, item in enumerate(value)]
+            case dict() if all(isinstance(key, str) for key in value):
+                return {key: self.write(item, place / key) for key, item in value.items()}
+        hint = "leave it out and let the code have a default" if value is None else "numbers, texts, lists, dicts"
+        return place.unwritable(value, hint)
+
+    def schema(self) -> dict[str, Any]:
+        return {}
+
+
+class Code:
+    """A class or function by its name: "package.module:Name" or "path/to/file.py:Name"."""
+
+    def read(self, value: Any, place: Place) -> Any:
+        expected = 'text such as "plant.py:Tank" or "package.module:Tank"'
+        if not isinstance(value, str):
+            return place.unexpected(value, expected)
+        if not place.findings.check:
+            return value
+        folder = place.beside("folder")
+        start = Folder().read(folder, place) if isinstance(folder, str) else place.source.folder
+        return WRONG if place.tried(lambda: load(value, start)) is WRONG else value
+
+    def write(self, value: Any, place: Place) -> Any:
+        if isinstance(value, str) or value is None:
+            return value
+        name = named(value)
+        try:
+            known = getattr(value, "__module__", "__main__") != "__main__" and load(name) is value
+        except HocketError:
+            known = False
+        return name if known else place.unwritable(value, "give it a name in a module or file of its own")
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": ":", "examples": ["plant.py:Tank", "package.module:Tank"]}
+
+
+class Folder:
+    """Where the paths of one model start, if not in the folder of the file."""
+
+    def read(self, value: Any, place: Place) -> Any:
+        if not isinstance(value, str):
+            return place.unexpected(value, "the path of a folder")
+        start = place.source.folder
+        return os.path.normpath(os.path.join(start, value)) if start else value
+
+    def write(self, value: str | None, place: Place) -> Any:
+        start = place.source.folder
+        if value is None or value == start:
+            return None
+        return os.path.relpath(value, start) if start else value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string"}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _meant(value: Any, words: Iterable[str]) -> str:
+    hint = nearest(value, words) if isinstance(value, str) else ""
+    return hint if hint.startswith("did") else ""
+
+
+NUMBER, WHOLE, TEXT, DURATION, CODE, FOLDER = Number(), Whole(), Text(), Duration(), Code(), Folder()
+TEXTS = Listing(TEXT, "a list of texts")
+VECTOR = Numbers(NUMBER, "a list of numbers")
+MATRIX = Listing(VECTOR, "a list of rows, each a list of numbers: [[1, 0], [0, 1]]")
+VALUES = Mapped(Anything(), "a table of parameters: { mass = 2.5 }")

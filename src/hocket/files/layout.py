@@ -1,0 +1,64 @@
+"""How a written file looks: which tables get a header, where long arrays are broken.
+
+In:  nested tables of plain values
+Out: TOML text that people like to read
+
+Keys and single values are formatted by `tomli_w`, which would move connections that are tables behind those
+that are texts, and so change their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tomli_w
+
+_WIDTH = 100
+
+
+class Section(dict[str, Any]):
+    """A table that is written with a header; all others stand between braces."""
+
+
+def text(section: Section) -> str:
+    """Return the TOML text of the outermost table."""
+    return "\n".join(_lines(section, "")).lstrip("\n") + "\n"
+
+
+def _lines(section: Section, path: str) -> Iterator[str]:
+    inner = {name: value for name, value in section.items() if isinstance(value, Section)}
+    if path and (len(inner) < len(section) or not section):
+        yield f"\n[{path}]"
+    for name, value in section.items():
+        if name not in inner:
+            yield _assigned(_key(name), value)
+    for name, value in inner.items():
+        yield from _lines(value, f"{path}.{_key(name)}" if path else _key(name))
+
+
+def _assigned(key: str, value: Any) -> str:
+    line = f"{key} = {_inline(value)}"
+    if len(line) <= _WIDTH or not isinstance(value, list):
+        return line
+    rows: list[str] = []
+    for item in map(_inline, value):
+        # numbers and short texts share a line, rows of a matrix do not
+        if rows and item[0] not in "[{" and len(rows[-1]) + len(item) + 2 <= _WIDTH:
+            rows[-1] += f" {item},"
+        else:
+            rows.append(f"    {item},")
+    return "\n".join([f"{key} = [", *rows, "]"])
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_key(name)} = {_inline(item)}" for name, item in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inline, value))}]"
+    return tomli_w.dumps({"x": value})[len("x = ") : -1]
+
+
+def _key(name: str) -> str:
+    return tomli_w.dumps({name: 0})[: -len(" = 0\n")]

@@ -1,0 +1,29 @@
+"""What a scenario file holds: a composite, and how `hocket run` runs it unless told otherwise.
+
+In:  a Composite and the [run] table
+Out: frozen data
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from hocket.engine.composite import Composite
+
+
+@dataclass(frozen=True)
+class Study:
+    """A composite with the defaults of its run, in seconds."""
+
+    composite: Composite
+    start: Fraction = Fraction(0)
+    stop: Fraction | None = None
+    """None: whoever runs it must say."""
+    every: Fraction | Literal["micro"] | None = None
+    """The output interval; None: every macro step."""
+    name: str = ""
+    path: Path | None = field(default=None, compare=False)
+    """The file it was read from."""

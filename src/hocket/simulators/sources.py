@@ -1,0 +1,356 @@
+"""Signals that come from outside: tables, files of measurements, functions of time.
+
+In:  times and values, the path of a CSV file, or a function of t
+Out: Models without inputs or state
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from hocket.errors import FileError, ScenarioError, SimulatorError, nearest
+from hocket.model import Abilities, Array, Port, PortLike, Simulator, ports
+from hocket.simulators.python import Recipe, load, named, reacting
+from hocket.units import conversion
+
+Interpolation: TypeAlias = Literal["linear", "hold"]
+Outside: TypeAlias = Literal["hold", "error"]
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Table(Recipe):
+    """Columns of values over times: `Table([0, 1], {"force [N]": [0.0, 3.0]})`.
+
+    `columns` may be rows and columns of numbers too, with `outputs` to name the columns. A time that is
+    repeated is a jump: the later value holds from that time on. Before the first and after the last time
+    the end values hold, unless `outside` is "error".
+    """
+
+    times: Array
+    values: Array
+    """One row per time, one column per output."""
+    outputs: tuple[Port, ...]
+    interpolation: Interpolation
+    outside: Outside
+    inputs = ()
+    abilities = Abilities(rewind=True, slopes=True)
+
+    def __init__(
+        self,
+        t: Sequence[float] | Array,
+        columns: Mapping[str, Sequence[float] | Array] | Sequence[Sequence[float]] | Array,
+        interpolation: Interpolation = "linear",
+        outputs: Iterable[PortLike] | None = None,
+        outside: Outside = "hold",
+    ):
+        _check_options(interpolation, outside)
+        if isinstance(columns, Mapping):
+            names: Iterable[PortLike] = columns if outputs is None else outputs
+            body = list(columns.values())
+        elif outputs is None:
+            raise ScenarioError(
+                "the columns of a `Table` have no names", expected='outputs=["force [N]", ...]'
+            )
+        else:
+            names, body = outputs, columns  # type: ignore[assignment]
+        try:
+            times = np.array(t, dtype=float)
+            values = np.array(body, dtype=float)
+        except (TypeError, ValueError):
+            raise ScenarioError(
+                "a `Table` has columns of unequal length, or an entry that is no number"
+            ) from None
+        values = values.T if isinstance(columns, Mapping) else values
+        written = reacting(ports(names), (), {}, "`Table`")
+        if times.ndim != 1 or not len(times) or values.shape != (len(times), len(written)):
+            what = f"a `Table` has {times.size} times, and values of shape {values.shape}"
+            raise ScenarioError(
+                what, expected=f"one row per time, and a column for each of {len(written)} outputs"
+            )
+        if not (np.isfinite(times).all() and np.isfinite(values).all()):
+            raise ScenarioError("a `Table` has an entry that is not a finite number")
+        backwards = np.flatnonzero(np.diff(times) < 0.0)
+        if len(backwards):
+            row = int(backwards[0]) + 1
+            what = f"the times of a `Table` decrease: {times[row]:g} s after {times[row - 1]:g} s"
+            raise ScenarioError(what, f"row {row}, counted from 0", "times in order; equal times are a jump")
+        for array in (times, values):
+            array.setflags(write=False)
+        for name, value in (
+            ("times", times),
+            ("values", values),
+            ("outputs", written),
+            ("interpolation", interpolation),
+            ("outside", outside),
+        ):
+            object.__setattr__(self, name, value)
+
+    def open(self) -> Simulator:
+        """Make a simulator that looks values up."""
+        return _Lookup(self.times.tolist(), self.values.tolist(), self.interpolation, self.outside)
+
+
+@dataclass(frozen=True, init=False)
+class Csv:
+    """A `Table` from a file with a header row; units in the header (`force [N]`) are understood.
+
+    `time` names the column of times, in seconds unless its header has another unit. `columns` lists the
+    columns to put out, or maps ports to them: `{"speed [m/s]": "wheel speed"}`; None: all. The header is read
+    here, the rows when a simulator is opened. Paths start in `folder`.
+    """
+
+    path: str
+    time: str
+    columns: tuple[tuple[Port, int], ...]
+    """What is put out, each with the number of its column in the file."""
+    interpolation: Interpolation
+    outside: Outside
+    folder: str
+    inputs = ()
+    abilities = Abilities(rewind=True, slopes=True)
+
+    def __init__(
+        self,
+        path: str | Path,
+        time: str = "time",
+        columns: Iterable[str] | Mapping[str, str] | None = None,
+        interpolation: Interpolation = "linear",
+        outside: Outside = "hold",
+        *,
+        folder: str | Path = "",
+    ):
+        _check_options(interpolation, outside)
+        for name, value in (
+            ("path", str(path)),
+            ("time", time),
+            ("interpolation", interpolation),
+            ("outside", outside),
+            ("folder", str(folder)),
+        ):
+            object.__setattr__(self, name, value)
+        header = next(self._lines())[1]
+        clock = _column(header, time, str(self.file))
+        if columns is None:
+            chosen = [(self._port(text), number) for number, text in enumerate(header) if number != clock]
+        else:
+            pairs = columns.items() if isinstance(columns, Mapping) else ((text, text) for text in columns)
+            chosen = []
+            for written, text in pairs:
+                number = _column(header, text, str(self.file))
+                chosen.append((self._port(header[number] if written == text else written), number))
+        reacting(tuple(port for port, _ in chosen), (), {}, str(self.file))
+        object.__setattr__(self, "columns", tuple(chosen))
+
+    @property
+    def file(self) -> Path:
+        """Where it is."""
+        return Path(self.folder) / self.path
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The columns put out."""
+        return tuple(port for port, _ in self.columns)
+
+    def open(self) -> Simulator:
+        """Read the rows and make a simulator that looks them up."""
+        times: list[float] = []
+        rows: list[list[float]] = []
+        lines = self._lines()
+        header = next(lines)[1]
+        clock = _column(header, self.time, str(self.file))
+        per_second = self._per_second(header[clock])
+        wanted = [number for _, number in self.columns]
+        if max([clock, *wanted]) >= len(header):
+            raise FileError("the header has changed", f"{self.file}, line 1", f"{max(wanted) + 1} columns")
+        for line, fields in lines:
+            if len(fields) != len(header):
+                raise FileError(
+                    f"{len(fields)} fields", f"{self.file}, line {line}", f"{len(header)}, as in the header"
+                )
+            moment, *row = (self._number(fields[number], header[number], line) for number in (clock, *wanted))
+            moment /= per_second
+            if times and moment < times[-1]:
+                what = f"the time decreases: {moment:.9g} s after {times[-1]:.9g} s"
+                raise FileError(what, f"{self.file}, line {line}", "times in order; equal times are a jump")
+            times.append(moment)
+            rows.append(row)
+        if not times:
+            raise FileError("there are no rows beneath the header", str(self.file))
+        return _Lookup(times, rows, self.interpolation, self.outside)
+
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the lines that are not empty, with their numbers; the header first."""
+        try:
+            with self.file.open(newline="", encoding="utf-8-sig") as file:
+                first = file.readline()
+                file.seek(0)
+                separator = max(",;\t", key=first.count)
+                reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
+                seen = False
+                for fields in reader:
+                    if any(fields) or len(fields) > 1:
+                        seen = True
+                        yield reader.line_num, [field.strip() for field in fields]
+        except FileNotFoundError:
+            beside = sorted(file.name for file in self.file.parent.glob("*.csv"))
+            raise FileError(
+                f"there is no file `{self.file}`", "", "", nearest(self.file.name, beside)
+            ) from None
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise FileError(f"`{self.file}` cannot be read: {error}", str(self.file)) from None
+        if not seen:
+            raise FileError("the file is empty", str(self.file), "a header row and rows of numbers")
+
+    def _port(self, written: str) -> Port:
+        try:
+            return Port.of(written)
+        except ScenarioError:
+            hint = f'name it: columns={{"name": "{written}"}}'
+            raise FileError(
+                f"`{written}` cannot name a port", f"{self.file}, line 1", "no spaces", hint
+            ) from None
+
+    def _per_second(self, header: str) -> float:
+        """Return how many of the file's units of time make a second: dividing by it rounds once."""
+        try:
+            gain, _ = conversion(_parts(header)[1], "s")
+        except ValueError as error:
+            raise FileError(str(error), f"{self.file}, line 1, column `{header}`", "a unit of time") from None
+        whole = round(1.0 / gain)
+        return float(whole) if abs(whole * gain - 1.0) < 1e-12 else 1.0 / gain
+
+    def _number(self, text: str, header: str, line: int) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            what = f"`{text}` in column `{header}` is not a finite number"
+            raise FileError(what, f"{self.file}, line {line}", "a number with a decimal point")
+        return value
+
+
+def _parts(header: str) -> tuple[str, str]:
+    name, bracket, unit = header.partition("[")
+    return name.strip(), unit.rstrip("] ").strip() if bracket else ""
+
+
+def _column(header: Sequence[str], wanted: str, file: str) -> int:
+    """Return the number of a column by its header, or by the header without its unit."""
+    for known in (list(header), [_parts(text)[0] for text in header]):
+        if wanted in known:
+            return known.index(wanted)
+    raise FileError(f"there is no column `{wanted}`", f"{file}, line 1", "", nearest(wanted, header))
+
+
+def _check_options(interpolation: str, outside: str) -> None:
+    for name, value, known in (
+        ("interpolation", interpolation, ("linear", "hold")),
+        ("outside", outside, ("hold", "error")),
+    ):
+        if value not in known:
+            raise ScenarioError(
+                f"`{value}` is no {name}", f"`{name}`", " or ".join(known), nearest(value, known)
+            )
+
+
+@dataclass(frozen=True, init=False)
+class Function:
+    """A function of time as a source: f(t) returns a number, or one for each output."""
+
+    f: Callable[[float], Any] | str
+    outputs: tuple[Port, ...]
+    folder: str
+    inputs = ()
+    abilities = Abilities(rewind=True)
+
+    def __init__(
+        self, f: Callable[[float], Any] | str, outputs: Iterable[PortLike], *, folder: str | Path = ""
+    ):
+        if not callable(f) and not isinstance(f, str):
+            raise ScenarioError(
+                f"`{f!r}` is not a function", expected="a function of t, or text that names one"
+            )
+        for name, value in (
+            ("f", f),
+            ("outputs", reacting(ports(outputs), (), {}, f"`Function` of `{named(f)}`")),
+            ("folder", str(folder)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def open(self) -> Simulator:
+        """Load the function."""
+        found = load(self.f, self.folder) if isinstance(self.f, str) else self.f
+        if not callable(found):
+            raise ScenarioError(f"`{named(self.f)}` is not a function", expected="a function of t")
+        return _Calling(found)
+
+
+class _Source:
+    """What all sources share: time passes, nothing is kept."""
+
+    def start(self, t: float) -> None:
+        """Keep nothing."""
+
+    def step(self, t: float, h: float, u: Array) -> float:  # noqa: ARG002
+        return t + h
+
+    def save(self) -> None:
+        """Keep nothing."""
+
+    def restore(self, state: None) -> None:
+        """Keep nothing."""
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+class _Calling(_Source):
+    def __init__(self, f: Callable[[float], Any]):
+        self.f = f
+
+    def output(self, t: float, u: Array) -> Any:  # noqa: ARG002
+        return self.f(t)
+
+
+class _Lookup(_Source):
+    """Lists, not arrays: a row has few numbers."""
+
+    def __init__(self, times: list[float], rows: list[list[float]], interpolation: str, outside: str):
+        self.times = times
+        self.rows = rows
+        self.last = len(times) - 1
+        self.linear = interpolation == "linear"
+        self.strict = outside == "error"
+
+    def output(self, t: float, u: Array) -> Any:  # noqa: ARG002
+        row = self._row(t)
+        if not self.linear or not 0 <= row < self.last:
+            return self.rows[max(row, 0)]
+        before, after = self.times[row], self.times[row + 1]
+        weight = (t - before) / (after - before)
+        return [a + (b - a) * weight for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
+
+    def slope(self, t: float, u: Array) -> Any:  # noqa: ARG002
+        """Return the slopes to the right of t."""
+        row = self._row(t)
+        if not self.linear or not 0 <= row < self.last:
+            return [0.0] * len(self.rows[0])
+        length = self.times[row + 1] - self.times[row]
+        return [(b - a) / length for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
+
+    def _row(self, t: float) -> int:
+        """Return the number of the last row whose time is not after t; -1 before the first."""
+        if self.strict and not self.times[0] <= t <= self.times[-1]:
+            expected = f"{self.times[0]:.9g} s to {self.times[-1]:.9g} s"
+            hint = 'a longer table, or outside="hold"'
+            raise SimulatorError(f"the table has no value at t = {t:.9g} s", "", expected, hint)
+        return bisect_right(self.times, t) - 1

@@ -1,0 +1,440 @@
+"""Every law holds for honest simulators and extrapolators, and catches one that lies."""
+# ruff: noqa: ARG002, ARG005, RUF012 - a simulator is handed more than it needs
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from hocket.model import Abilities, Port, Sample
+from hocket.signals import Hermite, Hold, Nepce, Polynomial, through
+from hocket.simulators.ode import METHODS, Ode
+from hocket.simulators.python import Python
+from hocket.simulators.sources import Function, Table
+from hocket.simulators.state_space import StateSpace
+from hocket.testing import EXTRAPOLATOR_LAWS, LAWS, LawBroken, check_extrapolator, check_simulator
+
+
+class Lag:
+    """x' = u - x by Euler's method, with everything declared; the liars change one thing."""
+
+    inputs = ("u",)
+    outputs = ("x", "u")
+    feedthrough = {"u": ["u"]}
+    order = 1
+    input_degree = 1
+
+    def start(self, t):
+        self.x = 1.0
+
+    def output(self, t, u):
+        return [self.x, 2.0 * u[0][0]]
+
+    def step(self, t, h, u):
+        middle = u[0][0] + (0.5 * h * u[1][0] if len(u) > 1 else 0.0)
+        self.x += h * (middle - self.x)
+        return t + h
+
+    def slope(self, t, u):
+        return [u[0][0] - self.x, 2.0 * u[1][0] if len(u) > 1 else 0.0]
+
+    def save(self):
+        return self.x
+
+    def restore(self, state):
+        self.x = state
+
+
+class Short(Lag):
+    def output(self, t, u):
+        return [self.x]
+
+
+class Overshoots(Lag):
+    def step(self, t, h, u):
+        return super().step(t, h, u) + h
+
+
+class Impure(Lag):
+    def output(self, t, u):
+        self.x += 1e-9
+        return super().output(t, u)
+
+
+class Remembers(Lag):
+    def start(self, t):
+        super().start(t)
+        self.asked = 0
+
+    def output(self, t, u):
+        self.asked += 1
+        return super().output(t, u)
+
+    def step(self, t, h, u):
+        self.x += 1e-12 * self.asked
+        return super().step(t, h, u)
+
+
+class Scribbles(Lag):
+    def output(self, t, u):
+        y = super().output(t, u)
+        u *= 2.0
+        return y
+
+
+class Shared(Lag):
+    both = [1.0]
+
+    def start(self, t):
+        self.both[0] = 1.0
+
+    @property
+    def x(self):
+        return self.both[0]
+
+    @x.setter
+    def x(self, value):
+        self.both[0] = value
+
+
+class Random(Lag):
+    count = 0
+
+    def start(self, t):
+        type(self).count += 1
+        self.x, self.seed = 1.0, self.count
+
+    def step(self, t, h, u):
+        self.x += 1e-6 * self.seed
+        return super().step(t, h, u)
+
+
+class Restless(Lag):
+    ran = False
+
+    def start(self, t):
+        self.x = 2.0 if self.ran else 1.0
+
+    def step(self, t, h, u):
+        self.ran = True
+        return super().step(t, h, u)
+
+
+class HalfRestless(Lag):
+    """start() brings the output back, not the state behind it."""
+
+    hidden = 0.0
+
+    def step(self, t, h, u):
+        self.x += self.hidden
+        self.hidden += 0.1
+        return super().step(t, h, u)
+
+    def save(self):
+        return self.x, self.hidden
+
+    def restore(self, state):
+        self.x, self.hidden = state
+
+
+class Forgets(HalfRestless):
+    def start(self, t):
+        super().start(t)
+        self.hidden = 0.0
+
+    def save(self):
+        return self.x
+
+    def restore(self, state):
+        self.x = state
+
+
+class Aliased(Lag):
+    """save() hands out the live state."""
+
+    def start(self, t):
+        self.state = [1.0]
+
+    @property
+    def x(self):
+        return self.state[0]
+
+    @x.setter
+    def x(self, value):
+        self.state[0] = value
+
+    def save(self):
+        return self.state
+
+    def restore(self, state):
+        self.state = state
+
+
+class RestoresOnce(Lag):
+    def save(self):
+        return [self.x]
+
+    def restore(self, state):
+        self.x = state.pop() if state else 0.0
+
+
+class Leaks(Lag):
+    feedthrough = {}
+
+
+class LeaksLater(Lag):
+    def start(self, t):
+        super().start(t)
+        self.leak = 0.0
+
+    def output(self, t, u):
+        return [self.x + self.leak * u[0][0], 2.0 * u[0][0]]
+
+    def step(self, t, h, u):
+        self.leak += 0.1
+        return super().step(t, h, u)
+
+    def save(self):
+        return self.x, self.leak
+
+    def restore(self, state):
+        self.x, self.leak = state
+
+
+class Stubborn(Lag):
+    def step(self, t, h, u):
+        if abs(h - 0.1) > 1e-9:
+            raise RuntimeError("only 0.1 s")
+        return super().step(t, h, u)
+
+
+class Holds(Lag):
+    def step(self, t, h, u):
+        return super().step(t, h, u[:1])
+
+
+class WrongSlope(Lag):
+    def slope(self, t, u):
+        return [self.x - u[0][0], 2.0 * u[1][0]]
+
+
+class SlopeOfTheHold(Lag):
+    def slope(self, t, u):
+        return [u[0][0] - self.x, 0.0]
+
+
+class Boasts(Lag):
+    order = 2
+
+
+class Modest(Lag):
+    """The rule of the middle, second order, declared as first."""
+
+    def step(self, t, h, u):
+        rate = u[1][0] if len(u) > 1 else 0.0
+        half = self.x + 0.5 * h * (u[0][0] - self.x)
+        self.x += h * (u[0][0] + 0.5 * h * rate - half)
+        return t + h
+
+
+LIARS = {
+    Short: "there is a number for every output",
+    Overshoots: "step() returns a time within the step",
+    Impure: "output() is pure",
+    Remembers: "output() leaves the state alone",
+    Scribbles: "output() is pure",
+    Shared: "simulators of one model are independent",
+    Random: "simulators of one model are independent",
+    Restless: "start() returns to the initial state",
+    HalfRestless: "start() returns to the initial state",
+    Forgets: "restore() returns to the saved state, if declared",
+    Aliased: "restore() returns to the saved state, if declared",
+    RestoresOnce: "restore() returns to the saved state, if declared",
+    Leaks: "outputs react at once only to the inputs they list",
+    LeaksLater: "outputs react at once only to the inputs they list",
+    Stubborn: "any step is accepted, if declared",
+    Holds: "input coefficients are honoured up to the declared degree",
+    WrongSlope: "slope() is the time derivative of the outputs, if declared",
+    SlopeOfTheHold: "slope() is the time derivative of the outputs, if declared",
+    Boasts: "halving the step shows the declared order",
+    Modest: "halving the step shows the declared order",
+}
+
+
+@pytest.mark.parametrize("liar", LIARS, ids=lambda liar: liar.__name__)
+def test_a_law_catches_the_liar(liar):
+    with pytest.raises(LawBroken, match="law broken: ") as caught:
+        check_simulator(Python(liar))
+    assert caught.value.law == LIARS[liar]
+
+
+def test_every_law_has_a_liar():
+    assert set(LIARS.values()) == set(LAWS)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """A model that declares what its simulators do not have."""
+
+    abilities: Abilities
+    inputs = ()
+    outputs = (Port("t"),)
+
+    def open(self):
+        class Bare:
+            def start(self, t):
+                """Keep nothing."""
+
+            def output(self, t, u):
+                return [t]
+
+            def step(self, t, h, u):
+                return t + h
+
+            def close(self):
+                """Hold nothing."""
+
+        return Bare()
+
+
+def test_declared_methods_must_be_there():
+    check_simulator(Claims(Abilities()))
+    with pytest.raises(LawBroken, match=r"save\(\) or restore\(\) is missing"):
+        check_simulator(Claims(Abilities(rewind=True)))
+    with pytest.raises(LawBroken, match=r"slope\(\) is missing"):
+        check_simulator(Claims(Abilities(slopes=True)))
+
+
+def test_a_step_that_ends_early_is_lawful():
+    class Early(Lag):
+        order = None
+
+        def step(self, t, h, u):
+            return super().step(t, min(h, 0.07), u)
+
+    check_simulator(Python(Early))
+
+
+def test_what_is_not_declared_is_not_asked():
+    class Plain(Stubborn):
+        variable_step = False
+        order = 7
+
+        def slope(self, t, u):
+            return [0.0, 0.0]
+
+    check_simulator(Python(Plain))
+
+
+def test_honest_simulators():
+    check_simulator(Python(Lag))
+    check_simulator(Python(Lag), t=3.0, h=0.02, u=[0.4], seed=5)
+    check_simulator(Python(Lag), u=[[0.4], [1.0]])
+    check_simulator(Table([0, 1, 1, 2], {"a": [0.0, 1.0, 3.0, 4.0], "b": [1.0, 1.0, 1.0, 5.0]}), t=0.6, h=0.2)
+    check_simulator(Function(math.sin, ["y"]))
+
+
+def pendulum(t, x, u):  # noqa: ARG001
+    return np.array([x[1], u[0] - math.sin(x[0]) - 0.2 * x[1]])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_honest_equations(method):
+    check_simulator(Ode(pendulum, x0=[1.0, 0.5], inputs=["u"], method=method))
+    check_simulator(
+        Ode(pendulum, lambda t, x, u: [x[0], x[1] + u[0]], [1, 0], ["u"], ["a", "b"], method, 0.05),
+        h=0.2,
+    )
+
+
+@pytest.mark.parametrize("method", ["exact", "euler", "implicit-euler", "heun", "rk4", "trapezoid", "ab2"])
+def test_honest_linear_models(method):
+    check_simulator(
+        StateSpace([[0, 1], [-2, -0.3]], [[0], [1]], [[1, 0]], [[0.5]], [1, 0], ["u"], ["y"], method), h=0.2
+    )
+
+
+@pytest.mark.parametrize(
+    "extrapolator",
+    [
+        Hold(),
+        *(Polynomial(degree) for degree in range(9)),
+        *(Hermite(n) for n in (1, 2, 3, 4)),
+        Nepce(-0.5),
+        Nepce(0.3),
+    ],
+    ids=repr,
+)
+def test_honest_extrapolators(extrapolator):
+    check_extrapolator(extrapolator)
+
+
+class Line:
+    """An honest line through the newest two samples; the liars change one thing."""
+
+    samples, degree, slopes = 2, 1, False
+
+    def start(self, y0):
+        """Keep no memory."""
+
+    def fit(self, samples, w):
+        return through(samples), w
+
+
+class LooksFurtherBack(Line):
+    samples = 1
+
+    def fit(self, samples, w):
+        return through([samples[-2], samples[-1]]), w
+
+
+class Even(Line):
+    """Take the samples to be one second apart."""
+
+    def fit(self, samples, w):
+        even = [Sample(float(k), sample.value) for k, sample in enumerate(samples, 1 - len(samples))]
+        return through(even), w
+
+
+class TooLong(Line):
+    def fit(self, samples, w):
+        return [*through(samples), 0.0 * samples[-1].value, 0.0 * samples[-1].value], w
+
+
+class Mixes(Line):
+    def fit(self, samples, w):
+        return [value + 0.0 * value if np.ndim(value) == 0 else value[::-1] for value in through(samples)], w
+
+
+class EatsMemory:
+    samples, degree, slopes = 1, 0, False
+
+    def start(self, y0):
+        return np.array(y0, dtype=float)
+
+    def fit(self, samples, w):
+        w *= 0.5
+        w += 0.5 * samples[-1].value
+        return [w.copy()], w
+
+
+EXTRAPOLATOR_LIARS = {
+    LooksFurtherBack: "a cold start makes do with fewer samples",
+    Even: "polynomials up to the degree are reproduced",
+    TooLong: "polynomials up to the degree are reproduced",
+    Mixes: "rows of values are treated entry by entry",
+    EatsMemory: "fit() is pure",
+}
+
+
+@pytest.mark.parametrize("liar", EXTRAPOLATOR_LIARS, ids=lambda liar: liar.__name__)
+def test_a_law_catches_the_lying_extrapolator(liar):
+    check_extrapolator(Line())
+    with pytest.raises(LawBroken) as caught:
+        check_extrapolator(liar())
+    assert caught.value.law == EXTRAPOLATOR_LIARS[liar]
+
+
+def test_every_extrapolator_law_has_a_liar():
+    assert set(EXTRAPOLATOR_LIARS.values()) == set(EXTRAPOLATOR_LAWS)
