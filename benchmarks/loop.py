@@ -34,7 +34,8 @@ def models(count: int) -> list[hk.StateSpace]:
     """Return first-order lags x' = -k (x - u); as many kinds as a real system might have."""
     rates = [1.0 + 0.1 * (number % KINDS) for number in range(min(count, KINDS))]
     return [
-        hk.StateSpace([[-k]], [[k]], [[1.0]], x0=[1.0 + 0.01 * i], inputs=["u"], outputs=["y"]) for i, k in enumerate(rates)
+        hk.StateSpace([[-k]], [[k]], [[1.0]], x0=[1.0 + 0.01 * i], inputs=["u"], outputs=["y"])
+        for i, k in enumerate(rates)
     ]
 
 
@@ -44,10 +45,14 @@ def ring(count: int) -> hk.Composite:
     names = [f"s{number}" for number in range(count)]
     chosen = {name: kinds[number % len(kinds)] for number, name in enumerate(names)}
     wires = {f"{name}.u": f"{names[number - 1]}.y" for number, name in enumerate(names)}
-    return hk.Composite(hk.Scenario(chosen, wires, record=[]), step=H, orchestrator=hk.Jacobi(outputs="stale"))
+    return hk.Composite(
+        hk.Scenario(chosen, wires, record=[]), step=H, orchestrator=hk.Jacobi(outputs="stale")
+    )
 
 
-def started(composite: hk.Composite, record: list[str] | None = None, threads: int | None = 1) -> NativeEngine:
+def started(
+    composite: hk.Composite, record: list[str] | None = None, threads: int | None = 1
+) -> NativeEngine:
     """Return an engine that is ready to step, so that only the loop is timed."""
     design = blueprint(prepared(composite))
     clock: Clock = clock_of(design)
@@ -91,7 +96,9 @@ def bare(loaded: ctypes.CDLL, count: int, steps: int) -> tuple[float, float, flo
     simulators = ctypes.create_string_buffer(loaded.size() * count)
     loaded.prepare(simulators, pointer(a.ctypes.data), pointer(b.ctypes.data), pointer(x.ctypes.data), count)
     y = x.copy()
-    calls = loaded.indirect(simulators, pointer(y.ctypes.data), pointer(source.ctypes.data), count, ctypes.c_long(steps))
+    calls = loaded.indirect(
+        simulators, pointer(y.ctypes.data), pointer(source.ctypes.data), count, ctypes.c_long(steps)
+    )
     state, spare = x.copy(), x.copy()
     arrays = [pointer(array.ctypes.data) for array in (state, spare, a, b, source)]
     return calls, loaded.fused(*arrays, count, ctypes.c_long(steps)), float(y[0])
@@ -169,10 +176,19 @@ def python() -> None:
 
 def threads() -> None:
     """Measure what a second thread gains with two heavy simulators."""
-    size = 220
+    size = 330
     rng = np.random.default_rng(1)
     A = rng.normal(size=(size, size)) / size - np.eye(size)
-    heavy = hk.StateSpace(A, np.ones((size, 1)), np.ones((1, size)) / size, x0=np.ones(size), inputs=["u"], outputs=["y"], method="rk4", step="1 ms")
+    heavy = hk.StateSpace(
+        A,
+        np.ones((size, 1)),
+        np.ones((1, size)) / size,
+        x0=np.ones(size),
+        inputs=["u"],
+        outputs=["y"],
+        method="rk4",
+        step="1 ms",
+    )
     scenario = hk.Scenario({"a": heavy, "b": heavy}, {"a.u": "b.y", "b.u": "a.y"}, record=[])
     composite = hk.Composite(scenario, step=H)
     one, two = started(composite), started(composite, threads=2)

@@ -103,7 +103,9 @@ void Level::set_programs(std::vector<Operation> step, std::vector<Operation> out
     for (std::size_t child = 0; child < children.size(); ++child) {
         slots_[child].u = u.data() + first_u[child];
         slots_[child].y = y.data() + first_y[child];
-        slots_[child].ringed = !rings_of_[child].empty();
+        Slot& slot = slots_[child];
+        slot.ringed = !rings_of_[child].empty();
+        slot.simple = slot.outputs > 0 && !slot.unchecked && !slot.ringed && !slot.curved;
     }
     std::size_t room = 0, slopes = 0;
     first_seen_.clear();
@@ -306,11 +308,10 @@ inline bool Level::read_child(Slot& slot) {
 }
 
 inline bool Level::both(Slot& slot, std::int64_t count) {
-    if (slot.curved || slot.outputs == 0) return step_child(slot, count) && read_child(slot);
+    if (!slot.simple) return step_child(slot, count) && read_child(slot);
     const std::int64_t tick = slot.tick;
     slot.tick = tick + count;
-    if (!slot.simulator->step_output(tick, count, slot.u, slot.y)) return failed(slot);
-    return finish_read(slot, slot.u);
+    return slot.simulator->step_output(tick, count, slot.u, slot.y) || failed(slot);
 }
 
 inline bool Level::finish_read(Slot& slot, const double* polynomials) {

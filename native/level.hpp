@@ -60,6 +60,7 @@ struct Slot {
     bool unchecked = false;  // its outputs must be looked at: NaN and infinity are errors
     bool ringed = false;     // some of its outputs keep samples
     bool curved = false;     // its inputs have slopes
+    bool simple = false;     // none of these, and it has outputs
 };
 
 struct Operation {

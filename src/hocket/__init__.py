@@ -15,13 +15,34 @@ from hocket.errors import (
     ScenarioError,
     SimulatorError,
 )
+from hocket.files.run import Run, open_run
+from hocket.files.toml import read, write
 from hocket.model import Abilities, Connection, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.running import run
 from hocket.signals import Hermite, Hold, Nepce, Polynomial
+from hocket.simulators.ode import Ode
+from hocket.simulators.python import Python
+from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import Gain, StateSpace, Sum
 
 try:
     __version__ = version("hocket")
 except PackageNotFoundError:
     __version__ = "0+unknown"
+
+# fmt: off
+__all__ = [  # noqa: RUF022 - in the order of the story
+    # what is coupled
+    "Scenario", "Connection", "Port", "Abilities",
+    "StateSpace", "Sum", "Gain", "Python", "Ode", "Table", "Csv", "Function",
+    # how
+    "Composite", "Jacobi", "GaussSeidel", "Hold", "Polynomial", "Hermite", "Nepce",
+    # files
+    "read", "write",
+    # running and looking
+    "run", "Run", "open_run",
+    # what can go wrong
+    "HocketError", "ScenarioError", "FileError", "SimulatorError", "ConvergenceError", "InternalError",
+]
+# fmt: on

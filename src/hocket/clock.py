@@ -1,4 +1,4 @@
-"""Time is exact: fractions of a second in the scenario, integer ticks in the plan, floats at a simulator's door.
+"""Time is exact: fractions of a second in the scenario, ticks in the plan, floats at a simulator's door.
 
 In:  durations as people write them ("2.5 ms", 0.1, 1/3)
 Out: Fractions, and a Clock that turns ticks into seconds

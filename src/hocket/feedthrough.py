@@ -57,11 +57,15 @@ class Feedthrough:
     def components(self) -> list[list[Node]]:
         """The reacting outputs in groups that depend on each other, sources before what reacts to them."""
         number = {node: index for index, node in enumerate(self.reacting)}
-        edges = [(number[s], number[node]) for node in self.reacting for s in self.sources[node] if s in number]
+        edges = [
+            (number[s], number[node]) for node in self.reacting for s in self.sources[node] if s in number
+        ]
         size = len(self.reacting)
         rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
         graph = coo_array((np.ones(len(edges)), (rows, columns)), shape=(size, size))
-        count, label = connected_components(graph, directed=True, connection="strong") if size else (0, [])
+        if not size:
+            return []
+        count, label = connected_components(graph, directed=True, connection="strong")
         groups: list[list[Node]] = [[] for _ in range(count)]
         for node, group in zip(self.reacting, label, strict=True):
             groups[group].append(node)
@@ -73,8 +77,8 @@ class Feedthrough:
                 after[a].add(b)
                 waits[b] += 1
         order = [group for group in range(count) if not waits[group]]
-        for group in order:
-            for later in sorted(after[group]):
+        for ready in order:
+            for later in sorted(after[ready]):
                 waits[later] -= 1
                 if not waits[later]:
                     order.append(later)

@@ -205,7 +205,11 @@ Connections: TypeAlias = (
 def _connections(written: Connections) -> Iterator[Connection]:
     if isinstance(written, Mapping):
         for target, source in written.items():
-            yield Connection(source, target) if isinstance(source, str) else Connection(source[0], target, source[1])
+            yield (
+                Connection(source, target)
+                if isinstance(source, str)
+                else Connection(source[0], target, source[1])
+            )
     else:
         for connection in written:
             yield connection if isinstance(connection, Connection) else Connection(*connection)
@@ -236,7 +240,8 @@ class Scenario:
         wrong = [name for name in models if not _NAME.fullmatch(name)]
         if wrong:
             raise ScenarioError(
-                f"`{wrong[0]}` cannot name a model", expected="letters, digits, _ and -, no dots: dots join paths"
+                f"`{wrong[0]}` cannot name a model",
+                expected="letters, digits, _ and -, no dots: dots join paths",
             )
         for name, value in (
             ("models", MappingProxyType(dict(models))),

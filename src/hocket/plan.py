@@ -152,7 +152,7 @@ def _phrase(instructions: Body | list[Instruction]) -> str:
     first = instructions[0]
     names = [i.sim for i in instructions if isinstance(i, (Feed, Step, Read))]
     part = f" by {first.fraction} of it" if isinstance(first, Step) and first.fraction != 1 else ""
-    return f"{_VERBS[type(first)]} {_listed(names)}{part}"  # type: ignore[index]
+    return f"{_VERBS[type(first)]} {_listed(names)}{part}"
 
 
 def _listed(names: tuple[str, ...] | list[str], most: int = 12) -> str:
@@ -168,47 +168,48 @@ def verify(plan: Plan, inputs: Mapping[str, bool], outputs: Mapping[str, bool]) 
     simulators that stand in two bodies of one Together.
     """
     faults: list[Fault] = []
-    reached = dict.fromkeys(inputs, Fraction(0))
-    fed = dict.fromkeys(inputs, False)
-    read = dict.fromkeys(inputs, Fraction(-1))
+    reached: dict[str, Fraction | int] = dict.fromkeys(inputs, 0)
+    fed: set[str] = set()
+    read: dict[str, Fraction | int] = {}
 
-    def walk(body: Body) -> set[str]:
-        seen: set[str] = set()
-        for instruction in body:
-            match instruction:
-                case Feed(sim) | Step(sim) | Read(sim) if sim not in reached:
-                    faults.append(Fault(f"the plan names an unknown simulator `{sim}`", "plan"))
-                case Feed(sim):
-                    fed[sim] = True
-                    seen.add(sim)
-                case Step(sim, fraction):
-                    if inputs[sim] and not fed[sim]:
-                        faults.append(Fault(f"`{sim}` is stepped before its inputs are fed", "plan"))
-                    fed[sim] = False
-                    reached[sim] += fraction
-                    seen.add(sim)
-                case Read(sim):
-                    read[sim] = reached[sim]
-                    seen.add(sim)
-                case Solve(sims):
-                    seen.update(sims)
-                case Times(n, inner):
-                    for _ in range(n):
-                        seen |= walk(inner)
-                case Together(bodies):
-                    together: set[str] = set()
-                    for inner in bodies:
-                        touched = walk(inner)
-                        for sim in sorted(touched & together):
+    def look(instruction: Instruction) -> Iterator[str]:
+        """Follow one instruction; yield the simulators it touches."""
+        if isinstance(instruction, (Feed, Step, Read)):
+            sim = instruction.sim
+            if sim not in reached:
+                faults.append(Fault(f"the plan names an unknown simulator `{sim}`", "plan"))
+                return
+            if isinstance(instruction, Feed):
+                fed.add(sim)
+            elif isinstance(instruction, Read):
+                read[sim] = reached[sim]
+            else:
+                if inputs[sim] and sim not in fed:
+                    faults.append(Fault(f"`{sim}` is stepped before its inputs are fed", "plan"))
+                fed.discard(sim)
+                reached[sim] += instruction.fraction
+            yield sim
+        elif isinstance(instruction, Solve):
+            yield from instruction.sims
+        elif isinstance(instruction, Times):
+            for _ in range(instruction.n):
+                for inner in instruction.body:
+                    yield from look(inner)
+        elif isinstance(instruction, Together):
+            owner: dict[str, int] = {}
+            for number, body in enumerate(instruction.bodies):
+                for inner in body:
+                    for sim in look(inner):
+                        if owner.setdefault(sim, number) != number:
                             faults.append(Fault(f"`{sim}` is in two bodies that run together", "plan"))
-                        together |= touched
-                    seen |= together
-        return seen
+                        yield sim
 
-    walk(plan.step)
+    for instruction in plan.step:
+        for _ in look(instruction):
+            pass
     for sim, time in reached.items():
         if time != 1:
             faults.append(Fault(f"`{sim}` is stepped by {time} of the step, not by the whole", "plan"))
-        elif outputs[sim] and read[sim] != 1:
+        elif outputs[sim] and read.get(sim) != 1:
             faults.append(Fault(f"the outputs of `{sim}` are not read after its step", "plan"))
     return faults

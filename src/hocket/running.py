@@ -27,7 +27,9 @@ from hocket.engine.plain import PlainEngine
 from hocket.engine.recording import ArrowRecorder
 from hocket.engine.selection import Recorded, keep_start, select
 from hocket.errors import HocketError, ScenarioError
-from hocket.files.run_folder import Run, RunFolder
+from hocket.files.run import Run
+from hocket.files.run_folder import RunFolder
+from hocket.files.study import Study
 from hocket.files.toml import dumps
 from hocket.model import Array
 
@@ -90,7 +92,7 @@ def run(
     begin, stopping = _times(start, stop)
     design = blueprint(prepared(composite))
     steps = _whole_steps(design, begin, stopping)
-    interval = every if every is None or every == "micro" else _duration(every, "every")
+    interval = _interval(every)
     output = RunFolder.create(folder, name, overwrite)
     clock = clock_of(design, *([interval] if isinstance(interval, Fraction) else []), start=begin)
     phases: dict[str, float] = {}
@@ -111,7 +113,7 @@ def run(
         recorder.open(tables)
         output.begin(
             tables,
-            scenario=_text(design.composite, begin, stopping),
+            scenario=_text(Study(design.composite, start=begin, stop=stopping, every=interval, name=name)),
             plan=str(design.plan) + "\n",
             engine=started.label,
             start=float(begin),
@@ -142,7 +144,9 @@ def run(
 def _times(start: Duration, stop: Duration) -> tuple[Fraction, Fraction]:
     begin, end = _duration(start, "start"), _duration(stop, "stop")
     if end < begin:
-        raise ScenarioError(f"the run stops at {written(end)}, before it starts at {written(begin)}", where="stop")
+        raise ScenarioError(
+            f"the run stops at {written(end)}, before it starts at {written(begin)}", where="stop"
+        )
     return begin, end
 
 
@@ -154,6 +158,12 @@ def _duration(value: Duration, where: str) -> Fraction:
     if where == "every" and length <= 0:
         raise ScenarioError(f"rows every {written(length)}", where=where, expected="a duration above zero")
     return length
+
+
+def _interval(every: Duration | None) -> Fraction | Literal["micro"] | None:
+    if every is None:
+        return None
+    return "micro" if every == "micro" else _duration(every, "every")
 
 
 def _whole_steps(design: Blueprint, start: Fraction, stop: Fraction) -> int:
@@ -184,7 +194,11 @@ def _engine(level: Level, recorded: list[Recorded], steps: int, wanted: str, thr
 
 
 def _loop(
-    started: Started, recorder: ArrowRecorder, progress: Progress | None, interrupted: threading.Event, stop: float
+    started: Started,
+    recorder: ArrowRecorder,
+    progress: Progress | None,
+    interrupted: threading.Event,
+    stop: float,
 ) -> bool:
     """Step to the end; return False if the user asked to stop."""
     left = started.steps
@@ -208,10 +222,10 @@ def _leaves(level: Level) -> int:
     return sum(_leaves(child) if isinstance(child, Level) else 1 for child in level.children)
 
 
-def _text(composite: Composite, start: Fraction, stop: Fraction) -> str:
+def _text(study: Study) -> str:
     """Return the scenario as resolved; what cannot be written as text (a lambda) is said so."""
     try:
-        return dumps(composite, start=start, stop=stop)
+        return dumps(study)
     except HocketError as error:
         return "".join(f"# {line}\n" for line in f"not written: {error}".splitlines())
 
@@ -234,7 +248,7 @@ def _interruptible() -> Iterator[threading.Event]:
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def on_interrupt(number: int, frame: FrameType | None) -> None:
+    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
         if interrupted.is_set():
             raise KeyboardInterrupt
         interrupted.set()

@@ -45,21 +45,32 @@ class Wiring:
 
 
 def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wiring:
-    """Return the wiring of one level; raises ScenarioError with every fault found in it."""
-    wiring, faults = _wire(scenario, extrapolation)
+    """Return the wiring of one level; raises ScenarioError with every fault found in it.
+
+    `extrapolation` is for the connections between children that name none.
+    """
+    wiring, faults = _wired(scenario)
     if faults:
         raise ScenarioError(faults)
-    return wiring
+    if extrapolation is None:
+        return wiring
+
+    def chosen(drive: Drive | None) -> Drive | None:
+        if drive is None or drive.extrapolation is not None or drive.child == OWN:
+            return drive
+        return drive._replace(extrapolation=extrapolation)
+
+    return replace(wiring, drives=tuple(tuple(map(chosen, drives)) for drives in wiring.drives))
 
 
 def unchecked(scenario: Scenario) -> Wiring:
     """Return as much of the wiring as there is; faults are left for `wire` to report."""
-    return _wire(scenario, None)[0]
+    return _wired(scenario)[0]
 
 
 def check(scenario: Scenario) -> list[Fault]:
     """Return every fault that can be known before a model is opened, at all levels."""
-    faults = _wire(scenario, None)[1]
+    faults = list(_wired(scenario)[1])
     for name, model in scenario.models.items():
         if isinstance(getattr(model, "scenario", None), Scenario):
             faults += [
@@ -69,7 +80,16 @@ def check(scenario: Scenario) -> list[Fault]:
     return faults
 
 
-def _wire(scenario: Scenario, extrapolation: Extrapolator | None) -> tuple[Wiring, list[Fault]]:
+def _wired(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
+    """Return the wiring and the faults, worked out once per scenario."""
+    kept: dict[str, Any] = scenario.__dict__
+    if "_wired" not in kept:
+        kept["_wired"] = _wire(scenario)
+    result: tuple[Wiring, list[Fault]] = kept["_wired"]
+    return result
+
+
+def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     faults: list[Fault] = []
     names = tuple(scenario.models)
     number = {name: index for index, name in enumerate(names)}
@@ -101,7 +121,8 @@ def _wire(scenario: Scenario, extrapolation: Extrapolator | None) -> tuple[Wirin
             known = side(number[owner])[source]
             hint = nearest(port, known)
             if port in side(number[owner])[not source]:
-                hint = f"`{name}` is an {'input' if source else 'output'}; input and output may be exchanged here"
+                other = "input" if source else "output"
+                hint = f"`{name}` is an {other}; perhaps source and target are exchanged"
             faults.append(Fault(f"`{owner}` has no {role} `{port}`", where, "", hint))
         return None
 
@@ -125,7 +146,12 @@ def _wire(scenario: Scenario, extrapolation: Extrapolator | None) -> tuple[Wirin
             continue
         if source[0] == OWN and target[0] == OWN:
             faults.append(
-                Fault(f"`{connection.source}` passes straight to `{connection.target}`", where, "", "put a `Gain(1)` between")
+                Fault(
+                    f"`{connection.source}` passes straight to `{connection.target}`",
+                    where,
+                    "",
+                    "put a `Gain(1)` between",
+                )
             )
             continue
         origin[target] = connection.source
@@ -134,10 +160,15 @@ def _wire(scenario: Scenario, extrapolation: Extrapolator | None) -> tuple[Wirin
                 _port(scenario, models, source, True).unit, _port(scenario, models, target, False).unit
             )
         except ValueError as error:
-            faults.append(Fault(str(error), where, f"`{connection.source}` and `{connection.target}` in units that convert"))
+            faults.append(
+                Fault(
+                    str(error),
+                    where,
+                    f"`{connection.source}` and `{connection.target}` in units that convert",
+                )
+            )
             continue
-        chosen = connection.extrapolation or (extrapolation if source[0] != OWN and target[0] != OWN else None)
-        driven[target] = Drive(source[0], source[1], chosen, gain, offset)
+        driven[target] = Drive(source[0], source[1], connection.extrapolation, gain, offset)
 
     drives: list[tuple[Drive | None, ...]] = []
     for child, model in enumerate(models):
@@ -197,7 +228,9 @@ def with_ports_made(scenario: Scenario) -> Scenario:
     return Scenario(models, scenario.connections, scenario.inputs, scenario.outputs, scenario.record)
 
 
-def _with_ports(scenario: Scenario, inputs: Sequence[str] | dict[str, None], outputs: Sequence[str] | dict[str, None]) -> Scenario:
+def _with_ports(
+    scenario: Scenario, inputs: Sequence[str] | dict[str, None], outputs: Sequence[str] | dict[str, None]
+) -> Scenario:
     ends: tuple[list[Port], list[Port]] = ([], [])
     made: list[Connection] = []
     driven = {connection.target for connection in scenario.connections}

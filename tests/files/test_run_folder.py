@@ -18,7 +18,8 @@ from pyarrow import parquet
 
 from hocket.engine.recording import ArrowRecorder, Table
 from hocket.errors import FileError, HocketError, ScenarioError
-from hocket.files.run_folder import Run, RunFolder, UnknownPortError, open_run
+from hocket.files.run import Run, UnknownPortError, open_run
+from hocket.files.run_folder import RunFolder
 from hocket.model import Array
 
 TABLES = (

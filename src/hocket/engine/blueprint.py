@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hocket.clock import Clock, common, written
@@ -34,6 +35,11 @@ class Blueprint:
     wiring: Wiring
     plan: Plan
     inner: dict[int, Blueprint] = field(default_factory=dict)
+
+    @cached_property
+    def leaves(self) -> Leaves:
+        """The simulators at the ends of this tree."""
+        return flatten(self)
 
     def levels(self) -> Iterator[Blueprint]:
         """Yield this level and all inside it."""
@@ -62,8 +68,10 @@ def blueprint(composite: Composite) -> Blueprint:
     if faults:
         raise ScenarioError(faults)
     _nest_plans(root)
-    leaves = flatten(root)
-    root.plan = replace(root.plan, start=start_body(leaves), notes=(*root.plan.notes, *start_notes(root, leaves)))
+    leaves = root.leaves
+    root.plan = replace(
+        root.plan, start=start_body(leaves), notes=(*root.plan.notes, *start_notes(root, leaves))
+    )
     return root
 
 
@@ -146,7 +154,9 @@ def start_body(leaves: Leaves) -> Body:
 def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
     """Return what the user must know about the order at the start."""
     deep = [
-        level for level in root.levels() if any(extrapolator.samples > 2 for extrapolator in extrapolators(level.wiring))
+        level
+        for level in root.levels()
+        if any(extrapolator.samples > 2 for extrapolator in extrapolators(level.wiring))
     ]
     cold = [level for level in deep if level.composite.start == "cold"]
     fixed = stuck(leaves)
@@ -157,7 +167,9 @@ def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
         more = f" and {len(fixed) - 1} more" if len(fixed) > 1 else ""
         return (f"the order is capped at 2: `{fixed[0]}`{more} cannot rewind, so the start is cold",)
     if window_samples(root) > 1 and not fixed:
-        return (f"a window of {window_samples(root) - 1} steps is iterated and rewound to give the start a past",)
+        return (
+            f"a window of {window_samples(root) - 1} steps is iterated and rewound to give the start a past",
+        )
     return ()
 
 
@@ -256,7 +268,9 @@ def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = Fals
         for child, model in enumerate(design.wiring.models):
             if child in design.inner:
                 memory = level.memory
-                children.append(opened(design.inner[child], clock, memory.degrees[child], memory.sloped[child]))
+                children.append(
+                    opened(design.inner[child], clock, memory.degrees[child], memory.sloped[child])
+                )
             else:
                 children.append(model.open())
     except BaseException:

@@ -53,11 +53,15 @@ class Composite:
         except ValueError as error:
             raise ScenarioError(str(error), where="step") from None
         if length <= 0:
-            raise ScenarioError(f"the step {written(length)} is not positive", where="step", expected="a step above zero")
+            raise ScenarioError(
+                f"the step {written(length)} is not positive", where="step", expected="a step above zero"
+            )
         if isinstance(extrapolation, str):
             if extrapolation not in NAMED:
                 raise ScenarioError(
-                    f"there is no extrapolation `{extrapolation}`", "extrapolation", hint=nearest(extrapolation, NAMED)
+                    f"there is no extrapolation `{extrapolation}`",
+                    "extrapolation",
+                    hint=nearest(extrapolation, NAMED),
                 )
             extrapolation = NAMED[extrapolation]
         if start not in ("window", "cold"):
@@ -119,7 +123,10 @@ class Composite:
 
 
 def prepared(composite: Composite) -> Composite:
-    """Return the composite as it will run: sampled models become levels, ports are made; all faults at once."""
+    """Return the composite as it will run: sampled models become levels, ports are made.
+
+    Raises ScenarioError with all faults at once.
+    """
     scenario = with_ports_made(_with_sampled(composite.scenario))
     faults = check(scenario)
     if faults:

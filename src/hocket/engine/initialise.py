@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket.engine.blueprint import Blueprint, Leaves, flatten, stuck, window_samples
+from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_samples
 from hocket.engine.interpreter import Level, blame, not_finite
 from hocket.engine.loops import fixed_point
 from hocket.engine.window import Curves, window
@@ -23,7 +23,7 @@ from hocket.wiring import OWN
 def initialise(root: Level, t: float) -> None:
     """Start every simulator of the tree at t and make all levels consistent."""
     design: Blueprint = root.blueprint
-    leaves = flatten(design)
+    leaves = design.leaves
     levels = {level.path: level for level in levels_of(root)}
     simulators = [levels[path].children[child] for path, child in leaves.places]
     for name, simulator in zip(leaves.wiring.names, simulators, strict=True):
@@ -42,7 +42,7 @@ def initialise(root: Level, t: float) -> None:
         level.memory.clear()
         level.ticks = [0] * len(level.children)
         level.now = 0
-    _store(root, {place: curve for place, curve in zip(leaves.places, curves, strict=True)})
+    _store(root, dict(zip(leaves.places, curves, strict=True)))
     inputs = np.zeros((root.degree + 1, len(root.starts)))
     inputs[0] = root.starts
     _feed(root, inputs)
@@ -50,24 +50,35 @@ def initialise(root: Level, t: float) -> None:
 
 def levels_of(level: Level) -> list[Level]:
     """Return a level and all levels inside it."""
-    return [level, *(deeper for child in level.children if isinstance(child, Level) for deeper in levels_of(child))]
+    return [
+        level,
+        *(deeper for child in level.children if isinstance(child, Level) for deeper in levels_of(child)),
+    ]
 
 
-def consistent(leaves: Leaves, simulators: list[Simulator], t: float, starts: tuple[float, ...]) -> list[Array]:
+def consistent(
+    leaves: Leaves, simulators: list[Simulator], t: float, starts: tuple[float, ...]
+) -> list[Array]:
     """Return the outputs y of all leaves with y = g(x0, L y); loops are solved."""
     wiring = leaves.wiring
     y = [np.zeros(len(model.outputs)) for model in wiring.models]
 
     def read(leaf: int) -> None:
         u = np.zeros((1, len(wiring.models[leaf].inputs)))
-        for index, (port, drive) in enumerate(zip(wiring.models[leaf].inputs, wiring.drives[leaf], strict=True)):
+        for index, (port, drive) in enumerate(
+            zip(wiring.models[leaf].inputs, wiring.drives[leaf], strict=True)
+        ):
             if drive is None:
                 u[0, index] = port.start or 0.0
             else:
                 value = starts[drive.port] if drive.child == OWN else y[drive.child][drive.port]
-                u[0, index] = value if drive.gain == 1.0 and drive.offset == 0.0 else drive.gain * value + drive.offset
+                u[0, index] = (
+                    value if drive.gain == 1.0 and drive.offset == 0.0 else drive.gain * value + drive.offset
+                )
         try:
-            y[leaf] = np.asarray(simulators[leaf].output(t, u), dtype=float).reshape(len(wiring.models[leaf].outputs))
+            y[leaf] = np.asarray(simulators[leaf].output(t, u), dtype=float).reshape(
+                len(wiring.models[leaf].outputs)
+            )
         except Exception as error:
             raise blame(wiring.names[leaf], "output", t, error) from error
 
@@ -102,7 +113,7 @@ def consistent(leaves: Leaves, simulators: list[Simulator], t: float, starts: tu
 
 
 def _store(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> list[list[Any]]:
-    """Store samples of the past and of the start in a level and those inside; return the curves of its outputs."""
+    """Store samples of the past and the start, here and inside; return the curves of the level's outputs."""
     warm = level.blueprint.composite.start == "window"
     own: list[list[list[Any]]] = []
     for child, simulator in enumerate(level.children):
@@ -113,7 +124,9 @@ def _store(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> list
             tangents = [shifted(curve, s) for curve in own[-1]]
             values = np.array([value_at(curve, s) for curve in own[-1]])
             slopes = np.array([tangent[1] if len(tangent) > 1 else 0.0 for tangent in tangents])
-            level.memory.store(child, -back * level.length, values, slopes if level.memory.sloped[child] else None)
+            level.memory.store(
+                child, -back * level.length, values, slopes if level.memory.sloped[child] else None
+            )
     outputs = []
     for drive in level.wiring.outputs:
         curve = [drive.gain * c for c in own[drive.child][drive.port]]

@@ -155,7 +155,7 @@ class Level:
         return u if base == tick or len(u) == 1 else np.array(shifted(list(u), self.clock.span(tick - base)))
 
     def outputs_of(self, child: int, tick: int, u: Array) -> Array:
-        """Return what a child puts out at a tick under these inputs; anything but finite numbers is an error."""
+        """Return what a child puts out at a tick; anything but finite numbers is an error."""
         simulator, model = self.children[child], self.wiring.models[child]
         if isinstance(simulator, Level):
             return simulator.outputs_at(tick, u)
@@ -173,7 +173,7 @@ class Level:
     def _slopes_of(self, child: int, tick: int, u: Array) -> Array:
         simulator: Any = self.children[child]
         if isinstance(simulator, Level):
-            return simulator.slopes_at(tick, u)
+            return simulator.gathered(2, u.shape[2:])
         return np.asarray(simulator.slope(self.clock.time(tick), u), dtype=float)
 
     def blamed(self, child: int, call: str, t: float, error: Exception) -> SimulatorError:
@@ -188,10 +188,6 @@ class Level:
             self.offered = (tick, u.copy())
             self.run(self.plan.output)
         return self.gathered(1, u.shape[2:])
-
-    def slopes_at(self, tick: int, u: Array) -> Array:
-        """Return the slopes of the level's outputs, as read last."""
-        return self.gathered(2, u.shape[2:])
 
     def gathered(self, what: int, shape: tuple[int, ...] = ()) -> Array:
         """Return the newest samples behind the level's outputs: values (1) or slopes (2)."""
@@ -211,7 +207,7 @@ class Level:
     # Simulator
 
     def start(self, t: float) -> None:
-        """Go to the initial state, consistent over all levels inside, with own inputs at their start values."""
+        """Go to the initial state, consistent over all levels; own inputs have their start values."""
         from hocket.engine.initialise import initialise
 
         initialise(self, t)
@@ -228,7 +224,7 @@ class Level:
 
     def slope(self, t: float, u: Array) -> Array:
         """Return the slopes of the outputs at t."""
-        return self.slopes_at(self._tick(t), self._padded(u))
+        return self.gathered(2, np.shape(u)[2:])
 
     def _tick(self, t: float) -> int:
         tick = round((t - self.clock.time(0)) / self.clock.span(1))

@@ -85,7 +85,9 @@ class Loop:
         """Leave the level with samples that agree with themselves."""
         rings = self.level.memory.rings
         guess = np.array([rings[child][port][-1][1] for child, port in self.nodes])
-        solution = fixed_point(self._evaluate, guess, self.ports, self.level.clock.time(self.level.ticks[self.children[0]]))
+        solution = fixed_point(
+            self._evaluate, guess, self.ports, self.level.clock.time(self.level.ticks[self.children[0]])
+        )
         self._evaluate(solution)
 
     def _evaluate(self, values: Array) -> Array:

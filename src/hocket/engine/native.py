@@ -37,7 +37,11 @@ def obstacle(level: Level) -> str:
             kind = type(drive.extrapolation) if drive else Hold
             if kind not in (Hold, Polynomial, Hermite, Nepce, type(None)):
                 return f"the extrapolator {kind.__name__} is written in Python"
-    if any(isinstance(instruction, Solve) for body in (level.plan.step, level.plan.output) for instruction in body):
+    if any(
+        isinstance(instruction, Solve)
+        for body in (level.plan.step, level.plan.output)
+        for instruction in body
+    ):
         return "an algebraic loop is solved in every step"
     inner = (obstacle(child) for child in level.children if isinstance(child, Level))
     return next((why for why in inner if why), "")
@@ -91,7 +95,10 @@ class NativeEngine:
     def _built(self, level: Level) -> Any:
         tick, start, denominator = level.clock.whole
         micro = {
-            (id(entry.level), entry.child): (self.native_rows[index], [port for _, port, _ in entry.rows.columns])
+            (id(entry.level), entry.child): (
+                self.native_rows[index],
+                [port for _, port, _ in entry.rows.columns],
+            )
             for index, entry in enumerate(self.recorded)
             if entry.child is not None and index in self.native_rows
         }
@@ -153,7 +160,9 @@ class NativeEngine:
                 seen, before, after = (kept.seen, kept.before, kept.after) if kept else (0, 0.0, 0.0)
                 whole.append((kind, child, index, source, samples, int(plain), seen))
                 real.append((alpha, drive.gain, drive.offset, before, after))
-        built.add_drives(np.array(whole, dtype=np.int64).reshape(-1, 7), np.array(real, dtype=float).reshape(-1, 5))
+        built.add_drives(
+            np.array(whole, dtype=np.int64).reshape(-1, 7), np.array(real, dtype=float).reshape(-1, 5)
+        )
         for drive in wiring.outputs:
             built.add_output(int(first_output[drive.child]) + drive.port, drive.gain, drive.offset)
         for child, rings in enumerate(memory.rings):
@@ -244,7 +253,10 @@ def _operation(instruction: Instruction, level: Level) -> Operation:
         case Together(bodies):
             if all(len(inner) == 1 for inner in bodies):
                 each = [_operation(inner[0], level) for inner in bodies]
-                if all(one[0] in ("feed", "read", "step") and one[2] == each[0][2] and one[0] == each[0][0] for one in each):
+                if all(
+                    one[0] in ("feed", "read", "step") and one[2] == each[0][2] and one[0] == each[0][0]
+                    for one in each
+                ):
                     children = [one[1][0] for one in each]
                     return each[0][0], children, each[0][2], each[0][0] == "step", []
             return "together", [], 0, True, [_program(inner, level) for inner in bodies]

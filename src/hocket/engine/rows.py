@@ -40,7 +40,9 @@ class Rows:
     def keep(self, level: Level, tick: int) -> None:
         """Keep a row, if one is due."""
         if tick % self.interval == 0:
-            self.kept.append([level.clock.time(tick), *(_value(level, column, tick) for column in self.columns)])
+            self.kept.append(
+                [level.clock.time(tick), *(_value(level, column, tick) for column in self.columns)]
+            )
 
     def keep_micro(self, t: float, y: Array) -> None:
         """Keep a row of a micro step: the outputs among the columns."""

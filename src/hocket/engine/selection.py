@@ -69,9 +69,9 @@ def select(root: Level, patterns: Sequence[str], every: Fraction | Literal["micr
             columns += mine
             outputs = [column for column in mine if not column[2]]
             if every == "micro" and outputs and hasattr(simulator, "micro"):
-                ports = [model.outputs[index] for _, index, _ in outputs]
-                paths = tuple(f"{prefix}.{port.name}" for port in ports)
-                table = Table(f"{prefix}@micro", paths, tuple(port.unit for port in ports))
+                kept = [model.outputs[index] for _, index, _ in outputs]
+                paths = tuple(f"{prefix}.{port.name}" for port in kept)
+                table = Table(f"{prefix}@micro", paths, tuple(port.unit for port in kept))
                 chosen.append(Recorded(table, level, Rows(outputs), child))
         if columns:
             rows = Rows(columns, _interval(level, every))
@@ -83,7 +83,9 @@ def select(root: Level, patterns: Sequence[str], every: Fraction | Literal["micr
     visit(root)
     missing = sorted(exact - found)
     if missing:
-        raise ScenarioError([Fault(f"there is no port `{m}` to record", "record", "", nearest(m, known)) for m in missing])
+        raise ScenarioError(
+            [Fault(f"there is no port `{m}` to record", "record", "", nearest(m, known)) for m in missing]
+        )
     return chosen
 
 

@@ -83,7 +83,9 @@ def _sampled(simulator: Simulator, t: float, delta: float, degree: int, u: Array
     for k in range(degree):
         simulator.step(t + k * delta, delta, np.array(shifted(list(u), k * delta)))
         now = (k + 1) * delta
-        samples.append(np.asarray(simulator.output(t + now, np.array(shifted(list(u), now))), dtype=float).reshape(-1))
+        samples.append(
+            np.asarray(simulator.output(t + now, np.array(shifted(list(u), now))), dtype=float).reshape(-1)
+        )
     return np.array(samples)
 
 
@@ -91,4 +93,5 @@ def _difference(fresh: list[Any], old: list[Any], span: float) -> float:
     """Return the largest change over the window, relative to the values."""
     padded = [*old, *[0.0] * (len(fresh) - len(old))]
     scale = max(1.0, abs(fresh[0]))
-    return sum(abs(a - b) * span**k for k, (a, b) in enumerate(zip(fresh, padded, strict=True))) / scale
+    moved = sum(abs(a - b) * span**k for k, (a, b) in enumerate(zip(fresh, padded, strict=True)))
+    return float(moved / scale)

@@ -1,6 +1,6 @@
 """The one table of everything a file can describe: kinds, their fields, and how those are written.
 
-In:  nothing
+In:  the classes of hocket
 Out: the kinds from which reading, writing and the JSON Schema follow
 
 A new kind of model, orchestrator or extrapolator needs one entry here and nothing else.
@@ -8,40 +8,163 @@ A new kind of model, orchestrator or extrapolator needs one entry here and nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any, Literal, get_args
 
 from hocket.engine.composite import Composite, StartMode
 from hocket.errors import ScenarioError
-from hocket.files.forms import (
-    CODE,
-    DURATION,
-    FOLDER,
-    MATRIX,
-    NUMBER,
-    TEXT,
-    TEXTS,
-    VALUES,
-    VECTOR,
-    WHOLE,
-    Choice,
-    Either,
-    Listing,
-    Mapped,
-    Zeros,
-)
+from hocket.files.forms import DURATION, NUMBER, TEXT, TEXTS, WHOLE, Choice, OrWord
 from hocket.files.kinds import Family, Field, Kind, kind
 from hocket.files.levels import Connections, Included, Models, Order
+from hocket.files.ports import OUTPUTS, PORTS
+from hocket.files.simulators import SIMULATORS
 from hocket.files.study import Study
 from hocket.model import Connection, Extrapolator, Model, Orchestrator, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.orchestrators.exchange import InputsMode
 from hocket.plan import OutputsMode
 from hocket.signals import NAMED, Hermite, Hold, Nepce, Polynomial
-from hocket.simulators.methods import MethodName
-from hocket.simulators.ode import METHODS, Ode
-from hocket.simulators.python import Python
-from hocket.simulators.sources import Csv, Function, Interpolation, Outside, Table
-from hocket.simulators.state_space import Gain, StateSpace, Sum
+
+EXTRAPOLATIONS = Family(
+    "extrapolation",
+    (
+        kind("hold", Hold),
+        kind("polynomial", Polynomial, Field("degree", WHOLE, "0 to 8")),
+        kind("hermite", Hermite, Field("samples", WHOLE, "1 to 4, each with its slope")),
+        kind("nepce", Nepce, Field("alpha", NUMBER, "the weight of the past; 0 is the hold")),
+    ),
+    NAMED,
+)
+
+_EXCHANGE = (
+    Field("outputs", Choice(get_args(OutputsMode)), "whether outputs are evaluated again after the exchange"),
+    Field("inputs", Choice(get_args(InputsMode)), "when a new input from outside begins to act"),
+)
+ORCHESTRATORS = Family(
+    "orchestrator",
+    (
+        kind("jacobi", Jacobi, *_EXCHANGE),
+        kind("gauss-seidel", GaussSeidel, Field("order", Order(), "who steps when"), *_EXCHANGE),
+    ),
+)
+
+
+def _connection(source: str, extrapolation: Extrapolator | None = None) -> Connection:
+    """Return a connection whose target is still to be filled in."""
+    return Connection(source, "", extrapolation)
+
+
+CONNECTIONS = Connections(
+    kind(
+        "a connection",
+        _connection,
+        Field("from", TEXT, "the output that drives it", "source"),
+        Field("extrapolation", EXTRAPOLATIONS, "if not that of the level"),
+        tagged=False,
+    )
+)
+
+
+def _level(
+    step: Fraction,
+    models: Mapping[str, Model],
+    connections: Iterable[Connection] = (),
+    orchestrator: Orchestrator | None = None,
+    extrapolation: Extrapolator | str = "hold",
+    start: StartMode = "window",
+    record: Iterable[str] = ("*",),
+    inputs: Iterable[Port] = (),
+    outputs: Iterable[Port] = (),
+) -> Composite:
+    scenario = Scenario(models, connections, inputs, outputs, record)
+    return Composite(scenario, step, orchestrator, extrapolation, start)
+
+
+LEVEL = kind(
+    "composite",
+    _level,
+    Field("step", DURATION, 'the macro step, such as "10 ms"', stand_in=Fraction(1)),
+    Field("orchestrator", ORCHESTRATORS, "the algorithm", stand_in=None),
+    Field("extrapolation", EXTRAPOLATIONS, "of every connection that has none of its own", stand_in="hold"),
+    Field("start", Choice(get_args(StartMode)), "whether extrapolators get a past", stand_in="window"),
+    Field("record", TEXTS, "the ports to keep: * is all", get=attrgetter("scenario.record"), stand_in=()),
+    Field("inputs", PORTS, "of the level itself", get=attrgetter("scenario.inputs")),
+    Field("outputs", PORTS, "of the level itself", get=attrgetter("scenario.outputs")),
+    Field("models", Models(lambda: MODELS), "by name: [models.left]", get=attrgetter("scenario.models")),
+    Field("connections", CONNECTIONS, "input = output", get=attrgetter("scenario.connections"), stand_in=()),
+    cls=Composite,
+)
+
+
+def _included(file: Composite) -> Composite:
+    """Another scenario file, as a level of this one."""
+    return file
+
+
+MODELS: Family = Family(
+    "model",
+    (
+        *SIMULATORS,
+        kind(
+            "composite",
+            _included,
+            Field("file", Included(lambda: FILE), "another scenario file"),
+            when="file",
+        ),
+        LEVEL,
+    ),
+    by_word=False,
+)
+
+
+def _run(
+    start: Fraction = Fraction(0),
+    stop: Fraction | None = None,
+    every: Fraction | Literal["micro"] | None = None,
+) -> dict[str, Any]:
+    """The defaults of hocket run."""
+    if stop is not None and stop <= start:
+        raise ScenarioError(
+            "the run stops before it starts", "stop", "`stop` after `start`, which is 0 if left out"
+        )
+    if isinstance(every, Fraction) and every <= 0:
+        raise ScenarioError("`every` is not positive", "every", 'an interval above zero, or "micro"')
+    return {"start": start, "stop": stop, "every": every}
+
+
+def _study(name: str = "", run: Mapping[str, Any] | None = None, **level: Any) -> Study:
+    """A co-simulation, to be run by hocket run."""
+    return Study(_level(**level), name=name, **(run or {}))
+
+
+def _inside(entry: Field) -> Callable[[Study], Any]:
+    return lambda study: entry.of(study.composite)
+
+
+_RUN = kind(
+    "[run]",
+    _run,
+    Field("start", DURATION),
+    Field("stop", DURATION),
+    Field("every", OrWord("micro", DURATION), 'the output interval, or "micro"'),
+    tagged=False,
+    section=True,
+)
+FILE: Kind = Kind(
+    "a scenario",
+    _study,
+    (
+        Field("name", TEXT, "what to call it; left out: the name of the file", stand_in="", default=""),
+        Field("run", _RUN, "the defaults of hocket run", get=lambda study: study, stand_in=None),
+        *(replace(entry, get=_inside(entry)) for entry in LEVEL.fields),
+    ),
+    tagged=False,
+    about="A scenario of hocket: models, connections, and how they are run.",
+)
+"""A whole file."""
+
+DEFINED = (MODELS, ORCHESTRATORS, EXTRAPOLATIONS, CONNECTIONS, PORTS, OUTPUTS)
+"""What the JSON Schema defines once and refers to."""

@@ -23,7 +23,7 @@ _DURATION = re.compile(r"=\s*([0-9.]+\s*(?:ns|us|ms|s|min|h|d))\s*(?:#.*)?$")
 
 def opened(path: Path, findings: Findings, around: Place | None = None) -> Place | Wrong:
     """Return the place of the outermost table of a file; `around` is where another file includes it."""
-    chain = (*(around.source.chain if around else ()), Path(os.path.abspath(path)))
+    chain = (*(around.source.chain if around else ()), path.resolve())
     shown = os.path.relpath(chain[-1], chain[0].parent)
     here = around or Place(findings, Source(shown))
     try:
@@ -31,17 +31,17 @@ def opened(path: Path, findings: Findings, around: Place | None = None) -> Place
     except FileNotFoundError:
         beside = sorted(file.name for file in path.parent.glob("*.toml")) if path.parent.is_dir() else []
         return here.fault(f"there is no file `{path}`", "", nearest(path.name, beside))
-    except IsADirectoryError:
-        return here.fault(f"`{path}` is a folder", "a TOML file")
     except OSError as error:
+        if path.is_dir():
+            return here.fault(f"`{path}` is a folder", "a TOML file")
         return here.fault(f"`{path}` cannot be read: {error.strerror or error}")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         broken = Place(findings, Source(shown), at_line=line)
         what = f"`{shown}` is not UTF-8 text: byte 0x{error.object[error.start]:02x}"
         return broken.fault(what, "UTF-8", "save it as UTF-8 in your editor")
-    level = around.level if around else ""
-    return parsed(Source(shown, text, str(chain[-1].parent), chain), findings, level)
+    folder = os.path.dirname(os.path.abspath(path))
+    return parsed(Source(shown, text, folder, chain), findings, around.level if around else "")
 
 
 def parsed(source: Source, findings: Findings, level: str = "") -> Place | Wrong:

@@ -1,4 +1,4 @@
-"""How single values look in a file: numbers, durations, matrices, ports, names of code.
+"""How single values look in a file: numbers, texts, durations, matrices, one of a few words.
 
 In:  what TOML gives, with its place
 Out: what Python wants, and back; and the JSON Schema of what is accepted
@@ -7,9 +7,7 @@ Out: what Python wants, and back; and the JSON Schema of what is accepted
 from __future__ import annotations
 
 import contextlib
-import datetime
 import math
-import os.path
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,9 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from hocket.clock import seconds, written
-from hocket.errors import HocketError, nearest
+from hocket.errors import nearest
 from hocket.files.place import WRONG, Place
-from hocket.simulators.python import load, named
 
 
 class Form(Protocol):
@@ -195,6 +192,23 @@ class Either:
 
 
 @dataclass(frozen=True)
+class OrWord:
+    """A certain word, or else a form."""
+
+    word: str
+    form: Form
+
+    def read(self, value: Any, place: Place) -> Any:
+        return value if value == self.word else self.form.read(value, place)
+
+    def write(self, value: Any, place: Place) -> Any:
+        return value if value == self.word else self.form.write(value, place)
+
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [{"const": self.word}, self.form.schema()]}
+
+
+@dataclass(frozen=True)
 class Zeros:
     """Numbers that are left out where all are zero."""
 
@@ -211,75 +225,6 @@ class Zeros:
         return self.of.schema()
 
 
-class Anything:
-    """Whatever TOML can hold, as it is: the parameters of somebody's code."""
-
-    def read(self, value: Any, place: Place) -> Any:  # noqa: ARG002
-        return value
-
-    def write(self, value: Any, place: Place) -> Any:
-        if isinstance(value, np.generic):
-            value = value.item()
-        match value:
-            case bool() | int() | float() | str() | datetime.date() | datetime.time():
-                return value
-            case list():
-                return [self.write(item, place / number) for number, item in enumerate(value)]
-            case dict() if all(isinstance(key, str) for key in value):
-                return {key: self.write(item, place / key) for key, item in value.items()}
-        hint = "leave it out and let the code have a default" if value is None else "numbers, texts, lists, dicts"
-        return place.unwritable(value, hint)
-
-    def schema(self) -> dict[str, Any]:
-        return {}
-
-
-class Code:
-    """A class or function by its name: "package.module:Name" or "path/to/file.py:Name"."""
-
-    def read(self, value: Any, place: Place) -> Any:
-        expected = 'text such as "plant.py:Tank" or "package.module:Tank"'
-        if not isinstance(value, str):
-            return place.unexpected(value, expected)
-        if not place.findings.check:
-            return value
-        folder = place.beside("folder")
-        start = Folder().read(folder, place) if isinstance(folder, str) else place.source.folder
-        return WRONG if place.tried(lambda: load(value, start)) is WRONG else value
-
-    def write(self, value: Any, place: Place) -> Any:
-        if isinstance(value, str) or value is None:
-            return value
-        name = named(value)
-        try:
-            known = getattr(value, "__module__", "__main__") != "__main__" and load(name) is value
-        except HocketError:
-            known = False
-        return name if known else place.unwritable(value, "give it a name in a module or file of its own")
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": ":", "examples": ["plant.py:Tank", "package.module:Tank"]}
-
-
-class Folder:
-    """Where the paths of one model start, if not in the folder of the file."""
-
-    def read(self, value: Any, place: Place) -> Any:
-        if not isinstance(value, str):
-            return place.unexpected(value, "the path of a folder")
-        start = place.source.folder
-        return os.path.normpath(os.path.join(start, value)) if start else value
-
-    def write(self, value: str | None, place: Place) -> Any:
-        start = place.source.folder
-        if value is None or value == start:
-            return None
-        return os.path.relpath(value, start) if start else value
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string"}
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -289,8 +234,7 @@ def _meant(value: Any, words: Iterable[str]) -> str:
     return hint if hint.startswith("did") else ""
 
 
-NUMBER, WHOLE, TEXT, DURATION, CODE, FOLDER = Number(), Whole(), Text(), Duration(), Code(), Folder()
+NUMBER, WHOLE, TEXT, DURATION = Number(), Whole(), Text(), Duration()
 TEXTS = Listing(TEXT, "a list of texts")
 VECTOR = Numbers(NUMBER, "a list of numbers")
 MATRIX = Listing(VECTOR, "a list of rows, each a list of numbers: [[1, 0], [0, 1]]")
-VALUES = Mapped(Anything(), "a table of parameters: { mass = 2.5 }")

@@ -159,7 +159,7 @@ def kind(name: str, build: Build, *fields: Field, cls: type | None = None, **opt
     known = []
     for entry in fields:
         argument = arguments.get(entry.key)
-        if argument is None:
+        if argument is None or argument.kind is argument.VAR_KEYWORD:
             known.append(entry)
             continue
         required = argument.default is argument.empty
@@ -191,7 +191,9 @@ class Family:
             word = "a word or a table" if self.by_word else "a table"
             return place.unexpected(value, f'{word}, as in {{ type = "{self.kinds[0].name}", ... }}')
         if "type" not in value:
-            return place.fault(f"`type` is missing in {place.label}", f"the kind of {self.name}", self._meant(""))
+            return place.fault(
+                f"`type` is missing in {place.label}", f"the kind of {self.name}", self._meant("")
+            )
         name = value["type"]
         if not isinstance(name, str):
             return (place / "type").unexpected(name, f"the kind of {self.name}, a text in quotes")
@@ -201,7 +203,12 @@ class Family:
     def _chosen(self, name: str, table: Mapping[str, Any], place: Place) -> Any:
         choices = [kind for kind in self.kinds if kind.name == name]
         if not choices:
-            return place.fault(f"there is no {self.name} `{name}`", "", self._meant(name))
+            what = (
+                f"there is no {self.name} `{name}`"
+                if self.by_word
+                else f"there is no {self.name} of type `{name}`"
+            )
+            return place.fault(what, "", self._meant(name))
         return next((kind for kind in choices if kind.when in table), choices[-1])
 
     def _meant(self, name: str) -> str:
@@ -216,7 +223,7 @@ class Family:
             if kind.cls is type(thing):
                 table = kind.write(thing, place)
                 return kind.name if self.by_word and list(table) == ["type"] else table
-        return place.unwritable(thing, f"a {self.name} of a kind that files know: {self._meant('')}")
+        return place.unwritable(thing, f"files know {self._meant('').removeprefix('one of ')}")
 
     def schema(self) -> dict[str, Any]:
         """Return a reference to the definition."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from hocket.errors import Fault, HocketError
 from hocket.files.lines import Keys, Lines
@@ -27,7 +27,7 @@ class Mark(Enum):
     WRONG = "wrong"
 
 
-WRONG = Mark.WRONG
+WRONG: Final = Mark.WRONG
 Wrong: TypeAlias = Literal[Mark.WRONG]
 
 
@@ -59,8 +59,6 @@ class Findings:
     faults: list[tuple[Place, Fault]] = field(default_factory=list)
     places: dict[str, Place] = field(default_factory=dict)
     """By the `where` of a scenario's own fault: `axle.connections.wheel.force`."""
-    wires: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By the same: the ends of a connection, as paths from the outermost level."""
     broken: list[str] = field(default_factory=list)
     """The paths of models that could not be read: what is said about their ports means nothing."""
 
@@ -144,7 +142,8 @@ class Place:
         return WRONG
 
     def _named(self, fault: Fault, table: Mapping[str, Any]) -> Place:
-        for word in (fault.where.strip("`"), *re.findall(r"`([^`]+)`", fault.what)):
+        words: list[str] = [fault.where.strip("`"), *re.findall(r"`([^`]+)`", fault.what)]
+        for word in words:
             if word in table:
                 return self / word
             for key, inner in table.items():

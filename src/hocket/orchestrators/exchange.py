@@ -85,8 +85,6 @@ def together(instructions: object) -> Instruction:
     return bodies[0][0] if len(bodies) == 1 else Together(bodies)
 
 
-
-
 def _loops(graph: Feedthrough) -> str:
     loop = " -> ".join(graph.name(node) for node in graph.loops[0])
     more = f" (and {len(graph.loops) - 1} more)" if len(graph.loops) > 1 else ""

@@ -6,6 +6,7 @@ Out: a Plan: feed, step, read for each in turn
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -37,7 +38,9 @@ class GaussSeidel(Exchange):
         outputs: Literal["stale", "consistent"] | None = None,
         inputs: Literal["clean", "delayed"] = "clean",
     ):
-        groups = order if isinstance(order, str) else tuple(g if isinstance(g, str) else tuple(g) for g in order)
+        groups = (
+            order if isinstance(order, str) else tuple(g if isinstance(g, str) else tuple(g) for g in order)
+        )
         object.__setattr__(self, "order", groups)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "inputs", inputs)
@@ -64,7 +67,10 @@ class GaussSeidel(Exchange):
             for name in named
             if name not in scenario.models
         ]
-        faults += [Fault(f"the order names `{n}` twice", "order") for n in sorted({n for n in named if named.count(n) > 1})]
+        faults += [
+            Fault(f"the order names `{n}` twice", "order")
+            for n in sorted({n for n in named if named.count(n) > 1})
+        ]
         faults += [Fault(f"the order leaves out `{n}`", "order") for n in scenario.models if n not in named]
         if faults:
             raise ScenarioError(faults)
@@ -92,14 +98,14 @@ def best_order(wiring: Wiring) -> list[tuple[str, ...]]:
     for child in range(size):
         members[label[child]].append(child)
     order: list[int] = []
-    for group in _topological(count, {(int(label[a]), int(label[b])) for a, b in weight if label[a] != label[b]}, members):
+    for group in _topological(
+        count, {(int(label[a]), int(label[b])) for a, b in weight if label[a] != label[b]}, members
+    ):
         order += _fewest_delays(members[group], weight)
     return [(wiring.names[child],) for child in order]
 
 
 def _topological(count: int, edges: set[tuple[int, int]], members: list[list[int]]) -> Iterable[int]:
-    import heapq
-
     after: dict[int, list[int]] = {}
     waits = [0] * count
     for a, b in edges:
@@ -124,7 +130,7 @@ def _fewest_delays(members: list[int], weight: dict[tuple[int, int], int]) -> li
     if len(members) > 7:
         return _greedy(members, edges)
 
-    def delays(order: Sequence[int]) -> int:
+    def delays(order: Iterable[int]) -> int:
         place = {child: position for position, child in enumerate(order)}
         return sum(w for (a, b), w in edges.items() if place[a] > place[b])
 

@@ -52,7 +52,7 @@ ORDERS: dict[str, int | None] = {
 
 @dataclass(frozen=True)
 class Maps:
-    """One micro step of a linear system: z' = Phi z + sum over k of Gamma[k] c_k, c_k the input's coefficients.
+    """One micro step of a linear system: z' = Phi z + sum_k Gamma[k] c_k, c_k the input's coefficients.
 
     z is the state, and for a multistep method its history too. `first` holds for the step that has no
     history yet.
@@ -126,7 +126,7 @@ def _runge_kutta(A: Array, B: Array, h: float, degree: int, tableau: Tableau) ->
             driven[:, n + k * m : n + (k + 1) * m] = B * (node * h) ** k
         own = row[len(rates)]
         right = A @ stage + driven
-        rates.append(np.linalg.solve(np.eye(n) - h * own * A, right) if own and n else right)
+        rates.append(np.asarray(np.linalg.solve(np.eye(n) - h * own * A, right)) if own and n else right)
     for weight, rate in zip(tableau.b, rates, strict=True):
         x = x + (h * weight) * rate
     Gamma = x[:, n:].reshape(n, degree + 1, m).transpose(1, 0, 2)
@@ -140,15 +140,19 @@ def micro_steps(h: float, step: float | None) -> int:
     return max(1, -int(-(h / step) * (1.0 - 1e-9) // 1))
 
 
-def matrix(rows: object, name: str, shape: tuple[int | None, int | None] = (None, None)) -> tuple[tuple[float, ...], ...]:
-    """Return a matrix as hashable rows; raises ValueError with the name if it is none or has another shape."""
+def matrix(
+    rows: object, name: str, shape: tuple[int | None, int | None] = (None, None)
+) -> tuple[tuple[float, ...], ...]:
+    """Return a matrix as hashable rows; raises ValueError, with the name, if it is none of this shape."""
     try:
         array = np.array(rows, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(f"`{name}` is not a matrix of numbers") from None
     if array.size == 0:
         array = array.reshape(tuple(size or 0 for size in shape))
-    if array.ndim != 2 or any(want not in (None, have) for want, have in zip(shape, array.shape, strict=True)):
+    if array.ndim != 2 or any(
+        want not in (None, have) for want, have in zip(shape, array.shape, strict=True)
+    ):
         wanted = " x ".join("any" if size is None else str(size) for size in shape)
         raise ValueError(f"`{name}` has shape {' x '.join(map(str, array.shape))}, expected {wanted}")
     if not np.isfinite(array).all():

@@ -177,7 +177,7 @@ class _Live:
         if self.g is None:
             self.slope = lambda t, u: self._rate(t, self.x, u[0])
 
-    def start(self, t: float) -> None:  # noqa: ARG002
+    def start(self, t: float) -> None:
         self.x = np.array(self.model.x0)
 
     def output(self, t: float, u: Array) -> Array:
@@ -256,7 +256,7 @@ class _RungeKutta(_Live):
             x = x + (dt * weight) * rate
         return x
 
-    def _stage_rate(self, t: float, stage: Array, u: Array, own: float) -> Array:  # noqa: ARG002
+    def _stage_rate(self, t: float, stage: Array, u: Array, own: float) -> Array:
         return self._rate(t, stage, u)
 
 

@@ -300,7 +300,7 @@ class _Source:
     def start(self, t: float) -> None:
         """Keep nothing."""
 
-    def step(self, t: float, h: float, u: Array) -> float:  # noqa: ARG002
+    def step(self, t: float, h: float, u: Array) -> float:
         return t + h
 
     def save(self) -> None:
@@ -317,7 +317,7 @@ class _Calling(_Source):
     def __init__(self, f: Callable[[float], Any]):
         self.f = f
 
-    def output(self, t: float, u: Array) -> Any:  # noqa: ARG002
+    def output(self, t: float, u: Array) -> Any:
         return self.f(t)
 
 
@@ -331,7 +331,7 @@ class _Lookup(_Source):
         self.linear = interpolation == "linear"
         self.strict = outside == "error"
 
-    def output(self, t: float, u: Array) -> Any:  # noqa: ARG002
+    def output(self, t: float, u: Array) -> Any:
         row = self._row(t)
         if not self.linear or not 0 <= row < self.last:
             return self.rows[max(row, 0)]
@@ -339,7 +339,7 @@ class _Lookup(_Source):
         weight = (t - before) / (after - before)
         return [a + (b - a) * weight for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
 
-    def slope(self, t: float, u: Array) -> Any:  # noqa: ARG002
+    def slope(self, t: float, u: Array) -> Any:
         """Return the slopes to the right of t."""
         row = self._row(t)
         if not self.linear or not 0 <= row < self.last:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,13 +74,18 @@ class StateSpace:
             raise ScenarioError(f"the step {step} of a StateSpace is not positive")
         facts["inputs"], facts["method"] = driven, method
         facts["outputs"] = tuple(
-            Port(port.name, port.unit, None, tuple(i.name for i, d in zip(driven, row, strict=True) if d != 0.0))
+            Port(
+                port.name,
+                port.unit,
+                None,
+                tuple(i.name for i, d in zip(driven, row, strict=True) if d != 0.0),
+            )
             for port, row in zip(seen, facts["D"], strict=True)
         )
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
-    @property
+    @cached_property
     def abilities(self) -> Abilities:
         """It can do everything, at the order of its method."""
         return Abilities(rewind=True, slopes=True, order=ORDERS[self.method])
@@ -114,10 +120,14 @@ class StateSpaceSimulator:
 
     def maps(self, h: float, degree: int) -> Maps:
         """Return the matrices of one micro step of length h."""
+        if not self.size:
+            return Maps(np.zeros((0, 0)), np.zeros((degree + 1, 0, len(self.model.inputs))))
         return linear_maps(self.model.A, self.model.B, h, degree, self.model.method)
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Advance by micro steps."""
+        if h == 0.0:
+            return t
         count = micro_steps(h, self.step_length)
         length = h / count
         maps = self.maps(length, len(u) - 1)
@@ -173,12 +183,12 @@ def applied(matrix: Array, x: Array, onto: Array | None = None) -> Array:
     return total
 
 
-def Gain(gain: float, unit: str = "", out: str = "") -> StateSpace:  # noqa: N802 - reads as a model
+def Gain(gain: float, unit: str = "", out: str = "") -> StateSpace:
     """Return a model with one input `u` and one output `y` = gain * u."""
     return StateSpace(D=[[gain]], inputs=[Port("u", unit)], outputs=[Port("y", out or unit)])
 
 
-def Sum(*inputs: PortLike, gains: Sequence[float] | None = None, unit: str = "") -> StateSpace:  # noqa: N802
+def Sum(*inputs: PortLike, gains: Sequence[float] | None = None, unit: str = "") -> StateSpace:
     """Return a model whose output `y` is the sum of its inputs, each times its gain."""
     weights = [1.0] * len(inputs) if gains is None else list(gains)
     return StateSpace(D=[weights], inputs=inputs, outputs=[Port("y", unit)])

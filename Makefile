@@ -1,0 +1,38 @@
+# On a machine with Python, a C++ compiler and make:  make demo   make test
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+NATIVE := CMakeLists.txt $(wildcard native/*)
+
+.PHONY: demo test lint types wheel bench clean
+
+demo: $(STAMP)
+	$(BIN)/python examples/three_masses.py
+
+test: $(STAMP) lint types
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/loop.py
+
+wheel: $(STAMP)
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
+# -e: the Python files are used where they are; the compiled core is built anew when it changes
+$(STAMP): pyproject.toml $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist out runs

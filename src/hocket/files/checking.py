@@ -1,0 +1,56 @@
+"""The scenario's own faults, at the lines they come from.
+
+In:  a composite that was read, and where each of its names stands
+Out: further faults
+
+A fault says where in the scenario it is (`axle.connections.wheel.force`); the reader has kept the place of
+each of these names, in whichever file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from hocket.engine.composite import Composite, prepared
+from hocket.errors import Fault, ScenarioError
+from hocket.files.place import Findings, Place
+
+_LEVEL = re.compile(r"(?:level )?`([^`]+)`(?:, (\w+))?")
+
+
+def check(composite: Composite, place: Place) -> None:
+    """Note every fault that can be known before a model is opened; `place` is that of the whole file.
+
+    After faults of the file, only what is wrong with connections between models that could be read.
+    """
+    findings = place.findings
+    whole = not findings.faults
+    try:
+        _ = composite.blueprint if whole else prepared(composite)
+    except ScenarioError as error:
+        for fault in error.faults:
+            if whole or _trusted(fault, findings):
+                here = _place(fault.where, findings) or place
+                findings.faults.append((here, replace(fault, where=here.where)))
+
+
+def _trusted(fault: Fault, findings: Findings) -> bool:
+    """Return whether a fault is about a connection, and not about a model that could not be read."""
+    level, connected, _ = fault.where.partition("connections.")
+    names: list[str] = re.findall(r"`([^`]+)`", fault.what)
+    paths = [f"{level}{path}." for path in (*names, ".".join(names))]
+    return bool(connected) and not any(path.startswith(f"{b}.") for path in paths for b in findings.broken)
+
+
+def _place(where: str, findings: Findings) -> Place | None:
+    if level := _LEVEL.fullmatch(where):
+        inside = findings.places.get(f"{level[1]}.")
+        return inside / level[2] if inside and level[2] else findings.places.get(level[1])
+    if where == "order" and where not in findings.places:
+        return next((place for name, place in findings.places.items() if name.endswith(".order")), None)
+    parts = where.split(".")
+    for size in range(len(parts), 0, -1):
+        if place := findings.places.get(".".join(parts[:size])):
+            return place
+    return None

@@ -1,0 +1,180 @@
+"""What only a level has: models by name, connections between them, an order, another file inside.
+
+In:  the tables of a level, with their places
+Out: what a Scenario is made of, and back; every name is kept with its place
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hocket.engine.composite import Composite
+from hocket.files.document import opened
+from hocket.files.forms import TEXT, TEXTS, Either, Listing, OrWord
+from hocket.files.kinds import Family, Kind
+from hocket.files.layout import Section
+from hocket.files.place import WRONG, Place, found
+from hocket.model import Connection, Model, Scenario
+from hocket.simulators.state_space import StateSpace
+
+_UNREAD = StateSpace()
+"""Stands for a model that could not be read."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of a level, by name."""
+
+    family: Callable[[], Family]
+
+    def read(self, value: Any, place: Place) -> Any:
+        if not isinstance(value, dict):
+            return place.unexpected(value, "a table for each model: [models.left]")
+        models: dict[str, Model] = {}
+        for name, table in value.items():
+            path = f"{place.level}{name}"
+            here = replace(place / name, level=f"{path}.")
+            places = place.findings.places
+            places[path] = places[f"{path}."] = places[f"{place.level}models.{name}"] = here
+            good = here.tried(lambda name=name: Scenario({name: _UNREAD})) is not WRONG
+            model = self.family().read(table, here)
+            if model is not WRONG and here.findings.check and not isinstance(model, Composite):
+                known = here.tried(lambda model=model: (model.inputs, model.outputs), table)
+                model = model if known is not WRONG else WRONG
+            if model is WRONG or not good:
+                place.findings.broken.append(path)
+            if good:
+                models[name] = _UNREAD if model is WRONG else model
+        return models
+
+    def write(self, value: Mapping[str, Model], place: Place) -> Any:
+        section = Section()
+        for name, model in value.items():
+            table = self.family().write(model, place / name)
+            section[name] = Section(table) if isinstance(table, dict) else table
+        return section
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": self.family().schema()}
+
+
+@dataclass(frozen=True)
+class Connections:
+    """input = output, where an input may be written with dots: `axle.wheel.force = "body.force"`."""
+
+    kind: Kind
+    name = "connections"
+
+    def read(self, value: Any, place: Place) -> Any:
+        if not isinstance(value, dict):
+            return place.unexpected(value, 'a table of inputs: right.force = "left.force"')
+        connections: dict[str, Connection] = {}
+        for target, written, here in self._flat(value, place, place.beside("models"), _names(place)):
+            read = self._read(written, target, here)
+            if read is WRONG:
+                continue
+            if target in connections:
+                what = f"`{target}` has two sources, `{connections[target].source}` and `{read.source}`"
+                here.fault(what, "one source per input", "add them in a model of type `sum` and connect that")
+                continue
+            connections[target] = read
+            place.findings.places[f"{place.level}connections.{target}"] = here
+        return tuple(connections.values())
+
+    def _read(self, written: Any, target: str, place: Place) -> Any:
+        if isinstance(written, str):
+            return Connection(written, target)
+        if not isinstance(written, dict) or not written:
+            expected = f'an output such as "left.force", or a table: {self.kind.example()}'
+            return place.fault(f"`{target}` is {found(written)}", expected)
+        read = self.kind.read(written, place)
+        return read if read is WRONG else replace(read, target=target)
+
+    def _flat(
+        self, table: Mapping[str, Any], place: Place, models: Any, own: Iterable[str], path: str = ""
+    ) -> Iterator[tuple[str, Any, Place]]:
+        """Yield every input with what it is given; a table is a part of the path, or a connection's own."""
+        keys = [entry.name for entry in self.kind.fields]
+        for key, item in table.items():
+            target = path + key
+            inner = models.get(key) if isinstance(models, dict) else None
+            leads_on = isinstance(inner, dict) and target not in own
+            if isinstance(item, dict) and item and (leads_on or not any(name in item for name in keys)):
+                deeper = inner.get("models") if isinstance(inner, dict) else None
+                yield from self._flat(item, place / key, deeper, own, f"{target}.")
+            else:
+                yield target, item, place / key
+
+    def write(self, value: Iterable[Connection], place: Place) -> Any:
+        section = Section()
+        for connection in value:
+            here = place / connection.target
+            if connection.target in section:
+                here.fault(f"`{connection.target}` has two sources", "one source per input")
+            bare = connection.extrapolation is None
+            section[connection.target] = connection.source if bare else self.kind.write(connection, here)
+        return section or None
+
+    def schema(self) -> dict[str, Any]:
+        return {"$ref": f"#/$defs/{self.name}"}
+
+    def definition(self) -> dict[str, Any]:
+        """Return the JSON Schema; it refers to itself."""
+        return {
+            "type": "object",
+            "additionalProperties": {"anyOf": [{"type": "string"}, self.kind.schema(), self.schema()]},
+        }
+
+
+def _names(place: Place) -> set[str]:
+    """Return the names of the level's own outputs, as far as they can be read."""
+    outputs = place.beside("outputs")
+    names = set()
+    for port in outputs if isinstance(outputs, list) else ():
+        name = port.get("name") if isinstance(port, dict) else str(port).split("[")[0].split("=")[0].strip()
+        names.add(str(name))
+    return names
+
+
+class Order(OrWord):
+    """Who steps when: "auto", or names, of which those in a list of their own step together."""
+
+    def __init__(self) -> None:
+        listed = Listing(Either(list, TEXTS, TEXT), 'a list of models: ["a", ["b", "c"]], or "auto"')
+        super().__init__("auto", listed)
+
+    def read(self, value: Any, place: Place) -> Any:
+        place.findings.places[f"{place.level}order"] = place
+        return super().read(value, place)
+
+
+@dataclass(frozen=True)
+class Included:
+    """Another scenario file, as a level of this one."""
+
+    kind: Callable[[], Kind]
+
+    def read(self, value: Any, place: Place) -> Any:
+        if not isinstance(value, str):
+            return place.unexpected(value, "the path of a scenario file")
+        path = Path(place.source.folder) / value
+        chain = place.source.chain
+        if (real := path.resolve()) in chain:
+            names = [file.name for file in (*chain[chain.index(real) :], real)]
+            listed = " includes ".join(f"`{name}`" for name in names)
+            return place.fault(f"a cycle of composites: {listed}", "files that do not include themselves")
+        inside = opened(path, place.findings, place)
+        if inside is WRONG:
+            return WRONG
+        place.findings.places[place.level] = inside
+        study = self.kind().read(inside.source.table, inside)
+        return study if study is WRONG else study.composite
+
+    def write(self, value: Any, place: Place) -> Any:
+        return place.unwritable(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string"}

@@ -1,0 +1,44 @@
+"""Files that are seen whole or not at all.
+
+In:  a path and what it shall hold
+Out: the file, or a FileError that says why not
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from hocket.engine.recording import unwritable
+from hocket.errors import FileError
+
+
+@contextmanager
+def writing(path: Path | str) -> Iterator[IO[bytes]]:
+    """Write a file so that nobody ever sees half of it."""
+    whole = Path(path)
+    half = whole.with_name(whole.name + ".new")
+    try:
+        with half.open("wb") as file:
+            yield file
+        os.replace(half, whole)
+    except OSError as error:
+        raise unwritable(whole, error) from error
+    finally:
+        with suppress(OSError):
+            half.unlink()
+
+
+def write_text(path: Path, text: str) -> None:
+    with writing(path) as file:
+        file.write(text.encode())
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"cannot read `{path.name}`: {error.strerror or error}", where=str(path)) from error
