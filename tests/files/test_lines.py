@@ -87,7 +87,19 @@ def test_keys_given_twice() -> None:
 
 
 def test_any_text_is_survived() -> None:
-    for text in ("", "[", "[[a", "a = [1, 2", "a = {", "= 3", "a = }\nb = 1", '"""', "a.b", "a = [}, {]]\nb = 1", "]"):
+    for text in (
+        "",
+        "[",
+        "[[a",
+        "a = [1, 2",
+        "a = {",
+        "= 3",
+        "a = }\nb = 1",
+        '"""',
+        "a.b",
+        "a = [}, {]]\nb = 1",
+        "]",
+    ):
         Lines(text)
     assert Lines("a = }\nb = 1").of(("b",)) == 2
 
@@ -97,10 +109,14 @@ def test_noise_is_survived(text: str) -> None:
     Lines(text)
 
 
-_LEAVES = st.one_of(st.integers(), st.text(max_size=5), st.lists(st.text(max_size=3), max_size=3), st.floats(0, 1))
+_LEAVES = st.one_of(
+    st.integers(), st.text(max_size=5), st.lists(st.text(max_size=3), max_size=3), st.floats(0, 1)
+)
 _TABLES = st.recursive(
     st.lists(_LEAVES, max_size=3).map(tuple),
-    lambda inner: st.lists(st.one_of(_LEAVES, inner, st.lists(inner, min_size=1, max_size=2)), max_size=4).map(tuple),
+    lambda inner: st.lists(
+        st.one_of(_LEAVES, inner, st.lists(inner, min_size=1, max_size=2)), max_size=4
+    ).map(tuple),
     max_leaves=12,
 )
 

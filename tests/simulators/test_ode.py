@@ -1,5 +1,4 @@
 """Equations as models: exact answers, the order of every method, stiff systems, rewinding, micro steps."""
-# ruff: noqa: ARG001, ARG005 - an equation is handed more than it needs
 
 import math
 import sys

@@ -1,5 +1,5 @@
 """Classes as models: ports, feedthrough, abilities, loading from text, and every fault with its words."""
-# ruff: noqa: ARG002, RUF012 - a simulator is handed more than it needs
+# ruff: noqa: RUF012 - a simulator is handed more than it needs
 
 import collections.abc
 import os
@@ -11,7 +11,8 @@ import pytest
 
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model import Abilities, Port, Rewinding
-from hocket.simulators.python import Python, load, named
+from hocket.simulators.loading import load, named
+from hocket.simulators.python import Python
 
 
 class Tank:

@@ -6,7 +6,6 @@ Out: a Model whose simulators are levels
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -146,9 +145,9 @@ def _with_sampled(scenario: Scenario) -> Scenario:
 
 def sampled(model: Any) -> Composite:
     """Return a model with a period as a level of one child: inputs are sampled and held, outputs too."""
-    child = copy.copy(model)
-    object.__setattr__(child, "period", None)
     taken = [Connection(port.name, f"sampled.{port.name}", Hold()) for port in model.inputs]
     given = [Connection(f"sampled.{port.name}", port.name) for port in model.outputs]
     outputs = [Port(port.name, port.unit) for port in model.outputs]
-    return Composite(Scenario({"sampled": child}, [*taken, *given], model.inputs, outputs), model.period)
+    return Composite(
+        Scenario({"sampled": model.without_period()}, [*taken, *given], model.inputs, outputs), model.period
+    )

@@ -15,7 +15,7 @@ import numpy as np
 from hocket.errors import HocketError
 from hocket.files.forms import Mapped
 from hocket.files.place import WRONG, Place
-from hocket.simulators.python import load, named
+from hocket.simulators.loading import load, named
 
 
 class Anything:

@@ -7,63 +7,22 @@ Out: a Model whose simulators are objects of that class
 from __future__ import annotations
 
 import copy
-import importlib
-import importlib.util
 import inspect
-import sys
-import traceback
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from hocket.clock import Duration, seconds
+from hocket.clock import Duration
 from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, nearest
 from hocket.model import Abilities, Array, Port, PortLike, Simulator, ports
-
-Feedthrough: TypeAlias = Mapping[str, str | Iterable[str]]
+from hocket.simulators.loading import load, named, place_of
+from hocket.simulators.recipes import Recipe, positive, reacting
 
 _CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
 _OPTIONAL = {"save": "()", "restore": "(state)", "slope": "(t, u)", "close": "()"}
-_files: dict[Path, tuple[int, ModuleType]] = {}
-
-
-class Recipe:
-    """Equality and hash for frozen dataclasses whose fields may hold lists and arrays."""
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(_same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))  # type: ignore[arg-type]
-
-    def __hash__(self) -> int:
-        return hash(tuple(_key(getattr(self, field.name)) for field in fields(self)))  # type: ignore[arg-type]
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return type(one) is type(other) and np.array_equal(one, other)
-    if isinstance(one, (tuple, list)) and type(one) is type(other):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    return bool(one == other)
-
-
-def _key(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_key, value))
-    try:
-        return hash(value)
-    except TypeError:
-        return None
 
 
 class _Known(NamedTuple):
@@ -190,7 +149,7 @@ class Python(Recipe):
             raise ScenarioError(what, self.class_name, f"parameters {_signature(known.cls)}") from error
         except Exception as error:
             what = f"`{known.cls.__name__}` cannot be made: {type(error).__name__}: {error}"
-            raise SimulatorError(what, _place(error)) from error
+            raise SimulatorError(what, place_of(error)) from error
         return _Live(made, known.takes_inputs)
 
 
@@ -282,151 +241,3 @@ def _abilities(cls: type[Any], where: str) -> Abilities:
             raise ScenarioError(f"`{cls.__name__}.{name}` is `{value!r}`", where, expected)
         found[name] = value
     return Abilities(**found)
-
-
-def reacting(
-    outputs: tuple[Port, ...], inputs: tuple[Port, ...], feedthrough: Feedthrough | None, where: str
-) -> tuple[Port, ...]:
-    """Return the outputs with the inputs they react to at once.
-
-    Without a declaration an output keeps what its port says, and if that says nothing it reacts to every
-    input: too many is slower, too few is wrong.
-    """
-    knowns = tuple(port.name for port in inputs), tuple(port.name for port in outputs)
-    faults = [
-        Fault(f"two {role}s are named `{name}`", where, "names that differ")
-        for role, names in zip(("input", "output"), knowns, strict=True)
-        for name in sorted({name for name in names if names.count(name) > 1})
-    ]
-    declared = (
-        {}
-        if feedthrough is None
-        else {y: (u,) if isinstance(u, str) else tuple(u) for y, u in feedthrough.items()}
-    )
-    for y in declared:
-        if y not in knowns[1]:
-            faults.append(
-                Fault(f"feedthrough names the output `{y}`, which is none", where, "", nearest(y, knowns[1]))
-            )
-    for y, reacts in declared.items() if declared else ((port.name, port.feedthrough) for port in outputs):
-        for u in reacts:
-            if u not in knowns[0]:
-                what = f"feedthrough of `{y}` names the input `{u}`, which is none"
-                faults.append(Fault(what, where, "", nearest(u, knowns[0])))
-    if faults:
-        raise ScenarioError(faults)
-    if feedthrough is None:
-        return tuple(replace(port, feedthrough=port.feedthrough or knowns[0]) for port in outputs)
-    return tuple(replace(port, feedthrough=declared.get(port.name, ())) for port in outputs)
-
-
-def positive(duration: Duration, name: str) -> Fraction:
-    """Return a duration above zero, in seconds."""
-    try:
-        length = seconds(duration)
-    except ValueError as error:
-        raise ScenarioError(str(error), where=f"`{name}`") from None
-    if length <= 0:
-        raise ScenarioError(f"`{name}` is {duration}", expected="a duration above zero")
-    return length
-
-
-def named(thing: Any) -> str:
-    """Return the text that `load` reads back: "module:Name"; a text is returned as it is."""
-    if isinstance(thing, str):
-        return thing
-    name = getattr(thing, "__qualname__", None)
-    return f"{thing.__module__}:{name}" if name else repr(thing)
-
-
-def load(written: str, folder: str = "") -> Any:
-    """Return what "package.module:Name" or "path/to/file.py:Name" names.
-
-    Paths start in `folder`, else in the working directory; modules are looked for there last.
-    """
-    place, _, name = written.rpartition(":")
-    if not place or not name:
-        expected = '"package.module:Name" or "path/to/file.py:Name"'
-        raise ScenarioError(f"`{written}` does not say what to load and from where", expected=expected)
-    found: Any = (
-        _from_file(Path(folder) / place, written)
-        if place.endswith(".py")
-        else _from_name(place, folder, written)
-    )
-    for part in name.split("."):
-        if not hasattr(found, part):
-            known = [name for name in vars(found) if not name.startswith("_")]
-            raise ScenarioError(f"`{place}` has no `{part}`", written, "", nearest(part, known))
-        found = getattr(found, part)
-    return found
-
-
-def _from_file(path: Path, written: str) -> ModuleType:
-    path = path.resolve()
-    if not path.is_file():
-        beside = sorted(file.name for file in path.parent.glob("*.py")) if path.parent.is_dir() else []
-        raise ScenarioError(
-            f"there is no file `{path}`", written, "a Python file", nearest(path.name, beside)
-        )
-    changed = path.stat().st_mtime_ns
-    if path in _files and _files[path][0] == changed:
-        return _files[path][1]
-    # one name per path: files of the same name in two folders must not meet
-    name = f"{path.stem}_{zlib.crc32(str(path).encode()):08x}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    with _reachable(path.parent), _loading(str(path)):
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-    _files[path] = changed, module
-    return module
-
-
-def _from_name(name: str, folder: str, written: str) -> ModuleType:
-    with _reachable(Path(folder).resolve()), _loading(name):
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise
-            hint = "give a file: `path/to/file.py:Name`, or install the package"
-            raise ScenarioError(f"there is no module `{error.name}`", written, "", hint) from None
-
-
-@contextmanager
-def _reachable(folder: Path) -> Iterator[None]:
-    """Let imports find the modules of a folder, after all others."""
-    importlib.invalidate_caches()
-    added = str(folder) not in sys.path
-    if added:
-        sys.path.append(str(folder))
-    try:
-        yield
-    finally:
-        if added and str(folder) in sys.path:
-            sys.path.remove(str(folder))
-
-
-@contextmanager
-def _loading(place: str) -> Iterator[None]:
-    try:
-        yield
-    except HocketError:
-        raise
-    except Exception as error:
-        raise ScenarioError(
-            f"`{place}` cannot be loaded: {type(error).__name__}: {error}", _place(error)
-        ) from error
-
-
-def _place(error: Exception) -> str:
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}, line {error.lineno}"
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{frame.filename}, line {frame.lineno}"

@@ -18,7 +18,8 @@ import numpy as np
 
 from hocket.errors import FileError, ScenarioError, SimulatorError, nearest
 from hocket.model import Abilities, Array, Port, PortLike, Simulator, ports
-from hocket.simulators.python import Recipe, load, named, reacting
+from hocket.simulators.loading import load, named
+from hocket.simulators.recipes import Recipe, reacting
 from hocket.units import conversion
 
 Interpolation: TypeAlias = Literal["linear", "hold"]

@@ -1,0 +1,1014 @@
+"""Scenario files: what is written is read back, and every fault is told with its line."""
+
+from fractions import Fraction
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hocket.engine.composite import Composite
+from hocket.errors import Fault, FileError, ScenarioError
+from hocket.files.study import Study
+from hocket.files.toml import dumps, loads, read, write
+from hocket.model import Abilities, Connection, Port, Scenario
+from hocket.orchestrators import GaussSeidel, Jacobi
+from hocket.signals import Hermite, Hold, Nepce, Polynomial
+from hocket.simulators.ode import Ode
+from hocket.simulators.python import Python
+from hocket.simulators.sources import Csv, Function, Table
+from hocket.simulators.state_space import Gain, StateSpace, Sum
+
+CAR = """\
+# two masses, coupled by force and displacement
+step = "10 ms"
+orchestrator = { type = "gauss-seidel", order = ["left", "right"], outputs = "stale" }
+extrapolation = "linear"
+record = ["*.x"]
+
+[run]
+stop = "10 s"
+every = "micro"
+
+[models.left]
+type = "state-space"
+A = [[0, 1], [-0.2, -0.3]]
+B = [[0, 0], [1, 1]]
+C = [[1, 0]]
+inputs = ["x [m]", "v [m/s]"]
+outputs = ["force [N]"]
+
+[models.right]
+type = "composite"
+step = "2.5 ms"
+start = "cold"
+
+[models.right.models.mass]
+type = "state-space"
+A = [[0, 1], [-1, 0]]
+B = [[0], [1]]
+C = [[1, 0], [0, 1]]
+x0 = [1, 0]
+inputs = [{ name = "force", unit = "N", start = 0 }]
+outputs = ["x [m]", "v [m/s]"]
+
+[connections]
+right.mass.force = "left.force"
+left.x = { from = "right.mass.x", extrapolation = "quadratic" }
+"left.v" = { from = "right.mass.v", extrapolation = { type = "nepce", alpha = 0.6 } }
+"""
+
+PLANT = """\
+class Tank:
+    inputs = ["q [l/s]"]
+    outputs = ["h [m]"]
+
+    def __init__(self, area=1.0, names=()):
+        self.area = area
+
+    def start(self, t):
+        self.h = 0.0
+
+    def output(self, t):
+        return [self.h]
+
+    def step(self, t, h, u):
+        self.h += h * u[0][0] / self.area
+
+
+def rate(t, x, u, k=1.0):
+    return -k * x + u
+
+
+def out(t, x, u, k=1.0):
+    return x
+
+
+def ramp(t):
+    return t
+"""
+
+
+def car() -> Composite:
+    mass = StateSpace(
+        A=[[0, 1], [-1, 0]],
+        B=[[0], [1]],
+        C=[[1, 0], [0, 1]],
+        x0=[1, 0],
+        inputs=["force [N] = 0"],
+        outputs=["x [m]", "v [m/s]"],
+    )
+    left = StateSpace(
+        A=[[0, 1], [-0.2, -0.3]],
+        B=[[0, 0], [1, 1]],
+        C=[[1, 0]],
+        inputs=["x [m]", "v [m/s]"],
+        outputs=["force [N]"],
+    )
+    connections = [
+        Connection("left.force", "right.mass.force"),
+        Connection("right.mass.x", "left.x", Polynomial(2)),
+        Connection("right.mass.v", "left.v", Nepce(0.6)),
+    ]
+    right = Composite(Scenario({"mass": mass}), "2.5 ms", start="cold")
+    scenario = Scenario({"left": left, "right": right}, connections, record=["*.x"])
+    return Composite(scenario, "10 ms", GaussSeidel(["left", "right"], outputs="stale"), "linear")
+
+
+def faults(text: str, **options: Any) -> list[Fault]:
+    with pytest.raises(FileError) as caught:
+        loads(dedent(text), **options)
+    return list(caught.value.faults)
+
+
+def fault(text: str, **options: Any) -> Fault:
+    (only,) = faults(text, **options)
+    return only
+
+
+# what is read
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "car.toml"
+    path.write_text(CAR)
+    study = read(path)
+    assert study == Study(car(), Fraction(0), Fraction(10), "micro", "car")
+    assert study.path == path
+    assert study.composite.plan().outputs == "stale"
+
+
+def test_windows_files_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "car.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + CAR.replace("\n", "\r\n").encode())
+    assert read(path).composite == car()
+
+
+def test_a_name_goes_before_that_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('name = "two masses"\n' + CAR)
+    assert read(path).name == "two masses"
+    write(read(path), tmp_path / "b.toml")
+    assert read(tmp_path / "b.toml").name == "two masses"
+
+
+@pytest.mark.parametrize(
+    ("written", "extrapolation"),
+    [
+        ('"hold"', Hold()),
+        ('{ type = "hold" }', Hold()),
+        ('"cubic"', Polynomial(3)),
+        ('"hermite"', Hermite(1)),
+        ('{ type = "polynomial", degree = 3 }', Polynomial(3)),
+        ('{ type = "hermite", samples = 2 }', Hermite(2)),
+        ('{ type = "nepce", alpha = -1 }', Nepce(-1.0)),
+    ],
+)
+def test_extrapolations(written: str, extrapolation: object) -> None:
+    study = loads(f"step = 1\nextrapolation = {written}\n[models]")
+    assert study.composite.extrapolation == extrapolation
+
+
+@pytest.mark.parametrize(
+    ("written", "orchestrator"),
+    [
+        ('"jacobi"', Jacobi()),
+        ('"gauss-seidel"', GaussSeidel()),
+        ('{ type = "jacobi", outputs = "consistent" }', Jacobi(outputs="consistent")),
+        ('{ type = "gauss-seidel", order = "auto" }', GaussSeidel()),
+        ('{ type = "gauss-seidel", order = ["a", ["b", "c"]] }', GaussSeidel(["a", ["b", "c"]])),
+    ],
+)
+def test_orchestrators(written: str, orchestrator: object) -> None:
+    study = loads(f"step = 1\norchestrator = {written}\n[models]", check=False)
+    assert study.composite.orchestrator == orchestrator
+
+
+def test_gain_and_sum() -> None:
+    study = loads(
+        """
+        step = 0.5
+        models.twice = { type = "gain", gain = 2, unit = "m", out = "km" }
+        models.less = { type = "sum", inputs = ["a = 1", "b = 2"], gains = [1, -1], unit = "N" }
+        connections.twice.u = "less.y"
+        connections.less = { a = "twice.y" }
+        models.bare = { type = "sum", inputs = ["a = 1"] }
+    """.replace('unit = "N"', 'unit = "m"')
+    )
+    models = study.composite.scenario.models
+    assert models["twice"] == Gain(2, "m", "km")
+    assert models["less"] == Sum("a = 1", "b = 2", gains=[1, -1], unit="m")
+    assert models["bare"] == Sum("a = 1")
+    assert study.composite.scenario.connections == (
+        Connection("less.y", "twice.u"),
+        Connection("twice.y", "less.a"),
+    )
+
+
+def test_a_port_may_be_called_from() -> None:
+    study = loads(
+        """
+        step = 1
+        outputs = ["late"]
+        [models.late]
+        type = "sum"
+        inputs = ["from"]
+        [models.clock]
+        type = "table"
+        t = [0, 1]
+        columns = { "y [s]" = [0, 1] }
+        [connections]
+        late.from = "clock.y"
+        "late" = { from = "late.y", extrapolation = "hold" }
+    """.replace('late.from = "clock.y"', '"late.from" = "clock.y"')
+    )
+    assert [connection.target for connection in study.composite.scenario.connections] == ["late.from", "late"]
+    dotted = loads("""
+        step = 1
+        [models.late]
+        type = "sum"
+        inputs = ["from"]
+        [models.clock]
+        type = "table"
+        t = [0, 1]
+        columns = { y = [0, 1] }
+        [connections]
+        late.from = "clock.y"
+    """)
+    assert dotted.composite.scenario.connections == (Connection("clock.y", "late.from"),)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "plant.py").write_text(PLANT)
+    (tmp_path / "measured.csv").write_text("time [ms],wheel speed,force [N]\n0,1,2\n1000,2,3\n")
+    return tmp_path
+
+
+def test_code_and_measurements(folder: Path) -> None:
+    (folder / "parts").mkdir()
+    (folder / "parts" / "part.toml").write_text(
+        'step = "5 ms"\n[models.tank]\ntype = "python"\nclass = "../plant.py:Tank"\ninputs = ["q = 1"]\n'
+        '[models.g]\ntype = "gain"\ngain = 2\n'
+    )
+    (folder / "study.toml").write_text("""
+step = "10 ms"
+[models.tank]
+type = "python"
+class = "plant.py:Tank"
+period = "20 ms"
+parameters = { area = 2, names = ["a", { b = true }] }
+[models.decay]
+type = "ode"
+f = "plant.py:rate"
+g = "plant.py:out"
+x0 = [1]
+inputs = ["u"]
+outputs = ["y"]
+feedthrough = {}
+method = "heun"
+step = "1 ms"
+parameters = { k = 2.5 }
+[models.free]
+type = "ode"
+f = "plant.py:rate"
+x0 = [1]
+inputs = ["u = 0"]
+[models.source]
+type = "function"
+f = "plant.py:ramp"
+outputs = ["q [m^3/s]"]
+[models.measured]
+type = "csv"
+path = "measured.csv"
+columns = { "v [m/s]" = "wheel speed", "force [N]" = "force" }
+[models.force]
+type = "csv"
+path = "measured.csv"
+columns = ["force"]
+[models.table]
+type = "table"
+t = [0, 1]
+columns = { "a [N]" = [1, 2], b = [3, 4] }
+interpolation = "hold"
+[models.part]
+type = "composite"
+file = "parts/part.toml"
+[connections]
+tank.q = "source.q"
+decay.u = "table.b"
+part.g.u = "decay.y"
+""")
+    study = read(folder / "study.toml")
+    here = str(folder)
+    assert study.composite.scenario.models == {
+        "tank": Python("plant.py:Tank", period="20 ms", folder=here, area=2, names=["a", {"b": True}]),
+        "decay": Ode(
+            "plant.py:rate", "plant.py:out", [1], ["u"], ["y"], "heun", "1 ms", {}, folder=here, k=2.5
+        ),
+        "free": Ode("plant.py:rate", x0=[1], inputs=["u = 0"], folder=here),
+        "source": Function("plant.py:ramp", ["q [m^3/s]"], folder=here),
+        "measured": Csv(
+            "measured.csv", "time", {"v [m/s]": "wheel speed", "force [N]": "force"}, folder=here
+        ),
+        "force": Csv("measured.csv", columns=["force"], folder=here),
+        "table": Table([0, 1], {"a [N]": [1, 2], "b": [3, 4]}, "hold"),
+        "part": Composite(
+            Scenario(
+                {
+                    "tank": Python("../plant.py:Tank", ["q = 1"], folder=str(folder / "parts")),
+                    "g": Gain(2),
+                }
+            ),
+            "5 ms",
+        ),
+    }
+    # in the same folder and in another the paths lead to the same files
+    (folder / "other").mkdir()
+    for path in (folder / "again.toml", folder / "other" / "again.toml"):
+        write(study.composite, path)
+        assert read(path).composite == study.composite
+    assert loads(dumps(study)) == study
+
+
+def test_paths_of_texts_start_in_their_folder(folder: Path) -> None:
+    text = 'step = 1\n[models.s]\ntype = "function"\nf = "plant.py:ramp"\noutputs = ["y"]\n'
+    composite = loads(text, folder=folder).composite
+    assert dumps(composite, folder=folder) == dumps(loads(text, folder=folder))
+    assert "folder" not in dumps(composite, folder=folder)
+    assert f'folder = "{folder}"' in dumps(composite)
+
+
+# what is written
+
+
+def test_a_written_file_looks_like_one_by_hand() -> None:
+    study = Study(car(), stop=Fraction(10), name="car")
+    assert dumps(study) == dedent("""\
+        name = "car"
+        step = "10 ms"
+        orchestrator = { type = "gauss-seidel", order = ["left", "right"], outputs = "stale" }
+        extrapolation = "linear"
+        record = ["*.x"]
+
+        [run]
+        stop = "10 s"
+
+        [models.left]
+        type = "state-space"
+        A = [[0.0, 1.0], [-0.2, -0.3]]
+        B = [[0.0, 0.0], [1.0, 1.0]]
+        C = [[1.0, 0.0]]
+        inputs = ["x [m]", "v [m/s]"]
+        outputs = ["force [N]"]
+
+        [models.right]
+        type = "composite"
+        step = "2.5 ms"
+        orchestrator = "jacobi"
+        extrapolation = "hold"
+        start = "cold"
+
+        [models.right.models.mass]
+        type = "state-space"
+        A = [[0.0, 1.0], [-1.0, 0.0]]
+        B = [[0.0], [1.0]]
+        C = [[1.0, 0.0], [0.0, 1.0]]
+        x0 = [1.0, 0.0]
+        inputs = ["force [N] = 0.0"]
+        outputs = ["x [m]", "v [m/s]"]
+
+        [connections]
+        "right.mass.force" = "left.force"
+        "left.x" = { from = "right.mass.x", extrapolation = "quadratic" }
+        "left.v" = { from = "right.mass.v", extrapolation = { type = "nepce", alpha = 0.6 } }
+    """)
+    assert loads(dumps(study)) == study
+
+
+def test_long_lists_are_broken() -> None:
+    table = Table([number / 7 for number in range(40)], [[number] for number in range(40)], outputs=["y"])
+    composite = Composite(Scenario({"table": table}), 1)
+    text = dumps(composite)
+    assert max(map(len, text.split("\n"))) <= 100
+    assert loads(text).composite == composite
+
+
+class Own:
+    """A model that files know nothing of."""
+
+    inputs = ()
+    outputs = (Port("y"),)
+    abilities = Abilities()
+
+    def open(self) -> Any:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "Own()"
+
+
+def test_what_cannot_be_written_is_named() -> None:
+    models: dict[str, Any] = {
+        "wave": Function(lambda t: t, ["y"]),
+        "own": Own(),
+        "plant": Python("plant.py:Tank", ["q"], ["h"], shape=(1, 2), name=None),
+    }
+    composite = Composite(Scenario(models), 1)
+    with pytest.raises(ScenarioError) as caught:
+        dumps(composite)
+    first, second, third, fourth = caught.value.faults
+    assert first.where == "models.wave.f"
+    assert "<lambda>" in first.what
+    assert first.what.endswith("cannot be written to a file")
+    assert first.hint == "give it a name in a module or file of its own"
+    assert second.what == "`Own()` cannot be written to a file"
+    assert second.where == "models.own"
+    assert second.hint.startswith("files know `state-space`, `gain`")
+    assert (third.what, third.where) == ("`None` cannot be written to a file", "models.plant.parameters.name")
+    assert (fourth.what, fourth.where) == (
+        "`(1, 2)` cannot be written to a file",
+        "models.plant.parameters.shape",
+    )
+    described = dumps(composite, strict=False)
+    assert 'own = "Own()"' in described
+    with pytest.raises(FileError):
+        loads(described)
+
+
+def test_two_sources_cannot_be_written() -> None:
+    composite = Composite(Scenario({}, [("a.y", "b.u"), ("c.y", "b.u")]), 1)
+    with pytest.raises(ScenarioError, match="`b.u` has two sources"):
+        dumps(composite)
+
+
+def test_classes_are_written_by_their_names() -> None:
+    composite = Composite(Scenario({"x": Function(math_sine(), ["y"])}), 1)
+    assert 'f = "math:sin"' in dumps(composite)
+
+
+def math_sine() -> Any:
+    import math
+
+    return math.sin
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="`car.toml` cannot be written: No such file or directory"):
+        write(car(), tmp_path / "nowhere" / "car.toml")
+
+
+# round trips
+
+
+_names = st.one_of(
+    st.sampled_from(["left", "axle", "models", "connections", "type", "from", "order", "run", "é-1", "_x"]),
+    st.from_regex(r"[a-z_][a-z0-9_-]{0,6}", fullmatch=True),
+)
+_texts = st.one_of(
+    st.sampled_from(["x", "wheel.force", "a b", 'q"', "k]", "= 1", "", "é\n"]), st.text(max_size=6)
+)
+_floats = st.one_of(
+    st.sampled_from([0.0, -0.0, 5e-324, -2.2250738585072011e-308, 0.1, 1e22, 1.7976931348623157e308]),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+_durations = st.one_of(
+    st.fractions(min_value=Fraction(1, 10**12), max_value=10**9),
+    st.sampled_from([Fraction(1, 3), Fraction(1, 400), Fraction(1, 10**6), Fraction(10**5)]),
+)
+_units = st.sampled_from(["", "", "N", "m/s", "km/h", " odd ", "]"])
+_lists = st.lists(_texts, max_size=2, unique=True)
+_ports = st.builds(Port, _texts, _units, st.none() | _floats, _lists.map(tuple))
+_bare = st.builds(Port, _texts, _units, st.none() | _floats)
+_extrapolators = st.one_of(
+    st.just(Hold()),
+    st.builds(Polynomial, st.integers(0, 8)),
+    st.builds(Hermite, st.integers(1, 4)),
+    st.builds(Nepce, _floats),
+)
+_modes = {
+    "outputs": st.sampled_from([None, "stale", "consistent"]),
+    "inputs": st.sampled_from(["clean", "delayed"]),
+}
+_orders = st.just("auto") | st.lists(_names | st.lists(_names, max_size=2), max_size=3)
+_orchestrators = st.builds(Jacobi, **_modes) | st.builds(GaussSeidel, _orders, **_modes)
+_values = st.recursive(
+    st.one_of(st.booleans(), st.integers(), _floats, _texts),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_texts, inner, max_size=2),
+    max_leaves=4,
+)
+_parameters = st.dictionaries(st.sampled_from(["mass", "k", "type", "models"]), _values, max_size=2)
+
+
+def _matrix(rows: int, columns: int) -> st.SearchStrategy[list[list[float]]]:
+    row = st.lists(_floats, min_size=columns, max_size=columns)
+    return st.lists(row, min_size=rows, max_size=rows)
+
+
+@st.composite
+def _state_spaces(draw: st.DrawFn) -> StateSpace:
+    inputs, outputs = draw(st.lists(_ports, max_size=2)), draw(st.lists(_bare, max_size=2))
+    n, m, p = draw(st.integers(0, 2)), len(inputs), len(outputs)
+    return StateSpace(
+        draw(_matrix(n, n)),
+        draw(_matrix(n, m)),
+        draw(_matrix(p, n)),
+        draw(_matrix(p, m)),
+        draw(_matrix(1, n))[0],
+        inputs,
+        outputs,
+        draw(st.sampled_from(["exact", "rk4", "ab2"])),
+        draw(st.none() | _durations),
+    )
+
+
+@st.composite
+def _coded(draw: st.DrawFn) -> Any:
+    inputs = draw(
+        st.lists(_ports.map(lambda port: Port(port.name, port.unit)), max_size=2, unique_by=lambda p: p.name)
+    )
+    outputs = draw(st.lists(_bare, max_size=2, unique_by=lambda port: port.name))
+    folder = draw(st.sampled_from(["", "plants", "/abs/plants"]))
+    parameters = draw(_parameters)
+    match draw(st.sampled_from(["python", "ode", "function", "table"])):
+        case "python":
+            given_inputs = draw(st.none() | st.just(inputs))
+            period = draw(st.none() | _durations)
+            return Python("plant.py:Tank", given_inputs, outputs, period, folder=folder, **parameters)
+        case "ode":
+            reacts = {port.name: [u.name for u in inputs[:1]] for port in outputs}
+            feedthrough = draw(st.sampled_from([None, {}, reacts]))
+            return Ode(
+                "p:f", "p:g", [0.5], inputs, outputs, feedthrough=feedthrough, folder=folder, **parameters
+            )
+        case "function":
+            return Function("p:f", outputs, folder=folder)
+    times = sorted(draw(st.lists(_floats, min_size=1, max_size=3)))
+    return Table(times, draw(_matrix(len(times), len(outputs))), "hold", outputs, "error")
+
+
+@st.composite
+def _composites(draw: st.DrawFn, depth: int = 2) -> Composite:
+    leaves = _state_spaces() | _coded()
+    inner = leaves | _composites(depth - 1) if depth else leaves
+    models = draw(st.dictionaries(_names, inner, max_size=3))
+    outputs = draw(st.lists(_ports, max_size=2))
+    ends = st.builds("{}.{}".format, _names, _texts)
+    targets = draw(
+        st.lists(ends | st.sampled_from([port.name for port in outputs] or ["a.b"]), max_size=3, unique=True)
+    )
+    connections = [Connection(draw(ends), target, draw(st.none() | _extrapolators)) for target in targets]
+    scenario = Scenario(models, connections, draw(st.lists(_ports, max_size=1)), outputs, draw(_lists))
+    start = draw(st.sampled_from(["window", "cold"]))
+    return Composite(scenario, draw(_durations), draw(_orchestrators), draw(_extrapolators), start)  # type: ignore[arg-type]
+
+
+_studies = st.builds(
+    Study,
+    _composites(),
+    start=st.fractions(-10, 0),
+    stop=st.none() | _durations,
+    every=st.none() | st.just("micro") | _durations,
+    name=_texts,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(_studies)
+def test_what_is_written_is_read_back(study: Study) -> None:
+    text = dumps(study)
+    again = loads(text, check=False)
+    assert again == study
+    assert list(again.composite.scenario.models) == list(study.composite.scenario.models)
+    assert dumps(again) == text  # tells -0.0 from 0.0, which == does not
+
+
+@given(st.fractions(min_value=Fraction(1, 10**15)))
+def test_durations_are_exact(step: Fraction) -> None:
+    assert loads(dumps(Composite(Scenario({}), step))).composite.step == step
+
+
+# what is wrong
+
+
+def test_all_faults_are_told_at_once_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "car.toml"
+    path.write_text(
+        CAR.replace("step", "stpe", 1)
+        .replace('"gauss-seidel"', '"gauss-sidel"')
+        .replace('stop = "10 s"', 'stop = "10 parsec"')
+        .replace("A = [[0, 1], [-1, 0]]", 'A = [[0, 1], [-1, "0"]]')
+        .replace("left.x =", "left.y =")
+        .replace('right.mass.force = "left.force"', 'right.mass.forse = "left.fors"')
+    )
+    with pytest.raises(FileError) as caught:
+        read(path)
+    assert str(caught.value) == dedent("""\
+        6 faults:
+        1. there is no key `stpe` in a scenario
+             where:    car.toml, line 2
+             try:      did you mean `step`?
+        2. there is no orchestrator `gauss-sidel`
+             where:    car.toml, line 3
+             try:      did you mean `gauss-seidel`?
+        3. `stop` is the text "10 parsec"
+             where:    car.toml, line 8
+             expected: a duration such as "2.5 ms", "1/3 s" or 0.01
+        4. `A[1][1]` is the text "0"
+             where:    car.toml, line 26
+             expected: a number
+        5. `left` has no output `fors`
+             where:    car.toml, line 34
+             try:      did you mean `force`?
+        6. `left` has no input `y`
+             where:    car.toml, line 35
+             try:      one of `x`, `v`""")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[models]", Fault("`step` is missing in a scenario", "", 'the macro step, such as "10 ms"')),
+        ("step = 1", Fault("`models` is missing in a scenario", "", "by name: [models.left]")),
+        (
+            "step = 1\nmodels = 3",
+            Fault("`models` is the number 3", "line 2", "a table for each model: [models.left]"),
+        ),
+        (
+            "step = true\n[models]",
+            Fault("`step` is true", "line 1", 'a duration such as "2.5 ms", "1/3 s" or 0.01'),
+        ),
+        ("step = -1\n[models]", Fault("the step -1 s is not positive", "line 1", "a step above zero")),
+        ("step = 1\n[model.a]\n[models]", Fault("there is no key `model` in a scenario", "line 2", "", "did you mean `models`?")),
+        (
+            "step = 1\nrecord = '*'\n[models]",
+            Fault('`record` is the text "*"', "line 2", "a list of texts"),
+        ),
+        (
+            "step = 1\nextrapolation = 'lineer'\n[models]",
+            Fault("there is no extrapolation `lineer`", "line 2", "", "did you mean `linear`?"),
+        ),
+        (
+            "step = 1\nextrapolation = 'polynomial'\n[models]",
+            Fault("`degree` is missing in `polynomial`", "line 2", "0 to 8"),
+        ),
+        (
+            "step = 1\n[extrapolation]\ntype = 'polynomial'\ndegree = 1.5\n[models]",
+            Fault("`degree` is the number 1.5", "line 4", "a whole number"),
+        ),
+        (
+            "step = 1\nextrapolation = { degree = 1 }\n[models]",
+            Fault(
+                "`type` is missing in `extrapolation`",
+                "line 2",
+                "the kind of extrapolation",
+                "one of `hold`, `linear`, `quadratic`, `cubic`, `polynomial`, `hermite`, `nepce`",
+            ),
+        ),
+        (
+            "step = 1\nextrapolation = 1\n[models]",
+            Fault("`extrapolation` is the number 1", "line 2", 'a word or a table, as in { type = "hold", ... }'),
+        ),
+        (
+            "step = 1\norchestrator = { type = 'jacobi', outputs = 'stail' }\n[models]",
+            Fault('`outputs` is the text "stail"', "line 2", '"stale" or "consistent"', "did you mean `stale`?"),
+        ),
+        (
+            "step = 1\norchestrator = { type = 3 }\n[models]",
+            Fault("`type` is the number 3", "line 2", "the kind of orchestrator, a text in quotes"),
+        ),
+        (
+            "step = 1\n[models.a]\ntype = 'gian'",
+            Fault("there is no model of type `gian`", "line 3", "", "did you mean `gain`?"),
+        ),
+        ("step = 1\n[models]\na = 'gain'", Fault('`a` is the text "gain"', "line 3", 'a table, as in { type = "state-space", ... }')),
+        (
+            "step = 1\n[models.a]\ntype = 'gain'",
+            Fault("`gain` is missing in `gain`", "line 2", "y = gain u"),
+        ),
+        (
+            "step = 1\n[models.'a.b']\ntype = 'gain'\ngain = 1",
+            Fault("`a.b` cannot name a model", "line 2", "letters, digits, _ and -, no dots: dots join paths"),
+        ),
+        (
+            "step = 1\n[models.a]\ntype = 'sum'\ninputs = ['a']\ngains = [1, 2]",
+            Fault("2 `gains` for 1 inputs", "line 5", "one for each input"),
+        ),
+        (
+            "step = 1\n[models.a]\ntype = 'state-space'\nA = [[1]]\nB = [\n[1, 2]]\ninputs = ['u']",
+            Fault(
+                "a StateSpace cannot be built: `B` has shape 1 x 2, expected 1 x 1",
+                "line 5",
+                "A n x n, B n x 1, C 0 x n, D 0 x 1",
+            ),
+        ),
+        (
+            "step = 1\n[models.a]\ntype = 'state-space'\ninputs = [\n'ok = 0',\n'force [N'\n]",
+            Fault("`force [N` is not a port", "line 6", 'text such as "force [N]"'),
+        ),
+        (
+            "step = 1\n[models.a]\ntype = 'state-space'\ninputs = ['u = 0', 3]",
+            Fault("`inputs[1]` is the number 3", "line 4", 'text such as "force [N]", or a table: { name = ... }'),
+        ),
+        (
+            "step = 1\n[models.a]\ntype = 'state-space'\ninputs = 'u = 0'",
+            Fault('`inputs` is the text "u = 0"', "line 4", 'a list of ports: ["force [N]", "x [m] = 0.5"]'),
+        ),
+        (
+            "step = 1\n[models.a]\ntype = 'state-space'\ninputs = [{ nam = 'u' }]",
+            Fault("there is no key `nam` in a port", "line 4", "", "did you mean `name`?"),
+        ),
+        ("step = 1\n[models]\n[run]\nstop = -1", Fault("the run stops before it starts", "line 4", "`stop` after `start`, which is 0 if left out")),
+        ("step = 1\n[models]\n[run]\nevery = 'mikro'", Fault('`every` is the text "mikro"', "line 4", 'a duration such as "2.5 ms", "1/3 s" or 0.01')),
+        ("step = 1\n[models]\n[connections]\na.b = 3", Fault("`a.b` is the number 3", "line 4", 'an output such as "left.force", or a table: { from = ... }')),
+        ("step = 1\n[models]\n[connections]\na.b = {}", Fault("`a.b` is an empty table", "line 4", 'an output such as "left.force", or a table: { from = ... }')),
+        ("step = 1\n[models]\n[connections]\na.b = { form = 'c.d', extrapolation = 'hold' }", Fault("there is no key `form` in a connection", "line 4", "", "did you mean `from`?")),
+        ("step = 1\n[models]\nconnections = 'a'", Fault('`a` is the text "a"', "line 3", 'a table, as in { type = "state-space", ... }')),
+    ],
+)  # fmt: skip
+def test_faults_of_keys_and_types(text: str, expected: Fault) -> None:
+    if text.endswith("connections = 'a'"):
+        text, expected = (
+            "step = 1\nconnections = 'a'\n[models]",
+            Fault('`connections` is the text "a"', "line 2", 'a table of inputs: right.force = "left.force"'),
+        )
+    assert fault(text) == expected
+
+
+LEVELS = """\
+step = "10 ms"
+[models.body]
+type = "gain"
+gain = 1
+unit = "N"
+[models.axle]
+type = "composite"
+step = "5 ms"
+inputs = ["f [N]"]
+outputs = ["y"]
+[models.axle.models.wheel]
+type = "gain"
+gain = 1
+[models.axle.connections]
+wheel.u = "f"
+y = "wheel.y"
+[connections]
+axle.f = "body.y"
+body.u = "axle.y"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"axle.y"', '"axel.y"', Fault("there is no model `axel`", "line 19", "", "did you mean `axle`?")),
+        ('"axle.y"', '"axle.yy"', Fault("`axle` has no output `yy`", "line 19", "", "did you mean `y`?")),
+        ("wheel.u", "wheel.w", Fault("`wheel` has no input `w`", "line 15", "", "one of `u`")),
+        ('y = "wheel.y"', "", Fault("nothing drives the output `y`", "line 10", "a connection to it")),
+        (
+            "body.u =",
+            "axle.wheel.u =",
+            Fault("`axle` has no input `wheel.u`", "line 19", "", "one of `f`"),
+        ),
+        (
+            'body.u = "axle.y"',
+            "",
+            Fault(
+                "nothing drives `body.u`",
+                "line 2",
+                "a connection or a start value",
+                'connect an output to it, or give it a start value: "u = 0.0"',
+            ),
+        ),
+        (
+            'f [N]"',
+            'f [wibble]"',
+            Fault(
+                "`wibble` is not a known physical unit",
+                "line 18",
+                "`body.y` and `axle.f` in units that convert",
+            ),
+        ),
+        (
+            '"5 ms"',
+            '"3 ms"',
+            Fault(
+                "the step 3 ms of `axle` does not divide the step 10 ms around it",
+                "line 8",
+                "the outer step divided by a whole number, or a multiple of it",
+                "2.5 ms or 1/300 s",
+            ),
+        ),
+        (
+            'step = "10 ms"',
+            'step = "10 ms"\norchestrator.type = "gauss-seidel"\norchestrator.order = ["body", "axel"]',
+            None,
+        ),
+    ],
+)
+def test_faults_of_the_scenario_have_lines(old: str, new: str, expected: Fault | None) -> None:
+    found = faults(LEVELS.replace(old, new))
+    if expected is None:
+        assert [(one.what, one.where) for one in found] == [
+            ("the order names `axel`, which is no model", "line 3"),
+            ("the order leaves out `axle`", "line 3"),
+        ]
+    else:
+        assert found == [expected]
+    loads(LEVELS.replace(old, new), check=False)
+
+
+def test_two_sources() -> None:
+    twice = 'step = 1\n[models]\n[connections]\na.b = "c.d"\nx.y = "c.d"\na.b = "e.f"\n'
+    hint = "add them in a model of type `sum` and connect that"
+    assert fault(twice) == Fault(
+        "`a.b` has two sources, in line 4 and line 6", "line 6", "one source per input", hint
+    )
+    quoted = twice.replace('a.b = "e', '"a.b" = "e')
+    assert fault(quoted) == Fault(
+        "`a.b` has two sources, `c.d` and `e.f`", "line 6", "one source per input", hint
+    ) or faults(quoted)[0].what.startswith("`a.b` has two sources, `c.d` and `e.f`")
+    inner = 'step = 1\n[models.m.connections]\na.b = "c.d"\na.b = "e.f"\n'
+    assert fault(inner).what == "`a.b` has two sources, in line 3 and line 4"
+
+
+def test_a_key_given_twice() -> None:
+    assert fault("step = 1\nstep = 2") == Fault(
+        "`step` is given twice, in line 1 and line 2", "line 2", "each key once"
+    )
+    assert (
+        fault("[models.a]\n[models.b]\n[models.a]").what == "`models.a` is given twice, in line 1 and line 3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "[models]\nstep = 10 ms # fast",
+            Fault(
+                "this is not TOML, expected newline or end of document after a statement: `step = 10 ms # fast`",
+                "line 2",
+                "",
+                'put the duration in quotes: "10 ms"',
+            ),
+        ),
+        ("step = jacobi", Fault("this is not TOML, invalid value: `step = jacobi`", "line 1", "", "text stands in quotes")),
+        ("\n\na = [1,\n2", Fault("this is not TOML, unclosed array: `2`", "line 4")),
+        ("a = " + "[" * 5000, None),
+    ],
+)  # fmt: skip
+def test_syntax(text: str, expected: Fault | None) -> None:
+    assert fault(text) == (expected or Fault("tables or lists are nested too deeply"))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "car.toml").write_bytes(b'step = "1 s"\n# \xe9t\xe9\n')
+    with pytest.raises(FileError) as caught:
+        read(tmp_path / "car.toml")
+    assert caught.value.faults == (
+        Fault(
+            "`car.toml` is not UTF-8 text: byte 0xe9",
+            "car.toml, line 2",
+            "UTF-8",
+            "save it as UTF-8 in your editor",
+        ),
+    )
+    with pytest.raises(FileError) as caught:
+        read(tmp_path / "cra.toml")
+    assert caught.value.faults == (
+        Fault(f"there is no file `{tmp_path / 'cra.toml'}`", "cra.toml", "", "did you mean `car.toml`?"),
+    )
+    with pytest.raises(FileError) as caught:
+        read(tmp_path)
+    assert caught.value.faults == (Fault(f"`{tmp_path}` is a folder", tmp_path.name, "a TOML file"),)
+
+
+def _include(path: Path, *files: str) -> None:
+    levels = [
+        f'[models.level{number}]\ntype = "composite"\nfile = "{file}"\n' for number, file in enumerate(files)
+    ]
+    path.write_text("step = 1\n" + "".join(levels) + "[models.g]\ntype = 'sum'\ninputs = []\n")
+
+
+def test_files_inside_files(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    _include(tmp_path / "car.toml", "parts/axle.toml", "parts/wheel.toml")
+    _include(tmp_path / "parts" / "axle.toml", "wheel.toml")
+    _include(tmp_path / "parts" / "wheel.toml")
+    car = read(tmp_path / "car.toml").composite
+    wheel = read(tmp_path / "parts" / "wheel.toml").composite
+    axle: Any = car.scenario.models["level0"]
+    assert axle.scenario.models["level0"] == wheel == car.scenario.models["level1"]
+
+
+def test_faults_in_files_inside_files(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    _include(tmp_path / "car.toml", "parts/axle.toml", "parts/whel.toml")
+    _include(tmp_path / "parts" / "wheel.toml")
+    (tmp_path / "parts" / "axle.toml").write_text(
+        'step = "2 s"\n[models.g]\ntype = "gain"\ngain = 1\n[connections]\ng.v = "g.y"\ng.u = 3'
+    )
+    with pytest.raises(FileError) as caught:
+        read(tmp_path / "car.toml")
+    assert [(one.what, one.where, one.hint) for one in caught.value.faults] == [
+        ("`g.u` is the number 3", "parts/axle.toml, line 7", ""),
+        ("`g` has no input `v`", "parts/axle.toml, line 6", "one of `u`"),
+        (
+            f"there is no file `{tmp_path / 'parts' / 'whel.toml'}`",
+            "car.toml, line 7",
+            "did you mean `wheel.toml`?",
+        ),
+    ] or [(one.what, one.where) for one in caught.value.faults] == [
+        ("`g` has no input `v`", "parts/axle.toml, line 6"),
+        ("`g.u` is the number 3", "parts/axle.toml, line 7"),
+        (f"there is no file `{tmp_path / 'parts' / 'whel.toml'}`", "car.toml, line 7"),
+    ]
+
+
+def test_the_step_of_a_file_inside_is_blamed_there(tmp_path: Path) -> None:
+    (tmp_path / "car.toml").write_text('step = 1\n[models.axle]\ntype = "composite"\nfile = "axle.toml"\n')
+    (tmp_path / "axle.toml").write_text('[models]\nt = { type = "sum", inputs = [] }\n')
+    with pytest.raises(FileError) as caught:
+        read(tmp_path / "car.toml")
+    assert [(one.what, one.where) for one in caught.value.faults] == [
+        ("`step` is missing in a scenario", "axle.toml")
+    ]
+    (tmp_path / "axle.toml").write_text('step = "0.3 s"\n[models]\nt = { type = "sum", inputs = [] }\n')
+    with pytest.raises(FileError, match="axle.toml, line 1"):
+        read(tmp_path / "car.toml")
+
+
+def test_a_cycle_of_files(tmp_path: Path) -> None:
+    _include(tmp_path / "car.toml", "a.toml")
+    _include(tmp_path / "a.toml", "b.toml")
+    _include(tmp_path / "b.toml", "a.toml")
+    with pytest.raises(FileError) as caught:
+        read(tmp_path / "car.toml")
+    assert caught.value.faults == (
+        Fault(
+            "a cycle of composites: `a.toml` includes `b.toml` includes `a.toml`",
+            "b.toml, line 4",
+            "files that do not include themselves",
+        ),
+    )
+    _include(tmp_path / "a.toml", "../" + tmp_path.name + "/a.toml")
+    with pytest.raises(FileError, match="a cycle of composites: `a.toml` includes `a.toml`"):
+        read(tmp_path / "a.toml")
+
+
+def test_an_included_file_has_no_other_keys(tmp_path: Path) -> None:
+    _include(tmp_path / "b.toml")
+    text = 'step = 1\n[models.b]\ntype = "composite"\nfile = "b.toml"\nstep = 2\n'
+    assert fault(text, folder=tmp_path) == Fault(
+        "there is no key `step` in `composite`", "line 5", "", "one of `type`, `file`"
+    )
+    assert fault(text.replace('"b.toml"', "3").replace("step = 2", ""), folder=tmp_path) == Fault(
+        "`file` is the number 3", "line 4", "the path of a scenario file"
+    )
+
+
+CODED = """\
+step = 1
+[models.tank]
+type = "python"
+class = "plant.py:Tank"
+inputs = ["q = 0"]
+[models.tank.parameters]
+area = 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what", "where", "hint"),
+    [
+        ("plant.py:Tank", "plant.py:Tnak", "`plant.py` has no `Tnak`", "line 4", "did you mean `Tank`?"),
+        ("plant.py:Tank", "palnt.py:Tank", "there is no file", "line 4", "did you mean `plant.py`?"),
+        ("plant.py:Tank", "plant.py:rate", "`plant.py:rate` is not a class", "line 2", ""),
+        ("plant.py:Tank", "Tank", "`Tank` does not say what to load and from where", "line 4", ""),
+        ("area", "aera", "`Tank` has no parameter `aera`", "line 7", "did you mean `area`?"),
+        ("area", "period", "`period` cannot be the name of a parameter", "line 7", ""),
+        ("python", "ode", "there is no key `class` in `ode`", "line 4", None),
+    ],
+)
+def test_faults_of_code(folder: Path, old: str, new: str, what: str, where: str, hint: str | None) -> None:
+    found = faults(CODED.replace(old, new), folder=folder)[0 if old != "python" else 1]
+    assert found.what.startswith(what)
+    assert found.where == where
+    assert hint is None or found.hint == hint
+
+
+def test_code_that_fails_to_load_names_its_own_line(folder: Path) -> None:
+    (folder / "plant.py").write_text("x = 1\nraise RuntimeError('no licence')\n")
+    found = fault(CODED, folder=folder)
+    assert found.what == f"`{folder / 'plant.py'}` cannot be loaded: RuntimeError: no licence"
+    assert found.where == f"line 4 ({folder / 'plant.py'}, line 2)"
+
+
+def test_a_column_that_is_not_there(folder: Path) -> None:
+    text = 'step = 1\n[models.m]\ntype = "csv"\npath = "measured.csv"\ncolumns = ["forse"]\n'
+    found = fault(text, folder=folder)
+    assert found.what == "there is no column `forse`"
+    assert found.where == f"line 2 ({folder / 'measured.csv'}, line 1)"
