@@ -10,10 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-
+from hocket.graph import components
 from hocket.wiring import OWN, Wiring
 
 Node = tuple[int, int]
@@ -60,29 +57,7 @@ class Feedthrough:
         edges = [
             (number[s], number[node]) for node in self.reacting for s in self.sources[node] if s in number
         ]
-        size = len(self.reacting)
-        rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-        graph = coo_array((np.ones(len(edges)), (rows, columns)), shape=(size, size))
-        if not size:
-            return []
-        count, label = connected_components(graph, directed=True, connection="strong")
-        groups: list[list[Node]] = [[] for _ in range(count)]
-        for node, group in zip(self.reacting, label, strict=True):
-            groups[group].append(node)
-        after: dict[int, set[int]] = defaultdict(set)
-        waits = [0] * count
-        for source, target in edges:
-            a, b = int(label[source]), int(label[target])
-            if a != b and b not in after[a]:
-                after[a].add(b)
-                waits[b] += 1
-        order = [group for group in range(count) if not waits[group]]
-        for ready in order:
-            for later in sorted(after[ready]):
-                waits[later] -= 1
-                if not waits[later]:
-                    order.append(later)
-        return [groups[group] for group in order]
+        return [[self.reacting[index] for index in group] for group in components(len(self.reacting), edges)]
 
     def _is_loop(self, group: list[Node]) -> bool:
         return len(group) > 1 or group[0] in self.sources[group[0]]

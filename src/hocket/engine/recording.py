@@ -123,7 +123,11 @@ class ArrowRecorder:
         if not len(block):
             return
         path, schema = self._paths[table], self._schemas[table]
-        columns = [pa.array(column, pa.float64()) for column in np.ascontiguousarray(block.T)]
+        # from buffers: pa.array() would import pandas
+        columns = [
+            pa.Array.from_buffers(pa.float64(), len(column), [None, pa.py_buffer(column)])
+            for column in np.array(block.T, dtype=float, order="C")
+        ]
         message = pa.RecordBatch.from_arrays(columns, schema=schema).serialize()
         try:
             self._ends[table] = _append(path, self._ends[table], message)

@@ -35,15 +35,15 @@ class Recorded:
 def select(root: Level, patterns: Sequence[str], every: Fraction | Literal["micro"] | None) -> list[Recorded]:
     """Give every level the rows it must keep.
 
-    A pattern with wildcards selects outputs at any depth; an exact path may also name an input.
+    A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
+    an exact path always counts, and may also name an input.
     """
     exact = {pattern for pattern in patterns if not any(sign in pattern for sign in "*?[")}
-    wild = re.compile("|".join(translate(pattern) for pattern in patterns if pattern not in exact) or r"(?!)")
     known: list[str] = []
     found: set[str] = set()
     chosen: list[Recorded] = []
 
-    def visit(level: Level) -> None:
+    def visit(level: Level, wild: list[tuple[int, re.Pattern[str]]]) -> None:
         columns: list[Column] = []
         names: list[str] = []
         units: list[str] = []
@@ -61,7 +61,7 @@ def select(root: Level, patterns: Sequence[str], every: Fraction | Literal["micr
                         continue
                     if exact:
                         known.append(path)
-                    if path in exact or (not is_input and wild.match(path)):
+                    if path in exact or (not is_input and all(p.match(path, skip) for skip, p in wild)):
                         found.add(path)
                         names.append(path)
                         units.append(port.unit)
@@ -78,15 +78,21 @@ def select(root: Level, patterns: Sequence[str], every: Fraction | Literal["micr
             level.rows = rows
             chosen.append(Recorded(Table(level.path, tuple(names), tuple(units)), level, rows))
         for deeper in inner:
-            visit(deeper)
+            own = deeper.blueprint.composite.scenario.record
+            narrower = [] if own == ("*",) else [(len(deeper.path) + 1, _pattern(own))]
+            visit(deeper, [*wild, *narrower])
 
-    visit(root)
+    visit(root, [(0, _pattern(pattern for pattern in patterns if pattern not in exact))])
     missing = sorted(exact - found)
     if missing:
         raise ScenarioError(
             [Fault(f"there is no port `{m}` to record", "record", "", nearest(m, known)) for m in missing]
         )
     return chosen
+
+
+def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")
 
 
 def attach(recorded: Iterable[Recorded]) -> None:

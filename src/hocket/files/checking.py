@@ -25,6 +25,7 @@ def check(composite: Composite, place: Place) -> None:
     After faults of the file, only what is wrong with connections between models that could be read.
     """
     findings = place.findings
+    findings.places[""] = place
     whole = not findings.faults
     try:
         _ = composite.blueprint if whole else prepared(composite)
@@ -44,13 +45,16 @@ def _trusted(fault: Fault, findings: Findings) -> bool:
 
 
 def _place(where: str, findings: Findings) -> Place | None:
-    if level := _LEVEL.fullmatch(where):
-        inside = findings.places.get(f"{level[1]}.")
-        return inside / level[2] if inside and level[2] else findings.places.get(level[1])
-    if where == "order" and where not in findings.places:
-        return next((place for name, place in findings.places.items() if name.endswith(".order")), None)
-    parts = where.split(".")
-    for size in range(len(parts), 0, -1):
-        if place := findings.places.get(".".join(parts[:size])):
-            return place
-    return None
+    """Return the place that a scenario calls `where`; None: it is not known."""
+    places = findings.places
+    if quoted := _LEVEL.fullmatch(where):
+        inside = places.get(f"{quoted[1]}.")
+        return inside / quoted[2] if inside and quoted[2] else places.get(quoted[1])
+    if where == "order" and where not in places:
+        return next((place for name, place in places.items() if name.endswith(".order")), None)
+    if found := places.get(where):
+        return found
+    level, dot, key = where.rpartition(".")
+    if inside := places.get(level + dot):
+        return inside / key
+    return _place(level, findings) if level else None

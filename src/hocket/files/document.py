@@ -56,7 +56,7 @@ def parsed(source: Source, findings: Findings, level: str = "") -> Place | Wrong
             _syntax(error, place)
         return WRONG
     except RecursionError:
-        return Place(findings, source).fault("tables or lists are nested too deeply")
+        return Place(findings, Source(source.name)).fault("tables or lists are nested too deeply")
     return Place(findings, replace(source, table=table), (), level)
 
 

@@ -10,6 +10,7 @@ that are texts, and so change their order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import tomli_w
@@ -57,8 +58,11 @@ def _inline(value: Any) -> str:
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(_inline, value))}]"
+    if type(value) is float:
+        return repr(value)  # as tomli_w does, but there may be a million
     return tomli_w.dumps({"x": value})[len("x = ") : -1]
 
 
+@lru_cache
 def _key(name: str) -> str:
     return tomli_w.dumps({name: 0})[: -len(" = 0\n")]

@@ -13,7 +13,7 @@ from typing import Any
 
 from hocket.engine.composite import Composite
 from hocket.files.document import opened
-from hocket.files.forms import TEXT, TEXTS, Either, Listing, OrWord
+from hocket.files.forms import TEXT, Either, Listing, OrWord
 from hocket.files.kinds import Family, Kind
 from hocket.files.layout import Section
 from hocket.files.place import WRONG, Place, found
@@ -143,8 +143,10 @@ class Order(OrWord):
     """Who steps when: "auto", or names, of which those in a list of their own step together."""
 
     def __init__(self) -> None:
-        listed = Listing(Either(list, TEXTS, TEXT), 'a list of models: ["a", ["b", "c"]], or "auto"')
-        super().__init__("auto", listed)
+        group = Listing(TEXT, "a model, or a list of models")
+        super().__init__(
+            "auto", Listing(Either(str, TEXT, group), 'a list of models: ["a", ["b", "c"]], or "auto"')
+        )
 
     def read(self, value: Any, place: Place) -> Any:
         place.findings.places[f"{place.level}order"] = place

@@ -82,7 +82,7 @@ class Place:
     """Where the line is known and the keys are not."""
 
     def __truediv__(self, key: str | int) -> Place:
-        return replace(self, keys=(*self.keys, key))
+        return Place(self.findings, self.source, (*self.keys, key), self.level)
 
     @property
     def line(self) -> int | None:
@@ -123,7 +123,7 @@ class Place:
 
     def unwritable(self, value: Any, hint: str = "") -> str:
         """Note that a value cannot be written; return words that tell a reader what was there."""
-        what = f"`{_short(repr(value))}` cannot be written to a file"
+        what = f"`{_short(getattr(value, '__name__', repr(value)))}` cannot be written to a file"
         self.findings.faults.append((self, Fault(what, self.where, "", hint)))
         return _short(repr(value), 200)
 
@@ -149,7 +149,8 @@ class Place:
             for key, inner in table.items():
                 if isinstance(inner, dict) and word in inner:
                     return self / key / word
-        return self
+        named = [key for key, value in table.items() if value == fault.where]
+        return self / named[0] if named else self
 
 
 def found(value: Any) -> str:

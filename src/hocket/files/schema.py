@@ -34,3 +34,7 @@ def text() -> str:
 def publish(path: Path | str = "docs/hocket.schema.json") -> None:
     """Write the schema to a file."""
     Path(path).write_text(text(), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    publish()

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.integrate import DOP853, RK45
 
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model import Array, Simulator
@@ -232,6 +231,8 @@ class _Adaptive(_Live):
         if not self.x.size:
             self._report(t, h, u)
             return
+        from scipy.integrate import DOP853, RK45
+
         kind = RK45 if self.model.rtol >= 1e-8 else DOP853
         solver = kind(
             lambda s, x: self._rate(t + s, x, _at(u, s)),

@@ -1,0 +1,82 @@
+"""The verbs, gathered: what `hocket` is when it is typed.
+
+In:  the words of a command line
+Out: the verb that was meant, called; or the nearest one, offered
+"""
+
+from __future__ import annotations
+
+import sys
+from io import TextIOWrapper
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import hocket
+from hocket.cli.export import export
+from hocket.cli.new import new
+from hocket.cli.plan import plan
+from hocket.cli.plot import plot
+from hocket.cli.run import run
+from hocket.cli.schema import schema
+from hocket.cli.show import show
+from hocket.cli.verb import verb
+from hocket.errors import nearest
+
+
+class Verbs(TyperGroup):
+    """The verbs; one that does not exist is answered with the nearest."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the verb that the first word names."""
+        word = args[0]
+        if word not in self.commands and not word.startswith("-"):
+            hint = f"did you mean `hocket run {word}`?" if word.endswith(".toml") else ""
+            ctx.fail(f"There is no verb `{word}`: {hint or nearest(word, self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hocket {hocket.__version__}")
+        raise typer.Exit
+
+
+def _hocket(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Couple simulators into one simulation, at any depth.
+
+    Exit codes: 0, all is well; 1, the run failed or was stopped; 2, the scenario or the command is wrong.
+    """
+
+
+app = typer.Typer(
+    cls=Verbs,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    epilog="Example: [bold]hocket new demo.toml && hocket run demo.toml[/bold]",
+)
+app.callback()(_hocket)
+for _function, _example in (
+    (run, "hocket run car.toml --stop 10 --record 'axle.*' --plot car.png"),
+    (plan, "hocket plan car.toml"),
+    (show, "hocket show car.toml"),
+    (new, "hocket new demo.toml"),
+    (export, "hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v"),
+    (plot, "hocket plot runs/car-001 'axle.*' --out axle.png"),
+    (schema, "hocket schema > hocket.schema.json"),
+):
+    app.command(epilog=f"Example: [bold]{_example}[/bold]")(verb(_function))
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal may not know every sign
+    app(prog_name="hocket")

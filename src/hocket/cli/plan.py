@@ -1,0 +1,55 @@
+"""hocket plan: what will be done, step by step, in words.
+
+In:  a scenario file
+Out: the plan of every level
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from hocket import read
+from hocket.cli import words
+from hocket.cli.screen import say
+from hocket.engine.blueprint import Blueprint
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file.", show_default=False)],
+) -> None:
+    """Print what a step of each level consists of. Nothing is run."""
+    study = read(file)
+    levels = {level.path: level for level in study.composite.blueprint.levels()}
+    for path, level in levels.items():
+        around = levels[path.rpartition(".")[0]] if path else None
+        if around:
+            say("")
+        say(*_page(level, around, path or study.name))
+
+
+def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[Text]:
+    facts = (
+        words.step(level, around),
+        words.orchestrator(level.composite.orchestrator),
+        f"outputs {level.plan.outputs}",
+    )
+    yield Text.assemble((name, "bold"), ": ", ", ".join(facts))
+    _, *lines = replace(level.plan, inner={}).lines()
+    for line in lines:
+        body = line.lstrip()
+        indent = len(line) - len(body)
+        style = "yellow" if body.startswith("note:") else "cyan" if body.endswith(":") else ""
+        yield Text(line, style, overflow="fold") if indent < 4 else _verb(line, indent)
+
+
+def _verb(line: str, indent: int) -> Text:
+    """Return an instruction with its verb in colour."""
+    text = Text(line, overflow="fold")
+    text.stylize("green", indent, indent + len(line[indent:].split(" ")[0]))
+    return text

@@ -1,0 +1,63 @@
+"""The progress bar: how far, how fast, how long still.
+
+In:  the time reached, about ten times a second
+Out: one line on a terminal, gone when the run ends
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from hocket.cli.screen import console
+from hocket.cli.words import short
+from hocket.running import Progress
+
+
+class _Rate(ProgressColumn):
+    """Simulated seconds and steps per second of real time."""
+
+    def __init__(self, step: float):
+        self.step = step
+        super().__init__()
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        if not speed:
+            return Text("starting", style="dim")
+        return Text(f"{short(speed)} s/s  {short(speed / self.step)} steps/s", style="dim")
+
+
+@contextmanager
+def shown(name: str, start: float, step: float, quiet: bool) -> Iterator[Progress | None]:
+    """Give what `run` calls to show its progress; None where nobody would see it."""
+    screen = console(stderr=True)
+    if quiet or not screen.is_terminal:
+        yield None
+        return
+    bar = Bar(
+        TextColumn("{task.description}", style="bold"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[reached]}"),
+        _Rate(step),
+        TimeRemainingColumn(compact=True),
+        console=screen,
+        transient=True,
+        expand=True,
+        redirect_stdout=sys.stdout.isatty(),
+    )
+    with bar:
+        task = bar.add_task(name, total=None, reached="")
+
+        def update(t: float, stop: float) -> None:
+            decimals = max(0, 3 - math.ceil(math.log10(abs(stop) or 1.0)))
+            reached = f"{t:.{decimals}f}/{stop:g} s"
+            bar.update(task, total=stop - start, completed=t - start, reached=reached)
+
+        yield update

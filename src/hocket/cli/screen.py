@@ -1,0 +1,47 @@
+"""The two consoles: answers go to stdout, everything else to stderr.
+
+In:  text, and what Rich can draw
+Out: colours and the width of the window on a terminal; plain, unbroken lines in a pipe or a file
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+UNBROKEN = 1000
+"""Columns of what is not a terminal."""
+
+_LABEL = re.compile(r"^ *(?:where|expected|try):", re.MULTILINE)
+_NAME = re.compile(r"`[^`\n]+`")
+
+
+def console(stderr: bool = False) -> Console:
+    """Return a console for the stream as it is now."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else UNBROKEN)
+
+
+def say(*lines: RenderableType) -> None:
+    """Print an answer; texts are taken as they are, without markup."""
+    for line in lines:
+        console().print(line, markup=False, emoji=False)
+
+
+def tell(*lines: str) -> None:
+    """Print on stderr."""
+    for line in lines:
+        console(stderr=True).print(line, markup=False, emoji=False, soft_wrap=True)
+
+
+def failure(message: str) -> None:
+    """Print the message of an error on stderr."""
+    text = Text(message)
+    first = message.find("\n")
+    text.stylize("bold red", 0, len(message) if first < 0 else first)
+    text.highlight_regex(_LABEL, "dim")
+    text.highlight_regex(_NAME, "cyan")
+    console(stderr=True).print(text, soft_wrap=True)

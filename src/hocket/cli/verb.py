@@ -1,0 +1,63 @@
+"""What every verb shares: its errors become messages on stderr and exit codes.
+
+In:  a function of the library, as a verb calls it
+Out: a command; 0 if it went well, 1 if a run failed or was stopped, 2 if the scenario is wrong
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from hocket.cli.screen import failure, tell
+from hocket.errors import HocketError, InternalError, ScenarioError
+
+_REPORT = "This is a fault of hocket's own: please report it, with what `--debug` shows."
+_DEBUG = inspect.Parameter(
+    "debug",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--debug", help="Show where in the code an error arose.")],
+)
+
+
+def verb(function: Callable[..., None]) -> Callable[..., None]:
+    """Return the function as a command with the option `--debug`."""
+    signature = inspect.signature(function, eval_str=True)
+    parameters = [*signature.parameters.values(), _DEBUG]
+
+    @wraps(function)
+    def command(*, debug: bool = False, **arguments: Any) -> None:
+        try:
+            function(**arguments)
+        except (typer.Exit, BrokenPipeError):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if debug:
+                traceback.print_exception(error)
+            raise typer.Exit(answered(error)) from None
+
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def answered(error: BaseException) -> int:
+    """Tell the user what went wrong; return the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        tell("interrupted", *getattr(error, "__notes__", ()))
+        return 1
+    if not isinstance(error, HocketError):
+        failure(f"{type(error).__name__}: {error}")
+        tell(_REPORT)
+        return 1
+    failure(error.text())
+    tell(*getattr(error, "__notes__", ()))
+    if isinstance(error, InternalError):
+        tell(_REPORT)
+    return 2 if isinstance(error, ScenarioError) else 1

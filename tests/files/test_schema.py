@@ -1,0 +1,146 @@
+"""The JSON Schema accepts what the reader accepts, and is published as it is."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from hocket.files.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
+from hocket.files.schema import publish, schema, text
+
+PUBLISHED = Path(__file__).parents[2] / "docs" / "hocket.schema.json"
+
+GOOD = """
+name = "car"
+step = "10 ms"
+orchestrator = { type = "gauss-seidel", order = ["left", ["axle", "tank"]], outputs = "stale" }
+extrapolation = { type = "nepce", alpha = 0.6 }
+start = "cold"
+record = ["*"]
+run = { start = 0, stop = "10 s", every = "micro" }
+
+[models.left]
+type = "state-space"
+A = [[0, 1], [-0.2, -0.3]]
+inputs = ["x [m]", { name = "v", unit = "m/s", start = 1 }]
+outputs = ["force [N]"]
+step = 0.001
+[models.tank]
+type = "python"
+class = "plant.py:Tank"
+period = "1/3 s"
+parameters = { area = 2, names = ["a", { b = true }] }
+[models.ode]
+type = "ode"
+f = "plant.py:rate"
+feedthrough = { y = ["u"], z = "u" }
+[models.table]
+type = "table"
+t = [0, 1]
+columns = { "a [N]" = [1, 2] }
+[models.rows]
+type = "table"
+t = [0, 1]
+columns = [[1, 2], [3, 4]]
+outputs = ["a", "b"]
+[models.csv]
+type = "csv"
+path = "measured.csv"
+columns = ["force"]
+[models.gain]
+type = "gain"
+gain = 2
+[models.sum]
+type = "sum"
+inputs = ["a", "b"]
+[models.function]
+type = "function"
+f = "plant.py:ramp"
+outputs = ["y"]
+[models.file]
+type = "composite"
+file = "axle.toml"
+[models.axle]
+type = "composite"
+step = "2.5 ms"
+outputs = [{ name = "y", feedthrough = ["u"] }]
+[models.axle.models.wheel]
+type = "composite"
+step = 1
+models.spring = { type = "gain", gain = 1 }
+[models.axle.connections]
+y = "wheel.spring.y"
+
+[connections]
+left.x = "axle.y"
+axle.wheel.spring.u = { from = "left.force", extrapolation = "quadratic" }
+"tank.q" = { from = "left.force", extrapolation = { type = "polynomial", degree = 3 } }
+"""
+
+
+def valid(written: str) -> bool:
+    return bool(jsonschema.Draft7Validator(schema()).is_valid(tomllib.loads(written)))
+
+
+def test_the_published_file_is_current(tmp_path: Path) -> None:
+    publish(tmp_path / "new.json")
+    assert (tmp_path / "new.json").read_text(encoding="utf-8") == text()
+    assert PUBLISHED.read_text(encoding="utf-8") == text(), "run `python -m hocket.files.schema`"
+
+
+def test_it_is_a_schema() -> None:
+    jsonschema.Draft7Validator.check_schema(json.loads(text()))
+
+
+def test_good_files() -> None:
+    jsonschema.validate(tomllib.loads(GOOD), schema(), jsonschema.Draft7Validator)
+
+
+def test_every_kind_has_a_good_example() -> None:
+    models: Any = tomllib.loads(GOOD)["models"].values()
+    assert {model["type"] for model in models} == {kind.name for kind in MODELS.kinds}
+
+
+@pytest.mark.parametrize("family", [EXTRAPOLATIONS, ORCHESTRATORS])
+def test_words(family: Any) -> None:
+    for word in (
+        *family.words,
+        *(kind.name for kind in family.kinds if kind.name not in ("polynomial", "nepce")),
+    ):
+        assert valid(f'step = 1\n{family.name} = "{word}"\n[models]')
+    assert not valid(f'step = 1\n{family.name} = "wibble"\n[models]')
+    assert not valid('step = 1\nextrapolation = "polynomial"\n[models]')
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('step = "10 ms"', ""),
+        ('step = "10 ms"', 'step = "fast"'),
+        ('step = "10 ms"', "step = true"),
+        ('name = "car"', "stop = 10"),
+        ('outputs = "stale"', 'outputs = "stail"'),
+        ('"gauss-seidel"', '"gauss-sidel"'),
+        ("alpha = 0.6", "a = 0.6"),
+        ("alpha = 0.6", "alpha = 0.6, beta = 1"),
+        ('"cold"', '"warm"'),
+        ("[[0, 1], [-0.2, -0.3]]", "[0, 1]"),
+        ('unit = "m/s"', "unit = 3"),
+        ('"state-space"', '"state space"'),
+        ('type = "gain"\ngain = 2', 'type = "gain"'),
+        ('file = "axle.toml"', 'file = "axle.toml"\nstep = 1'),
+        ('step = "2.5 ms"', ""),
+        ("models.spring = { type", "models.spring = { kind"),
+        ('"axle.y"\n', "3\n"),
+        ("degree = 3", "degree = 1.5"),
+        ('"plant.py:Tank"', '"Tank"'),
+        ("[connections]", "[conections]"),
+    ],
+)
+def test_bad_files(old: str, new: str) -> None:
+    assert valid(GOOD)
+    assert old in GOOD
+    assert not valid(GOOD.replace(old, new))
