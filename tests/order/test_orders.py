@@ -115,3 +115,64 @@ def extrapolators():
 def test_the_order_is_the_smaller_of_p_and_q_plus_1(method, q, levels, orchestrator):
     order = observed_order(levels, method, orchestrator, extrapolators()[q])
     assert order == pytest.approx(min(SOLVERS[method], q + 1), abs=0.1)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize(("method", "p"), [("implicit-euler", 1), ("trapezoid", 2), ("ab2", 2)])
+def test_the_other_solvers_have_their_order_too(method, p, levels):
+    assert observed_order(levels, method, Jacobi(), Polynomial(3)) == pytest.approx(p, abs=0.1)
+
+
+@pytest.mark.parametrize("orchestrator", [Jacobi(), GaussSeidel()], ids=["Jacobi", "GaussSeidel"])
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_a_tangent_has_order_2(levels, orchestrator):
+    assert observed_order(levels, "rk4", orchestrator, Hermite(1)) == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("q", [2, 3])
+def test_a_cold_start_caps_the_order_at_2_and_the_plan_says_so(q, levels):
+    choices = ("rk4", Jacobi(), Polynomial(q))
+    assert observed_order(levels, *choices, start="cold") == pytest.approx(2, abs=0.1)
+    cold, warm = (nest(NESTS[levels], 1, None, *choices, start=start) for start in ("cold", "window"))
+    assert any("capped at 2" in note and "cold" in note for note in cold.plan().notes)
+    assert not any("capped" in note for note in warm.plan().notes)
+
+
+@pytest.mark.parametrize("extrapolation", [Hold(), Polynomial(1)])
+def test_a_cold_start_caps_nothing_up_to_straight_lines(extrapolation):
+    q = extrapolation.degree
+    choices = ("rk4", Jacobi(), extrapolation)
+    assert observed_order(2, *choices, start="cold") == pytest.approx(q + 1, abs=0.1)
+    assert not any("capped" in note for note in nest(NESTS[2], 1, None, *choices, start="cold").plan().notes)
+
+
+class OneWay:
+    """An oscillator that cannot rewind."""
+
+    inputs = ("a", "d")
+    outputs = ("x",)
+    feedthrough = {}  # noqa: RUF012
+
+    def __init__(self):
+        self.hidden = oscillator("c", "exact", None).open()
+
+    def start(self, t):
+        self.hidden.start(t)
+
+    def output(self, t, u):
+        return self.hidden.output(t, u)
+
+    def step(self, t, h, u):
+        return self.hidden.step(t, h, u)
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+@pytest.mark.parametrize("q", [2, 3])
+def test_who_cannot_rewind_caps_the_order_at_2_and_is_named(q, levels):
+    choices = ("rk4", Jacobi(), Polynomial(q))
+    stuck = {"c": Python(OneWay)}
+    assert observed_order(levels, *choices, replaced=stuck) == pytest.approx(2, abs=0.1)
+    path = dict(paths_in(NESTS[levels]))["c"]
+    notes = nest(NESTS[levels], 1, None, *choices, replaced=stuck).plan().notes
+    assert any("capped at 2" in note and f"`{path}` cannot rewind" in note for note in notes)

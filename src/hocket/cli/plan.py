@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from hocket import read
@@ -33,7 +35,7 @@ def plan(
         say(*_page(level, around, path or study.name))
 
 
-def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[Text]:
+def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[RenderableType]:
     facts = (
         words.step(level, around),
         words.orchestrator(level.composite.orchestrator),
@@ -42,14 +44,10 @@ def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[Tex
     yield Text.assemble((name, "bold"), ": ", ", ".join(facts))
     _, *lines = replace(level.plan, inner={}).lines()
     for line in lines:
-        body = line.lstrip()
+        body = Text(line.lstrip())
         indent = len(line) - len(body)
-        style = "yellow" if body.startswith("note:") else "cyan" if body.endswith(":") else ""
-        yield Text(line, style, overflow="fold") if indent < 4 else _verb(line, indent)
-
-
-def _verb(line: str, indent: int) -> Text:
-    """Return an instruction with its verb in colour."""
-    text = Text(line, overflow="fold")
-    text.stylize("green", indent, indent + len(line[indent:].split(" ")[0]))
-    return text
+        if indent >= 4:
+            body.stylize("green", 0, line.lstrip().find(" "))
+        else:
+            body.stylize("yellow" if line.lstrip().startswith("note:") else "cyan")
+        yield Padding(body, (0, 0, 0, indent), expand=False)

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from hocket.cli.screen import console
 from hocket.cli.words import short
+from hocket.clock import Duration, seconds
 from hocket.running import Progress
 
 
@@ -35,7 +36,7 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def shown(name: str, start: float, step: float, quiet: bool) -> Iterator[Progress | None]:
+def shown(name: str, start: Duration, step: float, quiet: bool) -> Iterator[Progress | None]:
     """Give what `run` calls to show its progress; None where nobody would see it."""
     screen = console(stderr=True)
     if quiet or not screen.is_terminal:
@@ -43,10 +44,11 @@ def shown(name: str, start: float, step: float, quiet: bool) -> Iterator[Progres
         return
     bar = Bar(
         TextColumn("{task.description}", style="bold"),
-        BarColumn(bar_width=None),
+        BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
         TextColumn("{task.fields[reached]}"),
         _Rate(step),
         TimeRemainingColumn(compact=True),
+        TextColumn("left", style="dim"),
         console=screen,
         transient=True,
         expand=True,
@@ -56,8 +58,9 @@ def shown(name: str, start: float, step: float, quiet: bool) -> Iterator[Progres
         task = bar.add_task(name, total=None, reached="")
 
         def update(t: float, stop: float) -> None:
+            begin = float(seconds(start))
             decimals = max(0, 3 - math.ceil(math.log10(abs(stop) or 1.0)))
             reached = f"{t:.{decimals}f}/{stop:g} s"
-            bar.update(task, total=stop - start, completed=t - start, reached=reached)
+            bar.update(task, total=stop - begin, completed=t - begin, reached=reached)
 
         yield update

@@ -27,8 +27,16 @@ def console(stderr: bool = False) -> Console:
 
 def say(*lines: RenderableType) -> None:
     """Print an answer; texts are taken as they are, without markup."""
-    for line in lines:
-        console().print(line, markup=False, emoji=False)
+    screen = console()
+    if screen.is_terminal:
+        for line in lines:
+            screen.print(line, markup=False, emoji=False)
+        return
+    with screen.capture() as captured:
+        for line in lines:
+            screen.print(line, markup=False, emoji=False)
+    for line in captured.get().splitlines():  # without the spaces that fill a table
+        print(line.rstrip())
 
 
 def tell(*lines: str) -> None:

@@ -67,11 +67,11 @@ def significant(number: float) -> str:
 
 
 def short(number: float) -> str:
-    """Return a number in few signs: 950, 1.2k, 3.4M."""
+    """Return a number in few signs: 950, 1.20k, 34.0M."""
     for scale, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= scale:
-            return f"{number / scale:.3g}{sign}"
-    return f"{number:.3g}"
+            return f"{number / scale:#.3g}".rstrip(".") + sign
+    return f"{number:#.3g}".rstrip(".")
 
 
 def count(number: int, thing: str) -> str:

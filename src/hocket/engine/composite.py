@@ -148,6 +148,5 @@ def sampled(model: Any) -> Composite:
     taken = [Connection(port.name, f"sampled.{port.name}", Hold()) for port in model.inputs]
     given = [Connection(f"sampled.{port.name}", port.name) for port in model.outputs]
     outputs = [Port(port.name, port.unit) for port in model.outputs]
-    return Composite(
-        Scenario({"sampled": model.without_period()}, [*taken, *given], model.inputs, outputs), model.period
-    )
+    inner = Scenario({"sampled": model.without_period()}, [*taken, *given], model.inputs, outputs, record=[])
+    return Composite(inner, model.period)

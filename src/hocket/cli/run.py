@@ -1,0 +1,160 @@
+"""hocket run: a scenario file is run and what it computed is kept.
+
+In:  a scenario file; options that win over its [run] table
+Out: a run folder, and a summary
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from itertools import count
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import hocket
+from hocket.cli.progress import shown
+from hocket.cli.screen import say, tell
+from hocket.cli.summary import summary
+from hocket.clock import Duration
+from hocket.engine.recording import unwritable
+from hocket.errors import FileError, HocketError, ScenarioError
+
+
+class Engine(StrEnum):
+    """Who runs the plan."""
+
+    native = "native"
+    interpreter = "interpreter"
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file.", show_default=False)],
+    stop: Annotated[
+        str | None, typer.Option(metavar="TIME", help='When to stop: 10, "500 ms", "2 min".')
+    ] = None,
+    start: Annotated[str | None, typer.Option(metavar="TIME", help="When to start.")] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help='Time between rows; "micro": micro steps too.'),
+    ] = None,
+    record: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Ports to keep, with * and ?; may be repeated."),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to keep the run, if not in runs/FILE-001, -002 ..."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run that is in --folder.")
+    ] = False,
+    engine: Annotated[
+        Engine, typer.Option(help="Compiled, or in plain Python: the same numbers.")
+    ] = Engine.native,
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="If not as many as pay off.")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the folder of the run and nothing else.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="PNG", help="Then draw what was recorded.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Then write what was recorded.")] = None,
+) -> None:
+    """Run a scenario and keep what it computed; options win over the file.
+
+    Ctrl-C ends the run after the current step: every row so far is kept, and the exit code is 1. It is 1
+    too when the run fails, and 2 when the scenario or the command is wrong.
+    """
+    study = hocket.read(file)
+    begin: Duration = study.start if start is None else start
+    end: Duration | None = study.stop if stop is None else stop
+    if end is None:
+        hint = f"`hocket run {file} --stop 10`, or in the file: a table [run] with `stop = 10`"
+        raise ScenarioError("nothing says when the run stops", str(file), "a stop time", hint)
+    for place in filter(None, (plot, csv)):
+        _must_have_folder(place)
+    step = float(study.composite.step)
+    with _kept(folder, file.stem) as place, shown(study.name, begin, step, quiet) as progress:
+        done = hocket.run(
+            study.composite,
+            end,
+            start=begin,
+            every=study.every if every is None else every,
+            record=record or None,
+            folder=place,
+            overwrite=overwrite,
+            name=study.name,
+            engine=engine.value,
+            threads=threads,
+            progress=progress,
+        )
+    if done.status == "stopped":
+        tell(f"stopped by Ctrl-C at t = {done.info['reached']:g} s; every row so far is kept")
+    if quiet:
+        say(str(place))
+    else:
+        summary(done, place)
+    if csv:
+        done.to_csv(csv)
+    if plot:
+        done.plot(path=plot)
+    if not quiet:
+        say(*(f"wrote {written}" for written in (csv, plot) if written))
+    if done.status != "finished":
+        raise typer.Exit(1)
+
+
+def _must_have_folder(place: Path) -> None:
+    """Refuse before the run what could not be written after it."""
+    if not place.absolute().parent.is_dir():
+        what = f"there is no folder `{place.parent}` to write `{place.name}` into"
+        raise FileError(what, str(place), "a folder that exists")
+
+
+@contextmanager
+def _kept(folder: Path | None, stem: str) -> Iterator[Path]:
+    """Give the folder of the run; if it is new and nothing was recorded, a faulty scenario leaves none."""
+    new = folder is None or not folder.exists()
+    place = _next(stem) if folder is None else folder
+    try:
+        yield place
+    except ScenarioError:
+        if new and not _recorded(place):
+            shutil.rmtree(place, ignore_errors=True)
+            if folder is None:
+                with suppress(OSError):
+                    place.parent.rmdir()
+        raise
+    except KeyboardInterrupt as error:
+        error.add_note(f"every row that was written is kept in {place}")
+        raise
+
+
+def _recorded(folder: Path) -> bool:
+    try:
+        return bool(hocket.open_run(folder).ports)
+    except HocketError:
+        return False
+
+
+def _next(stem: str) -> Path:
+    """Make the next of the folders runs/stem-001, runs/stem-002 ..."""
+    runs = Path("runs")
+    numbered = re.compile(re.escape(stem) + r"-(\d{3,})")
+    try:
+        names = (numbered.fullmatch(path.name) for path in (runs.iterdir() if runs.is_dir() else ()))
+        newest = max((int(name[1]) for name in names if name), default=0)
+        for number in count(newest + 1):
+            folder = runs / f"{stem}-{number:03}"
+            with suppress(FileExistsError):  # another run may have begun just now
+                folder.mkdir(parents=True)
+                return folder
+    except OSError as error:
+        raise unwritable(runs, error) from error
+    raise AssertionError("numbers do not end")

@@ -1,0 +1,140 @@
+"""hocket show: what is coupled with what.
+
+In:  a scenario file
+Out: the levels with their models and ports as a tree, their connections as tables
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from hocket import read
+from hocket.cli import words
+from hocket.cli.screen import say
+from hocket.clock import written
+from hocket.engine.blueprint import Blueprint
+from hocket.engine.composite import Composite
+from hocket.files.study import Study
+from hocket.model import Model, Port
+from hocket.wiring import Drive
+
+
+def show(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file.", show_default=False)],
+) -> None:
+    """Print levels, models, ports and connections. Nothing is run."""
+    study = read(file)
+    levels = {level.path: level for level in study.composite.blueprint.levels()}
+    tree = Tree(_label(study.name, _level(study.composite, levels[""], None)), guide_style="dim")
+    tables = [_connections(study.composite, levels[""], f"connections of {study.name}")]
+    _grow(tree, study.composite, "", levels, tables)
+    say(tree, *(line for table in tables if table.row_count for line in ("", table)), "", _run(study))
+
+
+def _grow(
+    tree: Tree, composite: Composite, path: str, levels: dict[str, Blueprint], tables: list[Table]
+) -> None:
+    """Add what a level holds to the tree, and its connections to the tables."""
+    _ports(tree, composite)
+    for name, model in composite.scenario.models.items():
+        inside = f"{path}.{name}" if path else name
+        if isinstance(model, Composite):
+            level = levels[inside]
+            branch = tree.add(_label(name, _level(model, level, levels[path])))
+            tables.append(_connections(model, level, f"connections inside {inside}"))
+            _grow(branch, model, inside, levels, tables)
+        else:
+            _ports(tree.add(_label(name, _facts(model))), model)
+
+
+def _label(name: str, facts: Iterable[str]) -> Text:
+    return Text.assemble((name, "bold"), "  ", ", ".join(facts))
+
+
+def _level(composite: Composite, level: Blueprint, around: Blueprint | None) -> Iterator[str]:
+    yield words.step(level, around)
+    yield words.orchestrator(composite.orchestrator)
+    yield f"extrapolation {words.extrapolation(composite.extrapolation)}"
+    yield f"outputs {level.plan.outputs}"
+
+
+def _facts(model: Model) -> Iterator[str]:
+    """Yield what is worth knowing about a model: its type, its method and order, what it can do."""
+    able = model.abilities
+    method, step, period = (getattr(model, name, None) for name in ("method", "step", "period"))
+    yield words.kind(model)
+    yield from (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
+    yield from [str(method)] if method else []
+    yield from [f"order {able.order}"] if able.order is not None else []
+    yield from [f"steps of {written(step)}"] if step else []
+    yield from [f"sampled every {written(period)}"] if period else []
+    yield from ["can rewind"] if able.rewind else []
+    yield from ["gives slopes"] if able.slopes else []
+    yield from [] if able.variable_step else ["only the step of its level"]
+    yield from [] if able.input_degree is None else [f"inputs up to degree {able.input_degree}"]
+
+
+def _ports(tree: Tree, model: Model) -> None:
+    """Add the ports of a model to its branch."""
+    grid = Table.grid(padding=(0, 2))
+    for role, ports in (("in", model.inputs), ("out", model.outputs)):
+        for port in ports:
+            start = "" if port.start is None or role == "out" else f"= {port.start:g}"
+            reacts = f"reacts at once to {', '.join(port.feedthrough)}" if port.feedthrough else ""
+            style = "cyan" if role == "in" else "green"
+            grid.add_row(Text(role, style), _port(port), start, Text(reacts, "dim"))
+    if grid.row_count:
+        tree.add(grid)
+
+
+def _port(port: Port) -> Text:
+    return Text.assemble(port.name, (f" [{port.unit}]" if port.unit else "", "dim"))
+
+
+def _connections(composite: Composite, level: Blueprint, title: str) -> Table:
+    """Return the connections of a level: what drives what, and how it is extrapolated and converted."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for heading in ("input", "output that drives it", "extrapolation", "conversion"):
+        table.add_column(heading, header_style="dim", overflow="fold")
+    drives = dict(_drives(level))
+    for connection in composite.scenario.connections:
+        drive = drives[connection.target]
+        fitted = words.extrapolation(drive.extrapolation) if drive.extrapolation else "none"
+        table.add_row(connection.target, connection.source, fitted, _conversion(drive))
+    return table
+
+
+def _drives(level: Blueprint) -> Iterator[tuple[str, Drive]]:
+    """Yield what drives each input of the models of a level, and each output of the level itself."""
+    wiring = level.wiring
+    for name, model, drives in zip(wiring.names, wiring.models, wiring.drives, strict=True):
+        for port, drive in zip(model.inputs, drives, strict=True):
+            if drive is not None:
+                yield f"{name}.{port.name}", drive
+    for port, drive in zip(level.composite.scenario.outputs, wiring.outputs, strict=True):
+        yield port.name, drive
+
+
+def _conversion(drive: Drive) -> str:
+    factor = "" if drive.gain == 1.0 else f"x {drive.gain:g}"
+    return f"{factor} {drive.offset:+g}".strip() if drive.offset else factor
+
+
+def _run(study: Study) -> str:
+    stop = "until told to stop by --stop" if study.stop is None else f"to {written(study.stop)}"
+    rows = (
+        study.every
+        if isinstance(study.every, str)
+        else "step"
+        if study.every is None
+        else written(study.every)
+    )
+    kept = ", ".join(study.composite.scenario.record)
+    return f"runs from {written(study.start)} {stop}, a row every {rows}, recording {kept}"

@@ -1,0 +1,66 @@
+"""What is said about a run when it is over.
+
+In:  a Run and its folder
+Out: a few lines: a table on a terminal, two lines elsewhere
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hocket.cli.screen import console, say
+from hocket.cli.words import count, significant
+from hocket.files.run import Run
+
+_COLOURS = {"finished": "bold green", "stopped": "bold yellow"}
+
+
+def summary(run: Run, folder: Path) -> None:
+    """Print how it went and where to look."""
+    simulated, took, kept = _simulated(run), _took(run), _kept(run)
+    look = f'hocket.open_run("{folder.as_posix()}")'
+    because = str(run.info["engine"]).partition(", because ")[2]
+    if not console().is_terminal:
+        say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
+        if because:
+            say(f"run by the interpreter, because {because}")
+        say(f"{folder}  {look}")
+        return
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    for label, text in (
+        ("simulated", simulated),
+        ("took", took),
+        ("kept", kept),
+        ("engine", str(run.info["engine"])),
+        ("folder", Text(str(folder), "bold")),
+        ("look", f"hocket plot {folder}"),
+        ("", look),
+    ):
+        grid.add_row(label, text)
+    say(Text.assemble((run.name, "bold"), " ", (run.status, _COLOURS.get(run.status, "bold red"))))
+    say(Padding(grid, (0, 0, 0, 2), expand=False))
+
+
+def _simulated(run: Run) -> str:
+    start, reached = run.info["start"], run.info["reached"]
+    steps = count(run.info["counts"]["steps"], "step")
+    rest = "" if run.status == "finished" else f" of {run.info['stop']:g} s"
+    return f"{steps} from {start:g} to {reached:g} s{rest}"
+
+
+def _took(run: Run) -> str:
+    wall = run.info["timings"]["wall"]
+    factor = (run.info["reached"] - run.info["start"]) / wall
+    return f"{significant(wall)} s ({significant(factor)} times real time)"
+
+
+def _kept(run: Run) -> str:
+    rows = sum(run.table(table.name).num_rows for table in run.tables)
+    rates = f" at {len(run.tables)} rates" if len(run.tables) > 1 else ""
+    return f"{count(rows, 'row')}{rates}, {count(len(run.ports), 'port')}"
