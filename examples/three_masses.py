@@ -114,9 +114,15 @@ def main(folder: Path) -> None:
             errors.append(np.abs(x - exact(t)[2 * number]).max())
         steps = [round(1 / float(level.composite.step)) for level in composite.blueprint.levels()]
         seconds = run.info["timings"]["phases"]["steps"]
-        print(f"  {name:<28}{errors[0]:>10.4f}{errors[1]:>10.4f}{errors[2]:>10.4f}{sum(steps) * 100:>12}{seconds:>10.3f}")
-    print("\nFlat at 0.1 s it is unstable, as in the thesis. Nested it is stable, even at twice the outer step.")
-    print("So it is with outputs evaluated again after each exchange: hocket's default, not the thesis' choice.")
+        print(
+            f"  {name:<28}{errors[0]:>10.4f}{errors[1]:>10.4f}{errors[2]:>10.4f}{sum(steps) * 100:>12}{seconds:>10.3f}"
+        )
+    print(
+        "\nFlat at 0.1 s it is unstable, as in the thesis. Nested it is stable, even at twice the outer step."
+    )
+    print(
+        "So it is with outputs evaluated again after each exchange: hocket's default, not the thesis' choice."
+    )
     folder.mkdir(parents=True, exist_ok=True)
     picture = folder / "three_masses.png"
     draw(runs, picture)
@@ -135,7 +141,9 @@ def draw(runs: dict[str, hk.Run], path: Path) -> None:
         axes.plot(t, x, color=colour, linewidth=1.0, label=name)
     axes.plot(t, exact(t)[2], color="black", linewidth=0.8, linestyle=":", label="exact")
     axes.set(xlabel="time [s]", ylabel="middle mass [m]", xlim=(0, 100))
-    axes.set_title("Flat it blows up; nested, at twice the step, it does not", loc="left", fontweight="bold", fontsize=10)
+    axes.set_title(
+        "Flat it blows up; nested, at twice the step, it does not", loc="left", fontweight="bold", fontsize=10
+    )
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e4e4e4", linewidth=0.8)
     axes.legend(frameon=False, ncols=3, loc="lower left", fontsize="small")

@@ -36,7 +36,9 @@ def imports(path: Path) -> list[str]:
 
 
 def test_every_module_stands_in_the_order():
-    tops = {path.stem if path.is_file() else path.name for path in SOURCE.iterdir() if path.name[0] not in "._"}
+    tops = {
+        path.stem if path.is_file() else path.name for path in SOURCE.iterdir() if path.name[0] not in "._"
+    }
     tops -= {"__pycache__", "__init__", "py", "py.typed"}
     tops = {top for top in tops if (SOURCE / f"{top}.py").exists() or (SOURCE / top).is_dir()}
     assert tops == set(ORDER) - {"_native"}
@@ -49,7 +51,9 @@ def test_modules_import_only_from_above():
         top = path.relative_to(SOURCE).parts[0].removesuffix(".py")
         if top == "__init__":
             continue
-        wrong += [f"{path.name} imports {name}" for name in imports(path) if name in TOPS and TOPS[name] > TOPS[top]]
+        wrong += [
+            f"{path.name} imports {name}" for name in imports(path) if name in TOPS and TOPS[name] > TOPS[top]
+        ]
     assert not wrong
 
 

@@ -1,5 +1,5 @@
 """Every law holds for honest simulators and extrapolators, and catches one that lies."""
-# ruff: noqa: ARG002, ARG005, RUF012 - a simulator is handed more than it needs
+# ruff: noqa: RUF012 - a simulator is handed more than it needs
 
 import math
 from dataclasses import dataclass
@@ -335,7 +335,7 @@ def test_honest_simulators():
     check_simulator(Function(math.sin, ["y"]))
 
 
-def pendulum(t, x, u):  # noqa: ARG001
+def pendulum(t, x, u):
     return np.array([x[1], u[0] - math.sin(x[0]) - 0.2 * x[1]])
 
 

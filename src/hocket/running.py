@@ -225,7 +225,7 @@ def _leaves(level: Level) -> int:
 def _text(study: Study) -> str:
     """Return the scenario as resolved; what cannot be written as text (a lambda) is said so."""
     try:
-        return dumps(study)
+        return dumps(study, strict=False)
     except HocketError as error:
         return "".join(f"# {line}\n" for line in f"not written: {error}".splitlines())
 

@@ -6,6 +6,7 @@ Out: the verb that was meant, called; or the nearest one, offered
 
 from __future__ import annotations
 
+import inspect
 import sys
 from io import TextIOWrapper
 from typing import Annotated, Any
@@ -45,12 +46,13 @@ def _version(wanted: bool) -> None:
 
 def _hocket(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+        bool,
+        typer.Option("--version", metavar="", help="Print the version.", callback=_version, is_eager=True),
     ] = False,
 ) -> None:
     """Couple simulators into one simulation, at any depth.
 
-    Exit codes: 0, all is well; 1, the run failed or was stopped; 2, the scenario or the command is wrong.
+    Exit codes: 0 all is well, 1 the run failed or was stopped, 2 bad scenario or command.
     """
 
 
@@ -71,7 +73,11 @@ for _function, _example in (
     (plot, "hocket plot runs/car-001 'axle.*' --out axle.png"),
     (schema, "hocket schema > hocket.schema.json"),
 ):
-    app.command(epilog=f"Example: [bold]{_example}[/bold]")(verb(_function))
+    _paragraphs = (inspect.getdoc(_function) or "").split("\n\n")
+    app.command(
+        help="\n\n".join(paragraph.replace("\n", " ") for paragraph in _paragraphs),
+        epilog=f"Example: [bold]{_example}[/bold]",
+    )(verb(_function))
 
 
 def main() -> None:

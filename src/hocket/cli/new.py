@@ -20,7 +20,7 @@ _STARTERS = Path(__file__).with_name("starters")
 def new(
     name: Annotated[Path, typer.Argument(metavar="NAME.toml", help="The file to write.", show_default=False)],
     nested: Annotated[
-        bool, typer.Option("--nested", help="With a co-simulation inside the co-simulation.")
+        bool, typer.Option("--nested", metavar="", help="With a co-simulation inside the co-simulation.")
     ] = False,
 ) -> None:
     """Write a scenario to begin with: it has comments and runs at once."""

@@ -48,7 +48,6 @@ def shown(name: str, start: Duration, step: float, quiet: bool) -> Iterator[Prog
         TextColumn("{task.fields[reached]}"),
         _Rate(step),
         TimeRemainingColumn(compact=True),
-        TextColumn("left", style="dim"),
         console=screen,
         transient=True,
         expand=True,

@@ -45,23 +45,23 @@ def run(
     ] = None,
     record: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Ports to keep, with * and ?; may be repeated."),
+        typer.Option(metavar="PATTERN", help='Ports to keep, as "axle.*"; may be repeated.'),
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to keep the run, if not in runs/FILE-001, -002 ..."),
+        typer.Option(metavar="DIR", help="Where to keep the run [default: runs/FILE-001, ...]"),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run that is in --folder.")
+        bool, typer.Option("--overwrite", metavar="", help="Replace the run in --folder.")
     ] = False,
     engine: Annotated[
-        Engine, typer.Option(help="Compiled, or in plain Python: the same numbers.")
+        Engine, typer.Option(metavar="NAME", help="native, or interpreter: slow, the same numbers.")
     ] = Engine.native,
     threads: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="If not as many as pay off.")
     ] = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print the folder of the run and nothing else.")
+        bool, typer.Option("--quiet", metavar="", help="Print the folder of the run only.")
     ] = False,
     plot: Annotated[Path | None, typer.Option(metavar="PNG", help="Then draw what was recorded.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Then write what was recorded.")] = None,
@@ -80,7 +80,7 @@ def run(
     for place in filter(None, (plot, csv)):
         _must_have_folder(place)
     step = float(study.composite.step)
-    with _kept(folder, file.stem) as place, shown(study.name, begin, step, quiet) as progress:
+    with _kept(folder, file.stem, overwrite) as place, shown(study.name, begin, step, quiet) as progress:
         done = hocket.run(
             study.composite,
             end,
@@ -118,14 +118,18 @@ def _must_have_folder(place: Path) -> None:
 
 
 @contextmanager
-def _kept(folder: Path | None, stem: str) -> Iterator[Path]:
+def _kept(folder: Path | None, stem: str, overwrite: bool) -> Iterator[Path]:
     """Give the folder of the run; if it is new and nothing was recorded, a faulty scenario leaves none."""
+    if folder is not None and not overwrite and _opened(folder):
+        hint = "choose another folder, or replace that run with --overwrite"
+        raise FileError(f"`{folder.name}` holds a run already", str(folder), "", hint)
     new = folder is None or not folder.exists()
     place = _next(stem) if folder is None else folder
     try:
         yield place
     except ScenarioError:
-        if new and not _recorded(place):
+        run = _opened(place)
+        if new and not (run and run.ports):
             shutil.rmtree(place, ignore_errors=True)
             if folder is None:
                 with suppress(OSError):
@@ -136,11 +140,11 @@ def _kept(folder: Path | None, stem: str) -> Iterator[Path]:
         raise
 
 
-def _recorded(folder: Path) -> bool:
+def _opened(folder: Path) -> hocket.Run | None:
     try:
-        return bool(hocket.open_run(folder).ports)
+        return hocket.open_run(folder)
     except HocketError:
-        return False
+        return None
 
 
 def _next(stem: str) -> Path:

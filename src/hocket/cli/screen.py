@@ -10,12 +10,13 @@ import re
 import sys
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 UNBROKEN = 1000
 """Columns of what is not a terminal."""
 
-_LABEL = re.compile(r"^ *(?:where|expected|try):", re.MULTILINE)
+_HEAD = re.compile(r" *(?:\d+\. |((?:where|expected|try): *))?")
 _NAME = re.compile(r"`[^`\n]+`")
 
 
@@ -46,10 +47,17 @@ def tell(*lines: str) -> None:
 
 
 def failure(message: str) -> None:
-    """Print the message of an error on stderr."""
-    text = Text(message)
-    first = message.find("\n")
-    text.stylize("bold red", 0, len(message) if first < 0 else first)
-    text.highlight_regex(_LABEL, "dim")
-    text.highlight_regex(_NAME, "cyan")
-    console(stderr=True).print(text, soft_wrap=True)
+    """Print the message of an error on stderr; on a terminal its lines are broken between words."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        tell(message)
+        return
+    for line in message.splitlines():
+        head, label = _HEAD.match(line).group(0, 1)  # type: ignore[union-attr]
+        body = Text(line[len(head) :], "" if label else "bold red", overflow="fold")
+        body.highlight_regex(_NAME, "cyan")
+        grid = Table.grid()
+        grid.add_column(width=len(head), style="dim")
+        grid.add_column()
+        grid.add_row(head, body)
+        screen.print(grid)

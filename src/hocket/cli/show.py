@@ -87,7 +87,9 @@ def _ports(tree: Tree, model: Model) -> None:
     for role, ports in (("in", model.inputs), ("out", model.outputs)):
         for port in ports:
             start = "" if port.start is None or role == "out" else f"= {port.start:g}"
-            reacts = f"reacts at once to {', '.join(port.feedthrough)}" if port.feedthrough else ""
+            every = len(model.inputs) > 2 and len(port.feedthrough) == len(model.inputs)
+            listed = "all inputs" if every else ", ".join(port.feedthrough)
+            reacts = f"reacts at once to {listed}" if listed else ""
             style = "cyan" if role == "in" else "green"
             grid.add_row(Text(role, style), _port(port), start, Text(reacts, "dim"))
     if grid.row_count:

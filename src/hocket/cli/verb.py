@@ -22,7 +22,9 @@ _DEBUG = inspect.Parameter(
     "debug",
     inspect.Parameter.KEYWORD_ONLY,
     default=False,
-    annotation=Annotated[bool, typer.Option("--debug", help="Show where in the code an error arose.")],
+    annotation=Annotated[
+        bool, typer.Option("--debug", metavar="", help="Show where in the code an error arose.")
+    ],
 )
 
 
@@ -57,7 +59,9 @@ def answered(error: BaseException) -> int:
         tell(_REPORT)
         return 1
     failure(error.text())
+    if isinstance(error, ScenarioError):
+        return 2  # before anything ran: no rows to speak of in notes
     tell(*getattr(error, "__notes__", ()))
     if isinstance(error, InternalError):
         tell(_REPORT)
-    return 2 if isinstance(error, ScenarioError) else 1
+    return 1

@@ -78,11 +78,18 @@ def blueprint(composite: Composite) -> Blueprint:
 def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprint:
     scenario = composite.scenario
     wiring = wire(scenario, composite.extrapolation)
-    plan: Plan = composite.orchestrator.plan(scenario)
-    here = f"level `{path}`" if path else "the outermost level"
+    inside = f"{path}." if path else ""
+    try:
+        plan: Plan = composite.orchestrator.plan(scenario)
+    except ScenarioError as error:
+        faults += [replace(fault, where=f"{inside}{fault.where}") for fault in error.faults]
+        plan = Plan(())
     has_inputs = {name: bool(model.inputs) for name, model in scenario.models.items()}
     has_outputs = {name: bool(model.outputs) for name, model in scenario.models.items()}
-    faults += [replace(fault, where=here) for fault in verify(plan, has_inputs, has_outputs)]
+    if plan.step:
+        faults += [
+            replace(fault, where=f"{inside}orchestrator") for fault in verify(plan, has_inputs, has_outputs)
+        ]
     built = Blueprint(path, composite, wiring, plan)
     for child, model in enumerate(wiring.models):
         name = built.name(child)
@@ -107,7 +114,7 @@ def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> It
     below, above = outer / (ratio.__floor__() + 1), outer / max(ratio.__floor__(), 1)
     yield Fault(
         f"the step {written(step)} of `{name}` does not divide the step {written(outer)} around it",
-        where=f"`{name}`, step",
+        where=f"{name}.step",
         expected="the outer step divided by a whole number" + (", or a multiple of it" if nested else ""),
         hint=f"{written(below)} or {written(above)}",
     )
@@ -121,13 +128,13 @@ def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
             if not isinstance(drive.extrapolation, Hold):
                 yield Fault(
                     f"`{name}.{port.name}` passes an input of the level on and cannot be fitted anew",
-                    where=f"`{name}`",
+                    where=name,
                     expected='no extrapolation, or "hold" to sample it at every inner step',
                 )
         elif drive.extrapolation.slopes and not wiring.models[drive.child].abilities.slopes:
             yield Fault(
                 f"`{name}.{port.name}` wants slopes, and `{wiring.names[drive.child]}` does not give any",
-                where=f"`{name}`",
+                where=name,
                 hint='extrapolation "linear", which needs values only',
             )
 

@@ -16,8 +16,6 @@ from hocket.engine.composite import Composite, prepared
 from hocket.errors import Fault, ScenarioError
 from hocket.files.place import Findings, Place
 
-_LEVEL = re.compile(r"(?:level )?`([^`]+)`(?:, (\w+))?")
-
 
 def check(composite: Composite, place: Place) -> None:
     """Note every fault that can be known before a model is opened; `place` is that of the whole file.
@@ -47,11 +45,6 @@ def _trusted(fault: Fault, findings: Findings) -> bool:
 def _place(where: str, findings: Findings) -> Place | None:
     """Return the place that a scenario calls `where`; None: it is not known."""
     places = findings.places
-    if quoted := _LEVEL.fullmatch(where):
-        inside = places.get(f"{quoted[1]}.")
-        return inside / quoted[2] if inside and quoted[2] else places.get(quoted[1])
-    if where == "order" and where not in places:
-        return next((place for name, place in places.items() if name.endswith(".order")), None)
     if found := places.get(where):
         return found
     level, dot, key = where.rpartition(".")
