@@ -1,7 +1,7 @@
 """Three masses between two walls, coupled flat and nested (Hafner 2021, section 6.2.3, scenario 2).
 
-The right-hand pair is stiff: it must talk often. In one flat co-simulation everybody must talk as often,
-or the run becomes unstable. Nested, the stiff pair talks four times per outer step and the rest is left alone.
+The right-hand pair is stiff: it must talk often. In one flat co-simulation everybody must talk as often, or
+the run becomes unstable. Nested, the stiff pair talks four times per outer step and the rest is left alone.
 
 Run it with `make demo`, or `python examples/three_masses.py [folder for the picture]`.
 """
@@ -103,7 +103,8 @@ def main(folder: Path) -> None:
         "nested, H = 0.2 / 0.05": nested("200 ms", "50 ms"),
     }
     print("Three masses, scenario 2 of Hafner's thesis, 100 s; largest error against the exact solution:\n")
-    print(f"  {'coupling':<28}{'x left':>10}{'x middle':>10}{'x right':>10}{'exchanges':>12}{'seconds':>10}")
+    heads = ("x left", "x middle", "x right", "exchanges", "seconds")
+    print(f"  {'coupling':<28}" + "".join(f"{head:>11}" for head in heads))
     runs = {}
     for name, composite in cases.items():
         run = runs[name] = hk.run(composite, stop=100, every="micro", name=name)

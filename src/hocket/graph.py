@@ -7,7 +7,7 @@ Out: groups and orders; ties go to the lower number
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import permutations
 
 import numpy as np
@@ -59,7 +59,7 @@ def fewest_backward(nodes: list[int], weights: Mapping[Edge, int]) -> list[int]:
     if len(nodes) > 7:
         return _greedy(nodes, edges)
 
-    def backward(order: tuple[int, ...]) -> int:
+    def backward(order: Iterable[int]) -> int:
         place = {node: position for position, node in enumerate(order)}
         return sum(weight for (a, b), weight in edges.items() if place[a] > place[b])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hocket
-from hocket import Composite, Hold, Jacobi, Polynomial, Scenario, StateSpace
+from hocket import Composite, GaussSeidel, Hold, Jacobi, Polynomial, Scenario, StateSpace
 
 STEP = Fraction(1, 20)
 STOP = 2
