@@ -1,4 +1,4 @@
-"""Three masses in a row, flat and nested: the errors of tables 6.2 and 6.4 of Hafner's thesis, digit by digit."""
+"""Three masses in a row, flat and nested: the errors of tables 6.2 and 6.4 of Hafner's thesis."""
 
 from __future__ import annotations
 

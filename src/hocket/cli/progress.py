@@ -54,7 +54,7 @@ def shown(name: str, start: Duration, step: float, quiet: bool) -> Iterator[Prog
         redirect_stdout=sys.stdout.isatty(),
     )
     with bar:
-        task = bar.add_task(name, total=None, reached="")
+        task = bar.add_task(name, total=1.0, reached="")
 
         def update(t: float, stop: float) -> None:
             begin = float(seconds(start))

@@ -49,7 +49,7 @@ def run(
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to keep the run [default: runs/FILE-001, ...]"),
+        typer.Option(metavar="DIR", help="Where to keep the run, if not in runs/FILE-001."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", metavar="", help="Replace the run in --folder.")

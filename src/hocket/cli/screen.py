@@ -57,7 +57,5 @@ def failure(message: str) -> None:
         body = Text(line[len(head) :], "" if label else "bold red", overflow="fold")
         body.highlight_regex(_NAME, "cyan")
         grid = Table.grid()
-        grid.add_column(width=len(head), style="dim")
-        grid.add_column()
-        grid.add_row(head, body)
+        grid.add_row(*([Text(head, "dim")] if head else []), body)
         screen.print(grid)

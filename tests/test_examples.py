@@ -1,0 +1,104 @@
+"""Every example runs, and its numbers are right."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
+
+import hocket
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+
+
+def test_every_example_is_tested():
+    tested = {"three_masses.py", "two_masses.toml", "thermostat.py", "car.toml", "skyhook.py"}
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
+
+
+def test_three_masses_prints_the_thesis_and_draws(tmp_path):
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "three_masses.py", tmp_path], capture_output=True, text=True, check=True
+    )
+    rows = {line[2:30].strip(): line[30:].split() for line in done.stdout.splitlines() if ", H = " in line}
+    # tables 6.4: largest errors of x1, x2, x3 after 100 s
+    assert rows["flat, H = 0.1"][:3] == ["0.2371", "5.3824", "0.5355"]
+    assert rows["nested, H = 0.1 / 0.025"][:3] == ["0.0257", "0.2897", "0.0686"]
+    assert rows["nested, H = 0.2 / 0.05"][:3] == ["0.0581", "0.6956", "0.1064"]
+    assert (tmp_path / "three_masses.png").stat().st_size > 10_000
+
+
+def test_two_masses_follow_the_matrix_exponential():
+    study = hocket.read(EXAMPLES / "two_masses.toml")
+    run = hocket.run(study.composite, study.stop)
+    # x1, v1, x2, v2 of the whole system
+    A = np.array([[0, 1, 0, 0], [-0.2, -0.3, 0.1, 0.2], [0, 0, 0, 1], [0.1, 0.2, -0.2, -0.4]])
+    propagator, state = expm(A * 0.1), np.array([0.1, 0.1, 0.2, 0.1])
+    exact = [state]
+    for _ in range(500):
+        exact.append(propagator @ exact[-1])
+    error = np.abs(run["second.x"].values - np.array(exact)[:, 2]).max()
+    assert error < 1e-4
+
+
+def test_the_thermostat_keeps_the_room_between_its_limits():
+    house = runpy.run_path(str(EXAMPLES / "thermostat.py"))["house"]
+    run = hocket.run(house, "4 h")
+    t, kelvin = run["room.temperature"]
+    settled = kelvin[t > 3600] - 273.15
+    # a limit is noticed up to a minute late and answered a minute later; until then the room goes on cooling at
+    # 15 K * 60 W/K / 200 kJ/K = 4.5 mK/s, or warming at (1500 - 960) W / 200 kJ/K = 2.7 mK/s
+    assert 19.5 - 120 * 4.6e-3 < settled.min() < 19.5 - 60 * 4.2e-3
+    assert 21.0 + 60 * 2.4e-3 < settled.max() < 21.0 + 120 * 2.8e-3
+    heat = run["thermostat.heat"]
+    assert set(heat.values) == {0.0, 1500.0}
+    switched = heat.t[1:][np.diff(heat.values) != 0]
+    assert len(switched) > 4
+    assert np.allclose(switched % 60, switched[0] % 60)
+
+
+def test_the_car_follows_a_monolithic_solution():
+    study = hocket.read(EXAMPLES / "car.toml")
+    run = hocket.run(study.composite, study.stop)
+    body, wheel, spring, damper, tyre, sky = 400.0, 40.0, 16e3, 1e3, 160e3, 1500.0
+
+    def rate(t, z, control):
+        xb, vb, xw, vw = z
+        strut = spring * (xw - xb) + damper * (vw - vb)
+        road = np.interp(t, [0.5, 0.52], [0.0, 0.05])
+        return [vb, (strut + control) / body, vw, (tyre * (road - xw) - strut) / wheel]
+
+    z, times, exact = np.zeros(4), [0.0], [0.0]
+    for sample in range(200):  # the controller holds its force for 20 ms
+        begin = sample * 0.02
+        points = [begin + 0.01, begin + 0.02]
+        part = solve_ivp(
+            rate, (begin, begin + 0.02), z, t_eval=points, args=(-sky * z[1],), rtol=1e-9, max_step=2e-3
+        )
+        z = part.y[:, -1]
+        times += points
+        exact += list(part.y[0])
+    t, x = run["chassis.body.x"]
+    outer = x[np.isin(np.round(t, 6), np.round(times, 6))]
+    error = np.abs(outer - exact).max()
+    # the road is held for 10 ms, so the kerb comes up to 10 ms late at some 0.2 m/s
+    assert error < 0.2 * 0.015
+    assert run.final("chassis.body.x") == pytest.approx(0.05, abs=1e-4)
+    assert run.final("chassis.axle.wheel.x") == pytest.approx(50.0, abs=0.1)  # in mm
+
+
+def test_the_readme_runs(tmp_path, monkeypatch):
+    text = (ROOT / "README.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0]
+    assert len(code.strip().splitlines()) <= 12
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(code, names)
+    # golden two_mass: exact x2 at t = 50 is -0.000304456633298077
+    assert names["run"].final("mass.x") == pytest.approx(-0.000304456633298077, abs=5e-6)
+    assert Path("masses.png").exists()
