@@ -51,7 +51,7 @@ def test_the_thermostat_keeps_the_room_between_its_limits():
     run = hocket.run(house, "4 h")
     t, kelvin = run["room.temperature"]
     settled = kelvin[t > 3600] - 273.15
-    # a limit is noticed up to a minute late and answered a minute later; until then the room goes on cooling at
+    # a limit is noticed up to a minute late and answered a minute later; until then the room cools at
     # 15 K * 60 W/K / 200 kJ/K = 4.5 mK/s, or warming at (1500 - 960) W / 200 kJ/K = 2.7 mK/s
     assert 19.5 - 120 * 4.6e-3 < settled.min() < 19.5 - 60 * 4.2e-3
     assert 21.0 + 60 * 2.4e-3 < settled.max() < 21.0 + 120 * 2.8e-3

@@ -15,7 +15,6 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "three_mass.json").r
 ROWS = GOLDEN["tables"]
 MASS = 10.0
 MICRO_STEPS = (0.005, 0.0025, 0.00125)
-PLACES = {1: "first", 2: "second", 3: "third"}
 
 
 def springs_and_dampers(number):
