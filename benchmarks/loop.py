@@ -18,8 +18,8 @@ from time import perf_counter
 import numpy as np
 
 import hocket as hk
-from hocket.clock import Clock
 from hocket.engine.blueprint import blueprint, clock_of, opened
+from hocket.engine.collector import collector_paused
 from hocket.engine.composite import prepared
 from hocket.engine.initialise import initialise
 from hocket.engine.native import NativeEngine
@@ -54,11 +54,11 @@ def started(
     composite: hk.Composite, record: list[str] | None = None, threads: int | None = 1
 ) -> NativeEngine:
     """Return an engine that is ready to step, so that only the loop is timed."""
-    design = blueprint(prepared(composite))
-    clock: Clock = clock_of(design)
-    level = opened(design, clock)
-    initialise(level, 0.0)
-    return NativeEngine(level, select(level, record or [], None), threads)
+    with collector_paused():
+        design = blueprint(prepared(composite))
+        level = opened(design, clock_of(design))
+        initialise(level, 0.0)
+        return NativeEngine(level, select(level, record or [], None), threads)
 
 
 def timed(engine: NativeEngine, steps: int) -> float:

@@ -263,6 +263,10 @@ class Scenario:
     def _facts(self) -> tuple[Any, ...]:
         return dict(self.models), self.connections, self.inputs, self.outputs, self.record
 
+    def with_models(self, models: Mapping[str, Model]) -> Scenario:
+        """Return the same scenario with other models."""
+        return Scenario(models, self.connections, self.inputs, self.outputs, self.record)
+
     @cached_property
     def input_names(self) -> frozenset[str]:
         """The names of the scenario's own inputs."""

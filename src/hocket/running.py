@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 
 from hocket.clock import Duration, seconds, written
 from hocket.engine.blueprint import Blueprint, blueprint, clock_of, opened
+from hocket.engine.collector import collector_paused
 from hocket.engine.composite import Composite, prepared
 from hocket.engine.initialise import initialise
 from hocket.engine.interpreter import Level
@@ -90,7 +91,8 @@ def run(
     Ctrl-C ends the run between two steps; a second one ends it at once.
     """
     begin, stopping = _times(start, stop)
-    design = blueprint(prepared(composite))
+    with collector_paused():
+        design = blueprint(prepared(composite))
     steps = _whole_steps(design, begin, stopping)
     interval = _interval(every)
     output = RunFolder.create(folder, name, overwrite)
@@ -102,7 +104,7 @@ def run(
     level = None
     reached = float(begin)
     try:
-        with _timed(phases, "start"):
+        with _timed(phases, "start"), collector_paused():
             level = opened(design, clock)
             initialise(level, clock.time(0))
             patterns = design.composite.scenario.record if record is None else tuple(record)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from hocket.errors import Fault, ScenarioError, nearest
-from hocket.model import Connection, Extrapolator, Model, Nested, Port, Scenario
+from hocket.model import Connection, Extrapolator, Model, Port, Scenario
 from hocket.units import conversion
 
 OWN = -1
@@ -38,6 +39,17 @@ class Wiring:
     """Per child and input; None: the input keeps its start value."""
     outputs: tuple[Drive, ...] = ()
     """Per output of the level: where its value is."""
+
+    @cached_property
+    def extrapolators(self) -> frozenset[Extrapolator]:
+        """The distinct extrapolators of the level."""
+        by_identity = {
+            id(drive.extrapolation): drive.extrapolation
+            for drives in self.drives
+            for drive in drives
+            if drive is not None and drive.extrapolation is not None
+        }
+        return frozenset(by_identity.values())
 
     def numbers(self) -> dict[str, int]:
         """Return the number of each child by its name."""
@@ -216,16 +228,17 @@ def with_ports_made(scenario: Scenario) -> Scenario:
             if path in (scenario.input_names if source else scenario.output_names):
                 continue
             owner, _, port = path.partition(".")
-            model = scenario.models.get(owner)
-            if isinstance(getattr(model, "scenario", None), Scenario):
+            if hasattr(scenario.models.get(owner), "scenario"):
                 needs.setdefault(owner, ({}, {}))[source].setdefault(port)
+    nested = [name for name, model in scenario.models.items() if hasattr(model, "scenario")]
+    if not nested:
+        return scenario
     models = dict(scenario.models)
-    for name, model in scenario.models.items():
-        if isinstance(getattr(model, "scenario", None), Scenario):
-            assert isinstance(model, Nested)
-            inputs, outputs = needs.get(name, ({}, {}))
-            models[name] = model.with_scenario(with_ports_made(_with_ports(model.scenario, inputs, outputs)))
-    return Scenario(models, scenario.connections, scenario.inputs, scenario.outputs, scenario.record)
+    for name in nested:
+        level: Any = models[name]
+        inputs, outputs = needs.get(name, ({}, {}))
+        models[name] = level.with_scenario(with_ports_made(_with_ports(level.scenario, inputs, outputs)))
+    return scenario.with_models(models)
 
 
 def _with_ports(

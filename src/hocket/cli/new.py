@@ -6,6 +6,7 @@ Out: a commented scenario file that runs at once
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -38,4 +39,4 @@ def new(
     except OSError as error:
         what = f"`{file.name}` cannot be written: {error.strerror or error}"
         raise FileError(what, str(file), "a folder that exists and that you may write to") from error
-    say(f"wrote {file}", f"run it:  hocket run {file}")
+    say(f"wrote {file}", f"run it:  hocket run {shlex.quote(str(file))}")

@@ -7,7 +7,6 @@ Out: one line on a terminal, gone when the run ends
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,7 +14,7 @@ from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemai
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from hocket.cli.screen import console
+from hocket.cli.screen import console, watched
 from hocket.cli.words import short
 from hocket.clock import Duration, seconds
 from hocket.running import Progress
@@ -38,8 +37,7 @@ class _Rate(ProgressColumn):
 @contextmanager
 def shown(name: str, start: Duration, step: float, quiet: bool) -> Iterator[Progress | None]:
     """Give what `run` calls to show its progress; None where nobody would see it."""
-    screen = console(stderr=True)
-    if quiet or not screen.is_terminal:
+    if quiet or not watched(stderr=True):
         yield None
         return
     bar = Bar(
@@ -48,10 +46,10 @@ def shown(name: str, start: Duration, step: float, quiet: bool) -> Iterator[Prog
         TextColumn("{task.fields[reached]}"),
         _Rate(step),
         TimeRemainingColumn(compact=True),
-        console=screen,
+        console=console(stderr=True),
         transient=True,
         expand=True,
-        redirect_stdout=sys.stdout.isatty(),
+        redirect_stdout=watched(),
     )
     with bar:
         task = bar.add_task(name, total=1.0, reached="")

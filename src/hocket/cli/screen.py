@@ -20,16 +20,20 @@ _HEAD = re.compile(r" *(?:\d+\. |((?:where|expected|try): *))?")
 _NAME = re.compile(r"`[^`\n]+`")
 
 
+def watched(stderr: bool = False) -> bool:
+    """Return whether the stream is a terminal, at which somebody looks."""
+    return (sys.stderr if stderr else sys.stdout).isatty()
+
+
 def console(stderr: bool = False) -> Console:
     """Return a console for the stream as it is now."""
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else UNBROKEN)
+    return Console(stderr=stderr, highlight=False, width=None if watched(stderr) else UNBROKEN)
 
 
 def say(*lines: RenderableType) -> None:
     """Print an answer; texts are taken as they are, without markup."""
     screen = console()
-    if screen.is_terminal:
+    if watched():
         for line in lines:
             screen.print(line, markup=False, emoji=False)
         return
@@ -48,10 +52,10 @@ def tell(*lines: str) -> None:
 
 def failure(message: str) -> None:
     """Print the message of an error on stderr; on a terminal its lines are broken between words."""
-    screen = console(stderr=True)
-    if not screen.is_terminal:
+    if not watched(stderr=True):
         tell(message)
         return
+    screen = console(stderr=True)
     for line in message.splitlines():
         head, label = _HEAD.match(line).group(0, 1)  # type: ignore[union-attr]
         body = Text(line[len(head) :], "" if label else "bold red", overflow="fold")

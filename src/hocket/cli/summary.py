@@ -6,13 +6,14 @@ Out: a few lines: a table on a terminal, two lines elsewhere
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hocket.cli.screen import console, say
+from hocket.cli.screen import say, watched
 from hocket.cli.words import count, significant
 from hocket.files.run import Run
 
@@ -24,7 +25,7 @@ def summary(run: Run, folder: Path) -> None:
     simulated, took, kept = _simulated(run), _took(run), _kept(run)
     look = f'hocket.open_run("{folder.as_posix()}")'
     because = str(run.info["engine"]).partition(", because ")[2]
-    if not console().is_terminal:
+    if not watched():
         say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
         if because:
             say(f"run by the interpreter, because {because}")
@@ -39,7 +40,7 @@ def summary(run: Run, folder: Path) -> None:
         ("kept", kept),
         ("engine", str(run.info["engine"])),
         ("folder", Text(str(folder), "bold")),
-        ("look", f"hocket plot {folder}"),
+        ("look", f"hocket plot {shlex.quote(str(folder))}"),
         ("", look),
     ):
         grid.add_row(label, text)

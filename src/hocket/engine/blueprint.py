@@ -6,7 +6,7 @@ Out: a Blueprint per level; the leaves of the tree as one flat wiring; a clock t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +16,7 @@ from hocket.clock import Clock, common, written
 from hocket.engine.interpreter import Level
 from hocket.errors import Fault, ScenarioError
 from hocket.feedthrough import Feedthrough
-from hocket.model import Extrapolator, Simulator
+from hocket.model import Simulator
 from hocket.orchestrators.exchange import instructions, together
 from hocket.plan import Body, Plan, Read, verify
 from hocket.signals import Hold
@@ -163,7 +163,7 @@ def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
     deep = [
         level
         for level in root.levels()
-        if any(extrapolator.samples > 2 for extrapolator in extrapolators(level.wiring))
+        if any(extrapolator.samples > 2 for extrapolator in level.wiring.extrapolators)
     ]
     cold = [level for level in deep if level.composite.start == "cold"]
     fixed = stuck(leaves)
@@ -196,20 +196,10 @@ def window_samples(root: Blueprint) -> int:
             extrapolator.samples
             for level in root.levels()
             if level.composite.start == "window"
-            for extrapolator in extrapolators(level.wiring)
+            for extrapolator in level.wiring.extrapolators
         ),
         default=1,
     )
-
-
-def extrapolators(wiring: Wiring) -> Iterable[Extrapolator]:
-    """Return the distinct extrapolators of a level."""
-    return {
-        drive.extrapolation
-        for drives in wiring.drives
-        for drive in drives
-        if drive is not None and drive.extrapolation is not None
-    }
 
 
 def flatten(root: Blueprint) -> Leaves:

@@ -134,13 +134,13 @@ def prepared(composite: Composite) -> Composite:
 
 
 def _with_sampled(scenario: Scenario) -> Scenario:
-    models: dict[str, Model] = {}
+    changed: dict[str, Model] = {}
     for name, model in scenario.models.items():
         if isinstance(model, Composite):
-            models[name] = model.with_scenario(_with_sampled(model.scenario))
-        else:
-            models[name] = sampled(model) if getattr(model, "period", None) is not None else model
-    return Scenario(models, scenario.connections, scenario.inputs, scenario.outputs, scenario.record)
+            changed[name] = model.with_scenario(_with_sampled(model.scenario))
+        elif getattr(model, "period", None) is not None:
+            changed[name] = sampled(model)
+    return scenario.with_models({**scenario.models, **changed}) if changed else scenario
 
 
 def sampled(model: Any) -> Composite:

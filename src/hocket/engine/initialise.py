@@ -95,11 +95,11 @@ def consistent(
         def around(values: Array, turn: Any = turn) -> Array:
             for (leaf, port), value in zip(turn.loop, values, strict=True):
                 y[leaf][port] = value
-            before = [outputs.copy() for outputs in y]
             found = {}
             for leaf in turn.read:
+                before = y[leaf]
                 read(leaf)
-                found[leaf], y[leaf] = y[leaf], before[leaf]
+                found[leaf], y[leaf] = y[leaf], before
             return np.array([found[leaf][port] for leaf, port in turn.loop])
 
         guess = np.array([y[leaf][port] for leaf, port in turn.loop])
@@ -121,12 +121,12 @@ def _store(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> list
         depth = max(level.memory.depths[child], default=1) if warm and any(len(c) > 1 for c in own[-1]) else 1
         for back in range(depth - 1, -1, -1):
             s = -level.clock.span(back * level.length)
-            tangents = [shifted(curve, s) for curve in own[-1]]
+            slopes = None
+            if level.memory.sloped[child]:
+                tangents = [shifted(curve, s) for curve in own[-1]]
+                slopes = np.array([tangent[1] if len(tangent) > 1 else 0.0 for tangent in tangents])
             values = np.array([value_at(curve, s) for curve in own[-1]])
-            slopes = np.array([tangent[1] if len(tangent) > 1 else 0.0 for tangent in tangents])
-            level.memory.store(
-                child, -back * level.length, values, slopes if level.memory.sloped[child] else None
-            )
+            level.memory.store(child, -back * level.length, values, slopes)
     outputs = []
     for drive in level.wiring.outputs:
         curve = [drive.gain * c for c in own[drive.child][drive.port]]
