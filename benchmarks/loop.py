@@ -23,7 +23,7 @@ from hocket.engine.collector import collector_paused
 from hocket.engine.composite import prepared
 from hocket.engine.initialise import initialise
 from hocket.engine.native import NativeEngine
-from hocket.engine.selection import select
+from hocket.engine.selection import bind, choose
 
 QUICK = "--quick" in sys.argv
 H = 0.01
@@ -58,7 +58,8 @@ def started(
         design = blueprint(prepared(composite))
         level = opened(design, clock_of(design))
         initialise(level, 0.0)
-        return NativeEngine(level, select(level, record or [], None), threads)
+        recorded = bind(level, choose(design, level.clock, record or [], None))
+        return NativeEngine(level, recorded, threads)
 
 
 def timed(engine: NativeEngine, steps: int) -> float:

@@ -21,7 +21,7 @@ PythonSimulator::PythonSimulator(nb::object simulator, int rows, int inputs, int
 
 PyObject* PythonSimulator::view(const double* u) {
     View& slot = views_[0].at == u || views_[0].at == nullptr ? views_[0] : views_[1];
-    if (slot.at != u) {
+    if (slot.at != u || !slot.array.is_valid()) {
         const std::size_t shape[2] = {static_cast<std::size_t>(rows_), static_cast<std::size_t>(inputs_)};
         slot.array = nb::cast(nb::ndarray<nb::numpy, const double>(u, 2, shape, nb::handle()), nb::rv_policy::reference);
         slot.at = u;
@@ -118,6 +118,10 @@ bool take_buffer(PyObject* result, double* y, int count) {
 }  // namespace
 
 bool take_numbers(PyObject* result, double* y, int count) {
+    if (result == Py_None) {
+        PyErr_Format(PyExc_TypeError, "output() returned None, expected %d numbers", count);
+        return false;
+    }
     if (PyFloat_Check(result) || PyLong_Check(result)) return count == 1 ? take_one(result, y) : wrong_size(1, count);
     if (PyList_Check(result) || PyTuple_Check(result)) {
         const Py_ssize_t have = PySequence_Fast_GET_SIZE(result);

@@ -331,7 +331,7 @@ IN_PLANT = TANK.replace(
 
 RAISED = """\
 `tank` raised RuntimeError: the tank overflows
-  where:    `tank`, step() at t = 0.3 s"""
+  where:    `tank`, step() at t = 0.3 s, simulators.py line 19"""
 NOT_A_NUMBER = """\
 `tank.level` is nan
   where:    output at t = 0.3 s

@@ -170,3 +170,73 @@ def test_a_killed_run_can_be_opened(tmp_path):
     assert np.array_equal(t, np.arange(len(t)) / 1000)
     assert y[:1000] == pytest.approx(np.exp(-t[:1000]), rel=1e-12)
     assert "step lag, next" in run.plan_text
+
+
+class Alone:
+    """Has no inputs at all."""
+
+    outputs = ("y",)
+
+    def start(self, t):
+        pass
+
+    def output(self, t):
+        return t
+
+    def step(self, t, h, u):
+        assert u.shape == (1, 0)
+
+
+@pytest.mark.parametrize("engine", ["native", "interpreter"])
+def test_a_simulator_without_inputs(engine):
+    run = hk.run(hk.Composite(hk.Scenario({"alone": hk.Python(Alone)}), 0.25), 1, engine=engine)
+    assert run["alone.y"].values.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+class Wrong:
+    """Answers something else than asked for."""
+
+    inputs = ("u = 0",)
+    outputs = ("y",)
+
+    def __init__(self, answer, at=0.45):
+        self.answer, self.at = answer, at
+
+    def start(self, t):
+        pass
+
+    def output(self, t):
+        return [0.0] if t < self.at else self.answer
+
+    def step(self, t, h, u):
+        pass
+
+    def close(self):
+        if self.answer == "close":
+            raise OSError("the line is busy")
+
+
+@pytest.mark.parametrize("engine", ["native", "interpreter"])
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "expected 1 numbers"),
+        ([1.0, 2.0], "2 outputs were returned, expected 1"),
+        (["high"], "`wrong` raised"),
+        ([float("inf")], "`wrong.y` is inf"),
+    ],
+)
+def test_wrong_outputs_are_named(answer, message, engine):
+    composite = hk.Composite(hk.Scenario({"wrong": hk.Python(Wrong, answer=answer)}), 0.1)
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(composite, 1, engine=engine)
+    assert message in str(caught.value)
+    assert "`wrong" in str(caught.value)
+    assert "t = 0.5 s" in str(caught.value)
+
+
+def test_a_simulator_that_cannot_be_closed_does_not_cost_the_run():
+    composite = hk.Composite(hk.Scenario({"wrong": hk.Python(Wrong, answer="close", at=9)}), 0.1)
+    with pytest.warns(RuntimeWarning, match="the line is busy"):
+        run = hk.run(composite, 1)
+    assert run.status == "finished"

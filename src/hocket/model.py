@@ -74,6 +74,8 @@ class Abilities:
     """The highest power of time in an input that is honoured; None: any."""
     slopes: bool = False
     """slope(t, u) gives the time derivatives of the outputs."""
+    micro: bool = False
+    """It reports its micro steps to `micro(t, y)`, where that attribute is set."""
     order: int | None = None
     """The order of its solver; None: exact, or not known."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -26,9 +27,9 @@ from hocket.engine.interpreter import Level
 from hocket.engine.native import NativeEngine, obstacle
 from hocket.engine.plain import PlainEngine
 from hocket.engine.recording import ArrowRecorder
-from hocket.engine.selection import Recorded, keep_start, select
+from hocket.engine.selection import Recorded, bind, choose, keep_start
 from hocket.errors import HocketError, ScenarioError
-from hocket.files.run import Run
+from hocket.files.run import Run, Status
 from hocket.files.run_folder import RunFolder
 from hocket.files.study import Study
 from hocket.files.toml import dumps
@@ -91,56 +92,79 @@ def run(
     Ctrl-C ends the run between two steps; a second one ends it at once.
     """
     begin, stopping = _times(start, stop)
+    interval = _interval(every)
     with collector_paused():
         design = blueprint(prepared(composite))
     steps = _whole_steps(design, begin, stopping)
-    interval = _interval(every)
-    output = RunFolder.create(folder, name, overwrite)
     clock = clock_of(design, *([interval] if isinstance(interval, Fraction) else []), start=begin)
+    patterns = design.composite.scenario.record if record is None else tuple(record)
+    chosen = choose(design, clock, patterns, interval)
+    output = RunFolder.create(folder, name, overwrite)
     phases: dict[str, float] = {}
     recorder = ArrowRecorder(output.path)
     started: Started | None = None
-    status: Literal["finished", "stopped", "failed"] = "failed"
-    level = None
-    reached = float(begin)
+    level: Level | None = None
     try:
         with _timed(phases, "start"), collector_paused():
             level = opened(design, clock)
             initialise(level, clock.time(0))
-            patterns = design.composite.scenario.record if record is None else tuple(record)
-            recorded = select(level, patterns, interval)
+            recorded = bind(level, chosen)
             keep_start(recorded)
-            started = _engine(level, recorded, steps, engine, threads)
+            engine_of = _engine(level, recorded, steps, engine, threads)
         tables = [entry.table for entry in recorded]
         recorder.open(tables)
         output.begin(
             tables,
             scenario=_text(Study(design.composite, start=begin, stop=stopping, every=interval, name=name)),
             plan=str(design.plan) + "\n",
-            engine=started.label,
+            engine=engine_of.label,
             start=float(begin),
             stop=float(stopping),
         )
+        started = engine_of
         with _timed(phases, "steps"), _interruptible() as interrupted:
             finished = _loop(started, recorder, progress, interrupted, float(stopping))
-        status = "finished" if finished else "stopped"
-        reached = clock.time(started.engine.now)
         counts = {"steps": started.engine.now // level.length, "simulators": _leaves(level)}
-        result = output.end(status, reached=reached, counts=counts, phases=phases)
+        reached = clock.time(started.engine.now)
+        return output.end(
+            "finished" if finished else "stopped", reached=reached, counts=counts, phases=phases
+        )
     except BaseException as error:
-        if started is not None:
+        _keep_what_there_is(output, recorder, started, phases, error)
+        if started is not None and folder is not None and isinstance(error, HocketError):
             reached = clock.time(started.engine.now)
-            _drain(started, recorder)
-        recorder.close()
-        output.end("failed", reached=reached, phases=phases, error=str(error))
-        if isinstance(error, HocketError) and folder is not None:
             error.add_note(f"rows up to t = {reached!r} s are kept in {output.path}")
         raise
     finally:
         recorder.close()
         if level is not None:
-            level.close()
-    return result
+            _close(level)
+
+
+def _keep_what_there_is(
+    output: RunFolder,
+    recorder: ArrowRecorder,
+    started: Started | None,
+    phases: dict[str, float],
+    error: BaseException,
+) -> None:
+    """Write the rows that wait, and how it ended; what goes wrong here must not hide the error itself."""
+    reached = 0.0
+    with suppress(HocketError):
+        if started is not None:
+            reached = started.level.clock.time(started.engine.now)
+            _drain(started, recorder)
+    with suppress(HocketError):
+        status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
+        output.end(status, reached=reached, phases=phases, error=str(error) or type(error).__name__)
+
+
+def _close(level: Level) -> None:
+    """Close every simulator; what they say then is a warning: the run is over, and its rows are there."""
+    try:
+        level.close()
+    except Exception as error:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
 
 def _times(start: Duration, stop: Duration) -> tuple[Fraction, Fraction]:

@@ -278,9 +278,7 @@ class Pen:
         slopes = all(model.abilities.slopes for model in level.models.values())
         start = self.one("window", "cold")
         self.note(f"start {start}")
-        return Composite(
-            scenario, level.step, self.orchestrator(scenario), self.extrapolator(slopes), start
-        )
+        return Composite(scenario, level.step, self.orchestrator(scenario), self.extrapolator(slopes), start)
 
     def extrapolator(self, slopes: bool):
         choices = [Hold(), Polynomial(1), Polynomial(2), Polynomial(3), Nepce(float(self.numbers(size=0.6)))]

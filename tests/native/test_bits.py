@@ -6,9 +6,9 @@ import os
 
 import numpy as np
 import pytest
-from native.random_scenarios import METHODS, draw
 
 import hocket
+from native.random_scenarios import draw
 
 SEED = int(os.environ.get("HOCKET_SEED", "1"))
 COUNT = 200

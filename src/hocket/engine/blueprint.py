@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from hocket.clock import Clock, common, written
 from hocket.engine.interpreter import Level
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError
 from hocket.feedthrough import Feedthrough
-from hocket.model import Simulator
+from hocket.model import Model, Simulator
 from hocket.orchestrators.exchange import instructions, together
 from hocket.plan import Body, Plan, Read, verify
 from hocket.signals import Hold
@@ -269,7 +269,7 @@ def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = Fals
                     opened(design.inner[child], clock, memory.degrees[child], memory.sloped[child])
                 )
             else:
-                children.append(model.open())
+                children.append(_opened(model, design.name(child)))
     except BaseException:
         for simulator in children:
             simulator.close()
@@ -277,3 +277,16 @@ def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = Fals
     level.children = children
     level.ticks = [0] * len(children)
     return level
+
+
+def _opened(model: Model, name: str) -> Simulator:
+    try:
+        return model.open()
+    except HocketError as error:
+        fault = error.faults[0]
+        where = f"`{name}`" + (f", {fault.where}" if fault.where else "")
+        raise type(error)([replace(fault, where=where), *error.faults[1:]]) from error
+    except Exception as error:
+        raise SimulatorError(
+            f"`{name}` cannot be opened: {type(error).__name__}: {error}", f"`{name}`"
+        ) from error

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_samples
-from hocket.engine.interpreter import Level, blame, not_finite
+from hocket.engine.interpreter import Level, blame, not_finite, numbers
 from hocket.engine.loops import fixed_point
 from hocket.engine.window import Curves, window
 from hocket.feedthrough import Feedthrough
@@ -76,9 +76,7 @@ def consistent(
                     value if drive.gain == 1.0 and drive.offset == 0.0 else drive.gain * value + drive.offset
                 )
         try:
-            y[leaf] = np.asarray(simulators[leaf].output(t, u), dtype=float).reshape(
-                len(wiring.models[leaf].outputs)
-            )
+            y[leaf] = numbers(simulators[leaf].output(t, u), len(wiring.models[leaf].outputs))
         except Exception as error:
             raise blame(wiring.names[leaf], "output", t, error) from error
 

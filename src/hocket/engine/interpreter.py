@@ -9,7 +9,9 @@ code yields the matrix of a step.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -161,8 +163,7 @@ class Level:
             return simulator.outputs_at(tick, u)
         t = self.clock.time(tick)
         try:
-            y = np.asarray(simulator.output(t, u), dtype=float)
-            y = y.reshape(len(model.outputs), *u.shape[2:])
+            y = numbers(simulator.output(t, u), len(model.outputs))
         except Exception as error:
             raise self.blamed(child, "output", t, error) from error
         if not np.isfinite(y).all():
@@ -258,22 +259,44 @@ class Level:
     def close(self) -> None:
         """Close every simulator, the later ones even if an earlier one fails."""
         errors: list[Exception] = []
-        for child in self.children:
+        for child, simulator in enumerate(self.children):
             try:
-                child.close()
+                simulator.close()
             except Exception as error:  # the rest must still be closed
-                errors.append(error)
+                t = self.clock.time(self.ticks[child])
+                errors.append(
+                    error if isinstance(simulator, Level) else self.blamed(child, "close", t, error)
+                )
         if errors:
             raise errors[0]
 
 
+def numbers(returned: Any, count: int) -> Array:
+    """Return what output() returned as an array; rows are kept as they are."""
+    if returned is None:
+        raise TypeError(f"output() returned None, expected {count} numbers")
+    y = np.asarray(returned, dtype=float)
+    y = y.reshape(1) if y.ndim == 0 else y
+    if len(y) != count:
+        raise ValueError(f"{len(y)} outputs were returned, expected {count}")
+    return y
+
+
 def blame(name: str, call: str, t: float, error: Exception) -> SimulatorError:
     """Return the error of a simulator with its name, the call and the time."""
-    where = f"`{name}`, {call}() at t = {t!r} s"
+    where = f"`{name}`, {call}() at t = {t!r} s{_line(error)}"
     if isinstance(error, HocketError):
         fault = error.faults[0]
         return SimulatorError(fault.what, where=where, expected=fault.expected, hint=fault.hint)
     return SimulatorError(f"`{name}` raised {type(error).__name__}: {error}", where=where)
+
+
+def _line(error: Exception) -> str:
+    """Return the line of the simulator's own code that raised, if it has one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    package = str(Path(__file__).parents[1])
+    theirs = [frame for frame in frames if not frame.filename.startswith(package)]
+    return f", {Path(theirs[-1].filename).name} line {theirs[-1].lineno}" if theirs else ""
 
 
 def not_finite(name: str, port: str, value: float, t: float) -> SimulatorError:

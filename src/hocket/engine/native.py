@@ -194,6 +194,8 @@ class NativeEngine:
         if kind == "stopped_early":
             return stopped_early(name, value, t, level.clock.span(ticks), level.clock.time(tick + ticks))
         if kind == "raised":
+            if not isinstance(error, Exception):
+                raise error  # Ctrl-C, or an order to exit: nobody's fault
             failure = blame(name, CALLS[call], t, error)
             failure.__cause__ = error
             return failure

@@ -15,16 +15,31 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hocket.clock import written
+from hocket.clock import Clock, written
+from hocket.engine.blueprint import Blueprint
+from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
 from hocket.engine.recording import Table
 from hocket.engine.rows import Column, Rows
 from hocket.errors import Fault, ScenarioError, nearest
 
+Every = Fraction | Literal["micro"] | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A table to be kept: which columns of which level; `child` is set for the micro steps of a simulator."""
+
+    table: Table
+    level: str
+    columns: list[Column]
+    interval: int = 1
+    child: int | None = None
+
 
 @dataclass
 class Recorded:
-    """A table, the level it belongs to and its rows; `child` is set for the micro steps of one simulator."""
+    """A table while it is filled: its rows, and the live level they come from."""
 
     table: Table
     level: Level
@@ -32,8 +47,8 @@ class Recorded:
     child: int | None = None
 
 
-def select(root: Level, patterns: Sequence[str], every: Fraction | Literal["micro"] | None) -> list[Recorded]:
-    """Give every level the rows it must keep.
+def choose(design: Blueprint, clock: Clock, patterns: Sequence[str], every: Every) -> list[Choice]:
+    """Return the tables to keep, before anything is opened.
 
     A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
     an exact path always counts, and may also name an input.
@@ -41,54 +56,63 @@ def select(root: Level, patterns: Sequence[str], every: Fraction | Literal["micr
     exact = {pattern for pattern in patterns if not any(sign in pattern for sign in "*?[")}
     known: list[str] = []
     found: set[str] = set()
-    chosen: list[Recorded] = []
+    chosen: list[Choice] = []
 
-    def visit(level: Level, wild: list[tuple[int, re.Pattern[str]]]) -> None:
+    def visit(level: Blueprint, wild: list[tuple[int, re.Pattern[str]]]) -> None:
         columns: list[Column] = []
         names: list[str] = []
         units: list[str] = []
-        inner: list[Level] = []
         for child, model in enumerate(level.wiring.models):
             prefix = level.name(child)
-            simulator = level.children[child]
-            if isinstance(simulator, Level):
-                inner.append(simulator)
-            mine: list[Column] = []
+            outputs: list[Column] = []
             for is_input, ports in ((False, model.outputs), (True, model.inputs)):
                 for index, port in enumerate(ports):
-                    path = f"{prefix}.{port.name}"
                     if "." in port.name:  # made on the way of a connection: its source has the same path
                         continue
+                    path = f"{prefix}.{port.name}"
                     if exact:
                         known.append(path)
                     if path in exact or (not is_input and all(p.match(path, skip) for skip, p in wild)):
                         found.add(path)
                         names.append(path)
                         units.append(port.unit)
-                        mine.append((child, index, is_input))
-            columns += mine
-            outputs = [column for column in mine if not column[2]]
-            if every == "micro" and outputs and hasattr(simulator, "micro"):
+                        columns.append((child, index, is_input))
+                        if not is_input:
+                            outputs.append(columns[-1])
+            if every == "micro" and outputs and model.abilities.micro:
                 kept = [model.outputs[index] for _, index, _ in outputs]
                 paths = tuple(f"{prefix}.{port.name}" for port in kept)
                 table = Table(f"{prefix}@micro", paths, tuple(port.unit for port in kept))
-                chosen.append(Recorded(table, level, Rows(outputs), child))
+                chosen.append(Choice(table, level.path, outputs, child=child))
         if columns:
-            rows = Rows(columns, _interval(level, every))
-            level.rows = rows
-            chosen.append(Recorded(Table(level.path, tuple(names), tuple(units)), level, rows))
-        for deeper in inner:
-            own = deeper.blueprint.composite.scenario.record
+            table = Table(level.path, tuple(names), tuple(units))
+            chosen.append(Choice(table, level.path, columns, _interval(level, clock, every)))
+        for deeper in level.inner.values():
+            own = deeper.composite.scenario.record
             narrower = [] if own == ("*",) else [(len(deeper.path) + 1, _pattern(own))]
             visit(deeper, [*wild, *narrower])
 
-    visit(root, [(0, _pattern(pattern for pattern in patterns if pattern not in exact))])
+    visit(design, [(0, _pattern(pattern for pattern in patterns if pattern not in exact))])
     missing = sorted(exact - found)
     if missing:
         raise ScenarioError(
             [Fault(f"there is no port `{m}` to record", "record", "", nearest(m, known)) for m in missing]
         )
     return chosen
+
+
+def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:
+    """Give every live level the rows it must keep."""
+    levels = {level.path: level for level in levels_of(root)}
+    recorded = []
+    for choice in chosen:
+        entry = Recorded(
+            choice.table, levels[choice.level], Rows(choice.columns, choice.interval), choice.child
+        )
+        if choice.child is None:
+            entry.level.rows = entry.rows
+        recorded.append(entry)
+    return recorded
 
 
 def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:
@@ -114,14 +138,13 @@ def keep_start(recorded: Iterable[Recorded]) -> None:
             entry.rows.keep_micro(level.clock.time(0), y)
 
 
-def _interval(level: Level, every: Fraction | Literal["micro"] | None) -> int:
+def _interval(level: Blueprint, clock: Clock, every: Every) -> int:
     if every is None or every == "micro":
         return 1
-    ticks = every / level.clock.tick
-    step = level.length * level.clock.tick
-    if ticks <= level.length:
+    step = level.composite.step
+    if every <= step:
         return 1
-    if ticks % level.length:
+    if every % step:
         raise ScenarioError(
             f"rows every {written(every)} do not fall on the steps of {written(step)}"
             + (f" of `{level.path}`" if level.path else ""),
@@ -129,4 +152,4 @@ def _interval(level: Level, every: Fraction | Literal["micro"] | None) -> int:
             expected="a multiple of the step",
             hint=written(step * (every // step)),
         )
-    return int(ticks)
+    return clock.ticks(every)

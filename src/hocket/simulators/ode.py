@@ -103,7 +103,7 @@ class Ode(Recipe):
     @property
     def abilities(self) -> Abilities:
         """It rewinds; where the outputs are the states, their slopes are f."""
-        return Abilities(rewind=True, slopes=self.g is None, order=ORDERS.get(self.method))
+        return Abilities(rewind=True, slopes=self.g is None, micro=True, order=ORDERS.get(self.method))
 
     @property
     def parameters(self) -> dict[str, Any]:

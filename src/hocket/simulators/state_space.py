@@ -88,7 +88,7 @@ class StateSpace:
     @cached_property
     def abilities(self) -> Abilities:
         """It can do everything, at the order of its method."""
-        return Abilities(rewind=True, slopes=True, order=ORDERS[self.method])
+        return Abilities(rewind=True, slopes=True, micro=True, order=ORDERS[self.method])
 
     def open(self) -> StateSpaceSimulator:
         """Make a live simulator."""
