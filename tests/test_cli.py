@@ -22,7 +22,7 @@ from typer.testing import CliRunner, Result
 import hocket
 from hocket.cli import app
 from hocket.cli.words import count, short, significant
-from hocket.files.schema import schema
+from hocket.files.toml.schema import schema
 
 VERBS = ("run", "plan", "show", "new", "export", "plot", "schema")
 COMMAND = [sys.executable, "-c", "from hocket.cli import main; main()"]

@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from hocket.files.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
-from hocket.files.schema import publish, schema, text
+from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
+from hocket.files.toml.schema import publish, schema, text
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "hocket.schema.json"
 
@@ -88,7 +88,7 @@ def valid(written: str) -> bool:
 def test_the_published_file_is_current(tmp_path: Path) -> None:
     publish(tmp_path / "new.json")
     assert (tmp_path / "new.json").read_text(encoding="utf-8") == text()
-    assert PUBLISHED.read_text(encoding="utf-8") == text(), "run `python -m hocket.files.schema`"
+    assert PUBLISHED.read_text(encoding="utf-8") == text(), "run `python -m hocket.files.toml.schema`"
 
 
 def test_it_is_a_schema() -> None:

@@ -198,10 +198,10 @@ class Pen:
         )
 
     def ode(self, step: Fraction) -> Ode:
-        A, B = self.numbers(2, 2) - np.eye(2), self.numbers(2, 2)
+        weights = np.hstack([self.numbers(2, 2) - np.eye(2), self.numbers(2, 2)]).tolist()
 
         def rate(t, x, u):
-            return [sum(a * v for a, v in zip((*Ak, *Bk), (*x, *u), strict=True)) for Ak, Bk in zip(A, B)]
+            return [sum(w * v for w, v in zip(row, (*x, *u), strict=True)) for row in weights]
 
         method = self.one("euler", "heun", "rk4", "ab2")
         own = self.one(None, step / 2)

@@ -40,7 +40,7 @@ def member(rng, size, method="exact", step=None):
     A = rng.uniform(-1, 1, (size, size)) - 2 * size * np.eye(size)
     B, C = rng.uniform(-1, 1, (size, 3)), rng.uniform(-1, 1, (2, size))
     x0 = rng.uniform(-1, 1, size)
-    return StateSpace(A, B, C, None, x0, ["a", "b", "c = 0"], ["y", "z"], method, step)
+    return StateSpace(A, B, C, (), x0, ["a", "b", "c = 0"], ["y", "z"], method, step)
 
 
 def crowd(count=6, size=2, step=0.02):
@@ -295,18 +295,14 @@ print(run.status, run.info["reached"], run.final("m0.y"))
 @pytest.mark.parametrize("engine", ENGINES)
 def test_ctrl_c_ends_a_run_between_two_steps(engine, tmp_path):
     folder = tmp_path / "run"
-    process = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS, folder, engine],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "going\n"
-    process.send_signal(signal.SIGINT)
-    said, complaint = process.communicate(timeout=60)
-    assert (process.returncode, complaint) == (0, "")
+    command = [sys.executable, "-c", ENDLESS, folder, engine]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment(), **pipes) as process:
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        said, complaint = process.communicate(timeout=60)
+    assert (first, complaint) == ("going\n", "")
+    assert process.returncode == 0
     status, reached, last = said.splitlines()[-1].split()
     run = open_run(folder)
     assert status == run.status == "stopped"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from hocket.files.schema import text
+from hocket.files.toml.schema import text
 
 
 def schema() -> None:

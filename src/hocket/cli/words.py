@@ -11,9 +11,9 @@ from typing import Any
 
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
-from hocket.files.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
-from hocket.files.kinds import Family
-from hocket.files.place import Findings, Place, Source
+from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
+from hocket.files.toml.kinds import Family
+from hocket.files.toml.place import Findings, Place, Source
 from hocket.model import Extrapolator, Model, Orchestrator
 
 

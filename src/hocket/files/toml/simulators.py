@@ -11,10 +11,21 @@ from operator import attrgetter
 from typing import Any, get_args
 
 from hocket.errors import ScenarioError
-from hocket.files.code import CODE, FOLDER, VALUES
-from hocket.files.forms import DURATION, MATRIX, NUMBER, TEXT, TEXTS, VECTOR, Choice, Either, Mapped, Zeros
-from hocket.files.kinds import Field, kind
-from hocket.files.ports import OUTPUTS, PORTS, port_text
+from hocket.files.toml.code import CODE, FOLDER, VALUES
+from hocket.files.toml.forms import (
+    DURATION,
+    MATRIX,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    VECTOR,
+    Choice,
+    Either,
+    Mapped,
+    Zeros,
+)
+from hocket.files.toml.kinds import Field, kind
+from hocket.files.toml.ports import OUTPUTS, PORTS, port_text
 from hocket.model import PortLike
 from hocket.simulators.methods import MethodName
 from hocket.simulators.ode import METHODS, Ode

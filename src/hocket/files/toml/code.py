@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from hocket.errors import HocketError
-from hocket.files.forms import Mapped
-from hocket.files.place import WRONG, Place
+from hocket.files.toml.forms import Mapped
+from hocket.files.toml.place import WRONG, Place
 from hocket.simulators.loading import load, named
 
 

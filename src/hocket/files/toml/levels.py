@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from hocket.engine.composite import Composite
-from hocket.files.document import opened
-from hocket.files.forms import TEXT, Either, Listing, OrWord
-from hocket.files.kinds import Family, Kind
-from hocket.files.layout import Section
-from hocket.files.place import WRONG, Place, found
+from hocket.files.toml.document import opened
+from hocket.files.toml.forms import TEXT, Either, Listing, OrWord
+from hocket.files.toml.kinds import Family, Kind
+from hocket.files.toml.layout import Section
+from hocket.files.toml.place import WRONG, Place, found
 from hocket.model import Connection, Model, Scenario
 from hocket.simulators.state_space import StateSpace
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from hocket.clock import seconds, written
 from hocket.errors import nearest
-from hocket.files.place import WRONG, Place
+from hocket.files.toml.place import WRONG, Place
 
 
 class Form(Protocol):

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hocket.errors import nearest
-from hocket.files.lines import Keys, Repeated
-from hocket.files.place import WRONG, Findings, Place, Source, Wrong
+from hocket.files.toml.lines import Keys, Repeated
+from hocket.files.toml.place import WRONG, Findings, Place, Source, Wrong
 
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _DURATION = re.compile(r"=\s*([0-9.]+\s*(?:ns|us|ms|s|min|h|d))\s*(?:#.*)?$")

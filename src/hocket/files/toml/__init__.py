@@ -11,13 +11,13 @@ from pathlib import Path
 
 from hocket.engine.composite import Composite
 from hocket.errors import FileError, ScenarioError
-from hocket.files import layout
-from hocket.files.checking import check as check_scenario
-from hocket.files.codec import FILE
-from hocket.files.document import opened, parsed
-from hocket.files.layout import Section
-from hocket.files.place import WRONG, Findings, Place, Source, Wrong
 from hocket.files.study import Study
+from hocket.files.toml import layout
+from hocket.files.toml.checking import check as check_scenario
+from hocket.files.toml.codec import FILE
+from hocket.files.toml.document import opened, parsed
+from hocket.files.toml.layout import Section
+from hocket.files.toml.place import WRONG, Findings, Place, Source, Wrong
 
 
 def read(path: Path | str, *, check: bool = True) -> Study:

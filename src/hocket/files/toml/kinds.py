@@ -16,9 +16,9 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from hocket.errors import nearest
-from hocket.files.forms import Form
-from hocket.files.layout import Section
-from hocket.files.place import WRONG, Place
+from hocket.files.toml.forms import Form
+from hocket.files.toml.layout import Section
+from hocket.files.toml.place import WRONG, Place
 
 Build: TypeAlias = Callable[..., Any]
 _NOTHING = object()

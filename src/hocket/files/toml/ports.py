@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hocket.errors import ScenarioError
-from hocket.files.forms import NUMBER, TEXT, TEXTS
-from hocket.files.kinds import Field, Kind, kind
-from hocket.files.place import WRONG, Place
+from hocket.files.toml.forms import NUMBER, TEXT, TEXTS
+from hocket.files.toml.kinds import Field, Kind, kind
+from hocket.files.toml.place import WRONG, Place
 from hocket.model import Port
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from hocket.engine.composite import Composite, prepared
 from hocket.errors import Fault, ScenarioError
-from hocket.files.place import Findings, Place
+from hocket.files.toml.place import Findings, Place
 
 
 def check(composite: Composite, place: Place) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from hocket.errors import Fault, HocketError
-from hocket.files.lines import Keys, Lines
+from hocket.files.toml.lines import Keys, Lines
 
 T = TypeVar("T")
 

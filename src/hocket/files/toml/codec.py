@@ -16,12 +16,12 @@ from typing import Any, Literal, get_args
 
 from hocket.engine.composite import Composite, StartMode
 from hocket.errors import ScenarioError
-from hocket.files.forms import DURATION, NUMBER, TEXT, TEXTS, WHOLE, Choice, OrWord
-from hocket.files.kinds import Family, Field, Kind, kind
-from hocket.files.levels import Connections, Included, Models, Order
-from hocket.files.ports import OUTPUTS, PORTS
-from hocket.files.simulators import SIMULATORS
 from hocket.files.study import Study
+from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, WHOLE, Choice, OrWord
+from hocket.files.toml.kinds import Family, Field, Kind, kind
+from hocket.files.toml.levels import Connections, Included, Models, Order
+from hocket.files.toml.ports import OUTPUTS, PORTS
+from hocket.files.toml.simulators import SIMULATORS
 from hocket.model import Connection, Extrapolator, Model, Orchestrator, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.orchestrators.exchange import InputsMode

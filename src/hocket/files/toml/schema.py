@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hocket.files.codec import DEFINED, FILE
+from hocket.files.toml.codec import DEFINED, FILE
 
 
 def schema() -> dict[str, Any]:
