@@ -123,12 +123,10 @@ def draw(rng: np.random.Generator) -> Drawn:
     composite, _, _ = pen.level(step, depth=int(rng.integers(1, 4)), outermost=True)
     steps = int(rng.integers(8, 15))
     start = pen.one(Fraction(0), Fraction(0), Fraction(1, 3))
-    every = pen.one(None, None, "micro", "every")
+    every = pen.one(None, None, "micro", "coarser")
     pen.features |= {f"every {every}", f"start {start}"}
-    if every == "every":
-        every = 6 * step
-        while not all(every % length == 0 for length in pen.steps):
-            every += 6 * step
+    if every == "coarser":
+        every = next((k * step for k in (2, 3, 6) if pen.may_record(k * step)), None)
     return Drawn(composite, start + steps * step, start, every, ["*", *pen.paths(composite)], pen.features)
 
 
@@ -148,6 +146,10 @@ class Pen:
 
     def numbers(self, *shape: int, size: float = 1.0) -> np.ndarray:
         return self.rng.uniform(-size, size, shape)
+
+    def may_record(self, every: Fraction) -> bool:
+        """Return whether rows so far apart fall on the steps of every level."""
+        return all(every <= step or every % step == 0 for step in self.steps)
 
     def note(self, thing: object) -> None:
         self.features.add(thing if isinstance(thing, str) else type(thing).__name__)

@@ -87,10 +87,10 @@ class Ring:
         D = block_diag(*self.D)
         return np.linalg.solve(np.eye(len(D)) - D @ self.L, block_diag(*self.C) @ x)
 
-    def steps(self):
-        """Phi and Gamma of every simulator over one step with held inputs."""
+    def steps(self, length=STEP):
+        """Phi and Gamma of every simulator over a step with held inputs."""
         for A, B in zip(self.A, self.B, strict=True):
-            flow = expm(np.block([[A, B], [np.zeros((2, 4))]]) * STEP)
+            flow = expm(np.block([[A, B], [np.zeros((2, 4))]]) * length)
             yield flow[:2, :2], flow[:2, 2:]
 
 
@@ -285,6 +285,40 @@ def test_consistent_gauss_seidel_solves_its_loop_after_the_last_one():
         b = Phi_b @ b + Gamma_b @ (ring.C[0] @ a + ring.D[0] @ to_a)
         expected.append(ring.outputs(np.concatenate([a, b])))
     assert_rows(run, ring, expected)
+
+
+def test_a_level_of_half_the_step_solves_its_own_loop_in_between():
+    """In the middle b and c agree with each other under the held output of a; at the end all three agree."""
+    ring = Ring("abc")
+    models, inner, outer = ring.models(), {}, {}
+    for (target, u), (source, y) in ring.connections.items():
+        there, here = (f"level.{name}" if name in "bc" else name for name in (target, source))
+        if "a" in (target, source):
+            outer[f"{there}.{u}"] = f"{here}.{y}"
+        else:
+            inner[f"{target}.{u}"] = f"{source}.{y}"
+    choice = Jacobi(outputs="consistent")
+    level = Composite(Scenario({"b": models["b"], "c": models["c"]}, inner), STEP / 2, choice)
+    composite = Composite(Scenario({"a": models["a"], "level": level}, outer), STEP, choice)
+    run = hocket.run(composite, 10 * STEP, record=["*", "a.u0", "a.u1"])
+    assert_loop_was_announced(run)
+
+    Phi_a, Gamma_a = next(ring.steps())
+    Phi, Gamma = (block_diag(*maps[1:]) for maps in zip(*ring.steps(STEP / 2), strict=True))
+    C, D = block_diag(*ring.C[1:]), block_diag(*ring.D[1:])
+    own, held = ring.L[2:, 2:], ring.L[2:, :2]
+    a, x = ring.x0[0], np.concatenate(ring.x0[1:])
+    expected, halfway = [ring.outputs(np.concatenate([a, x]))], []
+    for _ in range(10):
+        u, from_a = ring.L @ expected[-1], held @ expected[-1][:2]
+        a = Phi_a @ a + Gamma_a @ u[:2]
+        x = Phi @ x + Gamma @ u[2:]
+        halfway.append(np.linalg.solve(np.eye(4) - D @ own, C @ x + D @ from_a))
+        x = Phi @ x + Gamma @ (own @ halfway[-1] + from_a)
+        expected.append(ring.outputs(np.concatenate([a, x])))
+    assert_rows(run, ring, expected)
+    rows = np.array([run[f"level.{name}.y{port}"].values[1::2] for name in "bc" for port in (0, 1)]).T
+    assert rows == pytest.approx(np.array(halfway), rel=1e-11, abs=1e-11)
 
 
 def test_stale_jacobi_passes_each_output_on_a_step_later():

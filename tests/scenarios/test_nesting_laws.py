@@ -71,9 +71,9 @@ def between(connections, levels):
     return {inside(target, levels): inside(source, levels) for target, source in connections.items()}
 
 
-def nest(grouped, choices, models=None):
-    """The masses with some of them in a level of their own."""
-    models, levels = models or masses(), {"level": grouped}
+def nest(grouped, choices):
+    """The masses, some of them in a level of their own: models and connections."""
+    models, levels = masses(), {"level": grouped}
     own = {t: s for t, s in (A_TO_B | B_TO_C).items() if t[0] in grouped and s[0] in grouped}
     across = {t: s for t, s in (A_TO_B | B_TO_C).items() if t not in own}
     level = Composite(Scenario({name: models[name] for name in grouped}, own), *choices)

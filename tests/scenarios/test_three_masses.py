@@ -180,14 +180,14 @@ def test_stale_outputs_grow_as_fast_as_the_spectral_radius_says():
     run = hocket.run(flat(2, 0.1), 1000)
     expected = GOLDEN["spectral_radius_of_one_outer_step"]["2"]["0.1"]
     assert expected > 1
-    assert growth_per_step(run["second.x"].values, 5) == pytest.approx(expected, abs=1e-6)
+    assert growth_per_step(run["second.x"].values, 5) == pytest.approx(expected, abs=1e-5)
 
 
 def test_consistent_outputs_decay_as_fast_as_the_spectral_radius_says():
     run = hocket.run(flat(2, 0.1, "consistent"), 1000)
     expected = max(abs(np.linalg.eigvals(consistent_step(2, 0.1))))
     assert expected == pytest.approx(0.997564, abs=1e-6)
-    assert growth_per_step(run["first.x"].values, 50) == pytest.approx(expected, abs=1e-6)
+    assert growth_per_step(run["first.x"].values, 50) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("steps", [(0.1, 0.025), (0.2, 0.05), (0.2, 0.025)])
@@ -195,4 +195,4 @@ def test_nesting_makes_the_unstable_coupling_decay(steps):
     run = hocket.run(nested(2, *steps), 1000)
     expected = GOLDEN["spectral_radius_of_one_outer_step"]["2"]["/".join(map(str, steps))]
     assert expected < 1
-    assert growth_per_step(run["first.x"].values, 50) == pytest.approx(expected, abs=1e-6)
+    assert growth_per_step(run["first.x"].values, 50) == pytest.approx(expected, abs=1e-5)
