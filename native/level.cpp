@@ -162,6 +162,7 @@ bool Level::step(std::int64_t tick, std::int64_t count, const double* polynomial
 
 bool Level::own_step(std::int64_t tick) {
     now = tick;
+    reached_ = tick + length;
     if (!run(step_program_)) return false;
     now = tick + length;
     return true;
@@ -364,6 +365,7 @@ bool Level::output(std::int64_t tick, const double* polynomials, double* values)
     if (!output_program_.empty() && tick == now) {
         std::memcpy(offered.data(), polynomials, sizeof(double) * offered.size());
         offered_base = tick;
+        reached_ = tick;
         if (!run(output_program_)) return false;
     }
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
@@ -385,9 +387,11 @@ bool Level::slope(std::int64_t, const double*, double* dy) {
 }
 
 void Level::keep_row() {
-    const std::int64_t tick = now + length;
+    const std::int64_t tick = reached_;
     if (!rows_ || tick % rows_->interval != 0) return;
     auto& data = rows_->data;
+    if (!data.empty() && rows_->newest == tick) data.resize(data.size() - rows_->width);
+    rows_->newest = tick;
     data.push_back(clock.time(tick));
     for (const Column& column : columns_) {
         if (column.is_input) {

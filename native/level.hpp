@@ -163,6 +163,7 @@ class Level final : public Simulator {
     std::shared_ptr<Rows> rows_;
     std::vector<Column> columns_;
     std::mutex failing_;
+    std::int64_t reached_ = 0;  // the tick that rows are kept for
     Pool* pool_ = nullptr;
     bool always_parallel_ = false;
     bool python_ = false;

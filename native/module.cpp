@@ -226,7 +226,7 @@ NB_MODULE(_native, module) {
     nb::class_<Linear>(module, "Linear");
     module.def("linear", &linear);
     nb::class_<Rows>(module, "Rows")
-        .def("__init__", [](Rows* rows, int width, std::int64_t interval) { new (rows) Rows{width, interval, {}}; })
+        .def("__init__", [](Rows* rows, int width, std::int64_t interval) { new (rows) Rows{.width = width, .interval = interval}; })
         .def("__len__", &Rows::count)
         .def("taken", [](Rows& rows) {
             const std::size_t count = rows.count();

@@ -42,6 +42,7 @@ struct Failure {
 struct Rows {
     int width = 1;
     std::int64_t interval = 1;
+    std::int64_t newest = -1;  // tick of the newest row
     std::vector<double> data;
     std::size_t count() const { return data.size() / static_cast<std::size_t>(width); }
 };

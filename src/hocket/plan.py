@@ -68,7 +68,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Keep a row."""
+    """Keep a row; it replaces one that was kept at the same time."""
 
 
 Instruction: TypeAlias = Admit | Feed | Step | Read | Solve | Together | Times | Record

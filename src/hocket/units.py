@@ -8,6 +8,7 @@ Equal and missing units cost nothing: pint is only loaded when two units differ.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -48,6 +49,6 @@ def _kind(sides: list[Any]) -> str:
 
 
 def _tidy(value: float) -> float:
-    """Drop the last two digits where that gives a rounder number: 0.30000000000000004 is meant as 0.3."""
-    rounded = float(f"{value:.14g}")
-    return rounded if len(repr(rounded)) < len(repr(value)) else value
+    """Return a round number that differs in the last bits only: 0.30000000000000004 is meant as 0.3."""
+    rounded = float(f"{value:.12g}")
+    return rounded if abs(rounded - value) <= 4 * math.ulp(value) else value

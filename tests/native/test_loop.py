@@ -258,7 +258,6 @@ def test_a_run_that_fails_keeps_its_rows(fault, engine, tmp_path):
     assert run["middle.deep.fragile.first"].t.tolist()[:3] == [0.0, 0.25, 0.5]
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("size", [2, 5])
 @pytest.mark.parametrize(("row", "shown"), [((1.0, 1.0), "inf"), ((1.0, -1.0), "nan")])

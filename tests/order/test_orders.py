@@ -125,8 +125,9 @@ def test_the_other_solvers_have_their_order_too(method, p, levels):
 
 @pytest.mark.parametrize("orchestrator", [Jacobi(), GaussSeidel()], ids=["Jacobi", "GaussSeidel"])
 @pytest.mark.parametrize("levels", [1, 2, 3])
-def test_a_tangent_has_order_2(levels, orchestrator):
+def test_a_tangent_has_order_2_and_a_hermite_cubic_4(levels, orchestrator):
     assert observed_order(levels, "rk4", orchestrator, Hermite(1)) == pytest.approx(2, abs=0.1)
+    assert observed_order(levels, "rk4", orchestrator, Hermite(2)) == pytest.approx(4, abs=0.1)
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3])

@@ -81,8 +81,11 @@ def nest(grouped, choices):
     return rest | {"level": level}, between(across, levels)
 
 
-REFRESHED = {"bc": ("b.p", "b.x1", "b.v1"), "ab": ("b.f",), "ac": ("c.p", "c.x2")}
-"""Ports that a consistent outer level evaluates again after the level inside has kept its row."""
+def fed_alike(outputs):
+    """Every port; but an input that no output reacts to (b.f) is recorded as it was last fed, and a consistent
+    level feeds it again only by the way.
+    """
+    return [p for p in PORTS if outputs == "stale" or p != "b.f"]
 
 
 def series(composite, engine, paths):
@@ -103,13 +106,13 @@ def assert_same_bits(flat, nested, grouped, engine, ports=PORTS):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("extrapolation", EXTRAPOLATIONS)
 @pytest.mark.parametrize("outputs", ["stale", "consistent"])
-@pytest.mark.parametrize(("grouped", "start"), [("bc", "window"), ("ab", "cold"), ("ac", "cold")])
+@pytest.mark.parametrize("start", ["window", "cold"])
+@pytest.mark.parametrize("grouped", ["bc", "ab", "ac"])
 def test_jacobi_in_jacobi_with_one_step_is_flat_jacobi(grouped, start, outputs, extrapolation, engine):
     choices = (STEP, Jacobi(outputs=outputs), extrapolation, start)
     flat = Composite(Scenario(masses(), A_TO_B | B_TO_C), *choices)
     nested = Composite(Scenario(*nest(grouped, choices)), *choices)
-    ports = [p for p in PORTS if outputs == "stale" or p not in REFRESHED[grouped]]
-    assert_same_bits(flat, nested, grouped, engine, ports)
+    assert_same_bits(flat, nested, grouped, engine, fed_alike(outputs))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -129,8 +132,7 @@ def test_a_level_in_a_sequence_is_a_group_in_it(first, outputs, extrapolation, e
         GaussSeidel(sequence, outputs=outputs),
         extrapolation,
     )
-    ports = [p for p in PORTS if outputs == "stale" or p not in REFRESHED["bc"]]
-    assert_same_bits(flat, nested, "bc", engine, ports)
+    assert_same_bits(flat, nested, "bc", engine, fed_alike(outputs))
 
 
 def one_after_the_other(*names):
@@ -312,8 +314,8 @@ def test_units_are_converted_on_the_way(source, target, value, expected, engine)
     scenario = Scenario({"giving": giving, "taking": taking}, {"taking.u": "giving.y"})
     run = hocket.run(Composite(scenario, 1), 2, record=["*", "taking.u"], engine=engine)
     assert run["giving.y"].values.tolist() == [value] * 3
-    assert run["taking.u"].values == pytest.approx(expected, rel=1e-13, abs=0)
-    assert run["taking.y"].values == pytest.approx(3 * expected, rel=1e-13, abs=0)
+    assert run["taking.u"].values == pytest.approx(expected, rel=1e-15, abs=0)
+    assert run["taking.y"].values == pytest.approx(3 * expected, rel=1e-15, abs=0)
     assert (run["giving.y"].unit, run["taking.u"].unit) == (source, target)
 
 

@@ -16,7 +16,7 @@ from hocket.clock import Clock, common, written
 from hocket.engine.interpreter import Level
 from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError
 from hocket.feedthrough import Feedthrough
-from hocket.model import Model, Simulator
+from hocket.model import Extrapolator, Model, Simulator
 from hocket.orchestrators.exchange import instructions, together
 from hocket.plan import Body, Plan, Read, verify
 from hocket.signals import Hold
@@ -112,11 +112,12 @@ def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> It
     if ratio.denominator == 1 or (nested and ratio.numerator == 1):
         return
     below, above = outer / (ratio.__floor__() + 1), outer / max(ratio.__floor__(), 1)
+    near = [written(above)] if ratio < 1 else [written(below), written(above)]
     yield Fault(
         f"the step {written(step)} of `{name}` does not divide the step {written(outer)} around it",
         where=f"{name}.step",
         expected="the outer step divided by a whole number" + (", or a multiple of it" if nested else ""),
-        hint=f"{written(below)} or {written(above)}",
+        hint=" or ".join(near),
     )
 
 
@@ -160,24 +161,35 @@ def start_body(leaves: Leaves) -> Body:
 
 def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
     """Return what the user must know about the order at the start."""
-    deep = [
-        level
+    capped = {
+        level.path: min(_cold_order(each) for each in level.wiring.extrapolators if _needs_past(each))
         for level in root.levels()
-        if any(extrapolator.samples > 2 for extrapolator in level.wiring.extrapolators)
-    ]
-    cold = [level for level in deep if level.composite.start == "cold"]
+        if any(map(_needs_past, level.wiring.extrapolators))
+    }
+    cold = [level for level in root.levels() if level.path in capped and level.composite.start == "cold"]
     fixed = stuck(leaves)
     if cold:
         names = ", ".join(f"`{level.path}`" if level.path else "the outermost level" for level in cold)
-        return (f"the order is capped at 2: {names} starts cold, without a past for its extrapolators",)
-    if deep and fixed:
+        order = min(capped[level.path] for level in cold)
+        return (f"the order is capped at {order}: {names} starts cold, without a past for its extrapolators",)
+    if capped and fixed:
         more = f" and {len(fixed) - 1} more" if len(fixed) > 1 else ""
-        return (f"the order is capped at 2: `{fixed[0]}`{more} cannot rewind, so the start is cold",)
-    if window_samples(root) > 1 and not fixed:
-        return (
-            f"a window of {window_samples(root) - 1} steps is iterated and rewound to give the start a past",
-        )
+        order = min(capped.values())
+        return (f"the order is capped at {order}: `{fixed[0]}`{more} cannot rewind, so the start is cold",)
+    if window_degree(root) and not fixed:
+        count = window_degree(root)
+        steps = "one step" if count == 1 else f"{count} steps"
+        return (f"a window of {steps} is iterated and rewound to give the start a past",)
     return ()
+
+
+def _cold_order(extrapolator: Extrapolator) -> int:
+    """Return the order that is left when the first step has one sample only, perhaps with its slope."""
+    return 3 if extrapolator.slopes else 2
+
+
+def _needs_past(extrapolator: Extrapolator) -> bool:
+    return extrapolator.degree + 1 > _cold_order(extrapolator)
 
 
 def stuck(leaves: Leaves) -> list[str]:
@@ -189,16 +201,17 @@ def stuck(leaves: Leaves) -> list[str]:
     ]
 
 
-def window_samples(root: Blueprint) -> int:
-    """Return the most samples an extrapolator of a level with a window looks back; 1: no window is needed."""
+def window_degree(root: Blueprint) -> int:
+    """Return the highest degree that looks back, on a level with a window; 0: no window is needed."""
     return max(
         (
-            extrapolator.samples
+            extrapolator.degree
             for level in root.levels()
             if level.composite.start == "window"
             for extrapolator in level.wiring.extrapolators
+            if extrapolator.samples > 1
         ),
-        default=1,
+        default=0,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_samples
+from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_degree
 from hocket.engine.interpreter import Level, blame, not_finite, numbers
 from hocket.engine.loops import fixed_point
 from hocket.engine.window import Curves, window
@@ -33,10 +33,10 @@ def initialise(root: Level, t: float) -> None:
             raise blame(name, "start", t, error) from error
     y = consistent(leaves, simulators, t, root.starts)
     curves: Curves = [[[value] for value in outputs] for outputs in y]
-    wanted = window_samples(design)
-    if wanted > 1 and not stuck(leaves):
+    degree = window_degree(design)
+    if degree and not stuck(leaves):
         delta = min(level.composite.step for level in design.levels())
-        found = window(leaves, simulators, t, float(delta), wanted - 1, curves, root.starts)
+        found = window(leaves, simulators, t, float(delta), degree, curves, root.starts)
         curves = found or curves
     for level in levels.values():
         level.memory.clear()

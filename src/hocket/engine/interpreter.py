@@ -55,7 +55,7 @@ class Level:
         self.starts = tuple(starts)
         self.memory = Memory(wiring, clock, [self._degree_of(child) for child in range(len(wiring.models))])
         self.ticks = [0] * len(self.children)
-        self.now = 0
+        self.now = self.reached = 0
         self.inputs: tuple[int, Array] = (0, np.zeros((degree + 1, len(starts))))
         self.offered = self.inputs
         self.rows: Rows | None = None
@@ -92,8 +92,9 @@ class Level:
 
     def _own_step(self, tick: int) -> None:
         self.now = tick
+        self.reached = tick + self.length
         self.run(self.plan.step)
-        self.now = tick + self.length
+        self.now = self.reached
 
     def run(self, body: Body) -> None:
         """Execute instructions."""
@@ -115,7 +116,7 @@ class Level:
                     self.inputs = self.offered
                 case Record():
                     if self.rows is not None:
-                        self.rows.keep(self, self.now + self.length)
+                        self.rows.keep(self, self.reached)
                 case Solve(sims, ports):
                     self.solve(sims, ports)
 
@@ -132,14 +133,13 @@ class Level:
             simulator.advance(tick, ticks, u)
             return
         t, h = self.clock.time(tick), self.clock.span(ticks)
+        end = self.clock.time(tick + ticks)
         try:
-            reached = simulator.step(t, h, u)
-        except HocketError as error:
-            raise self.blamed(child, "step", t, error) from error
+            returned = simulator.step(t, h, u)
+            reached = end if returned is None else float(returned)
         except Exception as error:
             raise self.blamed(child, "step", t, error) from error
-        end = self.clock.time(tick + ticks)
-        if reached is not None and abs(reached - end) > 1e-9 * max(abs(end), h):
+        if not abs(reached - end) <= 1e-9 * max(abs(end), h):
             raise stopped_early(self.name(child), reached, t, h, end)
 
     def read(self, child: int) -> None:
@@ -175,7 +175,11 @@ class Level:
         simulator: Any = self.children[child]
         if isinstance(simulator, Level):
             return simulator.gathered(2, u.shape[2:])
-        return np.asarray(simulator.slope(self.clock.time(tick), u), dtype=float)
+        t = self.clock.time(tick)
+        try:
+            return numbers(simulator.slope(t, u), len(self.wiring.models[child].outputs))
+        except Exception as error:
+            raise self.blamed(child, "slope", t, error) from error
 
     def blamed(self, child: int, call: str, t: float, error: Exception) -> SimulatorError:
         """Return an error that says which simulator failed, in which call, when."""
@@ -186,6 +190,7 @@ class Level:
     def outputs_at(self, tick: int, u: Array) -> Array:
         """Return the level's outputs; a consistent level evaluates again what reacts to its inputs."""
         if self.plan.output and tick == self.now:
+            self.reached = tick
             self.offered = (tick, u.copy())
             self.run(self.plan.output)
         return self.gathered(1, u.shape[2:])

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from time import perf_counter
 
+import numpy as np
+
 from hocket.engine.interpreter import Level
 from hocket.engine.selection import Recorded, attach
 from hocket.model import Array
@@ -26,9 +28,10 @@ class PlainEngine:
     def run(self, steps: int, seconds: float) -> int:
         """Run up to so many steps for about so long; return how many were done."""
         begin, done = perf_counter(), 0
-        while done < steps and (not done or perf_counter() - begin < seconds):
-            self.root.advance(self.root.now, self.root.length, self.root.offered[1])
-            done += 1
+        with np.errstate(all="ignore"):  # numbers that overflow are reported when they are read
+            while done < steps and (not done or perf_counter() - begin < seconds):
+                self.root.advance(self.root.now, self.root.length, self.root.offered[1])
+                done += 1
         return done
 
     @property

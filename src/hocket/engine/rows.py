@@ -27,6 +27,8 @@ class Rows:
         self.columns = columns
         self.interval = interval
         self.kept: list[list[float]] = []
+        self.newest = -1
+        """The tick of the newest row."""
 
     @property
     def count(self) -> int:
@@ -38,8 +40,11 @@ class Rows:
         del self.kept[count:]
 
     def keep(self, level: Level, tick: int) -> None:
-        """Keep a row, if one is due."""
+        """Keep a row, if one is due; it replaces one of the same tick that still waits."""
         if tick % self.interval == 0:
+            if self.kept and self.newest == tick:
+                self.kept.pop()
+            self.newest = tick
             self.kept.append(
                 [level.clock.time(tick), *(_value(level, column, tick) for column in self.columns)]
             )

@@ -35,25 +35,29 @@ def window(
 ) -> Curves | None:
     """Return polynomials of this degree through `degree` steps of delta; None if the sweeps do not settle."""
     saved = [simulator.save() for simulator in simulators]  # type: ignore[attr-defined]
-    curves = [[list(curve) for curve in outputs] for outputs in curves]
     best = np.inf
     try:
         for sweep in range(SWEEPS):
-            change = 0.0
+            # all leaves see the curves of the sweep before: their order must not matter
+            fresh: Curves = []
             for leaf, simulator in enumerate(simulators):
                 simulator.restore(saved[leaf])  # type: ignore[attr-defined]
-                u = _inputs(leaves, leaf, curves, degree, starts)
-                samples = _sampled(simulator, t, delta, degree, u)
+                samples = _sampled(simulator, t, delta, degree, _inputs(leaves, leaf, curves, degree, starts))
                 if not np.isfinite(samples).all():
                     return None
-                for port in range(len(curves[leaf])):
-                    points = [Sample(k * delta, samples[k, port]) for k in range(degree + 1)]
-                    fresh = through(points)
-                    change = max(change, _difference(fresh, curves[leaf][port], degree * delta))
-                    curves[leaf][port] = fresh
+                points = [
+                    [Sample(k * delta, value) for k, value in enumerate(column)] for column in samples.T
+                ]
+                fresh.append([through(column) for column in points])
+            change = max(
+                _difference(new, old, degree * delta)
+                for ours, theirs in zip(fresh, curves, strict=True)
+                for new, old in zip(ours, theirs, strict=True)
+            )
+            curves = fresh
             if change <= 1e-14:
                 break
-            if sweep > degree + 2 and change >= 0.5 * best:
+            if sweep > degree + 2 and change >= 0.9 * best:
                 return curves if change < 1e-8 else None
             best = min(best, change)
         return curves

@@ -59,7 +59,7 @@ class Exchange:
                 *(() if clean else admit),
                 Record(),
             ),
-            output=(*(admit if clean else ()), *instructions(graph, asked)) if asked else (),
+            output=(*(admit if clean else ()), *instructions(graph, asked), Record()) if asked else (),
             outputs=mode,
             notes=tuple(notes),
         )
