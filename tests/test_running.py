@@ -240,3 +240,56 @@ def test_a_simulator_that_cannot_be_closed_does_not_cost_the_run():
     with pytest.warns(RuntimeWarning, match="the line is busy"):
         run = hk.run(composite, 1)
     assert run.status == "finished"
+
+
+class Returning:
+    """Returns something odd from step or slope."""
+
+    inputs = ("u = 0",)
+    outputs = ("y",)
+
+    def __init__(self, reached=None, slope=0.0):
+        self.reached, self.answer = reached, slope
+
+    def start(self, t):
+        pass
+
+    def output(self, t):
+        return 1.0
+
+    def slope(self, t, u):
+        if self.answer == "raise":
+            raise RuntimeError("no slope here")
+        return self.answer
+
+    def step(self, t, h, u):
+        return self.reached
+
+
+def returning(**parameters) -> hk.Composite:
+    models = {"odd": hk.Python(Returning, **parameters), "lag": LAG}
+    wires = [("odd.y", "lag.u", hk.Hermite())]
+    return hk.Composite(hk.Scenario(models, wires), 0.1)
+
+
+@pytest.mark.parametrize("engine", ["native", "interpreter"])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"reached": float("nan")}, "`odd` stopped at nan s instead of 0.1 s"),
+        ({"reached": 0.05}, "`odd` stopped at 0.05 s instead of 0.1 s"),
+        ({"reached": "soon"}, "`odd` raised"),
+        ({"slope": "raise"}, "`odd` raised RuntimeError: no slope here"),
+        ({"slope": None}, "`odd` raised TypeError"),
+    ],
+)
+def test_odd_answers_are_blamed_on_their_simulator(parameters, message, engine):
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(returning(**parameters), 1, engine=engine)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ["native", "interpreter"])
+def test_a_single_slope_needs_no_list(engine):
+    t, y = hk.run(returning(), 1, engine=engine)["lag.y"]
+    assert y == pytest.approx(np.ones_like(t), rel=1e-14)

@@ -82,8 +82,8 @@ def nest(grouped, choices):
 
 
 def fed_alike(outputs):
-    """Every port; but an input that no output reacts to (b.f) is recorded as it was last fed, and a consistent
-    level feeds it again only by the way.
+    """Every port; but an input that no output reacts to (b.f) is recorded as it was last fed, and a
+    consistent level feeds it again only by the way.
     """
     return [p for p in PORTS if outputs == "stale" or p != "b.f"]
 
