@@ -198,7 +198,7 @@ bool Level::execute(Operation& operation) {
             used_base = offered_base;
             return true;
         case Kind::record:
-            keep_row();
+            keep_row(reached_ % (rows_ ? rows_->interval : 1) == 0);
             return true;
         case Kind::times:
             for (int k = 0; k < operation.n; ++k)
@@ -386,9 +386,16 @@ bool Level::slope(std::int64_t, const double*, double* dy) {
     return true;
 }
 
-void Level::keep_row() {
+void Level::keep_last_row() {
+    reached_ = now;
+    keep_row(now > 0 && rows_ && rows_->newest != now);
+    for (auto& child : children)
+        if (auto* level = dynamic_cast<Level*>(child.get())) level->keep_last_row();
+}
+
+void Level::keep_row(bool due) {
     const std::int64_t tick = reached_;
-    if (!rows_ || tick % rows_->interval != 0) return;
+    if (!rows_ || !due) return;
     auto& data = rows_->data;
     if (!data.empty() && rows_->newest == tick) data.resize(data.size() - rows_->width);
     rows_->newest = tick;

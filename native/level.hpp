@@ -103,6 +103,7 @@ class Level final : public Simulator {
 
     // running
     bool run_outermost(std::int64_t steps);
+    void keep_last_row();  // of this level and those inside, also when none is due
     bool step(std::int64_t tick, std::int64_t ticks, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
@@ -149,7 +150,7 @@ class Level final : public Simulator {
     bool spread(Operation& operation, int count);
     bool failed(Slot& slot);
     int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
-    void keep_row();
+    void keep_row(bool due);
 
     std::vector<Operation> step_program_, output_program_;
     std::vector<std::vector<int>> fits_of_;          // per child

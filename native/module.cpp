@@ -170,6 +170,8 @@ class Engine {
 
     std::int64_t now() const { return level_->now; }
 
+    void keep_last_rows() { level_->keep_last_row(); }
+
   private:
     std::int64_t go(std::int64_t steps, double seconds, std::size_t most_values) {
         const auto begin = std::chrono::steady_clock::now();
@@ -259,5 +261,6 @@ NB_MODULE(_native, module) {
         .def(nb::init<Builder&, std::vector<std::shared_ptr<Rows>>, int, bool>())
         .def("run", &Engine::run)
         .def("failure", &Engine::failure)
+        .def("keep_last_rows", &Engine::keep_last_rows)
         .def_prop_ro("now", &Engine::now);
 }

@@ -7,7 +7,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "hocket"
 
 ORDER = [
     "errors", "clock", "units", "model", "signals", "simulators", "graph", "wiring", "plan", "feedthrough",
-    "orchestrators", "_native", "engine", "files", "running", "testing", "cli",
+    "orchestrators", "_native", "engine", "files", "execution", "running", "testing", "cli",
 ]  # fmt: skip
 
 TOPS = {name: rank for rank, name in enumerate(ORDER)}

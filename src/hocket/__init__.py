@@ -1,4 +1,4 @@
-"""hocket couples simulators into one simulation, at any depth, and says how far to trust it.
+"""hocket couples simulators into one simulation, at any depth.
 
 In:  models and what connects them
 Out: a run, with its plan and its rows

@@ -32,14 +32,16 @@ _WRITTEN = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)(?:\s*/\s*([0-9.]+)
 
 
 def seconds(duration: Duration) -> Fraction:
-    """Return a duration in seconds, exactly: 0.1 is one tenth, "2.5 ms" is 1/400, "1/3 s" is 1/3.
+    """Return a duration in seconds, exactly: 0.1 is a tenth, "2.5 ms" is 1/400, "1/3 s" and 1/3 are a third.
 
     Raises ValueError for anything else.
     """
     if isinstance(duration, str):
         match = _WRITTEN.fullmatch(duration)
         if match is None or match[3] not in _SCALES:
-            raise ValueError(f'`{duration}` is not a duration such as "2.5 ms", "1/3 s" or 0.01')
+            raise ValueError(
+                f'`{duration}` is not a duration: write 0.01, "1/3 s" or "2.5 ms" (ns, us, ms, s, min, h, d)'
+            )
         try:
             value = Fraction(Decimal(match[1]))
             return value / Fraction(Decimal(match[2] or "1")) * _SCALES[match[3]]
@@ -50,7 +52,8 @@ def seconds(duration: Duration) -> Fraction:
     if isinstance(duration, float):
         if not math.isfinite(duration):
             raise ValueError(f"`{duration}` is not a finite duration")
-        return Fraction(Decimal(repr(float(duration))))
+        simple = Fraction(duration).limit_denominator(1_000_000)
+        return simple if float(simple) == duration else Fraction(Decimal(repr(float(duration))))
     return Fraction(duration)
 
 

@@ -205,16 +205,16 @@ Connections: TypeAlias = (
 
 
 def _connections(written: Connections) -> Iterator[Connection]:
+    pairs: Iterable[Any] = written
     if isinstance(written, Mapping):
-        for target, source in written.items():
-            yield (
-                Connection(source, target)
-                if isinstance(source, str)
-                else Connection(source[0], target, source[1])
-            )
-    else:
-        for connection in written:
-            yield connection if isinstance(connection, Connection) else Connection(*connection)
+        pairs = [(s, t) if isinstance(s, str) else (*s, t) for t, s in written.items()]
+        pairs = [pair if len(pair) == 2 else (pair[0], pair[2], pair[1]) for pair in pairs]
+    for pair in pairs:
+        connection = pair if isinstance(pair, Connection) else Connection(*pair)
+        if not isinstance(connection.source, str) or not isinstance(connection.target, str):
+            expected = 'paths: {"right.force": "left.force"}, or ("left.force", Polynomial(1)) as the source'
+            raise ScenarioError(f"a connection cannot be made of {pair!r:.80}", "connections", expected)
+        yield connection
 
 
 @dataclass(frozen=True, init=False)
@@ -239,12 +239,18 @@ class Scenario:
         outputs: Iterable[PortLike] = (),
         record: Iterable[str] = ("*",),
     ):
-        wrong = [name for name in models if not _NAME.fullmatch(name)]
-        if wrong:
+        if not isinstance(models, Mapping):
             raise ScenarioError(
-                f"`{wrong[0]}` cannot name a model",
-                expected="letters, digits, _ and -, no dots: dots join paths",
+                "the models of a scenario have names", expected='{"left": left, "right": right}'
             )
+        for name, model in models.items():
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                expected = "letters, digits, _ and -, no dots: dots join paths"
+                raise ScenarioError(f"`{name}` cannot name a model", expected=expected)
+            if isinstance(model, type) or not hasattr(model, "open"):
+                raise ScenarioError(
+                    f"`{name}` is no model but {model!r:.60}", expected="such as a StateSpace(...)"
+                )
         for name, value in (
             ("models", MappingProxyType(dict(models))),
             ("connections", tuple(_connections(connections))),

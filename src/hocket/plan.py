@@ -93,6 +93,13 @@ class Plan:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    def all_notes(self, name: str = "") -> list[str]:
+        """Return the notes of this level and of those inside, each with its level."""
+        notes = [f"{name}: {note}" if name else note for note in self.notes]
+        for inner, plan in self.inner.items():
+            notes += plan.all_notes(f"{name}.{inner}" if name else inner)
+        return notes
+
     def lines(self, name: str = "") -> Iterator[str]:
         """Yield the plan in words, the levels inside it after it."""
         yield f"{name or 'the outermost level'}: outputs {self.outputs}"

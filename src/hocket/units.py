@@ -31,11 +31,15 @@ def conversion(source: str, target: str) -> tuple[float, float]:
     sides = []
     for unit in (source, target):
         try:
-            sides.append(registry.parse_units(unit))
+            sides.append(registry.parse_units("dimensionless" if unit in ("-", "1") else unit))
         except Exception as error:
             raise ValueError(f"`{unit}` is not a known physical unit") from error
     if sides[0] == sides[1]:
         return 1.0, 0.0
+    angles = [registry.get_root_units(side)[1]._units.get("radian", 0) for side in sides]
+    if angles[0] != angles[1] and sides[0].dimensionality:
+        # pint takes a radian for the number 1: rpm would become Hz with a factor of 2 pi
+        raise ValueError(f"`{source}` cannot be converted to `{target}`: one of them counts an angle")
     try:
         zero = registry.Quantity(0.0, sides[0]).to(sides[1]).magnitude
         thousand = registry.Quantity(1000.0, sides[0]).to(sides[1]).magnitude

@@ -138,6 +138,8 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
             faults.append(Fault(f"`{owner}` has no {role} `{port}`", where, "", hint))
         return None
 
+    for name, model in scenario.models.items():
+        faults += _port_faults(name, model)
     driven: dict[tuple[int, int], Drive] = {}
     origin: dict[tuple[int, int], str] = {}
     for connection in scenario.connections:
@@ -202,6 +204,14 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
         if drive is None and not faults
     ]
     return Wiring(names, models, tuple(drives), tuple(drive for drive in outputs if drive)), faults
+
+
+def _port_faults(name: str, model: Model) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for port in (*model.inputs, *model.outputs):
+        if port.name in seen:
+            yield Fault(f"`{name}` has two ports named `{port.name}`", f"models.{name}", "names that differ")
+        seen.add(port.name)
 
 
 def _port(scenario: Scenario, models: Sequence[Model], end: tuple[int, int], source: bool) -> Port:

@@ -219,12 +219,12 @@ def test_a_circle_of_units_that_is_no_loop_is_evaluated_in_order(tree):
         assert run[f"{paths[name]}.{output}"].values.tolist() == [value] * 5, port
 
 
-def test_without_a_choice_a_loop_makes_outputs_stale_and_is_named_in_the_plan():
+@pytest.mark.parametrize(("outputs", "how"), [("consistent", "solved"), ("stale", "broken by a delay")])
+def test_a_loop_is_named_in_the_plan(outputs, how):
     ring = Ring("ab")
-    plan = nest(("a", "b"), ring.models(), ring.connections, Jacobi()).plan()
-    assert plan.outputs == "stale"
-    assert not any(isinstance(instruction, Solve) for instruction in plan.step)
-    (note,) = [note for note in plan.notes if "stale" in note]
+    plan = nest(("a", "b"), ring.models(), ring.connections, Jacobi(outputs=outputs)).plan()
+    assert any(isinstance(instruction, Solve) for instruction in plan.step) == (outputs == "consistent")
+    (note,) = [note for note in plan.notes if how in note]
     assert {"a.y0", "a.y1", "b.y0", "b.y1"} <= set(note.replace(",", " ").split())
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from hocket.cli.screen import console, watched
 from hocket.cli.words import short
 from hocket.clock import Duration, seconds
-from hocket.running import Progress
+from hocket.execution import Progress
 
 
 class _Rate(ProgressColumn):

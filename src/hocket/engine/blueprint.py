@@ -111,13 +111,15 @@ def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> It
     ratio = outer / step
     if ratio.denominator == 1 or (nested and ratio.numerator == 1):
         return
-    below, above = outer / (ratio.__floor__() + 1), outer / max(ratio.__floor__(), 1)
-    near = [written(above)] if ratio < 1 else [written(below), written(above)]
+    if ratio > 1:
+        near = [outer / (ratio.__floor__() + 1), outer / ratio.__floor__()]
+    else:
+        near = [outer * (1 / ratio).__floor__(), outer * (1 / ratio).__ceil__()] if nested else [outer]
     yield Fault(
         f"the step {written(step)} of `{name}` does not divide the step {written(outer)} around it",
         where=f"{name}.step",
         expected="the outer step divided by a whole number" + (", or a multiple of it" if nested else ""),
-        hint=" or ".join(near),
+        hint=" or ".join(map(written, near)),
     )
 
 

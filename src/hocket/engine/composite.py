@@ -6,20 +6,21 @@ Out: a Model whose simulators are levels
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from hocket import orchestrators, signals
 from hocket.clock import Duration, seconds, written
 from hocket.engine.blueprint import Blueprint, blueprint, clock_of, opened
 from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError, nearest
 from hocket.feedthrough import Feedthrough
 from hocket.model import Abilities, Connection, Extrapolator, Model, Orchestrator, Port, Scenario
-from hocket.orchestrators import Jacobi
 from hocket.plan import Plan
-from hocket.signals import NAMED, Hold
+from hocket.signals import Hold
 from hocket.wiring import check, unchecked, with_ports_made
 
 StartMode: TypeAlias = Literal["window", "cold"]
@@ -43,10 +44,13 @@ class Composite:
         self,
         scenario: Scenario,
         step: Duration,
-        orchestrator: Orchestrator | None = None,
+        orchestrator: Orchestrator | str = "jacobi",
         extrapolation: Extrapolator | str = "hold",
         start: StartMode = "window",
     ):
+        if not isinstance(scenario, Scenario):
+            what = f"a composite is made of a Scenario, not of {scenario!r:.60}"
+            raise ScenarioError(what, expected="Composite(Scenario({...}, {...}), step)")
         try:
             length = seconds(step)
         except ValueError as error:
@@ -55,20 +59,14 @@ class Composite:
             raise ScenarioError(
                 f"the step {written(length)} is not positive", where="step", expected="a step above zero"
             )
-        if isinstance(extrapolation, str):
-            if extrapolation not in NAMED:
-                raise ScenarioError(
-                    f"there is no extrapolation `{extrapolation}`",
-                    "extrapolation",
-                    hint=nearest(extrapolation, NAMED),
-                )
-            extrapolation = NAMED[extrapolation]
+        extrapolation = _named(extrapolation, signals.NAMED, "extrapolation", "fit")
+        orchestrator = _named(orchestrator, orchestrators.NAMED, "orchestrator", "plan")
         if start not in ("window", "cold"):
             raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
         for name, value in (
             ("scenario", scenario),
             ("step", length),
-            ("orchestrator", orchestrator or Jacobi()),
+            ("orchestrator", orchestrator),
             ("extrapolation", extrapolation),
             ("start", start),
         ):
@@ -119,6 +117,18 @@ class Composite:
         """Make a live level with a clock of its own, for inputs of any degree up to 8."""
         design = self.blueprint
         return opened(design, clock_of(design), 8 if self.inputs else 0)
+
+
+def _named(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
+    """Return what a word stands for, or the thing itself."""
+    if isinstance(given, str):
+        if given not in known:
+            raise ScenarioError(f"there is no {key} `{given}`", key, hint=nearest(given, known))
+        return known[given]
+    if isinstance(given, type) or not hasattr(given, method):
+        words = ", ".join(f'"{word}"' for word in known)
+        raise ScenarioError(f"`{given!r:.60}` is no {key}", key, f"an object such as `Jacobi()`, or {words}")
+    return given
 
 
 def prepared(composite: Composite) -> Composite:

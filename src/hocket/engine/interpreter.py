@@ -280,8 +280,10 @@ def numbers(returned: Any, count: int) -> Array:
     """Return what output() returned as an array; rows are kept as they are."""
     if returned is None:
         raise TypeError(f"output() returned None, expected {count} numbers")
-    y = np.asarray(returned, dtype=float)
-    y = y.reshape(1) if y.ndim == 0 else y
+    y = np.asarray(returned)
+    if y.dtype.kind not in "biuf":
+        raise TypeError(f"output() returned {returned!r:.60}, expected {count} numbers")
+    y = y.astype(float).reshape(1) if y.ndim == 0 else y.astype(float)
     if len(y) != count:
         raise ValueError(f"{len(y)} outputs were returned, expected {count}")
     return y

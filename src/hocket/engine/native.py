@@ -76,6 +76,10 @@ class NativeEngine:
             raise self._failure()
         return done
 
+    def keep_last_rows(self) -> None:
+        """Keep the last row of every level, though none may be due."""
+        self.engine.keep_last_rows()
+
     @property
     def now(self) -> int:
         """The tick reached."""

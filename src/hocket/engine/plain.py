@@ -34,6 +34,13 @@ class PlainEngine:
                 done += 1
         return done
 
+    def keep_last_rows(self) -> None:
+        """Keep the last row of every level, though none may be due."""
+        for entry in self.recorded:
+            level, rows = entry.level, entry.rows
+            if entry.child is None and level.now > 0 and rows.newest != level.now:
+                rows.keep(level, level.now, due=True)
+
     @property
     def now(self) -> int:
         """The tick reached."""

@@ -39,15 +39,15 @@ class Rows:
         """Forget the rows after the first `count`."""
         del self.kept[count:]
 
-    def keep(self, level: Level, tick: int) -> None:
+    def keep(self, level: Level, tick: int, due: bool = False) -> None:
         """Keep a row, if one is due; it replaces one of the same tick that still waits."""
-        if tick % self.interval == 0:
-            if self.kept and self.newest == tick:
-                self.kept.pop()
-            self.newest = tick
-            self.kept.append(
-                [level.clock.time(tick), *(_value(level, column, tick) for column in self.columns)]
-            )
+        if not due and tick % self.interval:
+            return
+        if self.kept and self.newest == tick:
+            self.kept.pop()
+        self.newest = tick
+        values = (_value(level, column, tick) for column in self.columns)
+        self.kept.append([level.clock.time(tick), *values])
 
     def keep_micro(self, t: float, y: Array) -> None:
         """Keep a row of a micro step: the outputs among the columns."""

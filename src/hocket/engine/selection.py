@@ -67,8 +67,8 @@ def choose(design: Blueprint, clock: Clock, patterns: Sequence[str], every: Ever
             outputs: list[Column] = []
             for is_input, ports in ((False, model.outputs), (True, model.inputs)):
                 for index, port in enumerate(ports):
-                    if "." in port.name:  # made on the way of a connection: its source has the same path
-                        continue
+                    if child in level.inner and "." in port.name:
+                        continue  # made on the way of a connection: its source has the same path
                     path = f"{prefix}.{port.name}"
                     if exact:
                         known.append(path)
@@ -93,11 +93,17 @@ def choose(design: Blueprint, clock: Clock, patterns: Sequence[str], every: Ever
             visit(deeper, [*wild, *narrower])
 
     visit(design, [(0, _pattern(pattern for pattern in patterns if pattern not in exact))])
-    missing = sorted(exact - found)
+    missing = [
+        Fault(f"there is no port `{path}` to record", "record", "", nearest(path, known))
+        for path in sorted(exact - found)
+    ]
+    missing += [
+        Fault(f"no output matches `{pattern}`", "record", "", "`hocket show` lists the ports")
+        for pattern in patterns
+        if pattern not in exact and pattern != "*" and not any(map(_pattern([pattern]).match, found))
+    ]
     if missing:
-        raise ScenarioError(
-            [Fault(f"there is no port `{m}` to record", "record", "", nearest(m, known)) for m in missing]
-        )
+        raise ScenarioError(missing)
     return chosen
 
 

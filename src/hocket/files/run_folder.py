@@ -69,7 +69,15 @@ class RunFolder:
         return RunFolder(folder, name)
 
     def begin(
-        self, tables: Sequence[Table], *, scenario: str, plan: str, engine: str, start: Time, stop: Time
+        self,
+        tables: Sequence[Table],
+        *,
+        scenario: str,
+        plan: str,
+        engine: str,
+        start: Time,
+        stop: Time,
+        notes: Sequence[str] = (),
     ) -> None:
         """Write down what is about to be run, from when to when in seconds."""
         write_text(self.path / SCENARIO, scenario)
@@ -79,6 +87,7 @@ class RunFolder:
             for i, table in enumerate(tables)
         ]
         self._facts |= {"engine": engine, "start": start, "stop": stop, "tables": listed}
+        self._facts["notes"] = list(notes)
         self._save()
 
     def end(

@@ -7,4 +7,7 @@ Out: the Plan of one step of its level
 from hocket.orchestrators.gauss_seidel import GaussSeidel
 from hocket.orchestrators.jacobi import Jacobi
 
-__all__ = ["GaussSeidel", "Jacobi"]
+NAMED = {"jacobi": Jacobi(), "gauss-seidel": GaussSeidel()}
+"""The orchestrators that calls may name by a word."""
+
+__all__ = ["NAMED", "GaussSeidel", "Jacobi"]

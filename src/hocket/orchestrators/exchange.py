@@ -22,33 +22,30 @@ InputsMode: TypeAlias = Literal["clean", "delayed"]
 class Exchange:
     """How values pass between the steps.
 
-    `outputs`: "stale" evaluates them with the inputs of the step just made, "consistent" exchanges inputs
-    and evaluates again in feedthrough order; None takes "consistent" unless an algebraic loop forbids it.
+    `outputs`: "consistent" exchanges inputs and evaluates outputs again in feedthrough order, with
+    algebraic loops solved; "stale" evaluates them with the inputs of the step just made.
     `inputs`: "clean" lets a new input from outside act from the first inner step on, "delayed" one inner
     step late (as in the tables of Hafner's thesis).
     """
 
-    outputs: OutputsMode | None = None
+    outputs: OutputsMode = "consistent"
     inputs: InputsMode = "clean"
 
     def __post_init__(self) -> None:
         for name, value, known in (
-            ("outputs", self.outputs, (None, "stale", "consistent")),
+            ("outputs", self.outputs, ("stale", "consistent")),
             ("inputs", self.inputs, ("clean", "delayed")),
         ):
             if value not in known:
-                words = " or ".join(f'"{word}"' for word in known if word)
+                words = " or ".join(f'"{word}"' for word in known)
                 raise ScenarioError(f"`{name}` cannot be {value!r}", expected=words)
 
     def _around(self, scenario: Scenario, wiring: Wiring, steps: Body) -> Plan:
         """Return the plan that admits, steps, evaluates again where asked for, and records."""
         graph = Feedthrough(wiring)
-        mode: OutputsMode = self.outputs or ("stale" if graph.loops else "consistent")
-        notes: list[str] = []
-        if graph.loops and self.outputs is None:
-            notes.append(f"outputs are stale: {_loops(graph)}")
-        again = graph.rounds() if mode == "consistent" else []
-        asked = graph.rounds(only_from_outside=True) if mode == "consistent" else []
+        consistent = self.outputs == "consistent"
+        again = graph.rounds() if consistent else []
+        asked = graph.rounds(only_from_outside=True) if consistent else []
         admit: Body = (Admit(),) if scenario.inputs else ()
         clean = self.inputs == "clean"
         return Plan(
@@ -60,8 +57,8 @@ class Exchange:
                 Record(),
             ),
             output=(*(admit if clean else ()), *instructions(graph, asked), Record()) if asked else (),
-            outputs=mode,
-            notes=tuple(notes),
+            outputs=self.outputs,
+            notes=(_loops(graph, consistent),) if graph.loops else (),
         )
 
 
@@ -85,7 +82,12 @@ def together(instructions: object) -> Instruction:
     return bodies[0][0] if len(bodies) == 1 else Together(bodies)
 
 
-def _loops(graph: Feedthrough) -> str:
+def _loops(graph: Feedthrough, solved: bool) -> str:
     loop = " -> ".join(graph.name(node) for node in graph.loops[0])
-    more = f" (and {len(graph.loops) - 1} more)" if len(graph.loops) > 1 else ""
-    return f"algebraic loop {loop}{more}"
+    more = f" and {len(graph.loops) - 1} more" if len(graph.loops) > 1 else ""
+    how = (
+        "solved in every step"
+        if solved
+        else "broken by a delay of one step: it grows if its gain is above one"
+    )
+    return f"the algebraic loop {loop}{more} is {how}"

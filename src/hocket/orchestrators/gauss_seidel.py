@@ -30,7 +30,7 @@ class GaussSeidel(Exchange):
         self,
         order: Literal["auto"] | Sequence[str | Sequence[str]] = "auto",
         *,
-        outputs: Literal["stale", "consistent"] | None = None,
+        outputs: Literal["stale", "consistent"] = "consistent",
         inputs: Literal["clean", "delayed"] = "clean",
     ):
         groups = (

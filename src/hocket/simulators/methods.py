@@ -140,14 +140,29 @@ def micro_steps(h: float, step: float | None) -> int:
     return max(1, -int(-(h / step) * (1.0 - 1e-9) // 1))
 
 
+def numbers(values: object) -> Array:
+    """Return a new array of floats; TypeError or ValueError for texts and whatever else is no number."""
+    array = np.array(values)
+    if array.dtype.kind == "O":
+        if any(item is None or isinstance(item, (str, bytes)) for item in array.flat):
+            raise TypeError("not a number")
+    elif array.dtype.kind not in "fiub":
+        raise TypeError("not a number")
+    return array.astype(float, copy=False)
+
+
 def matrix(
     rows: object, name: str, shape: tuple[int | None, int | None] = (None, None)
 ) -> tuple[tuple[float, ...], ...]:
     """Return a matrix as hashable rows; raises ValueError, with the name, if it is none of this shape."""
     try:
-        array = np.array(rows, dtype=float)
+        array = numbers(rows)
     except (TypeError, ValueError):
         raise ValueError(f"`{name}` is not a matrix of numbers") from None
+    if array.ndim == 0:
+        raise ValueError(f"`{name}` is the single number {array:g}, not a list of rows such as [[{array:g}]]")
+    if array.ndim == 1 and array.size:
+        raise ValueError(f"`{name}` is a list of numbers, not a list of rows such as [[1, 0], [0, 1]]")
     if array.size == 0:
         array = array.reshape(tuple(size or 0 for size in shape))
     if array.ndim != 2 or any(
@@ -160,14 +175,18 @@ def matrix(
     return tuple(tuple(row) for row in array.tolist())
 
 
-def vector(values: Sequence[float], name: str, size: int) -> tuple[float, ...]:
-    """Return a vector as a hashable tuple; raises ValueError with the name if it has another size."""
+def vector(values: Sequence[float], name: str, size: int | None = None) -> tuple[float, ...]:
+    """Return a vector as a hashable tuple; raises ValueError with the name if it is none of this size."""
     try:
-        array = np.array(values, dtype=float)
+        array = numbers(values)
     except (TypeError, ValueError):
         raise ValueError(f"`{name}` is not a list of numbers") from None
-    if array.shape != (size,):
-        raise ValueError(f"`{name}` has {array.size} entries, expected {size}")
+    if array.ndim == 0:
+        raise ValueError(f"`{name}` is the single number {array:g}, not a list such as [{array:g}]")
+    if array.ndim > 1:
+        raise ValueError(f"`{name}` is a list of lists, not a list of numbers")
+    if size not in (None, len(array)):
+        raise ValueError(f"`{name}` has {len(array)} entries, expected {size}")
     if not np.isfinite(array).all():
         raise ValueError(f"`{name}` has an entry that is not a finite number")
     return tuple(array.tolist())

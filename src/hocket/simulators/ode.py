@@ -6,22 +6,22 @@ Out: a Model; its simulators advance the state and may report every micro step
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hocket.clock import Duration
-from hocket.errors import ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Abilities, Port, PortLike, Simulator, ports
 from hocket.simulators.loading import load, named
 from hocket.simulators.methods import ORDERS, TABLEAUX, vector
 from hocket.simulators.recipes import Feedthrough, Recipe, positive, reacting
+from hocket.simulators.signatures import call_faults
 from hocket.simulators.solvers import Equation, solver
 
 METHODS = (*TABLEAUX, "ab2", "adaptive", "cvode")
@@ -31,7 +31,7 @@ METHODS = (*TABLEAUX, "ab2", "adaptive", "cvode")
 class Ode(Recipe):
     """x' = f(t, x, u), y = g(t, x, u); further keywords are parameters, handed to f, g and the Jacobian.
 
-    x and u are 1-D arrays, u the input values at that t. Without `g` the outputs are the states, named
+    x and u are 1-D arrays that must not be written to, u the input values at that t. Without `g` the outputs are the states, named
     x1, x2 ... unless `outputs` names them. f, g and `jacobian` (df/dx, for the implicit methods) are
     functions or texts such as "plant.py:rate".
 
@@ -80,7 +80,7 @@ class Ode(Recipe):
                 f"tolerances rtol = {rtol}, atol = {atol}", where, "1e-13 <= rtol < 1, 0 < atol"
             )
         try:
-            state = vector(x0, "x0", np.size(x0))
+            state = vector(x0, "x0")
         except ValueError as error:
             raise ScenarioError(str(error), where, "a list of numbers, one per state") from None
         entries = ports(inputs)
@@ -99,6 +99,7 @@ class Ode(Recipe):
             ("folder", str(folder)),
         ):
             object.__setattr__(self, name, value)
+        self._check({role: code for role, code in self._equations.items() if not isinstance(code, str)})
 
     @property
     def abilities(self) -> Abilities:
@@ -110,16 +111,46 @@ class Ode(Recipe):
         """What f, g and the Jacobian are called with, beside t, x and u."""
         return dict(self.values)
 
+    @property
+    def _equations(self) -> dict[str, Equation | str]:
+        every = (("f", self.f), ("g", self.g), ("jacobian", self.jacobian))
+        return {role: code for role, code in every if code is not None}
+
+    def check(self) -> None:
+        """Load the functions; raises ScenarioError if they cannot be called with t, x, u and the parameters."""
+        self._check({role: self._loaded(code) for role, code in self._equations.items()})
+
+    def _check(self, equations: Mapping[str, Any]) -> None:
+        where = f"`Ode` of `{named(self.f)}`"
+        faults = [
+            Fault(f"`{role}` is `{code!r}`", where, "a function of t, x and u, or text that names one")
+            for role, code in equations.items()
+            if not callable(code)
+        ]
+        faults += call_faults(
+            {role: code for role, code in equations.items() if callable(code)},
+            self.parameters,
+            [name for name in inspect.signature(Ode).parameters if name != "parameters"],
+            where,
+        )
+        if faults:
+            raise ScenarioError(faults)
+
     def open(self) -> Simulator:
         """Load the functions and make a simulator of the method."""
+        self.check()
         return solver(self)
 
     def function(self, equation: Equation | str) -> Equation:
         """Return f, g or the Jacobian, loaded and with the parameters filled in."""
-        found = load(equation, self.folder) if isinstance(equation, str) else equation
+        found = self._loaded(equation)
+        return partial(found, **self.parameters) if self.values else found
+
+    def _loaded(self, equation: Equation | str) -> Equation:
+        found: Equation = load(equation, self.folder) if isinstance(equation, str) else equation
         if not callable(found):
             raise ScenarioError(f"`{named(equation)}` is not a function", expected="a function of t, x and u")
-        return partial(found, **self.parameters) if self.values else found
+        return found
 
 
 def _outputs(
@@ -137,7 +168,17 @@ def _outputs(
     written = ports(outputs)
     if g is None:
         if len(written) != len(x0):
-            what = f"{len(written)} outputs for {len(x0)} states"
-            raise ScenarioError(what, where, "without `g` every state is an output", "give `x0` or `g`")
+            what = f"{_counted(written, 'output')} for {_counted(x0, 'state')}"
+            if not x0:
+                hint = "give `x0`, one number per state, or `g`"
+            elif len(written) < len(x0):
+                hint = "name every state in `outputs`, or choose some with `g`"
+            else:
+                hint = "leave outputs out, or compute them with `g`"
+            raise ScenarioError(what, where, "without `g` every state is an output", hint)
         written, feedthrough = tuple(replace(port, feedthrough=()) for port in written), {}
     return reacting(written, inputs, feedthrough, where)
+
+
+def _counted(things: Sequence[Any], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"

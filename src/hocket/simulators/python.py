@@ -118,7 +118,7 @@ class Python(Recipe):
         cls = load(self.cls, self.folder) if isinstance(self.cls, str) else self.cls
         if not isinstance(cls, type):
             raise ScenarioError(
-                f"`{named(cls)}` is not a class", expected="a class, or text such as `plant.py:Tank`"
+                f"`{self.class_name}` is not a class", expected="a class, or text such as `plant.py:Tank`"
             )
         where = self.class_name
         faults = [*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)]

@@ -18,10 +18,11 @@ import numpy as np
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model import Array, Simulator
 from hocket.simulators.loading import named
-from hocket.simulators.methods import TABLEAUX, micro_steps
+from hocket.simulators.methods import TABLEAUX, micro_steps, numbers
 
 Equation: TypeAlias = Callable[..., Any]
 
+_FLOAT = np.dtype(float)
 IMPLICIT = ("implicit-euler", "trapezoid")
 
 
@@ -85,14 +86,24 @@ class _Live:
         raise NotImplementedError
 
     def _rate(self, t: float, x: Array, u: Array) -> Array:
-        rate = np.array(self.f(t, x, u), dtype=float)  # f may fill one array again and again
+        x.setflags(False)  # an f that writes to x would change the solution
+        u.setflags(False)
+        returned = self.f(t, x, u)
+        rate = np.array(returned)  # f may fill one array again and again
+        if rate.dtype is not _FLOAT:
+            rate = _floats(returned, x.size, self.model.f)
         return rate if rate.shape == x.shape else _fitted(rate, x.size, self.model.f, "states")
 
     def _outputs(self, t: float, u: Array) -> Array:
         if self.g is None:
             return self.x
         assert self.model.g is not None
-        y, count = np.asarray(self.g(t, self.x, u), dtype=float), len(self.model.outputs)
+        self.x.setflags(False)
+        u.setflags(False)
+        returned, count = self.g(t, self.x, u), len(self.model.outputs)
+        y = np.asarray(returned)
+        if y.dtype is not _FLOAT:
+            y = _floats(returned, count, self.model.g)
         return y if y.shape == (count,) else _fitted(y, count, self.model.g, "outputs")
 
     def _report(self, t: float, s: float, u: Array) -> None:
@@ -101,6 +112,14 @@ class _Live:
 
     def _failed(self, t: float, why: str, hint: str) -> SimulatorError:
         return SimulatorError(f"`{self.model.method}` failed at t = {t:.9g}: {why}", hint=hint)
+
+
+def _floats(returned: Any, count: int, equation: Equation | str) -> Array:
+    try:
+        return numbers(returned)
+    except (TypeError, ValueError):
+        what = f"`{named(equation)}` returned {returned!r:.60}"
+        raise TypeError(f"{what}, expected {count} number{'s' * (count != 1)}") from None
 
 
 def _fitted(values: Array, size: int, equation: Equation | str, role: str) -> Array:
@@ -175,7 +194,8 @@ class _Implicit(_RungeKutta):
 
     def _slopes(self, t: float, x: Array, u: Array, rate: Array) -> Array:
         if self.jacobian is not None:
-            return np.asarray(self.jacobian(t, x, u), dtype=float).reshape(x.size, x.size)
+            slopes = _floats(self.jacobian(t, x, u), x.size * x.size, self.model.jacobian)
+            return _fitted(slopes, x.size * x.size, self.model.jacobian, "slopes").reshape(x.size, x.size)
         slopes = np.empty((x.size, x.size))
         floor = 1e-3 * float(np.max(np.abs(x))) or 1.0
         for column in range(x.size):
@@ -273,7 +293,7 @@ class _Cvode(_Live):
 
             def fill(s: float, x: Array, _: Array, slopes: Array) -> None:
                 t, u = self.now
-                slopes[:] = jacobian(t + s, x, _at(u, s))
+                slopes[:] = _floats(jacobian(t + s, x.copy(), _at(u, s)), x.size * x.size, model.jacobian)
 
             options["jacfn"] = fill
         self.solver: Any = CVODE(
@@ -290,7 +310,7 @@ class _Cvode(_Live):
 
     def _fill(self, s: float, x: Array, rates: Array) -> None:
         t, u = self.now
-        rates[:] = self._rate(t + s, x, _at(u, s))
+        rates[:] = self._rate(t + s, x.view(), _at(u, s))
 
     def _advance(self, t: float, h: float, u: Array) -> None:
         if not self.x.size:

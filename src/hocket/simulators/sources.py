@@ -19,6 +19,7 @@ import numpy as np
 from hocket.errors import FileError, ScenarioError, SimulatorError, nearest
 from hocket.model import Abilities, Array, Port, PortLike, Simulator, ports
 from hocket.simulators.loading import load, named
+from hocket.simulators.methods import numbers
 from hocket.simulators.recipes import Recipe, reacting
 from hocket.units import conversion
 
@@ -63,8 +64,7 @@ class Table(Recipe):
         else:
             names, body = outputs, columns  # type: ignore[assignment]
         try:
-            times = np.array(t, dtype=float)
-            values = np.array(body, dtype=float)
+            times, values = numbers(t), numbers(body)
         except (TypeError, ValueError):
             raise ScenarioError(
                 "a `Table` has columns of unequal length, or an entry that is no number"
@@ -235,8 +235,15 @@ class Csv:
             value = math.nan
         if not math.isfinite(value):
             what = f"`{text}` in column `{header}` is not a finite number"
-            raise FileError(what, f"{self.file}, line {line}", "a number with a decimal point")
+            hint = _ANOTHER_RATE if text.lower() == "nan" else ""
+            raise FileError(what, f"{self.file}, line {line}", "a number with a decimal point", hint)
         return value
+
+
+_ANOTHER_RATE = (
+    "if hocket wrote the file, this port has another rate than its neighbours and no sample at this time: "
+    "export ports of one rate to a file of their own"
+)
 
 
 def _parts(header: str) -> tuple[str, str]:

@@ -54,12 +54,13 @@ class StateSpace:
     ):
         driven, seen = ports(inputs), ports(outputs)
         try:
-            n, m, p = len(A), len(driven), len(seen)
+            n, m, p = _height(A), len(driven), len(seen)
+            _check_named(B, C, D, m, p)
             facts: dict[str, Any] = {
                 "A": matrix(A, "A", (n, n)),
-                "B": matrix(B if np.size(B) else np.zeros((n, m)), "B", (n, m)),
-                "C": matrix(C if np.size(C) else np.zeros((p, n)), "C", (p, n)),
-                "D": matrix(D if np.size(D) else np.zeros((p, m)), "D", (p, m)),
+                "B": matrix(B if _given(B) else np.zeros((n, m)), "B", (n, m)),
+                "C": matrix(C if _given(C) else np.zeros((p, n)), "C", (p, n)),
+                "D": matrix(D if _given(D) else np.zeros((p, m)), "D", (p, m)),
                 "x0": vector([0.0] * n if x0 is None else x0, "x0", n),
                 "step": None if step is None else seconds(step),
             }
@@ -93,6 +94,38 @@ class StateSpace:
     def open(self) -> StateSpaceSimulator:
         """Make a live simulator."""
         return StateSpaceSimulator(self)
+
+
+def _height(A: Sequence[Sequence[float]]) -> int:
+    try:
+        return len(A)
+    except TypeError:
+        return len(matrix(A, "A"))  # which says what is wrong with it
+
+
+def _given(rows: Sequence[Sequence[float]]) -> bool:
+    try:
+        return np.size(rows) > 0
+    except ValueError:
+        return True  # rows of unequal length
+
+
+def _check_named(
+    B: Sequence[Sequence[float]],
+    C: Sequence[Sequence[float]],
+    D: Sequence[Sequence[float]],
+    inputs: int,
+    outputs: int,
+) -> None:
+    """Refuse a matrix that is given while the ports it is about have no names."""
+    for role, example, count, entries in (
+        ("outputs", "y", outputs, (("C", C), ("D", D))),
+        ("inputs", "u", inputs, (("B", B), ("D", D))),
+    ):
+        named = [name for name, rows in entries if _given(rows)]
+        if named and not count:
+            what = f"a StateSpace cannot be built: `{named[0]}` is given, but it has no {role}"
+            raise ScenarioError(what, expected=f'name the {role}, as in {role}=["{example}", ...]')
 
 
 class StateSpaceSimulator:

@@ -80,7 +80,7 @@ def _level(
     outputs: Iterable[Port] = (),
 ) -> Composite:
     scenario = Scenario(models, connections, inputs, outputs, record)
-    return Composite(scenario, step, orchestrator, extrapolation, start)
+    return Composite(scenario, step, orchestrator or "jacobi", extrapolation, start)
 
 
 LEVEL = kind(

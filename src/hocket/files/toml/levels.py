@@ -18,6 +18,7 @@ from hocket.files.toml.kinds import Family, Kind
 from hocket.files.toml.layout import Section
 from hocket.files.toml.place import WRONG, Place, found
 from hocket.model import Connection, Model, Scenario
+from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
 
 _UNREAD = StateSpace()
@@ -42,7 +43,7 @@ class Models:
             good = here.tried(lambda name=name: Scenario({name: _UNREAD})) is not WRONG
             model = self.family().read(table, here)
             if model is not WRONG and here.findings.check and not isinstance(model, Composite):
-                known = here.tried(lambda model=model: (model.inputs, model.outputs), table)
+                known = here.tried(lambda model=model: _known(model), table)
                 model = model if known is not WRONG else WRONG
             if model is WRONG or not good:
                 place.findings.broken.append(path)
@@ -59,6 +60,13 @@ class Models:
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": self.family().schema()}
+
+
+def _known(model: Model) -> None:
+    """Let a model load its code and look at it."""
+    _ = model.inputs, model.outputs
+    if isinstance(model, Ode):
+        model.check()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,215 @@
+"""A run under way: opened, started, stepped and recorded, whatever happens on the way.
+
+In:  a blueprint, a clock and the tables to keep
+Out: a run folder with every row there is, however the run ended
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from time import perf_counter
+from types import FrameType
+from typing import Literal, Protocol, TypeAlias
+
+from hocket.clock import Clock
+from hocket.engine.blueprint import Blueprint, opened
+from hocket.engine.collector import collector_paused
+from hocket.engine.initialise import initialise
+from hocket.engine.interpreter import Level
+from hocket.engine.native import NativeEngine, obstacle
+from hocket.engine.plain import PlainEngine
+from hocket.engine.recording import ArrowRecorder
+from hocket.engine.selection import Choice, Recorded, bind, keep_start
+from hocket.errors import HocketError
+from hocket.files.run import Run, Status
+from hocket.files.run_folder import RunFolder
+from hocket.files.study import Study
+from hocket.files.toml import dumps
+from hocket.model import Array
+
+CHUNK = 0.1
+"""Seconds between two looks at the keyboard, the progress bar and the rows."""
+
+Progress: TypeAlias = Callable[[float, float], None]
+"""Called with the time reached and the stop time, about ten times a second."""
+
+EngineName: TypeAlias = Literal["native", "interpreter"]
+
+
+class Engine(Protocol):
+    """What both engines can do."""
+
+    name: str
+
+    def run(self, steps: int, seconds: float) -> int:
+        """Run up to so many steps for about so long; return how many were done."""
+
+    def keep_last_rows(self) -> None:
+        """Keep the last row of every level, though none may be due."""
+
+    @property
+    def now(self) -> int:
+        """The tick reached."""
+
+    def rows(self, index: int) -> Array:
+        """Return the rows that wait for a table, and forget them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run, checked: nothing is opened yet."""
+
+    study: Study
+    design: Blueprint
+    clock: Clock
+    steps: int
+    choices: list[Choice]
+
+    @property
+    def stop(self) -> float:
+        """When the run stops, in seconds."""
+        assert self.study.stop is not None
+        return float(self.study.stop)
+
+
+@dataclass
+class Execution:
+    """A job being done. Use it in the order start, proceed, end; or fail; and close in any case."""
+
+    job: Job
+    output: RunFolder
+    level: Level | None = None
+    engine: Engine | None = None
+    recorded: list[Recorded] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+    written: dict[int, float] = field(default_factory=dict)
+    """Per table: the time of the newest row on disk."""
+
+    def __post_init__(self) -> None:
+        self.recorder = ArrowRecorder(self.output.path)
+
+    def start(self, wanted: EngineName, threads: int | None) -> None:
+        """Open and initialise everything; write down what will be run."""
+        job = self.job
+        with self._timed("start"), collector_paused():
+            self.level = opened(job.design, job.clock)
+            initialise(self.level, job.clock.time(0))
+            self.recorded = bind(self.level, job.choices)
+            keep_start(self.recorded)
+            why = obstacle(self.level)
+            if wanted == "interpreter" or why:
+                self.engine = PlainEngine(self.level, self.recorded)
+            else:
+                self.engine = NativeEngine(self.level, self.recorded, threads)
+        tables = [entry.table for entry in self.recorded]
+        self.recorder.open(tables)
+        self.output.begin(
+            tables,
+            scenario=_text(job.study),
+            plan=f"{job.design.plan}\n",
+            engine=self.engine.name + (f", because {why}" if why and wanted == "native" else ""),
+            start=float(job.study.start),
+            stop=job.stop,
+            notes=job.design.plan.all_notes(),
+        )
+
+    def proceed(self, progress: Progress | None) -> bool:
+        """Step to the end; return False if the user asked to stop."""
+        assert self.engine is not None
+        left = self.job.steps
+        with self._timed("steps"), _interruptible() as interrupted:
+            while left and not interrupted.is_set():
+                left -= self.engine.run(left, CHUNK)
+                self._drain()
+                if progress is not None:
+                    progress(self.reached, self.job.stop)
+        self.engine.keep_last_rows()
+        self._drain()
+        return not left
+
+    def end(self, status: Status) -> Run:
+        """Write down how it went, and return what can be looked at."""
+        assert self.engine is not None
+        assert self.level is not None
+        counts = {
+            "steps": self.engine.now // self.level.length,
+            "simulators": len(self.job.design.leaves.places),
+        }
+        return self.output.end(status, reached=self.reached, counts=counts, phases=self.phases)
+
+    def fail(self, error: BaseException, named: bool) -> None:
+        """Write the rows that wait and why it ended; what goes wrong here must not hide the error itself."""
+        with suppress(HocketError):
+            self._drain()
+        with suppress(HocketError):
+            status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
+            text = str(error) or type(error).__name__
+            self.output.end(status, reached=self.reached, phases=self.phases, error=text)
+        if named and self.written and isinstance(error, HocketError):
+            newest = min(self.written.values())
+            error.add_note(f"rows up to t = {newest!r} s are kept in {self.output.path}")
+
+    def close(self) -> None:
+        """Close every simulator; what they say then is a warning: the run is over, and its rows are there."""
+        self.recorder.close()
+        if self.level is not None:
+            try:
+                self.level.close()
+            except Exception as error:
+                warnings.warn(str(error), RuntimeWarning, stacklevel=3)
+
+    @property
+    def reached(self) -> float:
+        """The time reached, in seconds."""
+        return self.job.clock.time(0 if self.engine is None else self.engine.now)
+
+    def _drain(self) -> None:
+        for index in range(len(self.recorded) if self.engine is not None else 0):
+            assert self.engine is not None
+            block = self.engine.rows(index)
+            if len(block):
+                self.recorder.write(index, block)
+                self.written[index] = float(block[-1, 0])
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        begin = perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] = perf_counter() - begin
+
+
+def _text(study: Study) -> str:
+    """Return the scenario as resolved; what cannot be written as text (a lambda) is said so."""
+    try:
+        return dumps(study, strict=False)
+    except HocketError as error:
+        return "".join(f"# {line}\n" for line in f"not written: {error}".splitlines())
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C, or a request to terminate, into an event that is looked at between steps."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, on_signal) for number in numbers]
+    try:
+        yield interrupted
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

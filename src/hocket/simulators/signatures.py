@@ -1,0 +1,82 @@
+"""What equations can be called with, looked at before they are called.
+
+In:  functions and the parameters meant for them
+Out: faults, with the nearest names
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from hocket.errors import Fault, nearest
+
+
+def call_faults(
+    equations: Mapping[str, Callable[..., Any]], given: Mapping[str, Any], options: Iterable[str], where: str
+) -> Iterator[Fault]:
+    """Yield why equations, by the letter that stands for them, cannot be called with (t, x, u, **given).
+
+    `options` are the keywords of the recipe itself: a misspelt one looks like a parameter.
+    """
+    signatures = {role: found for role, code in equations.items() if (found := _signature(code))}
+    takers = {role: _parameters(signature) for role, signature in signatures.items()}
+    for role, taken in takers.items():
+        if taken is None:
+            what = f"`{role}` is `{role}{signatures[role]}` and cannot be called with t, x and u"
+            yield Fault(what, where, f"`def {role}(t, x, u)`, even if it uses only some of them")
+    known = {role: taken for role, taken in takers.items() if taken is not None}
+    for name in given:
+        without = [role for role, taken in known.items() if not _takes(signatures[role], taken, name)]
+        if without:
+            own = dict.fromkeys(parameter for taken in known.values() for parameter in taken)
+            yield _unknown(name, without, len(without) < len(known), list(own), options, where)
+    for name in dict.fromkeys(name for taken in known.values() for name in taken):
+        needing = [
+            role
+            for role, taken in known.items()
+            if name in taken and taken[name].default is inspect.Parameter.empty
+        ]
+        if needing and name not in given:
+            listed = " and ".join(f"`{role}`" for role in needing)
+            verb = "needs" if len(needing) == 1 else "need"
+            yield Fault(f"{listed} {verb} the parameter `{name}`", where, "", f"`Ode(..., {name}=...)`")
+
+
+def _unknown(
+    name: str, without: list[str], taken_by_others: bool, own: list[str], options: Iterable[str], where: str
+) -> Fault:
+    listed = " and ".join(f"`{role}`" for role in without)
+    what = f"`{name}` is no parameter of {listed}"
+    if taken_by_others:
+        expected = "f, g and the Jacobian are called with the same parameters"
+        return Fault(what, where, expected, f"`def {without[0]}(t, x, u, {name})`, used or not")
+    meant = nearest(name, [*own, *options])
+    return Fault(what, where, "", meant if meant.startswith("did") else nearest(name, own))
+
+
+def _signature(code: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(code)
+    except (TypeError, ValueError):
+        return None  # compiled code cannot be asked: calling it tells
+
+
+def _parameters(signature: inspect.Signature) -> dict[str, inspect.Parameter] | None:
+    """Return what can be given by name after t, x and u; None if these three are not taken."""
+    try:
+        filled = signature.bind_partial(None, None, None).arguments
+    except TypeError:
+        return None
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {
+        name: parameter
+        for name, parameter in signature.parameters.items()
+        if parameter.kind in named and name not in filled
+    }
+
+
+def _takes(signature: inspect.Signature, taken: Mapping[str, Any], name: str) -> bool:
+    anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    return name in taken or (anything and name not in list(signature.parameters)[:3])
