@@ -127,7 +127,7 @@ void Level::prepare(std::vector<Operation>& program) {
             operation.begin = list.front();
             operation.end = list.back() + 1;
         }
-        if (operation.kind == Operation::Kind::feed)
+        if (operation.kind == Operation::Kind::feed || operation.kind == Operation::Kind::solve)
             for (int child : operation.children) {
                 const auto& copies = copies_of_[child];
                 operation.copies.insert(operation.copies.end(), copies.begin(), copies.end());
@@ -193,6 +193,8 @@ bool Level::execute(Operation& operation) {
             for (int child : operation.children)
                 if (!apply(operation.kind, slots_[child], operation.ticks)) return false;
             return true;
+        case Kind::solve:
+            return solve(operation);
         case Kind::admit:
             std::memcpy(used.data(), offered.data(), sizeof(double) * used.size());
             used_base = offered_base;
@@ -293,7 +295,7 @@ inline bool Level::step_child(Slot& slot, std::int64_t count) {
     return slot.simulator->step(tick, count, slot.u) || failed(slot);
 }
 
-inline bool Level::read_child(Slot& slot) {
+bool Level::read_child(Slot& slot) {
     if (slot.outputs == 0) return true;
     const double* polynomials = slot.u;
     const int child = number(slot);

@@ -64,7 +64,7 @@ struct Slot {
 };
 
 struct Operation {
-    enum class Kind { admit, feed, step, read, step_read, times, together, record };
+    enum class Kind { admit, feed, step, read, step_read, solve, times, together, record };
     Kind kind = Kind::record;
     std::vector<int> children;
     int begin = -1, end = -1;               // children that are neighbours; -1: they are not
@@ -74,6 +74,8 @@ struct Operation {
     std::vector<Copy> copies;               // feed
     std::vector<int> fits;                  // feed
     std::vector<int> based;                 // feed: children whose polynomials have a degree
+    std::vector<int> signals;               // solve: the outputs that must agree with themselves
+    std::vector<double> room;               // solve: values, residuals, matrix
     std::vector<std::vector<Operation>> bodies;
 
     // how long each child (or body) takes, to decide whether threads pay
@@ -139,6 +141,9 @@ class Level final : public Simulator {
     bool run(std::vector<Operation>& program);
     bool execute(Operation& operation);
     bool own_step(std::int64_t tick);
+    bool solve(Operation& operation);
+    bool around(Operation& operation, const double* guess, double* found);
+    bool loop_failed(Operation& operation, Failure::Kind kind, double residual);
     void feed(const Operation& operation);
     void fit(Fit& fit);
     bool step_child(Slot& slot, std::int64_t ticks);

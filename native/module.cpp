@@ -43,13 +43,13 @@ Operation::Kind kind_of(const std::string& name) {
     using Kind = Operation::Kind;
     static const std::pair<const char*, Kind> names[] = {
         {"admit", Kind::admit}, {"feed", Kind::feed},   {"step", Kind::step},         {"read", Kind::read},
-        {"times", Kind::times}, {"record", Kind::record}, {"step_read", Kind::step_read}, {"together", Kind::together}};
+        {"solve", Kind::solve}, {"times", Kind::times}, {"record", Kind::record}, {"step_read", Kind::step_read}, {"together", Kind::together}};
     for (const auto& [known, kind] : names)
         if (name == known) return kind;
     throw std::invalid_argument("unknown operation " + name);
 }
 
-// (kind, children, ticks or n, parallel, bodies)
+// (kind, children, ticks or n, parallel, bodies, signals)
 std::vector<Operation> program(const nb::list& encoded) {
     std::vector<Operation> operations;
     for (nb::handle item : encoded) {
@@ -61,6 +61,7 @@ std::vector<Operation> program(const nb::list& encoded) {
         operation.n = static_cast<int>(operation.ticks);
         operation.parallel = nb::cast<bool>(parts[3]);
         for (nb::handle body : nb::cast<nb::list>(parts[4])) operation.bodies.push_back(program(nb::cast<nb::list>(body)));
+        operation.signals = nb::cast<std::vector<int>>(parts[5]);
         operations.push_back(std::move(operation));
     }
     return operations;
@@ -158,7 +159,8 @@ class Engine {
     nb::object failure() const {
         const Failure& f = level_->first_failure;
         if (f.kind == Failure::Kind::none) return nb::none();
-        static const char* kinds[] = {"none", "raised", "stopped_early", "not_finite", "internal"};
+        static const char* kinds[] = {"none",     "raised",        "stopped_early", "not_finite",
+                                      "internal", "loop_singular", "loop_stuck"};
         nb::object error = nb::none();
         const auto* level = static_cast<const Level*>(f.level);
         if (f.kind == Failure::Kind::raised)

@@ -27,7 +27,7 @@ enum class Call : int { step, output, slope };
 
 // Why a run ended.
 struct Failure {
-    enum class Kind : int { none, raised, stopped_early, not_finite, internal };
+    enum class Kind : int { none, raised, stopped_early, not_finite, internal, loop_singular, loop_stuck };
     Kind kind = Kind::none;
     const void* level = nullptr;
     int child = -1;

@@ -290,7 +290,7 @@ class Pen:
 
     def orchestrator(self, scenario: Scenario):
         loops = bool(Feedthrough(wire(with_ports_made(scenario))).loops)
-        outputs = self.one("stale", *([] if loops else ["consistent"] * 2))
+        outputs = self.one("stale", "consistent")
         inputs = self.one("clean", "clean", "delayed")
         self.features |= {f"outputs {outputs}", f"inputs {inputs}", "loop" if loops else "no loop"}
         kind = self.one("Jacobi", "sequence", "sequence", "groups", "auto")

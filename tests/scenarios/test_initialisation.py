@@ -249,7 +249,7 @@ def assert_rows(run, ring, expected):
 
 
 def assert_loop_was_announced(run):
-    assert run.info["engine"] == "interpreter, because an algebraic loop is solved in every step"
+    assert any("solved in every step" in note for note in run.info["notes"])
 
 
 @pytest.mark.parametrize("tree", [("a", "b"), ("a", "b", "c"), ("a", ("b", "c"))])

@@ -29,6 +29,10 @@ from hocket.errors import nearest
 class Verbs(TyperGroup):
     """The verbs; one that does not exist is answered with the nearest."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `help` and `help run` for `--help` and `run --help`."""
+        return super().parse_args(ctx, [*args[1:2], "--help"] if args[:1] == ["help"] else args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the verb that the first word names."""
         word = args[0]
@@ -61,6 +65,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: [bold]hocket new demo.toml && hocket run demo.toml[/bold]",
 )
 app.callback()(_hocket)

@@ -13,6 +13,7 @@ import typer
 
 from hocket import open_run
 from hocket.cli.screen import say
+from hocket.cli.targets import check_file
 from hocket.errors import FileError
 
 
@@ -32,5 +33,6 @@ def export(
     kind = file.suffix.lower()
     if kind not in writers:
         raise FileError(f"cannot write a `{kind}` file", str(file), "a name that ends in .csv or .parquet")
+    check_file(file)
     writers[kind](file, ports or None)
     say(f"wrote {file}")

@@ -13,6 +13,7 @@ import typer
 
 from hocket import open_run
 from hocket.cli.screen import say
+from hocket.cli.targets import check_picture
 
 
 def plot(
@@ -28,5 +29,6 @@ def plot(
     """Draw the ports of a run over time, one axes per unit."""
     opened = open_run(run)
     picture = out or Path(f"{opened.path.name}.png")
+    check_picture(picture)
     opened.plot(*(ports or ()), path=picture)
     say(f"wrote {picture}")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
@@ -21,9 +22,13 @@ import hocket
 from hocket.cli.progress import shown
 from hocket.cli.screen import say, tell
 from hocket.cli.summary import summary
+from hocket.cli.targets import check_file, check_picture
 from hocket.clock import Duration
 from hocket.engine.recording import unwritable
 from hocket.errors import FileError, HocketError, ScenarioError
+
+
+_RUN_KEYS = ("start", "stop", "every", "record")
 
 
 class Engine(StrEnum):
@@ -77,10 +82,20 @@ def run(
     if end is None:
         hint = f"`hocket run {file} --stop 10`, or in the file: a table [run] with `stop = 10`"
         raise ScenarioError("nothing says when the run stops", str(file), "a stop time", hint)
-    for place in filter(None, (plot, csv)):
-        _must_have_folder(place)
+    if overwrite and folder is None:
+        hint = "leave it out: without --folder every run gets a new folder in runs/"
+        raise ScenarioError("`--overwrite` needs `--folder`", "", "the folder whose run is replaced", hint)
+    if csv:
+        check_file(csv)
+    if plot:
+        check_picture(plot)
+    typed = {"start": start, "stop": stop, "every": every, "record": record}
     step = float(study.composite.step)
-    with _kept(folder, file.stem, overwrite) as place, shown(study.name, begin, step, quiet) as progress:
+    with (
+        _kept(folder, file.stem, overwrite) as place,
+        _placed(file, [name for name, value in typed.items() if value]),
+        shown(study.name, begin, step, quiet) as progress,
+    ):
         done = hocket.run(
             study.composite,
             end,
@@ -110,11 +125,16 @@ def run(
         raise typer.Exit(1)
 
 
-def _must_have_folder(place: Path) -> None:
-    """Refuse before the run what could not be written after it."""
-    if not place.absolute().parent.is_dir():
-        what = f"there is no folder `{place.parent}` to write `{place.name}` into"
-        raise FileError(what, str(place), "a folder that exists")
+@contextmanager
+def _placed(file: Path, typed: Sequence[str]) -> Iterator[None]:
+    """Let faults of the run say whether they come from an option or from the file."""
+    try:
+        yield
+    except ScenarioError as error:
+        places = {name: f"--{name}" if name in typed else f"`{name}` in {file}" for name in _RUN_KEYS}
+        faults = [replace(fault, where=places.get(fault.where, fault.where)) for fault in error.faults]
+        error.faults = tuple(faults)
+        raise
 
 
 @contextmanager

@@ -71,8 +71,9 @@ def _facts(model: Model) -> Iterator[str]:
     method, step, period = (getattr(model, name, None) for name in ("method", "step", "period"))
     yield words.kind(model)
     yield from (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
-    yield from [str(method)] if method else []
-    yield from [f"order {able.order}"] if able.order is not None else []
+    stateless = getattr(model, "x0", None) == ()
+    yield from ["no state"] if stateless else [str(method)] if method else []
+    yield from [f"order {able.order}"] if able.order is not None and not stateless else []
     yield from [f"steps of {written(step)}"] if step else []
     yield from [f"sampled every {written(period)}"] if period else []
     yield from ["can rewind"] if able.rewind else []

@@ -25,10 +25,12 @@ def summary(run: Run, folder: Path) -> None:
     simulated, took, kept = _simulated(run), _took(run), _kept(run)
     look = f'hocket.open_run("{folder.as_posix()}")'
     because = str(run.info["engine"]).partition(", because ")[2]
+    notes = [str(note) for note in run.info.get("notes", [])]
     if not watched():
         say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
         if because:
             say(f"run by the interpreter, because {because}")
+        say(*(f"note: {note}" for note in notes))
         say(f"{folder}  {look}")
         return
     grid = Table.grid(padding=(0, 2))
@@ -39,6 +41,7 @@ def summary(run: Run, folder: Path) -> None:
         ("took", took),
         ("kept", kept),
         ("engine", str(run.info["engine"])),
+        *(("note", note) for note in notes),
         ("folder", Text(str(folder), "bold")),
         ("look", f"hocket plot {shlex.quote(str(folder))}"),
         ("", look),

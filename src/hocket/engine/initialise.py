@@ -14,7 +14,7 @@ from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_degree
 from hocket.engine.interpreter import Level, blame, not_finite, numbers
 from hocket.engine.loops import fixed_point
 from hocket.engine.window import Curves, window
-from hocket.feedthrough import Feedthrough
+from hocket.feedthrough import Feedthrough, Round
 from hocket.model import Array, Simulator
 from hocket.signals import shifted, value_at
 from hocket.wiring import OWN
@@ -90,7 +90,7 @@ def consistent(
                 read(leaf)
             continue
 
-        def around(values: Array, turn: Any = turn) -> Array:
+        def around(values: list[float], turn: Round = turn) -> list[float]:
             for (leaf, port), value in zip(turn.loop, values, strict=True):
                 y[leaf][port] = value
             found = {}
@@ -98,9 +98,9 @@ def consistent(
                 before = y[leaf]
                 read(leaf)
                 found[leaf], y[leaf] = y[leaf], before
-            return np.array([found[leaf][port] for leaf, port in turn.loop])
+            return [float(found[leaf][port]) for leaf, port in turn.loop]
 
-        guess = np.array([y[leaf][port] for leaf, port in turn.loop])
+        guess = [float(y[leaf][port]) for leaf, port in turn.loop]
         solution = fixed_point(around, guess, [graph.name(node) for node in turn.loop], t)
         around(solution)
     for name, model, outputs in zip(wiring.names, wiring.models, y, strict=True):

@@ -2,6 +2,8 @@
 
 In:  a function from guesses to what they lead to
 Out: the values it leaves alone, or a ConvergenceError that names the loop
+
+The native engine repeats every operation here in the same order, so that the bits agree.
 """
 
 from __future__ import annotations
@@ -9,62 +11,135 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hocket.errors import ConvergenceError
-from hocket.model import Array
 
 if TYPE_CHECKING:
     from hocket.engine.interpreter import Level
 
+Values = list[float]
+
 TOLERANCE = 1e-10
 """The residual, relative to the values, that a loop must reach; iteration goes on while it helps."""
+NUDGE = 2.0**-26
+"""How far a value is moved to see what it does, relative to its size: the root of the rounding error."""
+SINGULAR = 1e-12
+"""A pivot this small against the largest entry means that the loop has no single solution."""
+ITERATIONS = 25
+FRACTIONS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+"""How much of Newton's step is tried."""
 
 
-def fixed_point(evaluate: Callable[[Array], Array], guess: Array, ports: Sequence[str], t: float) -> Array:
-    """Return v with evaluate(v) = v."""
-    v = np.array(guess, dtype=float)
-    history: list[float] = []
-    residual = evaluate(v) - v
-    for _ in range(25):
-        size = _relative(residual, v)
-        history.append(size)
-        if not np.isfinite(size):
+class SingularError(ArithmeticError):
+    """A matrix cannot be solved with."""
+
+
+class StuckError(ArithmeticError):
+    """Newton's method did not reach the tolerance; the argument is the last residual."""
+
+
+def solved(matrix: list[Values], right: Values) -> Values:
+    """Return x with matrix x = right, by elimination with partial pivoting; both are overwritten."""
+    size = len(right)
+    largest = 0.0
+    for row in matrix:
+        for entry in row:
+            largest = max(largest, abs(entry))
+    for k in range(size):
+        best = k
+        for i in range(k + 1, size):
+            if abs(matrix[i][k]) > abs(matrix[best][k]):
+                best = i
+        if not abs(matrix[best][k]) > SINGULAR * largest:
+            raise SingularError
+        matrix[k], matrix[best] = matrix[best], matrix[k]
+        right[k], right[best] = right[best], right[k]
+        for i in range(k + 1, size):
+            factor = matrix[i][k] / matrix[k][k]
+            for j in range(k + 1, size):
+                matrix[i][j] = matrix[i][j] - factor * matrix[k][j]
+            right[i] = right[i] - factor * right[k]
+    for k in range(size - 1, -1, -1):
+        for j in range(k + 1, size):
+            right[k] = right[k] - matrix[k][j] * right[j]
+        right[k] = right[k] / matrix[k][k]
+    return right
+
+
+def newton(evaluate: Callable[[Values], Values], guess: Values) -> Values:
+    """Return v with evaluate(v) = v; raises SingularError or StuckError."""
+    v = list(guess)
+    residual = _minus(evaluate(v), v)
+    before = 0.0
+    size = _relative(residual, v)
+    for iteration in range(ITERATIONS):
+        if not size < float("inf"):
             break
-        if size <= 1e-15 or (len(history) > 2 and size <= TOLERANCE and size > 0.1 * history[-2]):
+        if size <= 1e-15 or (iteration > 1 and size <= TOLERANCE and size > 0.1 * before):
             return v
-        jacobian = np.empty((len(v), len(v)))
+        columns: list[Values] = []
         for j in range(len(v)):
-            nudge = np.sqrt(np.finfo(float).eps) * max(1.0, abs(v[j]))
-            moved = v.copy()
-            moved[j] += nudge
-            jacobian[:, j] = (evaluate(moved) - moved - residual) / (moved[j] - v[j])
-        if not np.isfinite(jacobian).all() or np.linalg.cond(jacobian) > 1e12:
-            raise ConvergenceError(
-                "an algebraic loop has no solution, or no single one",
-                where=f"{' -> '.join(ports)} -> {ports[0]} at t = {t!r} s",
-                expected="outputs that, fed back through the loop, agree with themselves",
-                hint="break the loop by a simulator whose output does not react at once, or change its gain",
-            )
-        change = np.linalg.solve(jacobian, -residual)
-        for fraction in (1.0, 0.5, 0.25, 0.125, 0.0625):
-            trial = v + fraction * change
-            trial_residual = evaluate(trial) - trial
-            if _relative(trial_residual, trial) < size or fraction == 0.0625:
+            moved = list(v)
+            moved[j] = v[j] + NUDGE * max(1.0, abs(v[j]))
+            after = _minus(evaluate(moved), moved)
+            columns.append([(a - r) / (moved[j] - v[j]) for a, r in zip(after, residual, strict=True)])
+        rows = [[column[i] for column in columns] for i in range(len(v))]
+        change = solved(rows, [-r for r in residual])
+        before = size
+        for fraction in FRACTIONS:
+            trial = [x + fraction * c for x, c in zip(v, change, strict=True)]
+            trial_residual = _minus(evaluate(trial), trial)
+            size = _relative(trial_residual, trial)
+            if size < before:
                 break
         v, residual = trial, trial_residual
-    if history and history[-1] <= TOLERANCE:
+    if size <= TOLERANCE:
         return v
-    raise ConvergenceError(
-        "an algebraic loop did not converge",
+    raise StuckError(size)
+
+
+def _minus(one: Values, other: Values) -> Values:
+    return [a - b for a, b in zip(one, other, strict=True)]
+
+
+def _relative(residual: Values, v: Values) -> float:
+    size = 0.0
+    for r, x in zip(residual, v, strict=True):
+        part = abs(r) / max(1.0, abs(x))
+        if not part <= size:  # a NaN must come through
+            size = part
+    return size
+
+
+def fixed_point(
+    evaluate: Callable[[Values], Values], guess: Values, ports: Sequence[str], t: float
+) -> Values:
+    """Return v with evaluate(v) = v, or say which loop has none."""
+    try:
+        return newton(evaluate, guess)
+    except SingularError:
+        raise no_solution(ports, t) from None
+    except StuckError as stuck:
+        raise no_convergence(ports, t, stuck.args[0]) from None
+
+
+def no_solution(ports: Sequence[str], t: float) -> ConvergenceError:
+    """Return the error for a loop that has no solution, or many."""
+    return ConvergenceError(
+        "an algebraic loop has no solution, or no single one",
         where=f"{' -> '.join(ports)} -> {ports[0]} at t = {t!r} s",
-        expected=f"a residual of {TOLERANCE:g}; seen were {', '.join(f'{r:.2g}' for r in history[-5:])}",
-        hint="better start values for the inputs of the loop",
+        expected="outputs that, fed back through the loop, agree with themselves",
+        hint="break the loop by a simulator whose output does not react at once, or change its gain",
     )
 
 
-def _relative(residual: Array, v: Array) -> float:
-    return float(np.max(np.abs(residual) / np.maximum(1.0, np.abs(v)), initial=0.0))
+def no_convergence(ports: Sequence[str], t: float, residual: float) -> ConvergenceError:
+    """Return the error for a loop whose numbers do not settle."""
+    return ConvergenceError(
+        "an algebraic loop did not converge",
+        where=f"{' -> '.join(ports)} -> {ports[0]} at t = {t!r} s",
+        expected=f"a residual of {TOLERANCE:g}; it stayed at {residual:.2g}",
+        hint="better start values for the inputs of the loop",
+    )
 
 
 class Loop:
@@ -72,25 +147,18 @@ class Loop:
 
     def __init__(self, level: Level, sims: Sequence[str], ports: Sequence[str]):
         self.level = level
-        self.ports = ports
+        self.names = [f"{level.path}.{path}" if level.path else path for path in ports]
         self.children = [level.number[sim] for sim in sims]
-        self.nodes: list[tuple[int, int]] = []
-        for path in ports:
-            sim, _, port = path.partition(".")
-            child = level.number[sim]
-            names = [output.name for output in level.wiring.models[child].outputs]
-            self.nodes.append((child, names.index(port)))
+        self.nodes = nodes_of(level, ports)
 
     def solve(self) -> None:
         """Leave the level with samples that agree with themselves."""
         rings = self.level.memory.rings
-        guess = np.array([rings[child][port][-1][1] for child, port in self.nodes])
-        solution = fixed_point(
-            self._evaluate, guess, self.ports, self.level.clock.time(self.level.ticks[self.children[0]])
-        )
-        self._evaluate(solution)
+        guess = [float(rings[child][port][-1][1]) for child, port in self.nodes]
+        t = self.level.clock.time(self.level.ticks[self.children[0]])
+        self._evaluate(fixed_point(self._evaluate, guess, self.names, t))
 
-    def _evaluate(self, values: Array) -> Array:
+    def _evaluate(self, values: Values) -> Values:
         rings = self.level.memory.rings
         for (child, port), value in zip(self.nodes, values, strict=True):
             tick, _, slope = rings[child][port][-1]
@@ -99,4 +167,15 @@ class Loop:
             self.level.feed(child)
         for child in self.children:
             self.level.read(child)
-        return np.array([rings[child][port][-1][1] for child, port in self.nodes])
+        return [float(rings[child][port][-1][1]) for child, port in self.nodes]
+
+
+def nodes_of(level: Level, ports: Sequence[str]) -> list[tuple[int, int]]:
+    """Return child and output of each path."""
+    nodes = []
+    for path in ports:
+        sim, _, port = path.partition(".")
+        child = level.number[sim]
+        names = [output.name for output in level.wiring.models[child].outputs]
+        nodes.append((child, names.index(port)))
+    return nodes

@@ -7,16 +7,18 @@ Out: an engine that runs the same plan with the same bits
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
 from hocket.engine.interpreter import Level, blame, not_finite, stopped_early
+from hocket.engine.loops import no_convergence, no_solution, nodes_of
 from hocket.engine.selection import Recorded, attach
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
-from hocket.plan import Admit, Body, Feed, Instruction, Read, Record, Solve, Step, Times, Together
+from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Step, Times, Together
 from hocket.signals import Hermite, Hold, Nepce, Polynomial
 from hocket.simulators.methods import micro_steps
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -27,7 +29,7 @@ CALLS = ("step", "output", "slope")
 VALUES = 1 << 16
 """How many numbers may wait before the rows are written."""
 
-Operation = tuple[str, list[int], int, bool, list[Any]]
+Operation = tuple[str, list[int], int, bool, list[Any], list[int]]
 
 
 def obstacle(level: Level) -> str:
@@ -37,12 +39,6 @@ def obstacle(level: Level) -> str:
             kind = type(drive.extrapolation) if drive else Hold
             if kind not in (Hold, Polynomial, Hermite, Nepce, type(None)):
                 return f"the extrapolator {kind.__name__} is written in Python"
-    if any(
-        isinstance(instruction, Solve)
-        for body in (level.plan.step, level.plan.output)
-        for instruction in body
-    ):
-        return "an algebraic loop is solved in every step"
     inner = (obstacle(child) for child in level.children if isinstance(child, Level))
     return next((why for why in inner if why), "")
 
@@ -197,6 +193,11 @@ class NativeEngine:
             return not_finite(name, level.wiring.models[child].outputs[port].name, value, t)
         if kind == "stopped_early":
             return stopped_early(name, value, t, level.clock.span(ticks), level.clock.time(tick + ticks))
+        if kind in ("loop_singular", "loop_stuck"):
+            ports = [
+                f"{level.path}.{path}" if level.path else path for path in _loops(level.plan)[port].ports
+            ]
+            return no_solution(ports, t) if kind == "loop_singular" else no_convergence(ports, t, value)
         if kind == "raised":
             if not isinstance(error, Exception):
                 raise error  # Ctrl-C, or an order to exit: nobody's fault
@@ -220,6 +221,23 @@ def _kind(drive: Drive) -> tuple[int, int, float]:
     return (PASSED if drive.extrapolation is None else PASSED_HOLD), 1, 0.0
 
 
+def _loops(plan: Plan) -> list[Solve]:
+    """Return the loops that a level solves, in the order of its plan."""
+
+    def found(body: Body) -> Iterator[Solve]:
+        for instruction in body:
+            match instruction:
+                case Solve():
+                    yield instruction
+                case Times(_, inner):
+                    yield from found(inner)
+                case Together(bodies):
+                    for inner in bodies:
+                        yield from found(inner)
+
+    return [*found(plan.step), *found(plan.output)]
+
+
 def _program(body: Body, level: Level) -> list[Operation]:
     """Return a body as operations on many children at once: neighbours of one kind are merged."""
     operations: list[Operation] = []
@@ -228,7 +246,7 @@ def _program(body: Body, level: Level) -> list[Operation]:
         if operations:
             last = operations[-1]
             if fresh[0] == last[0] in ("feed", "read") and not fresh[4]:
-                operations[-1] = (last[0], last[1] + fresh[1], 0, False, [])
+                operations[-1] = _many(last[0], last[1] + fresh[1])
                 continue
             read = [child for child in last[1] if level.wiring.models[child].outputs]
             if last[0] == "step" and fresh[0] == "read" and fresh[1] == read and _compiled(level, last[1]):
@@ -242,28 +260,34 @@ def _compiled(level: Level, children: list[int]) -> bool:
     return all(isinstance(level.children[child], (StateSpaceSimulator, Level)) for child in children)
 
 
+def _many(kind: str, children: list[int], count: int = 0, parallel: bool = False) -> Operation:
+    return kind, children, count, parallel, [], []
+
+
 def _operation(instruction: Instruction, level: Level) -> Operation:
     match instruction:
         case Feed(sim):
-            return "feed", [level.number[sim]], 0, False, []
+            return _many("feed", [level.number[sim]])
         case Read(sim):
-            return "read", [level.number[sim]], 0, False, []
+            return _many("read", [level.number[sim]])
         case Step(sim, fraction):
-            return "step", [level.number[sim]], int(level.length * fraction), False, []
+            return _many("step", [level.number[sim]], int(level.length * fraction))
         case Admit():
-            return "admit", [], 0, False, []
+            return _many("admit", [])
         case Record():
-            return "record", [], 0, False, []
+            return _many("record", [])
+        case Solve(sims, ports):
+            first = np.cumsum([0, *(len(model.outputs) for model in level.wiring.models)])
+            signals = [int(first[child]) + port for child, port in nodes_of(level, ports)]
+            number = _loops(level.plan).index(instruction)
+            return "solve", [level.number[sim] for sim in sims], number, False, [], signals
         case Times(n, inner):
-            return "times", [], n, False, [_program(inner, level)]
+            return "times", [], n, False, [_program(inner, level)], []
         case Together(bodies):
-            if all(len(inner) == 1 for inner in bodies):
-                each = [_operation(inner[0], level) for inner in bodies]
-                if all(
-                    one[0] in ("feed", "read", "step") and one[2] == each[0][2] and one[0] == each[0][0]
-                    for one in each
-                ):
-                    children = [one[1][0] for one in each]
-                    return each[0][0], children, each[0][2], each[0][0] == "step", []
-            return "together", [], 0, True, [_program(inner, level) for inner in bodies]
+            each = [_operation(inner[0], level) for inner in bodies if len(inner) == 1]
+            first_kind = each[0][0] if each else ""
+            alike = all(one[0] == first_kind and one[2] == each[0][2] for one in each)
+            if len(each) == len(bodies) and alike and first_kind in ("feed", "read", "step"):
+                return _many(first_kind, [one[1][0] for one in each], each[0][2], first_kind == "step")
+            return "together", [], 0, True, [_program(inner, level) for inner in bodies], []
     raise InternalError(f"the native engine does not know {instruction}")

@@ -161,15 +161,23 @@ def _append(path: Path, end: int, message: pa.Buffer) -> int:
 _HINTS = {
     errno.ENOSPC: "make room on this disk, record fewer ports, or choose a folder on another disk",
     errno.EFBIG: "files may not grow so large here (see `ulimit -f`): raise the limit, or record fewer ports",
-    errno.ENOENT: "there is no such folder: was it moved or deleted during the run?",
-    errno.EEXIST: "it holds samples already: choose a new folder",
+    errno.ENOTDIR: "a part of this path is a file: choose another folder",
     errno.EMFILE: "too many files are open (see `ulimit -n`)",
 }
 
 
 def unwritable(path: Path, error: OSError, and_yet: str = "") -> HocketError:
-    """Return the error that says why a file cannot be written, and what to do."""
+    """Return the error that says why a file cannot be written, and what to do.
+
+    `and_yet` says what is kept of a file that was there before.
+    """
     hint = _HINTS.get(error.errno or 0, "check that the folder exists and that you may write to it")
+    if error.errno == errno.ENOENT:
+        moved = "there is no such folder any more: was it moved or deleted during the run?"
+        hint = moved if and_yet else "there is no such folder: make it first, or choose another"
+    elif error.errno == errno.EEXIST:
+        samples = path.parent.name == SAMPLES
+        hint = "it holds samples already: choose a new folder" if samples else "a file is called so already"
     reason = error.strerror or str(error)
     return HocketError(f"cannot write `{path.name}`: {reason}{and_yet}", where=str(path), hint=hint)
 

@@ -7,14 +7,14 @@ Out: a Matplotlib figure; nothing global is touched and no display is needed
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.errors import FileError, HocketError, nearest
+from hocket.errors import FileError, ScenarioError, nearest
 from hocket.files.whole import writing
 from hocket.model import Array
 
@@ -30,7 +30,7 @@ _HUGE = 1e100  # an unstable run may leave numbers for which Matplotlib finds no
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Series:
-    """One port over time, in seconds: `t, x = run["axle.x"]`."""
+    """One port over time, in seconds: `t, x = run["axle.x"]`; as an array it is its values."""
 
     t: Array
     values: Array
@@ -40,6 +40,15 @@ class Series:
     def __iter__(self) -> Iterator[Array]:
         return iter((self.t, self.values))
 
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, samples: Any) -> Any:
+        return self.values[samples]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
     def __repr__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""
         span = f", {self.t[0]:g} to {self.t[-1]:g} s" if len(self.t) else ""
@@ -48,6 +57,8 @@ class Series:
 
 def drawn(series: Sequence[Series], title: str, path: Path | str | None = None) -> Figure:
     """Return the picture; `path` also saves it, in the format of its ending."""
+    if path is not None:
+        drawable(path)
     figures = extra("matplotlib.figure", "plot")
     by_unit: dict[str, list[Series]] = {}
     for each in series:
@@ -60,12 +71,23 @@ def drawn(series: Sequence[Series], title: str, path: Path | str | None = None) 
     stack[-1].set_xlabel("time [s]")
     figure.align_ylabels()
     if path is not None:
-        kinds, kind = figure.canvas.get_supported_filetypes(), Path(path).suffix[1:].lower()
-        if kind not in kinds:
-            raise FileError(f"cannot draw a `{kind}` file", where=str(path), hint=nearest(kind, kinds))
         with writing(path) as file:
-            figure.savefig(file, format=kind, dpi=150)
+            figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
     return figure
+
+
+def drawable(path: Path | str) -> None:
+    """Refuse a picture that could not be drawn, by the ending of its name or for want of Matplotlib."""
+    canvas = extra("matplotlib.figure", "plot").Figure().canvas
+    kinds, kind = canvas.get_supported_filetypes(), Path(path).suffix[1:].lower()
+    if kind not in kinds:
+        what = f"cannot draw a `{kind}` file" if kind else f"`{Path(path).name}` does not say what to draw"
+        raise FileError(what, str(path), "a name that ends in .png, .svg or .pdf", _meant(kind, kinds))
+
+
+def _meant(kind: str, kinds: Iterable[str]) -> str:
+    hint = nearest(kind, kinds)
+    return hint if hint.startswith("did") else ""
 
 
 def extra(module: str, name_of_extra: str) -> Any:
@@ -74,7 +96,8 @@ def extra(module: str, name_of_extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         name = module.partition(".")[0]
-        raise HocketError(f"`{name}` is not installed", hint=f"pip install hocket[{name_of_extra}]") from None
+        what = f"`{name}` is not installed"
+        raise ScenarioError(what, hint=f"pip install hocket[{name_of_extra}]") from None
 
 
 def _draw(axes: Axes, lines: Sequence[Series]) -> None:

@@ -153,12 +153,13 @@ class Run:
     def to_csv(self, path: Path | str, ports: Iterable[str] | None = None) -> None:
         """Write ports (None: all) as columns after the time, in digits that read back exactly.
 
-        Ports of several rates share one time column, with the times of all of them; where a port has no
-        sample there is a `nan`.
+        The header has the units (`axle.x [m]`), so that a `Csv` reads them back. Ports of several rates share
+        one time column, with the times of all of them; where a port has no sample there is a `nan`.
         """
         from pyarrow import csv
 
         table = self._merged(ports)
+        table = table.rename_columns(["time [s]", *map(_heading, list(table.schema)[1:])])
         with writing(path) as file:
             csv.write_csv(table, file)
 
@@ -224,6 +225,11 @@ def open_run(path: Path | str) -> Run:
     """Open the run in a folder; it may still be running, or have been killed."""
     folder = Path(path).absolute()
     return Run(folder.parent if folder.name == FACTS else folder)
+
+
+def _heading(field: pa.Field) -> str:
+    unit = (field.metadata or {}).get(b"unit", b"").decode()
+    return f"{field.name} [{unit}]" if unit else str(field.name)
 
 
 def _instants(t: Array) -> NDArray[np.complex128]:

@@ -61,6 +61,9 @@ class RunFolder:
             if path is None:
                 temporary = _Temporary(name)
                 return RunFolder(temporary.path, name, temporary)
+            if folder.exists() and not folder.is_dir():
+                expected = "a new folder, an empty one, or one that holds a run"
+                raise FileError(f"`{folder.name}` is a file", where=str(folder), expected=expected)
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()):
                 _clear(folder, overwrite)

@@ -31,9 +31,9 @@ METHODS = (*TABLEAUX, "ab2", "adaptive", "cvode")
 class Ode(Recipe):
     """x' = f(t, x, u), y = g(t, x, u); further keywords are parameters, handed to f, g and the Jacobian.
 
-    x and u are 1-D arrays that must not be written to, u the input values at that t. Without `g` the outputs are the states, named
-    x1, x2 ... unless `outputs` names them. f, g and `jacobian` (df/dx, for the implicit methods) are
-    functions or texts such as "plant.py:rate".
+    x and u are 1-D arrays, not to be written to, u the input values at that t. Without `g` the outputs are
+    the states, named x1, x2 ... unless `outputs` names them. f, g and `jacobian` (df/dx, for the implicit
+    methods) are functions or texts such as "plant.py:rate".
 
     `method`: euler, heun, rk4, ab2, implicit-euler or trapezoid, with micro steps of at most `step` (None:
     one per macro step); adaptive (explicit, error kept below rtol and atol) or cvode (the same for stiff
@@ -117,7 +117,7 @@ class Ode(Recipe):
         return {role: code for role, code in every if code is not None}
 
     def check(self) -> None:
-        """Load the functions; raises ScenarioError if they cannot be called with t, x, u and the parameters."""
+        """Load the functions; raises ScenarioError if they do not take t, x, u and the parameters."""
         self._check({role: self._loaded(code) for role, code in self._equations.items()})
 
     def _check(self, equations: Mapping[str, Any]) -> None:

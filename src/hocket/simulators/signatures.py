@@ -6,6 +6,7 @@ Out: faults, with the nearest names
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -27,9 +28,11 @@ def call_faults(
             what = f"`{role}` is `{role}{signatures[role]}` and cannot be called with t, x and u"
             yield Fault(what, where, f"`def {role}(t, x, u)`, even if it uses only some of them")
     known = {role: taken for role, taken in takers.items() if taken is not None}
+    unknown: list[str] = []
     for name in given:
         without = [role for role, taken in known.items() if not _takes(signatures[role], taken, name)]
         if without:
+            unknown.append(name)
             own = dict.fromkeys(parameter for taken in known.values() for parameter in taken)
             yield _unknown(name, without, len(without) < len(known), list(own), options, where)
     for name in dict.fromkeys(name for taken in known.values() for name in taken):
@@ -38,7 +41,7 @@ def call_faults(
             for role, taken in known.items()
             if name in taken and taken[name].default is inspect.Parameter.empty
         ]
-        if needing and name not in given:
+        if needing and name not in given and not difflib.get_close_matches(name, unknown, n=1, cutoff=0.6):
             listed = " and ".join(f"`{role}`" for role in needing)
             verb = "needs" if len(needing) == 1 else "need"
             yield Fault(f"{listed} {verb} the parameter `{name}`", where, "", f"`Ode(..., {name}=...)`")
@@ -53,7 +56,9 @@ def _unknown(
         expected = "f, g and the Jacobian are called with the same parameters"
         return Fault(what, where, expected, f"`def {without[0]}(t, x, u, {name})`, used or not")
     meant = nearest(name, [*own, *options])
-    return Fault(what, where, "", meant if meant.startswith("did") else nearest(name, own))
+    if not meant.startswith("did"):
+        meant = nearest(name, own) or f"leave it out, or `def {without[0]}(t, x, u, {name})`"
+    return Fault(what, where, "", meant)
 
 
 def _signature(code: Callable[..., Any]) -> inspect.Signature | None:

@@ -45,6 +45,12 @@ def _at(u: Array, s: float) -> Array:
     return value
 
 
+def _guarded(array: Array) -> Array:
+    """Let nobody write to what f and g are handed: it would change the solution."""
+    array.setflags(write=False)
+    return array
+
+
 class _Live:
     """The state, the outputs and rewinding; the methods differ in how they advance."""
 
@@ -58,19 +64,19 @@ class _Live:
         self.x = np.array(model.x0)
         self.longest = None if model.step is None else float(model.step)
         if self.g is None:
-            self.slope = lambda t, u: self._rate(t, self.x, u[0])
+            self.slope = lambda t, u: self._rate(t, _guarded(self.x), u[0])
 
     def start(self, t: float) -> None:
         self.x = np.array(self.model.x0)
 
     def output(self, t: float, u: Array) -> Array:
-        return self._outputs(t, u[0])
+        return self._outputs(t, _guarded(u[0]))
 
     def step(self, t: float, h: float, u: Array) -> float:
         if h == 0.0:
             return t
         with np.errstate(all="ignore"):  # numbers that are not finite show in the outputs, which are checked
-            self._advance(t, h, u)
+            self._advance(t, h, _guarded(u.view()))
         return t + h
 
     def save(self) -> Any:
@@ -86,8 +92,6 @@ class _Live:
         raise NotImplementedError
 
     def _rate(self, t: float, x: Array, u: Array) -> Array:
-        x.setflags(False)  # an f that writes to x would change the solution
-        u.setflags(False)
         returned = self.f(t, x, u)
         rate = np.array(returned)  # f may fill one array again and again
         if rate.dtype is not _FLOAT:
@@ -98,9 +102,7 @@ class _Live:
         if self.g is None:
             return self.x
         assert self.model.g is not None
-        self.x.setflags(False)
-        u.setflags(False)
-        returned, count = self.g(t, self.x, u), len(self.model.outputs)
+        returned, count = self.g(t, _guarded(self.x), u), len(self.model.outputs)
         y = np.asarray(returned)
         if y.dtype is not _FLOAT:
             y = _floats(returned, count, self.model.g)
@@ -129,6 +131,11 @@ def _fitted(values: Array, size: int, equation: Equation | str, role: str) -> Ar
     return values.reshape(size)
 
 
+def _square(returned: Any, size: int, equation: Equation | str) -> Array:
+    slopes = _floats(returned, size * size, equation)
+    return _fitted(slopes, size * size, equation, "slopes").reshape(size, size)
+
+
 class _RungeKutta(_Live):
     """Fixed micro steps; the operations run in the order of `methods`."""
 
@@ -140,6 +147,7 @@ class _RungeKutta(_Live):
         count = micro_steps(h, self.longest)
         dt = h / count
         for number in range(count):
+            _guarded(self.x)
             self.x = self._micro_step(t, number * dt, dt, u)
             self._report(t, h if number == count - 1 else (number + 1) * dt, u)
 
@@ -177,7 +185,7 @@ class _Implicit(_RungeKutta):
             return self._rate(t, stage, u)
         z, before = stage, math.inf
         for _ in range(25):
-            rate = self._rate(t, z, u)
+            rate = self._rate(t, _guarded(z), u)
             system = np.eye(z.size) - own * self._slopes(t, z, u, rate)
             try:
                 change = np.linalg.solve(system, stage + own * rate - z)
@@ -194,8 +202,7 @@ class _Implicit(_RungeKutta):
 
     def _slopes(self, t: float, x: Array, u: Array, rate: Array) -> Array:
         if self.jacobian is not None:
-            slopes = _floats(self.jacobian(t, x, u), x.size * x.size, self.model.jacobian)
-            return _fitted(slopes, x.size * x.size, self.model.jacobian, "slopes").reshape(x.size, x.size)
+            return _square(self.jacobian(t, x, u), x.size, self.model.jacobian)
         slopes = np.empty((x.size, x.size))
         floor = 1e-3 * float(np.max(np.abs(x))) or 1.0
         for column in range(x.size):
@@ -255,7 +262,7 @@ class _Adaptive(_Live):
 
         kind = RK45 if self.model.rtol >= 1e-8 else DOP853
         solver = kind(
-            lambda s, x: self._rate(t + s, x, _at(u, s)),
+            lambda s, x: self._rate(t + s, _guarded(x), _at(u, s)),
             0.0,
             self.x,
             h,
@@ -293,7 +300,7 @@ class _Cvode(_Live):
 
             def fill(s: float, x: Array, _: Array, slopes: Array) -> None:
                 t, u = self.now
-                slopes[:] = _floats(jacobian(t + s, x.copy(), _at(u, s)), x.size * x.size, model.jacobian)
+                slopes[:] = _square(jacobian(t + s, _guarded(x.view()), _at(u, s)), x.size, model.jacobian)
 
             options["jacfn"] = fill
         self.solver: Any = CVODE(
@@ -310,7 +317,7 @@ class _Cvode(_Live):
 
     def _fill(self, s: float, x: Array, rates: Array) -> None:
         t, u = self.now
-        rates[:] = self._rate(t + s, x.view(), _at(u, s))
+        rates[:] = self._rate(t + s, _guarded(x.view()), _at(u, s))
 
     def _advance(self, t: float, h: float, u: Array) -> None:
         if not self.x.size:

@@ -1,0 +1,124 @@
+// Algebraic loops inside a step: the twin of loops.py, operation for operation.
+// In:  the outputs that must agree with themselves, and the children that compute them
+// Out: samples that do, or a failure
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "level.hpp"
+
+namespace hocket {
+
+namespace {
+
+constexpr double tolerance = 1e-10;
+constexpr double nudge = 0x1p-26;
+constexpr double singular = 1e-12;
+constexpr int iterations = 25;
+constexpr double fractions[] = {1.0, 0.5, 0.25, 0.125, 0.0625};
+
+// matrix x = right by elimination with partial pivoting; x replaces right. Rows are contiguous.
+bool solved(double* matrix, double* right, int size) {
+    double largest = 0.0;
+    for (int k = 0; k < size * size; ++k) largest = std::max(largest, std::fabs(matrix[k]));
+    const auto at = [&](int i, int j) -> double& { return matrix[i * size + j]; };
+    for (int k = 0; k < size; ++k) {
+        int best = k;
+        for (int i = k + 1; i < size; ++i)
+            if (std::fabs(at(i, k)) > std::fabs(at(best, k))) best = i;
+        if (!(std::fabs(at(best, k)) > singular * largest)) return false;
+        if (best != k) std::swap_ranges(matrix + k * size, matrix + (k + 1) * size, matrix + best * size);
+        std::swap(right[k], right[best]);
+        for (int i = k + 1; i < size; ++i) {
+            const double factor = at(i, k) / at(k, k);
+            for (int j = k + 1; j < size; ++j) at(i, j) = at(i, j) - factor * at(k, j);
+            right[i] = right[i] - factor * right[k];
+        }
+    }
+    for (int k = size - 1; k >= 0; --k) {
+        for (int j = k + 1; j < size; ++j) right[k] = right[k] - at(k, j) * right[j];
+        right[k] = right[k] / at(k, k);
+    }
+    return true;
+}
+
+double relative(const double* residual, const double* v, int size) {
+    double most = 0.0;
+    for (int i = 0; i < size; ++i) {
+        const double part = std::fabs(residual[i]) / std::max(1.0, std::fabs(v[i]));
+        if (!(part <= most)) most = part;  // a NaN must come through
+    }
+    return most;
+}
+
+}  // namespace
+
+bool Level::loop_failed(Operation& operation, Failure::Kind kind, double residual) {
+    std::lock_guard lock(failing_);
+    if (first_failure.kind == Failure::Kind::none) {
+        first_failure = {.kind = kind, .level = this, .child = operation.children[0], .port = operation.n};
+        first_failure.tick = slots_[operation.children[0]].tick;
+        first_failure.value = residual;
+    }
+    return false;
+}
+
+// Puts a guess into the exchange memory and finds what it leads to.
+bool Level::around(Operation& operation, const double* guess, double* found) {
+    const int size = static_cast<int>(operation.signals.size());
+    for (int i = 0; i < size; ++i) {
+        const int signal = operation.signals[i];
+        y[signal] = guess[i];
+        if (ring_of[signal] >= 0) rings[ring_of[signal]].values[rings[ring_of[signal]].newest] = guess[i];
+    }
+    feed(operation);
+    for (int child : operation.children)
+        if (!read_child(slots_[child])) return false;
+    for (int i = 0; i < size; ++i) found[i] = y[operation.signals[i]];
+    return true;
+}
+
+bool Level::solve(Operation& operation) {
+    const int size = static_cast<int>(operation.signals.size());
+    operation.room.resize(static_cast<std::size_t>(size) * (size + 6));
+    double* v = operation.room.data();
+    double *residual = v + size, *moved = v + 2 * size, *after = v + 3 * size, *change = v + 4 * size, *found = v + 5 * size;
+    double* matrix = v + 6 * size;
+    const auto residual_at = [&](const double* guess, double* to) {
+        if (!around(operation, guess, found)) return false;
+        for (int i = 0; i < size; ++i) to[i] = found[i] - guess[i];
+        return true;
+    };
+    for (int i = 0; i < size; ++i) v[i] = y[operation.signals[i]];
+    if (!residual_at(v, residual)) return false;
+    double before = 0.0, now_at = relative(residual, v, size);
+    bool settled = false;
+    for (int iteration = 0; iteration < iterations; ++iteration) {
+        if (!(now_at < std::numeric_limits<double>::infinity())) break;
+        if (now_at <= 1e-15 || (iteration > 1 && now_at <= tolerance && now_at > 0.1 * before)) {
+            settled = true;
+            break;
+        }
+        for (int j = 0; j < size; ++j) {
+            std::copy(v, v + size, moved);
+            moved[j] = v[j] + nudge * std::max(1.0, std::fabs(v[j]));
+            if (!residual_at(moved, after)) return false;
+            for (int i = 0; i < size; ++i) matrix[i * size + j] = (after[i] - residual[i]) / (moved[j] - v[j]);
+        }
+        for (int i = 0; i < size; ++i) change[i] = -residual[i];
+        if (!solved(matrix, change, size)) return loop_failed(operation, Failure::Kind::loop_singular, now_at);
+        before = now_at;
+        for (double fraction : fractions) {
+            for (int i = 0; i < size; ++i) moved[i] = v[i] + fraction * change[i];
+            if (!residual_at(moved, after)) return false;
+            now_at = relative(after, moved, size);
+            if (now_at < before) break;
+        }
+        std::copy(moved, moved + size, v);
+        std::copy(after, after + size, residual);
+    }
+    if (!settled && !(now_at <= tolerance)) return loop_failed(operation, Failure::Kind::loop_stuck, now_at);
+    return around(operation, v, found);
+}
+
+}  // namespace hocket
