@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+# an editable install knows the Python files by name: it is made anew when one comes or goes
+NAMES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
+STAMP := $(VENV)/.installed-$(NAMES)
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
 .PHONY: demo test lint types wheel bench clean
@@ -27,11 +29,12 @@ wheel: $(STAMP)
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
-# -e: the Python files are used where they are; the compiled core is built anew when it changes
+# -e: the Python files are used where they are; the compiled core is built anew when its sources change
 $(STAMP): pyproject.toml $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	rm -f $(VENV)/.installed-*
 	touch $(STAMP)
 
 clean:

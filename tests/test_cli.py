@@ -108,7 +108,7 @@ def edited(file: Path, instead_of: str, typed: str) -> Path:
 
 
 def test_run_says_in_two_lines_how_it_went(demo: Path, here: Path) -> None:
-    first, second = good("run", "demo.toml").splitlines()
+    first, *notes, second = good("run", "demo.toml").splitlines()
     assert re.fullmatch(
         r"demo finished: 1,000 steps from 0 to 10 s in [\d.]+ s \([\d.,]+ times real time\); "
         r"1,001 rows, 6 ports",
@@ -117,6 +117,7 @@ def test_run_says_in_two_lines_how_it_went(demo: Path, here: Path) -> None:
     assert second == 'runs/demo-001  hocket.open_run("runs/demo-001")'
     run = hocket.open_run("runs/demo-001")
     assert (run.name, run.status, run.info["engine"]) == ("demo", "finished", "native")
+    assert notes == [f"note: {note}" for note in run.info["notes"]]
     assert set(here.iterdir()) == {demo, here / "runs"}
 
 
@@ -169,28 +170,53 @@ def test_overwrite(demo: Path) -> None:
     assert "--overwrite" in message
     good("run", "demo.toml", "--folder", "out", "--overwrite", "--stop", "1")
     assert hocket.open_run("out").info["stop"] == 1.0
+    assert "`--overwrite` needs `--folder`" in refused("run", "demo.toml", "--overwrite")
+
+
+def test_a_folder_that_is_none(demo: Path, here: Path) -> None:
+    (here / "file").write_text("mine")
+    message = refused("run", "demo.toml", "--folder", "file")
+    assert message.startswith("`file` is a file\n")
+    assert (here / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder that cannot be written to")
+def test_a_folder_that_cannot_be_made(demo: Path) -> None:
+    message = refused("run", "demo.toml", "--folder", "/proc/x", code=1)
+    assert "cannot write `x`" in message
+    assert "during the run" not in message
 
 
 def test_plot_and_csv(demo: Path) -> None:
     lines = good("run", "demo.toml", "--csv", "a.csv", "--plot", "a.png").splitlines()
-    assert lines[2:] == ["wrote a.csv", "wrote a.png"]
-    assert Path("a.csv").read_text().startswith('"time","left.x"')
+    assert lines[-2:] == ["wrote a.csv", "wrote a.png"]
+    assert Path("a.csv").read_text().startswith('"time [s]","left.x [m]"')
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_could_not_be_written_is_refused_before_the_run(demo: Path) -> None:
+def test_what_could_not_be_written_is_refused_before_the_run(
+    demo: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "out").mkdir()
     for option in ("--csv", "--plot"):
         assert "there is no folder `nowhere`" in refused("run", "demo.toml", option, "nowhere/a.png")
+        assert "`out` is a folder" in refused("run", "demo.toml", option, "out")
+    assert "cannot draw a `txt` file" in refused("run", "demo.toml", "--plot", "a.txt")
+    assert ".png, .svg or .pdf" in refused("run", "demo.toml", "--plot", "a")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "pip install hocket[plot]" in refused("run", "demo.toml", "--plot", "a.png")
     assert not Path("runs").exists()
 
 
-def test_why_it_is_not_the_native_engine(here: Path) -> None:
-    (here / "loop.toml").write_text(
-        'step = "10 ms"\nrun.stop = 1\norchestrator = { type = "jacobi", outputs = "consistent" }\n'
-        '[models.a]\ntype = "gain"\ngain = 0.5\n[models.b]\ntype = "sum"\ninputs = ["u", "w = 1"]\n'
-        '[connections]\na.u = "b.y"\nb.u = "a.y"\n'
-    )
-    assert "run by the interpreter, because" in good("run", "loop.toml")
+def test_why_it_is_not_the_native_engine(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hocket.execution.obstacle", lambda level: "it is Sunday")
+    assert "run by the interpreter, because it is Sunday\n" in good("run", "demo.toml")
+
+
+def test_a_fault_of_the_run_says_where_it_comes_from(demo: Path) -> None:
+    assert "where:    --stop\n" in refused("run", "demo.toml", "--stop", "10.001")
+    edited(demo, 'stop = "10 s"', 'stop = "10.001 s"')
+    assert "where:    `stop` in demo.toml\n" in refused("run", "demo.toml")
 
 
 # the other verbs
@@ -235,23 +261,25 @@ def test_show_the_rest(here: Path) -> None:
     (here / "simulators.py").write_text(SIMULATORS)
     (here / "tank.toml").write_text(
         'step = "10 ms"\nrecord = ["tank.*"]\n'
-        'orchestrator = { type = "gauss-seidel", order = ["pump", ["tank", "sensor"]] }\n'
+        'orchestrator = { type = "gauss-seidel", order = ["pump", ["tank", "sensor"], "limit"] }\n'
         '[models.pump]\ntype = "table"\nt = [0, 1]\n'
         'columns = { "flow [l/min]" = [0, 1], "warm [degC]" = [1, 2] }\n'
         '[models.tank]\ntype = "python"\nclass = "simulators.py:Tank"\nperiod = "20 ms"\n'
         '[models.sensor]\ntype = "state-space"\nA = [[-1]]\nB = [[1]]\nC = [[1]]\n'
         'inputs = ["u [K] = 300"]\noutputs = ["y"]\nmethod = "rk4"\nstep = "5 ms"\n'
+        '[models.limit]\ntype = "gain"\ngain = 2\n'
         "[connections]\n"
         'tank.flow = { from = "pump.flow", extrapolation = { type = "nepce", alpha = -0.1 } }\n'
-        'sensor.u = { from = "pump.warm" }\n'
+        'sensor.u = { from = "pump.warm" }\nlimit.u = "sensor.y"\n'
     )
     shown = good("show", "tank.toml")
-    assert "gauss-seidel (order = pump, (tank, sensor)), extrapolation hold" in shown
+    assert "gauss-seidel (order = pump, (tank, sensor), limit), extrapolation hold" in shown
     assert "tank  python, simulators.py:Tank, order 1, sampled every 20 ms" in shown
     assert "sensor  state-space, rk4, order 4, steps of 5 ms, can rewind, gives slopes" in shown
     assert "in   flow [l/s]  = 500" in shown
     assert re.search(r"tank\.flow +pump\.flow +nepce \(alpha = -0\.1\) +x 0\.0166667", shown)
     assert re.search(r"sensor\.u +pump\.warm +hold +\+273\.15", shown)
+    assert "limit  state-space, no state, can rewind, gives slopes" in shown
     assert "until told to stop by --stop" in shown
     assert "recording tank.*" in shown
 
@@ -318,6 +346,8 @@ def test_export_and_plot_refuse(demo: Path) -> None:
     assert "did you mean `left.x`?" in refused("export", "runs/demo-001", "a.csv", "--ports", "left.y")
     assert "did you mean `left.x`?" in refused("plot", "runs/demo-001", "left.y")
     assert "cannot draw a `docx` file" in refused("plot", "runs/demo-001", "--out", "a.docx")
+    for verb in (("plot", "runs/demo-001", "--out"), ("export", "runs/demo-001")):
+        assert "there is no folder `nowhere`" in refused(*verb, "nowhere/a.csv")
 
 
 def test_version_and_help() -> None:
@@ -328,7 +358,9 @@ def test_version_and_help() -> None:
         assert f"Example: hocket {verb}" in text
         assert "--debug" in text
         assert max(map(len, text.splitlines())) <= 80
+        assert good(verb, "-h") == good("help", verb) == text
     assert "Ctrl-C" in good("run", "--help")
+    assert good("-h") == good("help") == good("--help")
 
 
 # the mistakes of a newcomer
@@ -554,7 +586,7 @@ def test_exit_codes_and_pipes(demo: Path) -> None:
     ]
     (fine, complaint), (nothing, bad), (shown, _) = (process.communicate(timeout=30) for process in processes)
     assert [process.returncode for process in processes] == [0, 2, 0]
-    assert (len(fine.splitlines()), complaint) == (2, "")
+    assert (fine.splitlines()[-1], complaint) == ('runs/demo-001  hocket.open_run("runs/demo-001")', "")
     assert nothing == ""
     assert bad.startswith("there is no file `none.toml`\n")
     assert shown.isascii()
@@ -614,8 +646,9 @@ def test_progress_bar(demo: Path) -> None:
     assert all(len(line) <= 80 for line in bars)
     assert "stopped by Ctrl-C" in text
     summary = [" ".join(line.split()) for line in text[text.rindex("demo stopped") :].splitlines()]
-    assert summary[4:] == [
-        "engine native",
+    assert summary[4] == "engine native"
+    assert summary[5].startswith("note ")
+    assert summary[-3:] == [
         "folder runs/demo-001",
         "look hocket plot runs/demo-001",
         'hocket.open_run("runs/demo-001")',

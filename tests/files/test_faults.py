@@ -630,7 +630,7 @@ def folder(tmp_path: Path) -> Path:
     [
         ("plant.py:Tank", "plant.py:Tnak", "`plant.py` has no `Tnak`", "line 4", "did you mean `Tank`?"),
         ("plant.py:Tank", "palnt.py:Tank", "there is no file", "line 4", "did you mean `plant.py`?"),
-        ("plant.py:Tank", "plant.py:rate", "`plant", "line 2", ""),
+        ("plant.py:Tank", "plant.py:rate", "`plant.py:rate` is not a class", "line 4", ""),
         ("plant.py:Tank", "Tank", "`Tank` does not say what to load and from where", "line 4", ""),
         ("area", "aera", "`Tank` has no parameter `aera`", "line 7", "did you mean `area`?"),
         ("area", "period", "`period` cannot be the name of a parameter", "line 7", ""),
@@ -642,6 +642,27 @@ def test_faults_of_code(folder: Path, old: str, new: str, what: str, where: str,
     assert found.what.startswith(what)
     assert found.where == where
     assert hint is None or found.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("parameters", "what", "where", "hint"),
+    [
+        ("kk = 2", "`kk` is no parameter of `f` and `g`", "line 8", "did you mean `k`?"),
+        ("metod = 2", "`metod` is no parameter of `f` and `g`", "line 8", "did you mean `method`?"),
+        ("", "`f` needs the parameter `size`", "line 4", "`Ode(..., size=...)`"),
+    ],
+)
+def test_parameters_that_equations_do_not_take(
+    folder: Path, parameters: str, what: str, where: str, hint: str
+) -> None:
+    f = "def f(t, x, u, k=1.0):" if parameters else "def f(t, x, u, size, k=1.0):"
+    (folder / "plant.py").write_text(f"{f}\n    return -x\n\n\ndef g(t, x, u, k=1.0):\n    return x\n")
+    found = fault(
+        'step = 1\n[models.m]\ntype = "ode"\nf = "plant.py:f"\ng = "plant.py:g"\nx0 = [1]\noutputs = ["y"]\n'
+        f"parameters = {{ {parameters} }}\n",
+        folder=folder,
+    )
+    assert (found.what, found.where, found.hint) == (what, where, hint)
 
 
 def test_code_that_fails_to_load_names_its_own_line(folder: Path) -> None:

@@ -16,11 +16,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from hocket.engine.composite import Composite
 from hocket.engine.recording import ArrowRecorder, Table
 from hocket.errors import FileError, HocketError, ScenarioError
 from hocket.files.run import Run, UnknownPortError, open_run
 from hocket.files.run_folder import RunFolder
-from hocket.model import Array
+from hocket.model import Array, Port, Scenario
+from hocket.simulators.sources import Csv
 
 TABLES = (
     Table("", ("left.x", "left.v", "axle.x"), ("m", "m/s", "m")),
@@ -183,14 +185,14 @@ def test_csv_reads_back_every_bit(tmp_path: Path) -> None:
     run = folder.end("finished", reached=1)
     run.to_csv(tmp_path / "x.csv")
     head, back = read_csv(tmp_path / "x.csv")
-    assert head == ["time", 'body.r[1,"2"]']
+    assert head == ["time [s]", 'body.r[1,"2"]']
     np.testing.assert_array_equal(back.view(np.uint64), block.view(np.uint64))
 
 
 def test_one_rate_exports_without_holes(run: Run, tmp_path: Path) -> None:
     run.to_csv(tmp_path / "x.csv", ["left.v", "left.x"])
     head, back = read_csv(tmp_path / "x.csv")
-    assert head == ["time", "left.v", "left.x"]
+    assert head == ["time [s]", "left.v [m/s]", "left.x [m]"]
     np.testing.assert_array_equal(back, rows(0)[:, [0, 2, 1]])
     run.to_parquet(tmp_path / "x.parquet", ["left.*"])
     table = parquet.read_table(tmp_path / "x.parquet")
@@ -205,7 +207,8 @@ def test_several_rates_export_on_the_union_of_their_times(run: Run, tmp_path: Pa
     head, merged = read_csv(tmp_path / "x.csv")
     run.to_parquet(tmp_path / "x.parquet", ports)
     table = parquet.read_table(tmp_path / "x.parquet")
-    assert head == table.column_names == ["time", *ports]
+    assert head == ["time [s]", "axle.wheel.force [N]", "left.x [m]", "axle.x [m]"]
+    assert table.column_names == ["time", *ports]
     assert [table.schema.field(port).metadata[b"unit"] for port in ports] == [b"N", b"m", b"m"]
     np.testing.assert_array_equal(np.column_stack(table.columns), merged)
     np.testing.assert_array_equal(merged[:, 0], rows(2)[:, 0])
@@ -213,6 +216,35 @@ def test_several_rates_export_on_the_union_of_their_times(run: Run, tmp_path: Pa
         here = np.arange(0, 101, STEPS[table_index])
         np.testing.assert_array_equal(merged[here, column], rows(table_index)[:, value])
         assert np.isnan(np.delete(merged[:, column], here)).all()
+
+
+def test_a_csv_source_reads_back_what_was_exported(run: Run, tmp_path: Path) -> None:
+    run.to_csv(tmp_path / "x.csv", ["left.*"])
+    source = Csv(tmp_path / "x.csv")
+    assert source.outputs == (Port("left.x", "m"), Port("left.v", "m/s"))
+    player = Scenario({"played": source}, {"x": "played.left.x"}, outputs=["x [mm]"])
+    level = Composite(player, "100 ms").open()
+    level.start(0.0)
+    assert level.output(0.0, np.zeros((1, 0)))[0] == pytest.approx(1000 * run["left.x"][0])
+    run.to_csv(tmp_path / "y.csv")
+    with pytest.raises(FileError, match=r"line 3(.|\n)*ports of one rate"):
+        Csv(tmp_path / "y.csv").open()
+
+
+def test_a_series_is_its_values_where_an_array_is_wanted(run: Run) -> None:
+    series = run["left.v"]
+    np.testing.assert_array_equal(np.asarray(series), series.values)
+    np.testing.assert_array_equal(2 * np.array(series, dtype=np.float32), 2 * series.values.astype("f4"))
+    copied = np.array(series)
+    copied[0] = 99.0
+    assert series.values[0] != 99.0
+    assert (len(series), series[-1], series[2:4].tolist()) == (
+        11,
+        series.values[-1],
+        series.values[2:4].tolist(),
+    )
+    t, values = series
+    assert (t is series.t, values is series.values) == (True, True)
 
 
 def test_rows_at_one_instant_stay_apart_and_in_order(tmp_path: Path) -> None:
@@ -305,8 +337,10 @@ def test_a_folder_of_other_things_is_never_touched(tmp_path: Path, content: str)
 
 def test_what_is_no_folder_is_said_clearly(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(HocketError, match="cannot write `file`"):
+    with pytest.raises(FileError, match=r"`file` is a file(.|\n)*a new folder"):
         RunFolder.create(tmp_path / "file", "car")
+    with pytest.raises(HocketError, match="a part of this path is a file"):
+        RunFolder.create(tmp_path / "file" / "inside", "car")
     with pytest.raises(FileError, match="there is no `nothing`"):
         open_run(tmp_path / "nothing")
 

@@ -464,7 +464,7 @@ _extrapolators = st.one_of(
     st.builds(Nepce, _floats),
 )
 _modes = {
-    "outputs": st.sampled_from([None, "stale", "consistent"]),
+    "outputs": st.sampled_from(["stale", "consistent"]),
     "inputs": st.sampled_from(["clean", "delayed"]),
 }
 _orders = st.just("auto") | st.lists(_names | st.lists(_names, max_size=2), max_size=3)

@@ -256,16 +256,94 @@ def test_functions_named_by_text(tmp_path):
         ({"method": "exact"}, "StateSpace"),
         ({"x0": [1.0, math.nan]}, "finite"),
         ({"x0": "one"}, "not a list of numbers"),
-        ({"x0": [[1.0]]}, "x0"),
+        ({"x0": ["1.0", "0"]}, "not a list of numbers"),
+        ({"x0": [[1.0]]}, "a list of lists"),
+        ({"x0": 1}, r"`x0` is the single number 1, not a list such as \[1\]"),
         ({"step": "-1 ms"}, "above zero"),
         ({"rtol": 0.0}, "rtol"),
-        ({"outputs": ["a"]}, "1 outputs for 2 states"),
+        ({"outputs": ["a"]}, r"1 output for 2 states(.|\n)*name every state in `outputs`"),
+        ({"outputs": ["a"], "x0": []}, r"1 output for 0 states(.|\n)*give `x0`"),
+        ({"outputs": ["a", "b", "c"]}, r"3 outputs for 2 states(.|\n)*compute them with `g`"),
+        ({"g": 3, "outputs": ["y"]}, "`g` is `3`"),
         ({"g": oscillator}, "have no names"),
     ],
 )
 def test_recipes_that_make_no_sense(facts, words):
     with pytest.raises(ScenarioError, match=words):
         Ode(oscillator, **{"x0": [1.0, 0.0], **facts})
+
+
+def damped(t, x, u, rate, mass=1.0):
+    return -rate / mass * x
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"metod": "rk4", "rate": 1.0}, "`metod` is no parameter of `f`(.|\n)*did you mean `method`"),
+        ({"rat": 1.0}, "`rat` is no parameter of `f`(.|\n)*did you mean `rate`"),
+        ({"rate": 1.0, "t": 3.0}, "`t` is no parameter of `f`"),
+        ({}, r"`f` needs the parameter `rate`(.|\n)*`Ode\(..., rate=...\)`"),
+        ({"g": damped, "outputs": ["y"]}, "`f` and `g` need the parameter `rate`"),
+        (
+            {"g": lambda t, x, u: x, "outputs": ["y"], "rate": 1.0},
+            r"`rate` is no parameter of `g`(.|\n)*same parameters(.|\n)*`def g\(t, x, u, rate\)`",
+        ),
+        ({"jacobian": lambda t, x: x, "rate": 1.0}, r"`jacobian\(t, x\)` and cannot be called"),
+    ],
+)
+def test_parameters_that_nobody_takes(facts, words):
+    with pytest.raises(ScenarioError, match=words) as caught:
+        Ode(damped, x0=[1.0], **facts)
+    assert len(caught.value.faults) == 1
+    Ode(damped, lambda t, x, u, **_: x, [1.0], outputs=["y"], rate=1.0, mass=2.0)
+    Ode(max, x0=[1.0], anything=1.0)  # compiled code cannot be asked
+
+
+def test_parameters_of_a_function_named_by_text(tmp_path):
+    (tmp_path / "plant.py").write_text("def f(t, x, u, rate):\n    return -rate * x\n")
+    model = Ode("plant.py:f", x0=[1.0], folder=tmp_path, raet=2.0)
+    for look in (model.check, model.open):
+        with pytest.raises(ScenarioError, match=r"`raet`(.|\n)*`Ode` of `plant.py:f`(.|\n)*`rate`"):
+            look()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("returned", [None, ["1", "2"], [1.0, None], "12", [1j, 2j]])
+def test_what_is_no_number_is_refused(method, returned):
+    def wrong(t, x, u):
+        return returned
+
+    for f, g in ((wrong, None), (oscillator, wrong)):
+        model = Ode(f, g, [1.0, 0.0], outputs=["a", "b"], method=method)
+        with pytest.raises(TypeError, match=r"wrong` returned .*, expected 2 numbers"):
+            run(model, 0.1, 1)
+
+
+@pytest.mark.parametrize("method", ["trapezoid", "cvode"])
+def test_a_jacobian_of_the_wrong_kind(method):
+    with pytest.raises(TypeError, match="returned None, expected 4 numbers"):
+        run(Ode(oscillator, x0=[1.0, 0.0], method=method, jacobian=lambda t, x, u: None), 0.1, 1)
+    with pytest.raises(SimulatorError, match="returned 2 numbers"):
+        run(Ode(oscillator, x0=[1.0, 0.0], method=method, jacobian=lambda t, x, u: [1, 2]), 0.1, 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equations_cannot_write_to_what_they_are_handed(method):
+    def to_x(t, x, u):
+        x[0] = 0.5
+        return -x
+
+    def to_u(t, x, u):
+        u[0] = 0.5
+        return -x
+
+    u = np.array([[3.0]])
+    for f, g in ((to_x, None), (to_u, None), (driven, to_x), (driven, to_u)):
+        model = Ode(f, g, x0=[1.0, 0.0], inputs=["u"], outputs=["a", "b"], method=method)
+        with pytest.raises(ValueError, match="read-only"):
+            run(model, 0.1, 1, u)
+    u[0] = 1.0  # it is still the caller's
 
 
 def test_a_function_of_the_wrong_size():

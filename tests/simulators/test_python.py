@@ -231,7 +231,7 @@ def test_a_text_is_loaded_late_and_travels(folder):
         ("plnt.py:Tank", "there is no file(.|\n)*did you mean `plant.py`"),
         ("no_such_package_here.part:Tank", "there is no module `no_such_package_here`"),
         ("plant.py", "does not say what to load"),
-        ("plant.py:number", "is not a class"),
+        ("plant.py:number", "`plant.py:number` is not a class"),
         ("broken.py:Tank", "cannot be loaded: ZeroDivisionError(.|\n)*broken.py, line 2"),
         ("syntax.py:Tank", "cannot be loaded: SyntaxError(.|\n)*syntax.py, line 1"),
         ("needy.py:Tank", "cannot be loaded: ModuleNotFoundError(.|\n)*no_such_package_here"),

@@ -27,7 +27,6 @@ from hocket.clock import Duration
 from hocket.engine.recording import unwritable
 from hocket.errors import FileError, HocketError, ScenarioError
 
-
 _RUN_KEYS = ("start", "stop", "every", "record")
 
 

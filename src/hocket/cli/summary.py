@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -36,7 +37,7 @@ def summary(run: Run, folder: Path) -> None:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")
-    for label, text in (
+    lines: list[tuple[str, RenderableType]] = [
         ("simulated", simulated),
         ("took", took),
         ("kept", kept),
@@ -45,7 +46,8 @@ def summary(run: Run, folder: Path) -> None:
         ("folder", Text(str(folder), "bold")),
         ("look", f"hocket plot {shlex.quote(str(folder))}"),
         ("", look),
-    ):
+    ]
+    for label, text in lines:
         grid.add_row(label, text)
     say(Text.assemble((run.name, "bold"), " ", (run.status, _COLOURS.get(run.status, "bold red"))))
     say(Padding(grid, (0, 0, 0, 2), expand=False))

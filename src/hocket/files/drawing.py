@@ -81,7 +81,7 @@ def drawable(path: Path | str) -> None:
     canvas = extra("matplotlib.figure", "plot").Figure().canvas
     kinds, kind = canvas.get_supported_filetypes(), Path(path).suffix[1:].lower()
     if kind not in kinds:
-        what = f"cannot draw a `{kind}` file" if kind else f"`{Path(path).name}` does not say what to draw"
+        what = f"cannot draw a `{kind}` file" if kind else f"`{Path(path).name}` has no ending"
         raise FileError(what, str(path), "a name that ends in .png, .svg or .pdf", _meant(kind, kinds))
 
 

@@ -115,12 +115,11 @@ class Python(Recipe):
 
     @cached_property
     def _known(self) -> _Known:
+        where = self.class_name
         cls = load(self.cls, self.folder) if isinstance(self.cls, str) else self.cls
         if not isinstance(cls, type):
-            raise ScenarioError(
-                f"`{self.class_name}` is not a class", expected="a class, or text such as `plant.py:Tank`"
-            )
-        where = self.class_name
+            expected = "a class, or text such as `plant.py:Tank`"
+            raise ScenarioError(f"`{where}` is not a class", where, expected)
         faults = [*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)]
         if faults:
             raise ScenarioError(faults)
