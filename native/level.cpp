@@ -1,20 +1,10 @@
 #include "level.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 namespace hocket {
-
-namespace {
-
-using Time = std::chrono::steady_clock;
-constexpr int measurements = 4;
-constexpr double worth_it = 15e-6;  // seconds saved per round that pay for waking a thread
-
-}  // namespace
 
 void Ring::push(std::int64_t tick, double value, double slope) {
     if (count == 0 || ticks[newest] != tick) {
@@ -215,78 +205,6 @@ bool Level::execute(Operation& operation) {
     return false;
 }
 
-// feeding
-
-void Level::feed(const Operation& operation) {
-    for (const Copy& copy : operation.copies) u[copy.to] = y[copy.from];
-    for (int child : operation.based) base[child] = slots_[child].tick;
-    for (int number : operation.fits) fit(fits[number]);
-}
-
-void Level::fit(Fit& f) {
-    double c[max_rows], nodes[max_rows];
-    int count = 1;
-    const std::int64_t tick = slots_[f.child].tick;
-    switch (f.kind) {
-        case Fit::Kind::hold:
-            c[0] = y[f.source];
-            break;
-        case Fit::Kind::nepce: {
-            const Ring& ring = rings[ring_of[f.source]];
-            if (f.seen != ring.ticks[ring.newest]) {
-                f.seen = ring.ticks[ring.newest];
-                f.before = f.after;
-            }
-            f.after = f.alpha * f.before + (1.0 - f.alpha) * y[f.source];
-            c[0] = f.after;
-            break;
-        }
-        case Fit::Kind::polynomial: {
-            const Ring& ring = rings[ring_of[f.source]];
-            count = std::min(f.samples, ring.count);
-            for (int k = 0; k < count; ++k) {
-                const int at = ring.back(count - 1 - k);
-                nodes[k] = clock.span(ring.ticks[at] - tick);
-                c[k] = ring.values[at];
-            }
-            divided_differences(nodes, c, count, 1);
-            newton(nodes, c, count);
-            break;
-        }
-        case Fit::Kind::hermite: {
-            const Ring& ring = rings[ring_of[f.source]];
-            const int points = std::min(f.samples, ring.count);
-            count = 2 * points;
-            double slopes[max_rows];
-            for (int k = 0; k < points; ++k) {
-                const int at = ring.back(points - 1 - k);
-                nodes[2 * k] = nodes[2 * k + 1] = clock.span(ring.ticks[at] - tick);
-                c[2 * k] = c[2 * k + 1] = ring.values[at];
-                slopes[k] = ring.slopes[at];
-            }
-            for (int j = count - 1; j > 0; --j)
-                c[j] = j % 2 ? slopes[j / 2] : (c[j] - c[j - 1]) / (nodes[j] - nodes[j - 1]);
-            divided_differences(nodes, c, count, 2);
-            newton(nodes, c, count);
-            break;
-        }
-        case Fit::Kind::passed:
-        case Fit::Kind::passed_hold:
-            count = degree + 1;
-            for (int k = 0; k < count; ++k) c[k] = used[k * own_inputs + f.source];
-            shift(c, count, 1, clock.span(tick - used_base));
-            if (f.kind == Fit::Kind::passed_hold) count = 1;
-            break;
-    }
-    if (f.converts) {
-        for (int k = 0; k < count; ++k) c[k] = f.gain * c[k];
-        c[0] = c[0] + f.offset;
-    }
-    double* to = u.data() + first_u[f.child] + f.input;
-    const int stride = inputs[f.child];
-    for (int k = 0; k < rows[f.child]; ++k) to[k * stride] = k < count ? c[k] : 0.0;
-}
-
 // stepping and reading
 
 inline bool Level::step_child(Slot& slot, std::int64_t count) {
@@ -411,74 +329,6 @@ void Level::keep_row(bool due) {
             data.push_back(y[first_y[column.child] + column.port]);
         }
     }
-}
-
-// threads
-
-bool Level::each(Operation& operation, int index) {
-    if (operation.kind == Operation::Kind::together) return run(operation.bodies[index]);
-    return apply(operation.kind, slots_[operation.children[index]], operation.ticks);
-}
-
-bool Level::spread(Operation& operation, int count) {
-    if (operation.measured < measurements) {  // find out what each one costs
-        operation.seconds.resize(count, 1e9);
-        for (int index = 0; index < count; ++index) {
-            const auto begin = Time::now();
-            if (!each(operation, index)) return false;
-            const double took = std::chrono::duration<double>(Time::now() - begin).count();
-            operation.seconds[index] = std::min(operation.seconds[index], took);
-        }
-        if (++operation.measured == measurements) {
-            const int threads = pool_->threads();
-            std::vector<int> order(count);
-            std::iota(order.begin(), order.end(), 0);
-            std::stable_sort(order.begin(), order.end(),
-                             [&](int a, int b) { return operation.seconds[a] > operation.seconds[b]; });
-            std::vector<std::vector<int>> shares(threads);
-            std::vector<double> load(threads, 0.0);
-            auto stays = [&](int index) {  // Python is only called on the calling thread
-                if (operation.kind != Operation::Kind::together)
-                    return children[operation.children[index]]->needs_python();
-                return python_;
-            };
-            double total = 0.0;
-            for (int pass = 0; pass < 2; ++pass)
-                for (int index : order) {
-                    if (stays(index) != (pass == 0)) continue;
-                    const auto least = std::min_element(load.begin(), load.end()) - load.begin();
-                    const std::size_t at = pass == 0 ? 0 : static_cast<std::size_t>(least);
-                    shares[at].push_back(index);
-                    load[at] += operation.seconds[index];
-                    total += operation.seconds[index];
-                }
-            const double longest = *std::max_element(load.begin(), load.end());
-            if (always_parallel_ || total - longest > worth_it) {
-                for (auto& share : shares) std::sort(share.begin(), share.end());
-                operation.shares = std::move(shares);
-            } else {
-                operation.parallel = false;
-            }
-        }
-        return true;
-    }
-    struct Context {
-        Level* level;
-        Operation* operation;
-        std::atomic<bool> good{true};
-    } context{this, &operation};
-    const auto task = [](void* raw, int thread) {
-        auto& c = *static_cast<Context*>(raw);
-        for (int index : c.operation->shares[thread])
-            if (!c.level->each(*c.operation, index)) {
-                c.good = false;
-                return;
-            }
-    };
-    if (pool_->run(task, &context)) return context.good;
-    for (int index = 0; index < count; ++index)
-        if (!each(operation, index)) return false;
-    return true;
 }
 
 }  // namespace hocket

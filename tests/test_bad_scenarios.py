@@ -346,7 +346,14 @@ NOT_A_NUMBER = """\
         (TANK, "overflows", "tank.volume", RAISED, "0.3", 0.3),
         (TANK, "dries", "tank.volume", NOT_A_NUMBER, "0.29", 0.29),
         (IN_PLANT, "overflows", "plant.tank.volume", RAISED.replace("`tank`", "`plant.tank`"), "0.3", 0.3),
-        (IN_PLANT, "dries", "plant.tank.volume", NOT_A_NUMBER.replace("`tank", "`plant.tank"), "0.295", 0.295),
+        (
+            IN_PLANT,
+            "dries",
+            "plant.tank.volume",
+            NOT_A_NUMBER.replace("`tank", "`plant.tank"),
+            "0.295",
+            0.295,
+        ),
     ],
     ids=["raises", "is not a number", "raises inside a level", "is not a number inside a level"],
 )
