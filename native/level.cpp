@@ -26,6 +26,7 @@ void Level::add_child(std::unique_ptr<Simulator> child, int child_rows, int chil
     python_ = python_ || child->needs_python();
     Slot slot;
     slot.simulator = child.get();
+    slot.step_output = child->step_output();
     slot.outputs = child_outputs;
     slot.unchecked = !child->checks_itself();
     slot.curved = child_rows > 1;
@@ -232,7 +233,7 @@ inline bool Level::both(Slot& slot, std::int64_t count) {
     if (!slot.simple) return step_child(slot, count) && read_child(slot);
     const std::int64_t tick = slot.tick;
     slot.tick = tick + count;
-    return slot.simulator->step_output(tick, count, slot.u, slot.y) || failed(slot);
+    return slot.step_output(*slot.simulator, tick, count, slot.u, slot.y) || failed(slot);
 }
 
 inline bool Level::finish_read(Slot& slot, const double* polynomials) {

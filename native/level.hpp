@@ -52,6 +52,7 @@ struct Copy {
 
 // What stepping and reading a child touches, close together.
 struct Slot {
+    Simulator::StepOutput step_output = nullptr;
     Simulator* simulator = nullptr;
     double* u = nullptr;
     double* y = nullptr;

@@ -46,12 +46,6 @@ class StateSpace final : public Simulator {
         return true;
     }
 
-    bool step_output(std::int64_t tick, std::int64_t ticks, const double* u, double* y) override {
-        if (!StateSpace::step(tick, ticks, u)) return false;
-        outputs(u, y);
-        return true;
-    }
-
     bool slope(std::int64_t, const double* u, double* dy) override {
         const Linear& m = *model_;
         std::vector<double>& rate = rates();
@@ -157,8 +151,11 @@ class Small final : public Simulator {
         for (int i = 0; i < P; ++i) finite = finite + (y[i] - y[i]);
         return finite == 0.0;
     }
-    bool step_output(std::int64_t tick, std::int64_t ticks, const double* u, double* y) override {
-        return Small::step(tick, ticks, u) && Small::output(tick, u, y);
+    StepOutput step_output() const override {
+        return [](Simulator& self, std::int64_t tick, std::int64_t ticks, const double* u, double* y) {
+            Small& small = static_cast<Small&>(self);
+            return small.Small::step(tick, ticks, u) && small.Small::output(tick, u, y);
+        };
     }
     bool slope(std::int64_t, const double* u, double* dy) override {
         std::array<double, N> rate;

@@ -85,6 +85,12 @@ def test_a_float_is_the_short_decimal_it_prints_as(digits, places):
 
 
 @few
+@given(st.integers(-1000, 1000), st.integers(1, 1000))
+def test_a_float_that_is_a_simple_fraction_means_it(p, q):
+    assert seconds(p / q) == F(p, q)
+
+
+@few
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_keeps_its_value(x):
     assert float(seconds(x)) == x

@@ -172,8 +172,9 @@ def test_those_that_cannot_rewind_are_named():
 
 
 def test_cold_levels_inside_are_named():
-    cold = alone(lag(), 1, extrapolation="cubic", start="cold")
-    outer = Composite(Scenario({"a": cold, "b": cold, "c": alone(lag(), 1)}), 1, extrapolation="linear")
+    """The lowest order of them counts: 3 in a, 2 in b."""
+    a, b = (alone(lag(), 1, extrapolation=way, start="cold") for way in (Hermite(2), "cubic"))
+    outer = Composite(Scenario({"a": a, "b": b, "c": alone(lag(), 1)}), 1, extrapolation="linear")
     assert outer.plan().notes == (f"the order is capped at 2: `a`, `b` {COLD}",)
 
 

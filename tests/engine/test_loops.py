@@ -143,10 +143,21 @@ def test_elimination_agrees_with_numpy(size, seed):
     assert solved(matrix.tolist(), right.tolist()) == pytest.approx(np.linalg.solve(matrix, right), abs=1e-12)
 
 
+def test_rows_are_exchanged_where_the_first_cannot_begin():
+    """2 y = 6 and 4 x = 8."""
+    assert solved([[0.0, 2.0], [4.0, 0.0]], [6.0, 8.0]) == [2.0, 3.0]
+
+
 @pytest.mark.parametrize(
     "matrix",
-    [[[0.0]], [[1.0, 2.0], [2.0, 4.0]], [[0.0, 1.0], [0.0, 2.0]], [[nan, 1.0], [1.0, 1.0]]],
-    ids=["zero", "dependent rows", "empty column", "not a number"],
+    [
+        [[0.0]],
+        [[1.0, 2.0], [2.0, 4.0]],
+        [[1.0, 1.0], [1.0, 1.0 + 1e-14]],
+        [[0.0, 1.0], [0.0, 2.0]],
+        [[nan, 1.0], [1.0, 1.0]],
+    ],
+    ids=["zero", "dependent rows", "all but dependent rows", "empty column", "not a number"],
 )
 def test_a_matrix_that_cannot_be_solved_with_is_refused(matrix):
     with pytest.raises(SingularError):
