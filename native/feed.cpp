@@ -21,6 +21,13 @@ void Level::fit(Fit& f) {
         case Fit::Kind::hold:
             c[0] = y[f.source];
             break;
+        case Fit::Kind::latch: {
+            const Ring& ring = rings[ring_of[f.source]];
+            int back = 0;
+            while (back + 1 < ring.count && ring.ticks[ring.back(back)] > tick) ++back;
+            c[0] = ring.values[ring.back(back)];
+            break;
+        }
         case Fit::Kind::nepce: {
             const Ring& ring = rings[ring_of[f.source]];
             if (f.seen != ring.ticks[ring.newest]) {

@@ -140,7 +140,7 @@ bool Level::run_outermost(std::int64_t steps) {
 bool Level::step(std::int64_t tick, std::int64_t count, const double* polynomials) {
     const bool whole = count % length == 0;
     if (whole || tick == now) {
-        std::memcpy(offered.data(), polynomials, sizeof(double) * offered.size());
+        if (!offered.empty()) std::memcpy(offered.data(), polynomials, sizeof(double) * offered.size());
         offered_base = tick;
     }
     if (whole) {
@@ -187,7 +187,7 @@ bool Level::execute(Operation& operation) {
         case Kind::solve:
             return solve(operation);
         case Kind::admit:
-            std::memcpy(used.data(), offered.data(), sizeof(double) * used.size());
+            std::copy(offered.begin(), offered.end(), used.begin());
             used_base = offered_base;
             return true;
         case Kind::record:
@@ -250,8 +250,9 @@ inline bool Level::finish_read(Slot& slot, const double* polynomials) {
         slopes = slopes_.data() + (slopes_.size() / children.size()) * child;
         if (!slot.simulator->slope(slot.tick, polynomials, slopes)) return failed(slot);
     }
+    const std::int64_t at = slot.simulator->shown_at(slot.tick);
     for (int signal : rings_of_[child])
-        rings[ring_of[signal]].push(slot.tick, y[signal], slopes ? slopes[signal - first_y[child]] : 0.0);
+        rings[ring_of[signal]].push(at, y[signal], slopes ? slopes[signal - first_y[child]] : 0.0);
     return true;
 }
 

@@ -3,6 +3,7 @@
 // Out: children moved on, rows kept
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -29,7 +30,7 @@ struct Ring {
 
 // One driven input that is more than a copied value.
 struct Fit {
-    enum class Kind : int { hold, polynomial, hermite, nepce, passed, passed_hold };
+    enum class Kind : int { hold, polynomial, hermite, nepce, passed, passed_hold, latch };
     Kind kind = Kind::hold;
     int child = 0;
     int input = 0;
@@ -110,6 +111,7 @@ class Level final : public Simulator {
     bool step(std::int64_t tick, std::int64_t ticks, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
+    std::int64_t shown_at(std::int64_t tick) const override { return std::min(tick, now); }
     bool needs_python() const override { return python_; }
     bool checks_itself() const override { return true; }
     Failure failure() const override { return first_failure; }

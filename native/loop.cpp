@@ -101,7 +101,7 @@ bool Level::solve(Operation& operation) {
         }
         for (int j = 0; j < size; ++j) {
             std::copy(v, v + size, moved);
-            moved[j] = v[j] + nudge * std::max(1.0, std::fabs(v[j]));
+            moved[j] = v[j] + nudge * std::max(std::max(1.0, std::fabs(v[j])), std::fabs(residual[j]));
             if (!residual_at(moved, after)) return false;
             for (int i = 0; i < size; ++i) matrix[i * size + j] = (after[i] - residual[i]) / (moved[j] - v[j]);
         }
@@ -111,11 +111,11 @@ bool Level::solve(Operation& operation) {
         for (double fraction : fractions) {
             for (int i = 0; i < size; ++i) moved[i] = v[i] + fraction * change[i];
             if (!residual_at(moved, after)) return false;
-            now_at = relative(after, moved, size);
-            if (now_at < before) break;
+            if (relative(after, v, size) < before) break;  // on the old scale: running away is no progress
         }
         std::copy(moved, moved + size, v);
         std::copy(after, after + size, residual);
+        now_at = relative(residual, v, size);
     }
     if (!settled && !(now_at <= tolerance)) return loop_failed(operation, Failure::Kind::loop_stuck, now_at);
     return around(operation, v, found);

@@ -1,6 +1,6 @@
 #include "pool.hpp"
 
-#include <chrono>
+#include <system_error>
 
 namespace hocket {
 
@@ -18,7 +18,11 @@ inline void pause() {
 }  // namespace
 
 Pool::Pool(int threads) {
-    for (int number = 1; number < threads; ++number) workers_.emplace_back([this, number] { work(number); });
+    try {
+        for (int number = 1; number < threads; ++number) workers_.emplace_back([this, number] { work(number); });
+    } catch (const std::system_error&) {
+        // the machine gives no more: fewer must do
+    }
 }
 
 Pool::~Pool() {

@@ -24,7 +24,6 @@ class Pool {
   private:
     void work(int number);
 
-    std::vector<std::thread> workers_;
     std::atomic<bool> busy_{false};
     std::atomic<bool> ending_{false};
     std::atomic<unsigned> round_{0};
@@ -34,6 +33,7 @@ class Pool {
     std::mutex mutex_;
     std::condition_variable wake_;
     std::atomic<int> sleeping_{0};
+    std::vector<std::thread> workers_;  // last: they use all of the above
 };
 
 }  // namespace hocket

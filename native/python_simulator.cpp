@@ -61,7 +61,7 @@ bool PythonSimulator::step(std::int64_t tick, std::int64_t ticks, const double* 
     Py_DECREF(reached);
     if (at == -1.0 && PyErr_Occurred()) return raised(Call::step, tick);
     const double end = clock_->time(tick + ticks);
-    if (!(std::fabs(at - end) <= 1e-9 * std::fmax(std::fabs(end), h))) {
+    if (!(std::fabs(at - end) <= 1e-9 * h + 4.0 * 0x1p-52 * std::fabs(end))) {
         failure_.kind = Failure::Kind::stopped_early;
         failure_.value = at;
         failure_.tick = tick;

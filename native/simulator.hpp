@@ -16,11 +16,14 @@ struct Clock {
     std::int64_t start = 0;
     std::int64_t denominator = 1;
     double time(std::int64_t ticks) const {
-        return static_cast<double>(ticks * tick + start) / static_cast<double>(denominator);
+        return static_cast<double>(static_cast<Wide>(ticks) * tick + start) / static_cast<double>(denominator);
     }
     double span(std::int64_t ticks) const {
-        return static_cast<double>(ticks * tick) / static_cast<double>(denominator);
+        return static_cast<double>(static_cast<Wide>(ticks) * tick) / static_cast<double>(denominator);
     }
+
+  private:
+    using Wide = __int128;  // fine ticks times long runs
 };
 
 enum class Call : int { step, output, slope };
@@ -61,6 +64,8 @@ class Simulator {
             return self.step(tick, ticks, u) && self.output(tick + ticks, u, y);
         };
     }
+    // The time of what it shows now: a level with a longer step shows what it reached last.
+    virtual std::int64_t shown_at(std::int64_t tick) const { return tick; }
     virtual bool needs_python() const { return false; }
     virtual bool checks_itself() const { return false; }  // its outputs are known to be finite
     // What the last call that returned false has to say; nothing, if its outputs speak for themselves.

@@ -647,7 +647,6 @@ def test_progress_bar(demo: Path) -> None:
     assert "stopped by Ctrl-C" in text
     summary = [" ".join(line.split()) for line in text[text.rindex("demo stopped") :].splitlines()]
     assert summary[4] == "engine native"
-    assert summary[5].startswith("note ")
     assert summary[-3:] == [
         "folder runs/demo-001",
         "look hocket plot runs/demo-001",

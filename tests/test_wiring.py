@@ -190,7 +190,7 @@ def test_a_wrong_connection_is_told_with_its_place(connections, message):
 
 def test_a_level_may_not_pass_its_input_straight_on():
     assert (
-        faults_of({}, {"y": "u"}, ["u"], ["y"])
+        faults_of({"k": block([], ["z"])}, {"y": "u"}, ["u"], ["y"])
         == """\
 `u` passes straight to `y`
   where:    connections.y

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from numbers import Rational
+from numbers import Integral, Rational, Real
 
 Duration = Fraction | int | float | str
 
@@ -22,13 +22,14 @@ _SCALES = {
     "ns": Fraction(1, 10**9),
     "us": Fraction(1, 10**6),
     "µs": Fraction(1, 10**6),
+    "μs": Fraction(1, 10**6),
     "ms": Fraction(1, 1000),
     "s": Fraction(1),
     "min": Fraction(60),
     "h": Fraction(3600),
     "d": Fraction(86400),
 }
-_WRITTEN = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)(?:\s*/\s*([0-9.]+))?\s*([a-zµ]*)\s*")
+_WRITTEN = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)(?:\s*/\s*([0-9.]+))?\s*([a-zµμ]*)\s*")
 
 
 def seconds(duration: Duration) -> Fraction:
@@ -47,14 +48,21 @@ def seconds(duration: Duration) -> Fraction:
             return value / Fraction(Decimal(match[2] or "1")) * _SCALES[match[3]]
         except (ArithmeticError, ValueError):
             raise ValueError(f"`{duration}` is not a number") from None
-    if isinstance(duration, bool) or not isinstance(duration, (Rational, float)):
+    if isinstance(duration, bool) or not isinstance(duration, Real):
         raise ValueError(f"`{duration!r}` is not a duration")
-    if isinstance(duration, float):
+    if not isinstance(duration, Rational):
         if not math.isfinite(duration):
             raise ValueError(f"`{duration}` is not a finite duration")
-        simple = Fraction(duration).limit_denominator(1_000_000)
-        return simple if float(simple) == duration else Fraction(Decimal(repr(float(duration))))
-    return Fraction(duration)
+        return _meant(float(duration))
+    return Fraction(int(duration)) if isinstance(duration, Integral) else Fraction(duration)
+
+
+def _meant(duration: float) -> Fraction:
+    """Return what a float was meant as: the decimal it is written as, or a fraction such as 1/3."""
+    decimal = Decimal(repr(duration))
+    simple = Fraction(duration).limit_denominator(1_000_000)
+    long = len(decimal.as_tuple().digits) > 14
+    return simple if long and float(simple) == duration else Fraction(decimal)
 
 
 def written(duration: Fraction) -> str:

@@ -47,7 +47,7 @@ class Feedthrough:
                 drives = [wiring.drives[child][numbers[name]] for name in output.feedthrough]
                 node = (child, port)
                 self.reacting.append(node)
-                self.sources[node] = [(d.child, d.port) for d in drives if d is not None and d.child != OWN]
+                self.sources[node] = [(d.child, d.port) for d in drives if d is not None and d.child >= 0]
                 self.outside[node] = [d.port for d in drives if d is not None and d.child == OWN]
 
     @cached_property

@@ -268,8 +268,11 @@ class Scenario:
     def __hash__(self) -> int:
         return hash((tuple(self.models), self.connections, self.inputs, self.outputs, self.record))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scenario, (dict(self.models), self.connections, self.inputs, self.outputs, self.record)
+
     def _facts(self) -> tuple[Any, ...]:
-        return dict(self.models), self.connections, self.inputs, self.outputs, self.record
+        return tuple(self.models.items()), self.connections, self.inputs, self.outputs, self.record
 
     def with_models(self, models: Mapping[str, Model]) -> Scenario:
         """Return the same scenario with other models."""

@@ -167,6 +167,18 @@ def _listed(names: tuple[str, ...] | list[str], most: int = 12) -> str:
     return ", ".join(names[:most]) + rest
 
 
+def step_fractions(body: Body) -> Iterator[Fraction]:
+    """Yield the parts of a level's step that the steps in a body are."""
+    for instruction in body:
+        match instruction:
+            case Step(_, fraction):
+                yield fraction
+            case Times(_, inner):
+                yield from step_fractions(inner)
+            case Together(bodies):
+                yield from {fraction for inner in bodies for fraction in step_fractions(inner)}
+
+
 def verify(plan: Plan, inputs: Mapping[str, bool], outputs: Mapping[str, bool]) -> list[Fault]:
     """Return what is wrong with the `step` body, found by reading it.
 
@@ -197,6 +209,9 @@ def verify(plan: Plan, inputs: Mapping[str, bool], outputs: Mapping[str, bool]) 
                 reached[sim] += instruction.fraction
             yield sim
         elif isinstance(instruction, Solve):
+            for sim in instruction.sims:
+                if sim not in reached:
+                    faults.append(Fault(f"the plan names an unknown simulator `{sim}`", "plan"))
             yield from instruction.sims
         elif isinstance(instruction, Times):
             for _ in range(instruction.n):

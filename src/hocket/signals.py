@@ -70,6 +70,23 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Latch:
+    """The newest value not later than the start of the step: what a sampled device sees, and shows."""
+
+    samples = 2
+    degree = 0
+    slopes = False
+
+    def start(self, y0: Value) -> Value:
+        """Keep no memory."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return the value at the start of the step, though a later one may be known."""
+        known = [sample.value for sample in samples if sample.s <= 0.0]
+        return [known[-1] if known else samples[0].value], w
+
+
+@dataclass(frozen=True, slots=True)
 class Polynomial:
     """The polynomial of this degree through the newest samples; fewer samples give a lower degree."""
 

@@ -42,9 +42,12 @@ def conversion(source: str, target: str) -> tuple[float, float]:
         raise ValueError(f"`{source}` cannot be converted to `{target}`: one of them counts an angle")
     try:
         zero = registry.Quantity(0.0, sides[0]).to(sides[1]).magnitude
+        half = registry.Quantity(500.0, sides[0]).to(sides[1]).magnitude
         thousand = registry.Quantity(1000.0, sides[0]).to(sides[1]).magnitude
     except pint.DimensionalityError:
         raise ValueError(f"`{source}` cannot be converted to `{target}`: {_kind(sides)}") from None
+    if not math.isclose(thousand - half, half - zero, rel_tol=1e-9):
+        raise ValueError(f"`{source}` cannot be converted to `{target}` by a factor and an offset")
     return _tidy((thousand - zero) / 1000.0), _tidy(zero)
 
 

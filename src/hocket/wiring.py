@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Connection, Extrapolator, Model, Port, Scenario
+from hocket.signals import NAMED, Latch
 from hocket.units import conversion
 
 OWN = -1
 """In place of a child's number: the level itself."""
+CONSTANT = -2
+"""In a flattened wiring, in place of a child's number: a level's input that nothing drives, at `offset`."""
 
 
 class Drive(NamedTuple):
@@ -59,7 +62,8 @@ class Wiring:
 def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wiring:
     """Return the wiring of one level; raises ScenarioError with every fault found in it.
 
-    `extrapolation` is for the connections between children that name none.
+    `extrapolation` is for the connections between children that name none; those from and to sampled
+    models are latched instead.
     """
     wiring, faults = _wired(scenario)
     if faults:
@@ -67,12 +71,18 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
     if extrapolation is None:
         return wiring
 
-    def chosen(drive: Drive | None) -> Drive | None:
+    sampled = [getattr(model, "sampled", False) for model in wiring.models]
+
+    def chosen(drive: Drive | None, child: int) -> Drive | None:
         if drive is None or drive.extrapolation is not None or drive.child == OWN:
             return drive
-        return drive._replace(extrapolation=extrapolation)
+        latched = sampled[child] or sampled[drive.child]
+        return drive._replace(extrapolation=Latch() if latched else extrapolation)
 
-    return replace(wiring, drives=tuple(tuple(map(chosen, drives)) for drives in wiring.drives))
+    return replace(
+        wiring,
+        drives=tuple(tuple(chosen(d, child) for d in drives) for child, drives in enumerate(wiring.drives)),
+    )
 
 
 def unchecked(scenario: Scenario) -> Wiring:
@@ -103,6 +113,8 @@ def _wired(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
 
 def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     faults: list[Fault] = []
+    if not scenario.models:
+        faults.append(Fault("a scenario without models", "models", "at least one model"))
     names = tuple(scenario.models)
     number = {name: index for index, name in enumerate(names)}
     models = tuple(scenario.models.values())
@@ -182,13 +194,21 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
                 )
             )
             continue
-        driven[target] = Drive(source[0], source[1], connection.extrapolation, gain, offset)
+        extrapolation = connection.extrapolation
+        if isinstance(extrapolation, str) and extrapolation in NAMED:
+            extrapolation = NAMED[extrapolation]
+        elif extrapolation is not None and not hasattr(extrapolation, "fit"):
+            hint = nearest(str(extrapolation), NAMED)
+            faults.append(Fault(f"`{extrapolation!r:.40}` is no extrapolation", where, "", hint))
+            continue
+        driven[target] = Drive(source[0], source[1], extrapolation, gain, offset)
 
     drives: list[tuple[Drive | None, ...]] = []
+    undriven: list[Fault] = []
     for child, model in enumerate(models):
         for index, port in enumerate(model.inputs):
-            if (child, index) not in driven and port.start is None and not faults:
-                faults.append(
+            if (child, index) not in driven and port.start is None:
+                undriven.append(
                     Fault(
                         f"nothing drives `{names[child]}.{port.name}`",
                         f"models.{names[child]}",
@@ -198,11 +218,13 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
                 )
         drives.append(tuple(driven.get((child, index)) for index in range(len(model.inputs))))
     outputs = [driven.get((OWN, index)) for index in range(len(scenario.outputs))]
-    faults += [
+    undriven += [
         Fault(f"nothing drives the output `{port.name}`", "outputs", "a connection to it")
         for port, drive in zip(scenario.outputs, outputs, strict=True)
-        if drive is None and not faults
+        if drive is None
     ]
+    # a misspelt name leaves its port undriven: that is said only where nothing else is wrong
+    faults += undriven if not faults else []
     return Wiring(names, models, tuple(drives), tuple(drive for drive in outputs if drive)), faults
 
 
@@ -212,6 +234,11 @@ def _port_faults(name: str, model: Model) -> Iterator[Fault]:
         if port.name in seen:
             yield Fault(f"`{name}` has two ports named `{port.name}`", f"models.{name}", "names that differ")
         seen.add(port.name)
+    inputs = {port.name for port in model.inputs}
+    for port in model.outputs:
+        for unknown in sorted(set(port.feedthrough) - inputs):
+            what = f"`{name}.{port.name}` reacts to `{unknown}`, which is no input"
+            yield Fault(what, f"models.{name}", "", nearest(unknown, inputs))
 
 
 def _port(scenario: Scenario, models: Sequence[Model], end: tuple[int, int], source: bool) -> Port:

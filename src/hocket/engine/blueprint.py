@@ -7,6 +7,7 @@ Out: a Blueprint per level; the leaves of the tree as one flat wiring; a clock t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,9 +19,9 @@ from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError
 from hocket.feedthrough import Feedthrough
 from hocket.model import Extrapolator, Model, Simulator
 from hocket.orchestrators.exchange import instructions, together
-from hocket.plan import Body, Plan, Read, verify
+from hocket.plan import Body, Plan, Read, step_fractions, verify
 from hocket.signals import Hold
-from hocket.wiring import OWN, Drive, Wiring, wire
+from hocket.wiring import CONSTANT, OWN, Drive, Wiring, wire
 
 if TYPE_CHECKING:
     from hocket.engine.composite import Composite
@@ -70,7 +71,9 @@ def blueprint(composite: Composite) -> Blueprint:
     _nest_plans(root)
     leaves = root.leaves
     root.plan = replace(
-        root.plan, start=start_body(leaves), notes=(*root.plan.notes, *start_notes(root, leaves))
+        root.plan,
+        start=start_body(leaves),
+        notes=(*root.plan.notes, *start_notes(root, leaves), *degree_notes(root)),
     )
     return root
 
@@ -79,22 +82,23 @@ def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprin
     scenario = composite.scenario
     wiring = wire(scenario, composite.extrapolation)
     inside = f"{path}." if path else ""
+    planned = True
     try:
         plan: Plan = composite.orchestrator.plan(scenario)
     except ScenarioError as error:
         faults += [replace(fault, where=f"{inside}{fault.where}") for fault in error.faults]
-        plan = Plan(())
+        plan, planned = Plan(()), False
     has_inputs = {name: bool(model.inputs) for name, model in scenario.models.items()}
     has_outputs = {name: bool(model.outputs) for name, model in scenario.models.items()}
-    if plan.step:
+    if planned:
         faults += [
             replace(fault, where=f"{inside}orchestrator") for fault in verify(plan, has_inputs, has_outputs)
         ]
     built = Blueprint(path, composite, wiring, plan)
     for child, model in enumerate(wiring.models):
         name = built.name(child)
-        step: Fraction | None = getattr(model, "step", None)
-        if step is not None:
+        step = getattr(model, "step", None)
+        if isinstance(step, Fraction):
             faults += _step_faults(name, step, composite.step, nested=_is_level(model))
         faults += _slope_faults(wiring, child, name)
         if _is_level(model):
@@ -178,11 +182,21 @@ def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
         more = f" and {len(fixed) - 1} more" if len(fixed) > 1 else ""
         order = min(capped.values())
         return (f"the order is capped at {order}: `{fixed[0]}`{more} cannot rewind, so the start is cold",)
-    if window_degree(root) and not fixed:
-        count = window_degree(root)
-        steps = "one step" if count == 1 else f"{count} steps"
-        return (f"a window of {steps} is iterated and rewound to give the start a past",)
     return ()
+
+
+def degree_notes(root: Blueprint) -> Iterator[str]:
+    """Yield who does not follow the polynomials it is given, and what that costs."""
+    for level in root.levels():
+        for child, model in enumerate(level.wiring.models):
+            honoured = model.abilities.input_degree
+            given = max(
+                (d.extrapolation.degree for d in level.wiring.drives[child] if d and d.extrapolation),
+                default=0,
+            )
+            if honoured is not None and honoured < given:
+                name = level.name(child)
+                yield f"`{name}` follows inputs to degree {honoured}: its order is at most {honoured + 1}"
 
 
 def _cold_order(extrapolator: Extrapolator) -> int:
@@ -203,18 +217,12 @@ def stuck(leaves: Leaves) -> list[str]:
     ]
 
 
-def window_degree(root: Blueprint) -> int:
-    """Return the highest degree that looks back, on a level with a window; 0: no window is needed."""
-    return max(
-        (
-            extrapolator.degree
-            for level in root.levels()
-            if level.composite.start == "window"
-            for extrapolator in level.wiring.extrapolators
-            if extrapolator.samples > 1
-        ),
-        default=0,
-    )
+def window_degree(level: Blueprint) -> int:
+    """Return the highest degree that looks back on a level with a window; 0: it needs none."""
+    if level.composite.start == "cold":
+        return 0
+    looking = (each.degree for each in level.wiring.extrapolators if each.samples > 1)
+    return max(looking, default=0)
 
 
 def flatten(root: Blueprint) -> Leaves:
@@ -239,8 +247,11 @@ def flatten(root: Blueprint) -> Leaves:
             if drive.child == OWN:
                 if level.path not in parents:
                     return Drive(OWN, drive.port, extrapolation, gain, offset)
+                start = level.composite.inputs[drive.port].start
                 level, child = parents[level.path]
                 drive = level.wiring.drives[child][drive.port]
+                if drive is None and start is not None:
+                    return Drive(CONSTANT, 0, extrapolation, 0.0, gain * start + offset)
             elif drive.child in level.inner:
                 level = level.inner[drive.child]
                 drive = level.wiring.outputs[drive.port]
@@ -261,7 +272,12 @@ def flatten(root: Blueprint) -> Leaves:
 
 def clock_of(root: Blueprint, *more: Fraction, start: Fraction = Fraction(0)) -> Clock:
     """Return a clock in whose ticks every step of the tree, and `more` durations, are whole."""
-    return Clock(common([*(level.composite.step for level in root.levels()), *more]), start)
+    steps = [
+        level.composite.step * fraction
+        for level in root.levels()
+        for fraction in (Fraction(1), *step_fractions(level.plan.step))
+    ]
+    return Clock(common([*steps, *more]), start)
 
 
 def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = False) -> Level:
@@ -287,7 +303,8 @@ def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = Fals
                 children.append(_opened(model, design.name(child)))
     except BaseException:
         for simulator in children:
-            simulator.close()
+            with suppress(Exception):  # what failed to open is the news, not what failed to close
+                simulator.close()
         raise
     level.children = children
     level.ticks = [0] * len(children)

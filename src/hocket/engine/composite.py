@@ -31,7 +31,8 @@ class Composite:
     """A level: a scenario, its step, its orchestrator and its extrapolation.
 
     `start="window"` gives the extrapolators a past at the start, where every simulator can rewind, so that
-    the order is kept; "cold" begins with what is there.
+    the order is kept; "cold" begins with what is there. A `sampled` level sees its inputs as they are when
+    its step begins, and shows its outputs from its end on, whatever the order around it.
     """
 
     scenario: Scenario
@@ -39,6 +40,7 @@ class Composite:
     orchestrator: Orchestrator
     extrapolation: Extrapolator
     start: StartMode
+    sampled: bool
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class Composite:
         orchestrator: Orchestrator | str = "jacobi",
         extrapolation: Extrapolator | str = "hold",
         start: StartMode = "window",
+        sampled: bool = False,
     ):
         if not isinstance(scenario, Scenario):
             what = f"a composite is made of a Scenario, not of {scenario!r:.60}"
@@ -69,12 +72,19 @@ class Composite:
             ("orchestrator", orchestrator),
             ("extrapolation", extrapolation),
             ("start", start),
+            ("sampled", sampled),
         ):
             object.__setattr__(self, name, value)
 
     def with_scenario(self, scenario: Scenario) -> Composite:
         """Return the same level around another scenario."""
-        return Composite(scenario, self.step, self.orchestrator, self.extrapolation, self.start)
+        return Composite(scenario, *self._how())
+
+    def _how(self) -> tuple[Any, ...]:
+        return self.step, self.orchestrator, self.extrapolation, self.start, self.sampled
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Composite, (self.scenario, *self._how())
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -83,8 +93,11 @@ class Composite:
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
-        """The outputs of the scenario; they react to whatever reaches them through the levels."""
+        """The outputs of the scenario; they react to whatever reaches them through consistent levels."""
         wiring = unchecked(self.scenario)
+        reacts = (getattr(self.orchestrator, "outputs", ""), getattr(self.orchestrator, "inputs", ""))
+        if "stale" in reacts or "delayed" in reacts:
+            return self.scenario.outputs
         if len(wiring.outputs) != len(self.scenario.outputs):
             return self.scenario.outputs
         return tuple(
@@ -116,7 +129,7 @@ class Composite:
     def open(self) -> Level:
         """Make a live level with a clock of its own, for inputs of any degree up to 8."""
         design = self.blueprint
-        return opened(design, clock_of(design), 8 if self.inputs else 0)
+        return opened(design, clock_of(design), 8 if self.inputs else 0, sloped=self.abilities.slopes)
 
 
 def _named(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
@@ -159,4 +172,4 @@ def sampled(model: Any) -> Composite:
     given = [Connection(f"sampled.{port.name}", port.name) for port in model.outputs]
     outputs = [Port(port.name, port.unit) for port in model.outputs]
     inner = Scenario({"sampled": model.without_period()}, [*taken, *given], model.inputs, outputs, record=[])
-    return Composite(inner, model.period)
+    return Composite(inner, model.period, sampled=True)

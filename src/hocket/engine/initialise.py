@@ -6,6 +6,7 @@ Out: the same tree with consistent samples in every exchange memory, at time t
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from hocket.engine.window import Curves, window
 from hocket.feedthrough import Feedthrough, Round
 from hocket.model import Array, Simulator
 from hocket.signals import shifted, value_at
-from hocket.wiring import OWN
+from hocket.wiring import CONSTANT, OWN
 
 
 def initialise(root: Level, t: float) -> None:
@@ -32,17 +33,22 @@ def initialise(root: Level, t: float) -> None:
         except Exception as error:
             raise blame(name, "start", t, error) from error
     y = consistent(leaves, simulators, t, root.starts)
-    curves: Curves = [[[value] for value in outputs] for outputs in y]
-    degree = window_degree(design)
-    if degree and not stuck(leaves):
-        delta = min(level.composite.step for level in design.levels())
-        found = window(leaves, simulators, t, float(delta), degree, curves, root.starts)
-        curves = found or curves
     for level in levels.values():
         level.memory.clear()
         level.ticks = [0] * len(level.children)
-        level.now = 0
-    _store(root, dict(zip(leaves.places, curves, strict=True)))
+        level.now = level.reached = 0
+    sampled = {level.path: level.composite.sampled for level in design.levels()}
+    frozen = [sampled[path] for path, _ in leaves.places]
+    flat: Curves = [[[value] for value in outputs] for outputs in y]
+    found: dict[tuple[Fraction, int], Curves] = {}
+    for each in design.levels():
+        own = each.composite.step, window_degree(each)
+        if own not in found:
+            past = bool(own[1]) and not stuck(leaves)
+            found[own] = (
+                window(leaves, simulators, frozen, t, float(own[0]), own[1], y, root.starts) if past else flat
+            )
+        _store(levels[each.path], dict(zip(leaves.places, found[own], strict=True)))
     inputs = np.zeros((root.degree + 1, len(root.starts)))
     inputs[0] = root.starts
     _feed(root, inputs)
@@ -70,6 +76,8 @@ def consistent(
         ):
             if drive is None:
                 u[0, index] = port.start or 0.0
+            elif drive.child == CONSTANT:
+                u[0, index] = drive.offset
             else:
                 value = starts[drive.port] if drive.child == OWN else y[drive.child][drive.port]
                 u[0, index] = (
@@ -110,37 +118,43 @@ def consistent(
     return y
 
 
-def _store(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> list[list[Any]]:
-    """Store samples of the past and the start, here and inside; return the curves of the level's outputs."""
-    warm = level.blueprint.composite.start == "window"
-    own: list[list[list[Any]]] = []
-    for child, simulator in enumerate(level.children):
-        own.append(_store(simulator, curves) if isinstance(simulator, Level) else curves[(level.path, child)])
-        depth = max(level.memory.depths[child], default=1) if warm and any(len(c) > 1 for c in own[-1]) else 1
-        for back in range(depth - 1, -1, -1):
-            s = -level.clock.span(back * level.length)
-            slopes = None
-            if level.memory.sloped[child]:
-                tangents = [shifted(curve, s) for curve in own[-1]]
-                slopes = np.array([tangent[1] if len(tangent) > 1 else 0.0 for tangent in tangents])
-            values = np.array([value_at(curve, s) for curve in own[-1]])
-            level.memory.store(child, -back * level.length, values, slopes)
+def _store(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> None:
+    """Store samples of the start in a level, and of a past where the curves tell one."""
+    for child in range(len(level.children)):
+        own = _curves(level, child, curves)
+        for port, (curve, depth) in enumerate(zip(own, level.memory.depths[child], strict=True)):
+            for back in range(depth - 1 if len(curve) > 1 else 0, -1, -1):
+                s = -level.clock.span(back * level.length)
+                slope = shifted([*curve, 0.0], s)[1] if level.memory.sloped[child] else None
+                level.memory.put(child, port, -back * level.length, value_at(curve, s), slope)
+
+
+def _curves(level: Level, child: int, curves: dict[tuple[str, int], list[list[Any]]]) -> list[list[Any]]:
+    """Return the curves of the outputs of a child, which may be a level itself."""
+    simulator = level.children[child]
+    if not isinstance(simulator, Level):
+        return curves[(level.path, child)]
     outputs = []
-    for drive in level.wiring.outputs:
-        curve = [drive.gain * c for c in own[drive.child][drive.port]]
-        curve[0] = curve[0] + drive.offset
-        outputs.append(curve if drive.gain != 1.0 or drive.offset != 0.0 else own[drive.child][drive.port])
+    for drive in simulator.wiring.outputs:
+        curve = _curves(simulator, drive.child, curves)[drive.port]
+        if drive.gain != 1.0 or drive.offset != 0.0:
+            curve = [drive.gain * c for c in curve]
+            curve[0] = curve[0] + drive.offset
+        outputs.append(curve)
     return outputs
 
 
 def _feed(level: Level, inputs: Array) -> None:
     """Fit every input once, so that what is in use at the start is known; find the slopes under it."""
     level.inputs = level.offered = (0, inputs)
-    for child, simulator in enumerate(level.children):
-        level.feed(child)
-        if isinstance(simulator, Level):
-            _feed(simulator, level.memory.u[child].copy())
-    for child in range(len(level.children)):
-        if level.memory.sloped[child]:
-            values = np.array([ring[-1][1] for ring in level.memory.rings[child]])
-            level.memory.store(child, 0, values, level._slopes_of(child, 0, level.memory.u[child]))
+    sloped = any(level.memory.sloped)
+    # slopes pass through feedthrough one simulator at a time
+    for _ in range(1 + len(Feedthrough(level.wiring).rounds()) if sloped else 1):
+        for child, simulator in enumerate(level.children):
+            level.feed(child)
+            if isinstance(simulator, Level):
+                _feed(simulator, level.memory.u[child].copy())
+        for child in range(len(level.children)):
+            if level.memory.sloped[child]:
+                values = np.array([ring[-1][1] for ring in level.memory.rings[child]])
+                level.memory.store(child, 0, values, level.slopes_of(child, 0, level.memory.u[child]))

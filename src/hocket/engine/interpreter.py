@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from hocket.clock import Clock
+from hocket.clock import Clock, seconds
 from hocket.engine.memory import Memory
 from hocket.engine.rows import Rows
-from hocket.errors import HocketError, InternalError, SimulatorError
+from hocket.errors import HocketError, SimulatorError
 from hocket.model import Array, Simulator
 from hocket.plan import Admit, Body, Feed, Plan, Read, Record, Solve, Step, Times, Together
 from hocket.signals import shifted
 from hocket.wiring import Wiring
+
+EPSILON = 2.0**-52
 
 
 class Level:
@@ -135,11 +137,11 @@ class Level:
         t, h = self.clock.time(tick), self.clock.span(ticks)
         end = self.clock.time(tick + ticks)
         try:
-            returned = simulator.step(t, h, u)
+            returned = simulator.step(t, h, read_only(u))
             reached = end if returned is None else float(returned)
         except Exception as error:
             raise self.blamed(child, "step", t, error) from error
-        if not abs(reached - end) <= 1e-9 * max(abs(end), h):
+        if not abs(reached - end) <= 1e-9 * h + 4.0 * EPSILON * abs(end):
             raise stopped_early(self.name(child), reached, t, h, end)
 
     def read(self, child: int) -> None:
@@ -149,8 +151,11 @@ class Level:
         slopes = None
         y = self.outputs_of(child, tick, u)
         if self.memory.sloped[child]:
-            slopes = self._slopes_of(child, tick, u)
-        self.memory.store(child, tick, y, slopes)
+            slopes = self.slopes_of(child, tick, u)
+        simulator = self.children[child]
+        # what a level with a longer step shows is as old as its own last step
+        at = min(tick, simulator.now) if isinstance(simulator, Level) else tick
+        self.memory.store(child, at, y, slopes)
 
     def _seen_from(self, child: int, tick: int) -> Array:
         u, base = self.memory.u[child], self.memory.base[child]
@@ -163,7 +168,7 @@ class Level:
             return simulator.outputs_at(tick, u)
         t = self.clock.time(tick)
         try:
-            y = numbers(simulator.output(t, u), len(model.outputs))
+            y = numbers(simulator.output(t, read_only(u)), len(model.outputs))
         except Exception as error:
             raise self.blamed(child, "output", t, error) from error
         if not np.isfinite(y).all():
@@ -171,7 +176,7 @@ class Level:
             raise not_finite(self.name(child), model.outputs[port].name, float(y[port]), t)
         return y
 
-    def _slopes_of(self, child: int, tick: int, u: Array) -> Array:
+    def slopes_of(self, child: int, tick: int, u: Array) -> Array:
         simulator: Any = self.children[child]
         if isinstance(simulator, Level):
             return simulator.gathered(2, u.shape[2:])
@@ -214,16 +219,27 @@ class Level:
 
     def start(self, t: float) -> None:
         """Go to the initial state, consistent over all levels; own inputs have their start values."""
-        from hocket.engine.initialise import initialise
+        from hocket.engine.initialise import initialise, levels_of
 
+        clock = Clock(self.clock.tick, seconds(t))
+        for level in levels_of(self):
+            level.clock = level.memory.clock = clock
         initialise(self, t)
 
     def output(self, t: float, u: Array) -> Array:
-        """Return the outputs at t."""
-        return self.outputs_at(self._tick(t), self._padded(u))
+        """Return the outputs at t; what was exchanged before is left alone."""
+        from hocket.engine.initialise import levels_of
+
+        before = [(level, level.memory.save(), level.inputs, level.offered) for level in levels_of(self)]
+        try:
+            return self.outputs_at(self._tick(t), self._padded(u))
+        finally:
+            for level, memory, inputs, offered in before:
+                level.memory.restore(memory)
+                level.inputs, level.offered = inputs, offered
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Advance by h, a whole number of own steps or a whole fraction of one."""
+        """Advance by h, a whole number of own steps."""
         tick = self._tick(t)
         self.advance(tick, self._tick(t + h) - tick, self._padded(u))
         return t + h
@@ -235,7 +251,10 @@ class Level:
     def _tick(self, t: float) -> int:
         tick = round((t - self.clock.time(0)) / self.clock.span(1))
         if abs(self.clock.time(tick) - t) > 1e-9 * max(abs(t), self.clock.span(1)):
-            raise InternalError(f"`{self.path}` was asked for t = {t!r} s, which is no tick of its clock")
+            step = self.clock.span(self.length)
+            raise SimulatorError(
+                f"a level with a step of {step!r} s was asked for t = {t!r} s", expected="whole steps"
+            )
         return tick
 
     def _padded(self, u: Array) -> Array:
@@ -274,6 +293,13 @@ class Level:
                 )
         if errors:
             raise errors[0]
+
+
+def read_only(u: Array) -> Array:
+    """Return a view that a simulator cannot write into."""
+    view = u.view()
+    view.flags.writeable = False
+    return view
 
 
 def numbers(returned: Any, count: int) -> Array:

@@ -79,7 +79,7 @@ def newton(evaluate: Callable[[Values], Values], guess: Values) -> Values:
         columns: list[Values] = []
         for j in range(len(v)):
             moved = list(v)
-            moved[j] = v[j] + NUDGE * max(1.0, abs(v[j]))
+            moved[j] = v[j] + NUDGE * max(1.0, abs(v[j]), abs(residual[j]))
             after = _minus(evaluate(moved), moved)
             columns.append([(a - r) / (moved[j] - v[j]) for a, r in zip(after, residual, strict=True)])
         rows = [[column[i] for column in columns] for i in range(len(v))]
@@ -88,10 +88,10 @@ def newton(evaluate: Callable[[Values], Values], guess: Values) -> Values:
         for fraction in FRACTIONS:
             trial = [x + fraction * c for x, c in zip(v, change, strict=True)]
             trial_residual = _minus(evaluate(trial), trial)
-            size = _relative(trial_residual, trial)
-            if size < before:
+            if _relative(trial_residual, v) < before:  # on the old scale: running away is no progress
                 break
         v, residual = trial, trial_residual
+        size = _relative(residual, v)
     if size <= TOLERANCE:
         return v
     raise StuckError(size)

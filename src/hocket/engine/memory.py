@@ -68,10 +68,15 @@ class Memory:
 
     def store(self, child: int, tick: int, y: Array, slopes: Array | None) -> None:
         """Keep the outputs of a child at a tick; a sample at the same tick is replaced."""
-        for port, ring in enumerate(self.rings[child]):
-            if ring and ring[-1][0] == tick:
-                ring.pop()
-            ring.append((tick, y[port], None if slopes is None else slopes[port]))
+        for port in range(len(self.rings[child])):
+            self.put(child, port, tick, y[port], None if slopes is None else slopes[port])
+
+    def put(self, child: int, port: int, tick: int, value: Value, slope: Value) -> None:
+        """Keep one output of a child at a tick."""
+        ring = self.rings[child][port]
+        if ring and ring[-1][0] == tick:
+            ring.pop()
+        ring.append((tick, value, slope))
 
     def feed(self, child: int, tick: int, inputs: Array, inputs_base: int) -> None:
         """Fit the polynomials of a child for a step that begins at tick."""

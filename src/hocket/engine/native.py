@@ -18,13 +18,26 @@ from hocket.engine.loops import no_convergence, no_solution, nodes_of
 from hocket.engine.selection import Recorded, attach
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
-from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Step, Times, Together
-from hocket.signals import Hermite, Hold, Nepce, Polynomial
+from hocket.plan import (
+    Admit,
+    Body,
+    Feed,
+    Instruction,
+    Plan,
+    Read,
+    Record,
+    Solve,
+    Step,
+    Times,
+    Together,
+    step_fractions,
+)
+from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.methods import micro_steps
 from hocket.simulators.state_space import StateSpaceSimulator
 from hocket.wiring import OWN, Drive
 
-HOLD, POLYNOMIAL, HERMITE, NEPCE, PASSED, PASSED_HOLD = range(6)
+HOLD, POLYNOMIAL, HERMITE, NEPCE, PASSED, PASSED_HOLD, LATCH = range(7)
 CALLS = ("step", "output", "slope")
 VALUES = 1 << 16
 """How many numbers may wait before the rows are written."""
@@ -37,8 +50,12 @@ def obstacle(level: Level) -> str:
     for drives in level.wiring.drives:
         for drive in drives:
             kind = type(drive.extrapolation) if drive else Hold
-            if kind not in (Hold, Polynomial, Hermite, Nepce, type(None)):
+            if kind not in (Hold, Latch, Polynomial, Hermite, Nepce, type(None)):
                 return f"the extrapolator {kind.__name__} is written in Python"
+    if set(step_fractions(level.plan.step)) - {1}:
+        return "its plan steps by parts of a step"
+    if max(map(abs, level.clock.whole)) > 2**62:
+        return "its clock needs more digits than the native one has"
     inner = (obstacle(child) for child in level.children if isinstance(child, Level))
     return next((why for why in inner if why), "")
 
@@ -61,7 +78,7 @@ class NativeEngine:
         attach(entry for index, entry in enumerate(recorded) if index not in self.native_rows)
         outermost = self._built(root)
         self.levels[outermost.address()] = root
-        count = (os.cpu_count() or 1) if threads is None else threads
+        count = len(os.sched_getaffinity(0)) if threads is None else threads
         rows = list(self.native_rows.values())
         self.engine = _native.Engine(outermost, rows, count, threads is not None)
 
@@ -153,7 +170,7 @@ class NativeEngine:
                     continue
                 kind, samples, alpha = _kind(drive)
                 plain = kind == HOLD and drive.gain == 1.0 and drive.offset == 0.0
-                if kind in (POLYNOMIAL, HERMITE, NEPCE):
+                if kind in (POLYNOMIAL, HERMITE, NEPCE, LATCH):
                     ringed.add((drive.child, drive.port))
                 source = drive.port if drive.child == OWN else int(first_output[drive.child]) + drive.port
                 kept = memory.filters.get((child, index)) if kind == NEPCE else None
@@ -212,6 +229,8 @@ def _kind(drive: Drive) -> tuple[int, int, float]:
     match drive.extrapolation:
         case Polynomial(degree) if drive.child != OWN and degree > 0:
             return POLYNOMIAL, degree + 1, 0.0
+        case Latch():
+            return LATCH, 2, 0.0
         case Hermite(samples):
             return HERMITE, samples, 0.0
         case Nepce(alpha):

@@ -9,46 +9,57 @@ Without it a first step has one sample to extrapolate from, and the order of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from hocket.engine.blueprint import Leaves
+from hocket.engine.interpreter import blame
 from hocket.model import Array, Sample, Simulator
-from hocket.signals import shifted, through
-from hocket.wiring import OWN
+from hocket.signals import shifted, through, value_at
+from hocket.wiring import CONSTANT, OWN
 
 Curves: TypeAlias = list[list[list[Any]]]
 """Per leaf and output: coefficients in powers of the time since the start."""
 
 SWEEPS = 40
+TRUSTED = 0.25
+"""How far the next sample may be from where the curve leads, as a part of the range of the samples."""
 
 
 def window(
     leaves: Leaves,
     simulators: list[Simulator],
+    frozen: Sequence[bool],
     t: float,
     delta: float,
     degree: int,
-    curves: Curves,
+    y0: list[Array],
     starts: tuple[float, ...],
-) -> Curves | None:
-    """Return polynomials of this degree through `degree` steps of delta; None if the sweeps do not settle."""
+) -> Curves:
+    """Return polynomials of this degree through `degree` steps of delta, around the start.
+
+    An output whose next sample is not where its curve leads (a jump, a motion too fast for these steps)
+    keeps a curve of degree 0: it has no past worth telling. So have all if the sweeps do not settle.
+    `frozen` leaves do not move: they are sampled, at steps of their own.
+    """
     saved = [simulator.save() for simulator in simulators]  # type: ignore[attr-defined]
-    best = np.inf
+    cold: Curves = [[[value] for value in outputs] for outputs in y0]
+    curves, best = cold, np.inf
+    samples: list[Array] = []
     try:
         for sweep in range(SWEEPS):
             # all leaves see the curves of the sweep before: their order must not matter
-            fresh: Curves = []
+            samples = []
             for leaf, simulator in enumerate(simulators):
                 simulator.restore(saved[leaf])  # type: ignore[attr-defined]
-                samples = _sampled(simulator, t, delta, degree, _inputs(leaves, leaf, curves, degree, starts))
-                if not np.isfinite(samples).all():
-                    return None
-                points = [
-                    [Sample(k * delta, value) for k, value in enumerate(column)] for column in samples.T
-                ]
-                fresh.append([through(column) for column in points])
+                u = _inputs(leaves, leaf, curves, degree, starts)
+                steps = 0 if frozen[leaf] else degree + 1
+                samples.append(_sampled(simulator, leaves.wiring.names[leaf], t, delta, steps, u))
+            if not all(np.isfinite(each).all() for each in samples):
+                return cold
+            fresh = [[_curve(column[: degree + 1], delta) for column in each.T] for each in samples]
             change = max(
                 _difference(new, old, degree * delta)
                 for ours, theirs in zip(fresh, curves, strict=True)
@@ -58,12 +69,30 @@ def window(
             if change <= 1e-14:
                 break
             if sweep > degree + 2 and change >= 0.9 * best:
-                return curves if change < 1e-8 else None
+                if change > 1e-8:
+                    return cold
+                break
             best = min(best, change)
-        return curves
     finally:
         for simulator, state in zip(simulators, saved, strict=True):
             simulator.restore(state)  # type: ignore[attr-defined]
+    return [
+        [
+            curve if _trusted(curve, column, delta) else [column[0]]
+            for curve, column in zip(ours, each.T, strict=True)
+        ]
+        for ours, each in zip(curves, samples, strict=True)
+    ]
+
+
+def _curve(column: Array, delta: float) -> list[Any]:
+    return through([Sample(k * delta, value) for k, value in enumerate(column)])
+
+
+def _trusted(curve: list[Any], column: Array, delta: float) -> bool:
+    """Return whether a curve through all samples but the last one leads there."""
+    missed = abs(value_at(curve, (len(column) - 1) * delta) - column[-1])
+    return bool(missed <= TRUSTED * np.ptp(column) + 1e-12 * np.abs(column).max())
 
 
 def _inputs(leaves: Leaves, leaf: int, curves: Curves, degree: int, starts: tuple[float, ...]) -> Array:
@@ -73,6 +102,8 @@ def _inputs(leaves: Leaves, leaf: int, curves: Curves, degree: int, starts: tupl
     for index, (port, drive) in enumerate(zip(model.inputs, leaves.wiring.drives[leaf], strict=True)):
         if drive is None:
             u[0, index] = port.start or 0.0
+        elif drive.child == CONSTANT:
+            u[0, index] = drive.offset
         elif drive.child == OWN:
             u[0, index] = drive.gain * starts[drive.port] + drive.offset
         else:
@@ -82,14 +113,20 @@ def _inputs(leaves: Leaves, leaf: int, curves: Curves, degree: int, starts: tupl
     return u
 
 
-def _sampled(simulator: Simulator, t: float, delta: float, degree: int, u: Array) -> Array:
-    samples = [np.asarray(simulator.output(t, u), dtype=float).reshape(-1)]
-    for k in range(degree):
-        simulator.step(t + k * delta, delta, np.array(shifted(list(u), k * delta)))
-        now = (k + 1) * delta
-        samples.append(
-            np.asarray(simulator.output(t + now, np.array(shifted(list(u), now))), dtype=float).reshape(-1)
-        )
+def _sampled(simulator: Simulator, name: str, t: float, delta: float, steps: int, u: Array) -> Array:
+    """Return the outputs at the start and after each step, a row each."""
+
+    def outputs(s: float) -> Array:
+        returned = np.asarray(simulator.output(t + s, np.array(shifted(list(u), s))), dtype=float)
+        return returned.reshape(-1).copy()
+
+    try:
+        samples = [outputs(0.0)]
+        for k in range(steps):
+            simulator.step(t + k * delta, delta, np.array(shifted(list(u), k * delta)))
+            samples.append(outputs((k + 1) * delta))
+    except Exception as error:
+        raise blame(name, "step", t, error) from error
     return np.array(samples)
 
 

@@ -45,7 +45,7 @@ class Exchange:
         graph = Feedthrough(wiring)
         consistent = self.outputs == "consistent"
         again = graph.rounds() if consistent else []
-        asked = graph.rounds(only_from_outside=True) if consistent else []
+        asked = graph.rounds(only_from_outside=True) if consistent and self.inputs == "clean" else []
         admit: Body = (Admit(),) if scenario.inputs else ()
         clean = self.inputs == "clean"
         return Plan(
@@ -56,7 +56,7 @@ class Exchange:
                 *(() if clean else admit),
                 Record(),
             ),
-            output=(*(admit if clean else ()), *instructions(graph, asked), Record()) if asked else (),
+            output=(*admit, *instructions(graph, asked), Record()) if asked else (),
             outputs=self.outputs,
             notes=(_loops(graph, consistent),) if graph.loops else (),
         )

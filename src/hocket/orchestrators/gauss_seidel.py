@@ -33,6 +33,8 @@ class GaussSeidel(Exchange):
         outputs: Literal["stale", "consistent"] = "consistent",
         inputs: Literal["clean", "delayed"] = "clean",
     ):
+        if isinstance(order, str) and order != "auto":
+            raise ScenarioError(f"`{order}` is no order", "order", '"auto", or a list of names and groups')
         groups = (
             order if isinstance(order, str) else tuple(g if isinstance(g, str) else tuple(g) for g in order)
         )
@@ -62,6 +64,7 @@ class GaussSeidel(Exchange):
             for name in named
             if name not in scenario.models
         ]
+        faults += [Fault("the order has an empty group", "order") for group in groups if not group]
         faults += [
             Fault(f"the order names `{n}` twice", "order")
             for n in sorted({n for n in named if named.count(n) > 1})

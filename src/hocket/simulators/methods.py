@@ -64,7 +64,7 @@ class Maps:
     first: Maps | None = None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def linear_maps(
     A: tuple[tuple[float, ...], ...],
     B: tuple[tuple[float, ...], ...],
@@ -95,10 +95,14 @@ def linear_maps(
 
 def _exact(A: Array, B: Array, h: float, degree: int) -> Maps:
     """One exponential of A and a chain of integrators (formulas, section 1): works for singular A."""
-    n, m = B.shape
+    n = len(A)
+    # with more inputs than states the chain is of states, and B comes after it
+    many = B.shape[1] > n
+    driven = np.eye(n) if many else B
+    m = driven.shape[1]
     size = n + m * (degree + 1)
     generator = np.zeros((size, size))
-    generator[:n, :n], generator[:n, n : n + m] = A, B
+    generator[:n, :n], generator[:n, n : n + m] = A, driven
     for k in range(degree):
         row = n + k * m
         generator[row : row + m, row + m : row + 2 * m] = np.eye(m)
@@ -108,7 +112,7 @@ def _exact(A: Array, B: Array, h: float, degree: int) -> Maps:
         factorial *= max(k, 1)
         # the chain carries derivatives, a coefficient c_k is the k-th derivative over k!
         Gamma[k] = factorial * flow[:n, n + k * m : n + (k + 1) * m]
-    return Maps(flow[:n, :n].copy(), Gamma)
+    return Maps(flow[:n, :n].copy(), Gamma @ B if many else Gamma)
 
 
 def _runge_kutta(A: Array, B: Array, h: float, degree: int, tableau: Tableau) -> Maps:
