@@ -7,6 +7,7 @@ Out: a table of ratios, each with the limit that hocket sets itself
 from __future__ import annotations
 
 import ctypes
+import gc
 import resource
 import statistics
 import subprocess
@@ -212,14 +213,20 @@ def scale() -> None:
         subprocess.run([sys.executable, __file__, "--scale", str(count)], check=True)
 
 
+def resident() -> int:
+    """Return the bytes of memory in use."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
 def scale_row(count: int) -> None:
     """Print one row of the scale table."""
     started(ring(10))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resident()
     begin = perf_counter()
     engine = started(ring(count))
     built = perf_counter() - begin
-    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / count
+    memory = (resident() - before) / count
     steps = max(20, 10_000_000 // count)
     timed(engine, 5)
     best = min(timed(engine, steps) for _ in range(3))

@@ -121,12 +121,14 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     sides: dict[int, tuple[dict[str, int], dict[str, int]]] = {}
 
     def side(child: int) -> tuple[dict[str, int], dict[str, int]]:
-        if child not in sides:
-            holder: Any = scenario if child == OWN else models[child]
+        """Return the numbers of targets and of sources by name; equal models share them."""
+        holder: Any = scenario if child == OWN else models[child]
+        if id(holder) not in sides:
             # seen from inside, the level's inputs are sources and its outputs are targets
             ends = (holder.outputs, holder.inputs) if child == OWN else (holder.inputs, holder.outputs)
-            sides[child] = tuple({port.name: i for i, port in enumerate(end)} for end in ends)  # type: ignore[assignment]
-        return sides[child]
+            targets, sources = ({port.name: i for i, port in enumerate(end)} for end in ends)
+            sides[id(holder)] = targets, sources
+        return sides[id(holder)]
 
     def find(name: str, source: bool, where: str) -> tuple[int, int] | None:
         own = side(OWN)[source]
@@ -150,7 +152,7 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
             faults.append(Fault(f"`{owner}` has no {role} `{port}`", where, "", hint))
         return None
 
-    for name, model in scenario.models.items():
+    for name, model in {id(model): (name, model) for name, model in scenario.models.items()}.values():
         faults += _port_faults(name, model)
     driven: dict[tuple[int, int], Drive] = {}
     origin: dict[tuple[int, int], str] = {}

@@ -91,6 +91,12 @@ class StateSpace:
         """It can do everything, at the order of its method."""
         return Abilities(rewind=True, slopes=True, micro=True, order=ORDERS[self.method])
 
+    @cached_property
+    def output_matrices(self) -> tuple[Array, Array]:
+        """C and D as arrays, shared by all simulators of the model."""
+        C = np.array(self.C, dtype=float).reshape(len(self.outputs), len(self.A))
+        return C, np.array(self.D, dtype=float).reshape(len(self.outputs), len(self.inputs))
+
     def open(self) -> StateSpaceSimulator:
         """Make a live simulator."""
         return StateSpaceSimulator(self)
@@ -138,9 +144,8 @@ class StateSpaceSimulator:
         self.model = model
         self.size = len(model.A)
         self.step_length = None if model.step is None else float(model.step)
-        self.C = np.array(model.C, dtype=float).reshape(len(model.outputs), self.size)
-        self.D = np.array(model.D, dtype=float).reshape(len(model.outputs), len(model.inputs))
-        self.feeds_through = bool(self.D.any())
+        self.C, self.D = model.output_matrices
+        self.feeds_through = any(port.feedthrough for port in model.outputs)
         self.micro: Callable[[float, Array], None] | None = None
         self.z: Array = np.zeros(0)
         self.last_h: float | None = None
