@@ -6,9 +6,10 @@ Out: the same, printed in words and verified before anything runs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from hocket.errors import Fault
@@ -167,6 +168,18 @@ def _listed(names: tuple[str, ...] | list[str], most: int = 12) -> str:
     return ", ".join(names[:most]) + rest
 
 
+def _named(body: Body, kind: type[Feed] | type[Read]) -> Iterator[str]:
+    """Yield the simulators that a body feeds, or reads."""
+    for instruction in body:
+        if isinstance(instruction, kind):
+            yield instruction.sim
+        elif isinstance(instruction, Times):
+            yield from _named(instruction.body, kind)
+        elif isinstance(instruction, Together):
+            for inner in instruction.bodies:
+                yield from _named(inner, kind)
+
+
 def step_fractions(body: Body) -> Iterator[Fraction]:
     """Yield the parts of a level's step that the steps in a body are."""
     for instruction in body:
@@ -179,12 +192,17 @@ def step_fractions(body: Body) -> Iterator[Fraction]:
                 yield from {fraction for inner in bodies for fraction in step_fractions(inner)}
 
 
-def verify(plan: Plan, inputs: Mapping[str, bool], outputs: Mapping[str, bool]) -> list[Fault]:
+def verify(
+    plan: Plan,
+    inputs: Mapping[str, bool],
+    outputs: Mapping[str, bool],
+    sources: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> list[Fault]:
     """Return what is wrong with the `step` body, found by reading it.
 
-    `inputs` and `outputs` say of each simulator whether it has any. Found are: unknown simulators, inputs
-    never fed before a step, steps that do not add up to one, outputs not read after the last step,
-    simulators that stand in two bodies of one Together.
+    `inputs` and `outputs` say of each simulator whether it has any, `sources` who drives it. Found are:
+    unknown simulators, inputs never fed before a step, steps that do not add up to one, outputs not read
+    after the last step, bodies of one Together that share a simulator or feed from each other.
     """
     faults: list[Fault] = []
     reached: dict[str, Fraction | int] = dict.fromkeys(inputs, 0)
@@ -219,6 +237,15 @@ def verify(plan: Plan, inputs: Mapping[str, bool], outputs: Mapping[str, bool]) 
                     yield from look(inner)
         elif isinstance(instruction, Together):
             owner: dict[str, int] = {}
+            reader = {sim: n for n, body in enumerate(instruction.bodies) for sim in _named(body, Read)}
+            for number, body in enumerate(instruction.bodies if reader else ()):
+                for sim in _named(body, Feed):
+                    for source in sources.get(sim, ()):
+                        if reader.get(source, number) != number:
+                            what = (
+                                f"`{sim}` is fed from `{source}`, which is read in a body that runs together"
+                            )
+                            faults.append(Fault(what, "plan"))
             for number, body in enumerate(instruction.bodies):
                 for inner in body:
                     for sim in look(inner):

@@ -144,8 +144,12 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
         elif port in side(number[owner])[source]:
             return number[owner], side(number[owner])[source][port]
         else:
-            known = side(number[owner])[source]
-            hint = nearest(port, known)
+            inner = getattr(models[number[owner]], "scenario", None)
+            deeper = _paths(inner, source) if isinstance(inner, Scenario) else ()
+            hint = nearest(port, [*side(number[owner])[source], *deeper])
+            inside = [c.source for c in inner.connections if c.target == port and not source] if inner else []
+            if inside:
+                hint = f"it is driven inside `{owner}` already, by `{inside[0]}`: one source per input"
             if port in side(number[owner])[not source]:
                 other = "input" if source else "output"
                 hint = f"`{name}` is an {other}; perhaps source and target are exchanged"
@@ -292,7 +296,7 @@ def _with_ports(
             if port is None or path in (scenario.output_names if source else scenario.input_names):
                 continue
             if not source and path in driven:
-                continue  # already driven inside: the check names both sources
+                continue  # already driven inside: the check says so
             ends[source].append(Port(path, port.unit, None if source else port.start))
             made.append(Connection(path, path))
     return Scenario(

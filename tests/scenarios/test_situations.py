@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.plan import Feed, Plan, Read, Record, Step, Times
+from hocket.plan import Feed, Plan, Read, Record, Step, Times, Together
 
 ENGINES = ["native", "interpreter"]
 LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], inputs=["u"], outputs=["y"])
@@ -255,3 +255,37 @@ def test_every_undriven_input_is_named_at_once():
         "nothing drives `sum.b`",
         "nothing drives `gain.u`",
     ]
+
+
+class Racing:
+    """An orchestrator of a user's own whose bodies feed from each other though they run together."""
+
+    def plan(self, scenario):
+        bodies = tuple((Feed(name), Step(name), Read(name)) for name in scenario.models)
+        return Plan((Together(bodies), Record()))
+
+
+def test_bodies_that_feed_from_each_other_may_not_run_together():
+    scenario = hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"})
+    with pytest.raises(hk.ScenarioError) as caught:
+        hk.run(hk.Composite(scenario, 1, Racing()), 1)
+    assert [fault.what for fault in caught.value.faults] == [
+        "`a` is fed from `b`, which is read in a body that runs together",
+        "`b` is fed from `a`, which is read in a body that runs together",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("level.lag.u", "it is driven inside `level` already, by `gain.y`: one source per input"),
+        ("level.lga.u", "did you mean `lag.u`?"),
+    ],
+)
+def test_a_path_into_a_level_that_leads_nowhere(path, hint):
+    inner = hk.Composite(hk.Scenario({"lag": LAG, "gain": hk.Gain(1.0)}, {"lag.u": "gain.y"}), 1)
+    models = {"level": inner, "source": hk.Gain(1.0)}
+    wires = {"level.gain.u": "source.y", "source.u": "level.lag.y", path: "source.y"}
+    with pytest.raises(hk.ScenarioError) as caught:
+        hk.run(hk.Composite(hk.Scenario(models, wires), 1), 1)
+    assert caught.value.faults[0].hint == hint
