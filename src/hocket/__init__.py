@@ -20,7 +20,7 @@ from hocket.files.toml import read, write
 from hocket.model import Abilities, Connection, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.running import run
-from hocket.signals import Hermite, Hold, Nepce, Polynomial
+from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Csv, Function, Table
@@ -37,7 +37,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "Scenario", "Connection", "Port", "Abilities",
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Table", "Csv", "Function",
     # how
-    "Composite", "Jacobi", "GaussSeidel", "Hold", "Polynomial", "Hermite", "Nepce",
+    "Composite", "Jacobi", "GaussSeidel", "Hold", "Latch", "Polynomial", "Hermite", "Nepce",
     # files
     "read", "write",
     # running and looking

@@ -120,7 +120,7 @@ def _job(study: Study, record: Iterable[str] | None) -> Job:
     patterns = (record,) if isinstance(record, str) else record
     kept = design.composite.scenario.record if patterns is None else tuple(patterns)
     return Job(
-        replace(study, composite=design.composite),
+        study,
         design,
         clock,
         steps,

@@ -168,6 +168,7 @@ class Nepce:
 
 NAMED: dict[str, Extrapolator] = {
     "hold": Hold(),
+    "latch": Latch(),
     "linear": Polynomial(1),
     "quadratic": Polynomial(2),
     "cubic": Polynomial(3),

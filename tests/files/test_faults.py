@@ -181,7 +181,7 @@ def test_all_faults_are_told_at_once_in_order(tmp_path: Path) -> None:
             `type` is missing in `extrapolation`
               where:    line 2
               expected: the kind of extrapolation
-              try:      one of `hold`, `linear`, `quadratic`, `cubic`, `polynomial`, `hermite`, `nepce`
+              try:      one of `hold`, `latch`, `linear`, `quadratic`, `cubic`, `polynomial`, `hermite`, `nepce`
             """,
         ),
         (
@@ -378,7 +378,12 @@ body.u = "axle.y"
         (
             "body.u =",
             "axle.wheel.u =",
-            Fault("`axle` has no input `wheel.u`", "line 19", "", "one of `f`"),
+            Fault(
+                "`axle` has no input `wheel.u`",
+                "line 19",
+                "",
+                "it is driven inside `axle` already, by `f`: one source per input",
+            ),
         ),
         (
             'body.u = "axle.y"',

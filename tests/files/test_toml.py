@@ -537,7 +537,9 @@ def _composites(draw: st.DrawFn, depth: int = 2) -> Composite:
     connections = [Connection(draw(ends), target, draw(st.none() | _extrapolators)) for target in targets]
     scenario = Scenario(models, connections, draw(st.lists(_ports, max_size=1)), outputs, draw(_lists))
     start = draw(st.sampled_from(["window", "cold"]))
-    return Composite(scenario, draw(_durations), draw(_orchestrators), draw(_extrapolators), start)  # type: ignore[arg-type]
+    return Composite(
+        scenario, draw(_durations), draw(_orchestrators), draw(_extrapolators), start, draw(st.booleans())
+    )  # type: ignore[arg-type]
 
 
 _studies = st.builds(

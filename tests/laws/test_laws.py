@@ -102,6 +102,7 @@ def test_simulators(name, tmp_path):
 
 EXTRAPOLATORS = [
     hk.Hold(),
+    hk.Latch(),
     *(hk.Polynomial(degree) for degree in range(6)),
     *(hk.Hermite(samples) for samples in (1, 2, 3)),
     *(hk.Nepce(alpha) for alpha in (0.0, 0.6, -0.5)),

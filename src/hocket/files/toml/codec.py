@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from hocket.engine.composite import Composite, StartMode
 from hocket.errors import ScenarioError
 from hocket.files.study import Study
-from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, WHOLE, Choice, OrWord
+from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE, Choice, OrWord
 from hocket.files.toml.kinds import Family, Field, Kind, kind
 from hocket.files.toml.levels import Connections, Included, Models, Order
 from hocket.files.toml.ports import OUTPUTS, PORTS
@@ -26,12 +26,13 @@ from hocket.model import Connection, Extrapolator, Model, Orchestrator, Port, Sc
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.orchestrators.exchange import InputsMode
 from hocket.plan import OutputsMode
-from hocket.signals import NAMED, Hermite, Hold, Nepce, Polynomial
+from hocket.signals import NAMED, Hermite, Hold, Latch, Nepce, Polynomial
 
 EXTRAPOLATIONS = Family(
     "extrapolation",
     (
         kind("hold", Hold),
+        kind("latch", Latch),
         kind("polynomial", Polynomial, Field("degree", WHOLE, "0 to 8")),
         kind("hermite", Hermite, Field("samples", WHOLE, "1 to 4, each with its slope")),
         kind("nepce", Nepce, Field("alpha", NUMBER, "the weight of the past; 0 is the hold")),
@@ -75,12 +76,13 @@ def _level(
     orchestrator: Orchestrator | None = None,
     extrapolation: Extrapolator | str = "hold",
     start: StartMode = "window",
+    sampled: bool = False,
     record: Iterable[str] = ("*",),
     inputs: Iterable[Port] = (),
     outputs: Iterable[Port] = (),
 ) -> Composite:
     scenario = Scenario(models, connections, inputs, outputs, record)
-    return Composite(scenario, step, orchestrator or "jacobi", extrapolation, start)
+    return Composite(scenario, step, orchestrator or "jacobi", extrapolation, start, sampled)
 
 
 LEVEL = kind(
@@ -90,6 +92,7 @@ LEVEL = kind(
     Field("orchestrator", ORCHESTRATORS, "the algorithm", stand_in=None),
     Field("extrapolation", EXTRAPOLATIONS, "of every connection that has none of its own", stand_in="hold"),
     Field("start", Choice(get_args(StartMode)), "whether extrapolators get a past", stand_in="window"),
+    Field("sampled", TRUTH, "whether it sees and shows values at its own steps only", stand_in=False),
     Field("record", TEXTS, "the ports to keep: * is all", get=attrgetter("scenario.record"), stand_in=()),
     Field("inputs", PORTS, "of the level itself", get=attrgetter("scenario.inputs")),
     Field("outputs", PORTS, "of the level itself", get=attrgetter("scenario.outputs")),

@@ -66,6 +66,19 @@ class Whole:
         return {"type": "integer"}
 
 
+class Truth:
+    """A bool."""
+
+    def read(self, value: Any, place: Place) -> Any:
+        return value if isinstance(value, bool) else place.unexpected(value, "true or false")
+
+    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+        return bool(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "boolean"}
+
+
 class Text:
     """A str."""
 
@@ -234,7 +247,7 @@ def _meant(value: Any, words: Iterable[str]) -> str:
     return hint if hint.startswith("did") else ""
 
 
-NUMBER, WHOLE, TEXT, DURATION = Number(), Whole(), Text(), Duration()
+NUMBER, WHOLE, TRUTH, TEXT, DURATION = Number(), Whole(), Truth(), Text(), Duration()
 TEXTS = Listing(TEXT, "a list of texts")
 VECTOR = Numbers(NUMBER, "a list of numbers")
 MATRIX = Listing(VECTOR, "a list of rows, each a list of numbers: [[1, 0], [0, 1]]")
