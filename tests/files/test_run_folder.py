@@ -416,7 +416,7 @@ def test_the_folder_of_a_killed_process_opens(tmp_path: Path) -> None:
         process.kill()
         printed += process.stdout.readlines()
     run = open_run(tmp_path / "out")
-    assert run.status == "running"
+    assert run.status == "killed"
     t, y = run["y"]
     blocks = len(y) // 10_000
     assert blocks >= len(printed)

@@ -7,6 +7,8 @@ Out: series, tables, exports and pictures
 from __future__ import annotations
 
 import json
+import os
+import platform
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Status: TypeAlias = Literal["running", "finished", "stopped", "failed"]
-"""A process that was killed leaves its run `running`; `stopped` is Ctrl-C."""
+Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "killed"]
+"""`stopped` is Ctrl-C; `killed` is a run whose process is gone without a word."""
 
 FACTS, SCENARIO, PLAN = "run.json", "scenario.toml", "plan.txt"
 MARK, FORMAT = "hocket_run", 1
@@ -71,7 +73,7 @@ class Run:
     def status(self) -> Status:
         """How it went, as it stood when this Run was opened."""
         status: Status = self.info["status"]
-        return status
+        return "killed" if status == "running" and _gone(self.info) else status
 
     @property
     def scenario_text(self) -> str:
@@ -219,6 +221,19 @@ class Run:
         )
         arrays = [pa.array(column) for column in (times.real, *(merged[port] for port in ports))]
         return pa.Table.from_arrays(arrays, schema=Table("", ports, units).schema)
+
+
+def _gone(facts: Mapping[str, Any]) -> bool:
+    """Return whether the process that wrote a run on this machine is no longer there."""
+    if os.name != "posix" or facts.get("host") != platform.node() or "process" not in facts:
+        return False
+    try:
+        os.kill(int(facts["process"]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def open_run(path: Path | str) -> Run:

@@ -46,6 +46,8 @@ class RunFolder:
             "status": "running",
             "error": "",
             "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "host": platform.node(),
+            "process": os.getpid(),
             "versions": _versions(),
         }
         self._save()
