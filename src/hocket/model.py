@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +138,6 @@ class Model(Protocol):
         """Make a live simulator."""
 
 
-@runtime_checkable
 class Nested(Model, Protocol):
     """A model that holds a scenario: paths reach into it."""
 
@@ -148,6 +147,11 @@ class Nested(Model, Protocol):
 
     def with_scenario(self, scenario: Scenario) -> Nested:
         """Return the same level around another scenario."""
+
+
+def as_level(model: object) -> Nested | None:
+    """Return a model that is a level as such, and None for any other."""
+    return cast("Nested", model) if hasattr(model, "with_scenario") else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from hocket.errors import Fault, ScenarioError, nearest
-from hocket.model import Connection, Extrapolator, Model, Port, Scenario
+from hocket.model import Connection, Extrapolator, Model, Port, Scenario, as_level
 from hocket.signals import NAMED, Latch
 from hocket.units import conversion
 
@@ -94,11 +94,9 @@ def check(scenario: Scenario) -> list[Fault]:
     """Return every fault that can be known before a model is opened, at all levels."""
     faults = list(_wired(scenario)[1])
     for name, model in scenario.models.items():
-        if isinstance(getattr(model, "scenario", None), Scenario):
-            faults += [
-                replace(fault, where=f"{name}.{fault.where}" if fault.where else name)
-                for fault in check(model.scenario)  # type: ignore[attr-defined]
-            ]
+        level = as_level(model)
+        for fault in check(level.scenario) if level else ():
+            faults.append(replace(fault, where=f"{name}.{fault.where}" if fault.where else name))
     return faults
 
 
@@ -144,12 +142,13 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
         elif port in side(number[owner])[source]:
             return number[owner], side(number[owner])[source][port]
         else:
-            inner = getattr(models[number[owner]], "scenario", None)
-            deeper = _paths(inner, source) if isinstance(inner, Scenario) else ()
-            hint = nearest(port, [*side(number[owner])[source], *deeper])
-            inside = [c.source for c in inner.connections if c.target == port and not source] if inner else []
-            if inside:
-                hint = f"it is driven inside `{owner}` already, by `{inside[0]}`: one source per input"
+            hint = nearest(port, side(number[owner])[source])
+            level = as_level(models[number[owner]])
+            if level:
+                hint = nearest(port, [*side(number[owner])[source], *_paths(level.scenario, source)])
+                inside = [c.source for c in level.scenario.connections if c.target == port and not source]
+                if inside:
+                    hint = f"it is driven inside `{owner}` already, by `{inside[0]}`: one source per input"
             if port in side(number[owner])[not source]:
                 other = "input" if source else "output"
                 hint = f"`{name}` is an {other}; perhaps source and target are exchanged"
@@ -271,17 +270,15 @@ def with_ports_made(scenario: Scenario) -> Scenario:
             if path in (scenario.input_names if source else scenario.output_names):
                 continue
             owner, _, port = path.partition(".")
-            if hasattr(scenario.models.get(owner), "scenario"):
+            if as_level(scenario.models.get(owner)):
                 needs.setdefault(owner, ({}, {}))[source].setdefault(port)
-    nested = [name for name, model in scenario.models.items() if hasattr(model, "scenario")]
-    if not nested:
-        return scenario
-    models = dict(scenario.models)
-    for name in nested:
-        level: Any = models[name]
-        inputs, outputs = needs.get(name, ({}, {}))
-        models[name] = level.with_scenario(with_ports_made(_with_ports(level.scenario, inputs, outputs)))
-    return scenario.with_models(models)
+    made: dict[str, Model] = {}
+    for name, model in scenario.models.items():
+        level = as_level(model)
+        if level:
+            inputs, outputs = needs.get(name, ({}, {}))
+            made[name] = level.with_scenario(with_ports_made(_with_ports(level.scenario, inputs, outputs)))
+    return scenario.with_models({**scenario.models, **made}) if made else scenario
 
 
 def _with_ports(
@@ -316,5 +313,5 @@ def _find(scenario: Scenario, path: str, source: bool) -> Port | None:
     for port in model.outputs if source else model.inputs:
         if port.name == name:
             return port
-    inner = getattr(model, "scenario", None)
-    return _find(inner, name, source) if isinstance(inner, Scenario) else None
+    level = as_level(model)
+    return _find(level.scenario, name, source) if level else None

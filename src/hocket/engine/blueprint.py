@@ -17,7 +17,7 @@ from hocket.clock import Clock, common, written
 from hocket.engine.interpreter import Level
 from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError
 from hocket.feedthrough import Feedthrough
-from hocket.model import Extrapolator, Model, Simulator
+from hocket.model import Extrapolator, Model, Simulator, as_level
 from hocket.orchestrators.exchange import instructions, together
 from hocket.plan import Body, Plan, Read, step_fractions, verify
 from hocket.signals import Hold
@@ -102,16 +102,12 @@ def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprin
         name = built.name(child)
         step = getattr(model, "step", None)
         if isinstance(step, Fraction):
-            faults += _step_faults(name, step, composite.step, nested=_is_level(model))
+            faults += _step_faults(name, step, composite.step, nested=as_level(model) is not None)
         faults += _slope_faults(wiring, child, name)
-        if _is_level(model):
+        if as_level(model):
             inner: Any = model
             built.inner[child] = _blueprint(inner, name, faults)
     return built
-
-
-def _is_level(model: object) -> bool:
-    return hasattr(model, "orchestrator")
 
 
 def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> Iterator[Fault]:
