@@ -6,7 +6,7 @@ Out: a Wiring, by indices; or every fault in the scenario at once
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -109,128 +109,152 @@ def _wired(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     return result
 
 
+class _WrongError(Exception):
+    """Carries faults out of the middle of a connection."""
+
+    def __init__(self, *faults: Fault):
+        self.faults = faults
+
+
+class _Names:
+    """The ports of a level by their paths."""
+
+    def __init__(self, scenario: Scenario):
+        self.scenario = scenario
+        self.models = tuple(scenario.models.values())
+        self.number = {name: index for index, name in enumerate(scenario.models)}
+        self._sides: dict[int, tuple[dict[str, int], dict[str, int]]] = {}
+
+    def ends(self, child: int) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """Return the targets and the sources of a child; seen from inside, the level's inputs are sources."""
+        if child == OWN:
+            return self.scenario.outputs, self.scenario.inputs
+        return self.models[child].inputs, self.models[child].outputs
+
+    def side(self, child: int) -> tuple[dict[str, int], dict[str, int]]:
+        """Return the numbers of targets and of sources by name; equal models share them."""
+        key = OWN if child == OWN else id(self.models[child])
+        if key not in self._sides:
+            targets, sources = ({port.name: i for i, port in enumerate(end)} for end in self.ends(child))
+            self._sides[key] = targets, sources
+        return self._sides[key]
+
+    def find(self, path: str, source: bool, where: str) -> tuple[int, int]:
+        """Return child and port of a path; raises _WrongError."""
+        own = self.side(OWN)[source]
+        if path in own:
+            return OWN, own[path]
+        owner, dot, port = path.partition(".")
+        role = "output" if source else "input"
+        if not dot:
+            hint = nearest(path, [*own, *_paths(self.scenario, source)])
+            raise _WrongError(
+                Fault(f"`{path}` is no {role} here", where, "a path such as `model.port`", hint)
+            )
+        if owner not in self.number:
+            raise _WrongError(Fault(f"there is no model `{owner}`", where, "", nearest(owner, self.number)))
+        child = self.number[owner]
+        if port not in self.side(child)[source]:
+            hint = self._hint(owner, port, source)
+            raise _WrongError(Fault(f"`{owner}` has no {role} `{port}`", where, "", hint))
+        return child, self.side(child)[source][port]
+
+    def _hint(self, owner: str, port: str, source: bool) -> str:
+        child = self.number[owner]
+        known = self.side(child)
+        if port in known[not source]:
+            other = "input" if source else "output"
+            return f"`{owner}.{port}` is an {other}; perhaps source and target are exchanged"
+        level = as_level(self.models[child])
+        if not level:
+            return nearest(port, known[source])
+        inside = [c.source for c in level.scenario.connections if c.target == port and not source]
+        if inside:
+            return f"it is driven inside `{owner}` already, by `{inside[0]}`: one source per input"
+        return nearest(port, [*known[source], *_paths(level.scenario, source)])
+
+    def ends_of(self, connection: Connection, where: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return source and target of a connection; raises _WrongError with the faults of both."""
+        found: list[tuple[int, int]] = []
+        faults: list[Fault] = []
+        for path, is_source in ((connection.source, True), (connection.target, False)):
+            try:
+                found.append(self.find(path, is_source, where))
+            except _WrongError as wrong:
+                faults += wrong.faults
+        if faults:
+            raise _WrongError(*faults)
+        source, target = found
+        return source, target
+
+    def drive(
+        self, connection: Connection, source: tuple[int, int], target: tuple[int, int], where: str
+    ) -> Drive:
+        """Return how the source drives the target; raises _WrongError."""
+        if source[0] == OWN and target[0] == OWN:
+            what = f"`{connection.source}` passes straight to `{connection.target}`"
+            raise _WrongError(Fault(what, where, "", "put a `Gain(1)` between"))
+        try:
+            gain, offset = conversion(
+                self.ends(source[0])[True][source[1]].unit, self.ends(target[0])[False][target[1]].unit
+            )
+        except ValueError as error:
+            expected = f"`{connection.source}` and `{connection.target}` in units that convert"
+            raise _WrongError(Fault(str(error), where, expected)) from None
+        chosen: Any = connection.extrapolation
+        if isinstance(chosen, str):
+            chosen = NAMED.get(chosen, chosen)
+        if chosen is not None and not hasattr(chosen, "fit"):
+            hint = nearest(str(chosen), NAMED)
+            raise _WrongError(Fault(f"`{chosen!r:.40}` is no extrapolation", where, "", hint))
+        return Drive(source[0], source[1], chosen, gain, offset)
+
+
 def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     faults: list[Fault] = []
     if not scenario.models:
         faults.append(Fault("a scenario without models", "models", "at least one model"))
-    names = tuple(scenario.models)
-    number = {name: index for index, name in enumerate(names)}
-    models = tuple(scenario.models.values())
-    sides: dict[int, tuple[dict[str, int], dict[str, int]]] = {}
-
-    def side(child: int) -> tuple[dict[str, int], dict[str, int]]:
-        """Return the numbers of targets and of sources by name; equal models share them."""
-        holder: Any = scenario if child == OWN else models[child]
-        if id(holder) not in sides:
-            # seen from inside, the level's inputs are sources and its outputs are targets
-            ends = (holder.outputs, holder.inputs) if child == OWN else (holder.inputs, holder.outputs)
-            targets, sources = ({port.name: i for i, port in enumerate(end)} for end in ends)
-            sides[id(holder)] = targets, sources
-        return sides[id(holder)]
-
-    def find(name: str, source: bool, where: str) -> tuple[int, int] | None:
-        own = side(OWN)[source]
-        if name in own:
-            return OWN, own[name]
-        owner, dot, port = name.partition(".")
-        role = "output" if source else "input"
-        if not dot:
-            hint = nearest(name, [*own, *_paths(scenario, source)])
-            faults.append(Fault(f"`{name}` is no {role} here", where, "a path such as `model.port`", hint))
-        elif owner not in number:
-            faults.append(Fault(f"there is no model `{owner}`", where, "", nearest(owner, names)))
-        elif port in side(number[owner])[source]:
-            return number[owner], side(number[owner])[source][port]
-        else:
-            hint = nearest(port, side(number[owner])[source])
-            level = as_level(models[number[owner]])
-            if level:
-                hint = nearest(port, [*side(number[owner])[source], *_paths(level.scenario, source)])
-                inside = [c.source for c in level.scenario.connections if c.target == port and not source]
-                if inside:
-                    hint = f"it is driven inside `{owner}` already, by `{inside[0]}`: one source per input"
-            if port in side(number[owner])[not source]:
-                other = "input" if source else "output"
-                hint = f"`{name}` is an {other}; perhaps source and target are exchanged"
-            faults.append(Fault(f"`{owner}` has no {role} `{port}`", where, "", hint))
-        return None
-
     for name, model in {id(model): (name, model) for name, model in scenario.models.items()}.values():
         faults += _port_faults(name, model)
+    names = _Names(scenario)
     driven: dict[tuple[int, int], Drive] = {}
     origin: dict[tuple[int, int], str] = {}
     for connection in scenario.connections:
         where = f"connections.{connection.target}"
-        source = find(connection.source, True, where)
-        target = find(connection.target, False, where)
-        if source is None or target is None:
-            continue
-        if target in driven:
-            faults.append(
-                Fault(
-                    f"`{connection.target}` has two sources, `{origin[target]}` and `{connection.source}`",
-                    where,
-                    "one source per input",
-                    "add them in a `Sum` and connect that",
-                )
-            )
-            continue
-        if source[0] == OWN and target[0] == OWN:
-            faults.append(
-                Fault(
-                    f"`{connection.source}` passes straight to `{connection.target}`",
-                    where,
-                    "",
-                    "put a `Gain(1)` between",
-                )
-            )
-            continue
-        origin[target] = connection.source
         try:
-            gain, offset = conversion(
-                _port(scenario, models, source, True).unit, _port(scenario, models, target, False).unit
-            )
-        except ValueError as error:
-            faults.append(
-                Fault(
-                    str(error),
-                    where,
-                    f"`{connection.source}` and `{connection.target}` in units that convert",
-                )
-            )
-            continue
-        extrapolation = connection.extrapolation
-        if isinstance(extrapolation, str) and extrapolation in NAMED:
-            extrapolation = NAMED[extrapolation]
-        elif extrapolation is not None and not hasattr(extrapolation, "fit"):
-            hint = nearest(str(extrapolation), NAMED)
-            faults.append(Fault(f"`{extrapolation!r:.40}` is no extrapolation", where, "", hint))
-            continue
-        driven[target] = Drive(source[0], source[1], extrapolation, gain, offset)
+            source, target = names.ends_of(connection, where)
+            if target in origin:
+                what = f"`{connection.target}` has two sources, `{origin[target]}` and `{connection.source}`"
+                hint = "add them in a `Sum` and connect that"
+                raise _WrongError(Fault(what, where, "one source per input", hint))
+            origin[target] = connection.source
+            driven[target] = names.drive(connection, source, target, where)
+        except _WrongError as wrong:
+            faults += wrong.faults
+    drives = tuple(
+        tuple(driven.get((child, index)) for index in range(len(model.inputs)))
+        for child, model in enumerate(names.models)
+    )
+    outputs = [driven.get((OWN, index)) for index in range(len(scenario.outputs))]
+    # a misspelt name leaves its port undriven: that is said only where nothing else is wrong
+    faults += _undriven(scenario, driven) if not faults else []
+    wiring = Wiring(tuple(scenario.models), names.models, drives, tuple(drive for drive in outputs if drive))
+    return wiring, faults
 
-    drives: list[tuple[Drive | None, ...]] = []
-    undriven: list[Fault] = []
-    for child, model in enumerate(models):
+
+def _undriven(scenario: Scenario, driven: Collection[tuple[int, int]]) -> Iterator[Fault]:
+    for child, (name, model) in enumerate(scenario.models.items()):
         for index, port in enumerate(model.inputs):
             if (child, index) not in driven and port.start is None:
-                undriven.append(
-                    Fault(
-                        f"nothing drives `{names[child]}.{port.name}`",
-                        f"models.{names[child]}",
-                        "a connection or a start value",
-                        f'connect an output to it, or give it a start value: "{port.name} = 0.0"',
-                    )
+                yield Fault(
+                    f"nothing drives `{name}.{port.name}`",
+                    f"models.{name}",
+                    "a connection or a start value",
+                    f'connect an output to it, or give it a start value: "{port.name} = 0.0"',
                 )
-        drives.append(tuple(driven.get((child, index)) for index in range(len(model.inputs))))
-    outputs = [driven.get((OWN, index)) for index in range(len(scenario.outputs))]
-    undriven += [
-        Fault(f"nothing drives the output `{port.name}`", "outputs", "a connection to it")
-        for port, drive in zip(scenario.outputs, outputs, strict=True)
-        if drive is None
-    ]
-    # a misspelt name leaves its port undriven: that is said only where nothing else is wrong
-    faults += undriven if not faults else []
-    return Wiring(names, models, tuple(drives), tuple(drive for drive in outputs if drive)), faults
+    for index, port in enumerate(scenario.outputs):
+        if (OWN, index) not in driven:
+            yield Fault(f"nothing drives the output `{port.name}`", "outputs", "a connection to it")
 
 
 def _port_faults(name: str, model: Model) -> Iterator[Fault]:
@@ -244,12 +268,6 @@ def _port_faults(name: str, model: Model) -> Iterator[Fault]:
         for unknown in sorted(set(port.feedthrough) - inputs):
             what = f"`{name}.{port.name}` reacts to `{unknown}`, which is no input"
             yield Fault(what, f"models.{name}", "", nearest(unknown, inputs))
-
-
-def _port(scenario: Scenario, models: Sequence[Model], end: tuple[int, int], source: bool) -> Port:
-    if end[0] == OWN:
-        return (scenario.inputs if source else scenario.outputs)[end[1]]
-    return (models[end[0]].outputs if source else models[end[0]].inputs)[end[1]]
 
 
 def _paths(scenario: Scenario, source: bool) -> Iterator[str]:

@@ -178,11 +178,11 @@ def test_all_faults_are_told_at_once_in_order(tmp_path: Path) -> None:
         (
             "step = 1\nextrapolation = { degree = 1 }\n[models]",
             """
-            `type` is missing in `extrapolation`
-              where:    line 2
-              expected: the kind of extrapolation
-              try:      one of `hold`, `latch`, `linear`, `quadratic`, `cubic`, `polynomial`, `hermite`, `nepce`
-            """,
+        `type` is missing in `extrapolation`
+          where:    line 2
+          expected: the kind of extrapolation
+          try:      one of `hold`, `latch`, `linear`, `quadratic`, `cubic`, `polynomial`, `hermite`, `nepce`
+        """,
         ),
         (
             "step = 1\nextrapolation = 1\n[models]",
