@@ -137,3 +137,17 @@ conversion("m", "mm")
 assert "pint" in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("modelica", "plain"),
+    [
+        ("m/s2", "m/s**2"),
+        ("kg/m3", "kg/m**3"),
+        ("kg.m-3", "kg/m^3"),
+        ("N.m.s/rad", "N*m*s/rad"),
+        ("W/(m2.K)", "W/(m**2*K)"),
+    ],
+)
+def test_units_as_modelica_writes_them(modelica, plain):
+    assert conversion(modelica, plain) == (1.0, 0.0)

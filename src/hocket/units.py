@@ -9,8 +9,12 @@ Equal and missing units cost nothing: pint is only loaded when two units differ.
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
 from typing import Any
+
+_PRODUCT = re.compile(r"(?<=[A-Za-z0-9)])\.(?=[A-Za-z(])")
+_POWER = re.compile(r"([A-Za-z])(-?[0-9]+)")
 
 
 @cache
@@ -28,12 +32,7 @@ def conversion(source: str, target: str) -> tuple[float, float]:
     import pint
 
     registry = _registry()
-    sides = []
-    for unit in (source, target):
-        try:
-            sides.append(registry.parse_units("dimensionless" if unit in ("-", "1") else unit))
-        except Exception as error:
-            raise ValueError(f"`{unit}` is not a known physical unit") from error
+    sides = [_parsed(unit) for unit in (source, target)]
     if sides[0] == sides[1]:
         return 1.0, 0.0
     angles = [registry.get_root_units(side)[1]._units.get("radian", 0) for side in sides]
@@ -49,6 +48,17 @@ def conversion(source: str, target: str) -> tuple[float, float]:
     if not math.isclose(thousand - half, half - zero, rel_tol=1e-9):
         raise ValueError(f"`{source}` cannot be converted to `{target}` by a factor and an offset")
     return _tidy((thousand - zero) / 1000.0), _tidy(zero)
+
+
+def _parsed(unit: str) -> Any:
+    """Return a unit as pint knows it; also read are `N.m`, `m/s2` and `kg.m-3`, and `-` for none."""
+    plain = _POWER.sub(r"\1**\2", _PRODUCT.sub("*", unit))
+    for written in ("dimensionless",) if unit in ("-", "1") else (unit, plain):
+        try:
+            return _registry().parse_units(written)
+        except Exception as error:  # pint raises many kinds, tokenising errors among them
+            reason = error
+    raise ValueError(f"`{unit}` is not a known physical unit") from reason
 
 
 def _kind(sides: list[Any]) -> str:
