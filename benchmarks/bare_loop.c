@@ -51,3 +51,10 @@ double fused(double *x, double *next, const double *a, const double *b, const in
     }
     return now() - begin;
 }
+
+/* arithmetic that waits for itself, as a small system with many micro steps does */
+double chain(long n) {
+    double x = 1.0;
+    for (long k = 0; k < n; ++k) x = x * 0.999999 + 1e-9;
+    return x;
+}

@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from time import perf_counter
 
@@ -81,7 +82,7 @@ def library() -> ctypes.CDLL:
     source = Path(__file__).with_name("bare_loop.c")
     subprocess.run(["cc", "-O3", "-ffp-contract=off", "-shared", "-fPIC", source, "-o", target], check=True)
     loaded = ctypes.CDLL(str(target))
-    loaded.indirect.restype = loaded.fused.restype = ctypes.c_double
+    loaded.indirect.restype = loaded.fused.restype = loaded.chain.restype = ctypes.c_double
     loaded.size.restype = ctypes.c_size_t
     return loaded
 
@@ -176,33 +177,43 @@ def python() -> None:
     line("  hocket's own microseconds per simulator step", statistics.median(own), "at most 1.5")
 
 
+def machine(loaded: ctypes.CDLL) -> float:
+    """Return what a second thread gains without hocket: the same work, in turn or side by side."""
+    count = ctypes.c_long(20_000_000)
+    begin = perf_counter()
+    for _ in range(2):
+        loaded.chain(count)
+    in_turn = perf_counter() - begin
+    workers = [threading.Thread(target=loaded.chain, args=(count,)) for _ in range(2)]
+    begin = perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return in_turn / (perf_counter() - begin)
+
+
 def threads() -> None:
-    """Measure what a second thread gains with two heavy simulators."""
-    size = 330
-    rng = np.random.default_rng(1)
-    A = rng.normal(size=(size, size)) / size - np.eye(size)
+    """Measure what a second thread gains with two heavy simulators: a small system with many micro steps."""
+    A = [[0, 1, 0, 0], [-2, -0.1, 1, 0], [0, 0, 0, 1], [1, 0, -2, -0.1]]
     heavy = hk.StateSpace(
-        A,
-        np.ones((size, 1)),
-        np.ones((1, size)) / size,
-        x0=np.ones(size),
-        inputs=["u"],
-        outputs=["y"],
-        method="rk4",
-        step="1 ms",
-    )
+        A, [[0], [1], [0], [0]], [[1, 0, 0, 0]], x0=[1, 0, 0, 0],
+        inputs=["u"], outputs=["y"], method="rk4", step="1/1000000 s",
+    )  # fmt: skip
     scenario = hk.Scenario({"a": heavy, "b": heavy}, {"a.u": "b.y", "b.u": "a.y"}, record=[])
     composite = hk.Composite(scenario, step=H)
     one, two = started(composite), started(composite, threads=2)
     steps = 100 if QUICK else 1000
     timed(two, 10)
-    gains = []
+    gains, bare_gains, loaded = [], [], library()
     for _ in range(5):
         single = timed(one, steps)
         gains.append(single / timed(two, steps))
+        bare_gains.append(machine(loaded))
     print("two heavy native simulators:")
     line("  microseconds per step of one", single / steps / 2 * 1e6, "about 200")
     line("  one thread / two threads, median of 5", statistics.median(gains), "at least 1.7")
+    line("  the same for two bare threads in C (what the machine gives)", statistics.median(bare_gains), "")
 
 
 def scale() -> None:
