@@ -6,6 +6,7 @@ Out: the instructions around the steps
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -76,9 +77,9 @@ def instructions(graph: Feedthrough, rounds: list[Round]) -> Body:
     return tuple(body)
 
 
-def together(instructions: object) -> Instruction:
+def together(alike: Iterable[Instruction]) -> Instruction:
     """Return instructions that may run side by side as one."""
-    bodies = tuple((instruction,) for instruction in instructions)  # type: ignore[attr-defined]
+    bodies: tuple[Body, ...] = tuple((instruction,) for instruction in alike)
     return bodies[0][0] if len(bodies) == 1 else Together(bodies)
 
 
