@@ -124,7 +124,7 @@ class Level final : public Simulator {
     std::set<std::shared_ptr<const void>> models;    // what children share and must outlive them
     std::vector<std::unique_ptr<Simulator>> children;
     std::vector<int> rows, inputs, outputs;          // per child
-    std::vector<int> first_u, first_y, first_input;  // per child
+    std::vector<int> first_u, first_y;               // per child
     std::vector<std::int64_t> base;                  // per child
     std::vector<double> u, y;                        // coefficients; newest outputs
     std::vector<int> ring_of;                        // per output: its ring, or -1
