@@ -7,10 +7,21 @@
 
 namespace hocket {
 
-void Level::feed(const Operation& operation) {
+bool Level::feed(const Operation& operation) {
     for (const Copy& copy : operation.copies) u[copy.to] = y[copy.from];
     for (int child : operation.based) base[child] = slots_[child].tick;
     for (int number : operation.fits) fit(fits[number]);
+    for (int child : operation.texted)
+        if (!hand_on(child)) return false;
+    return true;
+}
+
+bool Level::hand_on(int child) {
+    for (const TextCopy& copy : texts_of_[child]) {
+        if (!children[copy.from]->get_text(copy.source, text_)) return failed(slots_[copy.from]);
+        if (!children[child]->set_text(copy.target, text_)) return failed(slots_[child]);
+    }
+    return true;
 }
 
 void Level::fit(Fit& f) {

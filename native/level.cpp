@@ -22,8 +22,11 @@ Level::Level(Clock clock, std::int64_t length, int degree, int inputs)
     offered = used;
 }
 
-void Level::add_child(std::unique_ptr<Simulator> child, int child_rows, int child_inputs, int child_outputs) {
+void Level::add_child(std::shared_ptr<Simulator> child, int child_rows, int child_inputs, int child_outputs) {
+    child->given(child_rows);
+    timed_ = timed_ || child->timed();
     python_ = python_ || child->needs_python();
+    foreign_ = foreign_ || child->foreign();
     Slot slot;
     slot.simulator = child.get();
     slot.step_output = child->step_output();
@@ -44,6 +47,7 @@ void Level::add_child(std::unique_ptr<Simulator> child, int child_rows, int chil
     sloped_.push_back(0);
     fits_of_.emplace_back();
     copies_of_.emplace_back();
+    texts_of_.emplace_back();
     rings_of_.emplace_back();
 }
 
@@ -55,6 +59,8 @@ void Level::add_drive(const Fit& fit, bool plain) {
         fits.push_back(fit);
     }
 }
+
+void Level::add_text(int from, int source, int to, int target) { texts_of_[to].push_back({from, source, target}); }
 
 void Level::add_output(int source, double gain, double offset) {
     outputs_.push_back({source, gain, offset, gain != 1.0 || offset != 0.0});
@@ -79,14 +85,16 @@ void Level::record(std::shared_ptr<Rows> rows, std::vector<Column> columns) {
     columns_ = std::move(columns);
 }
 
-void Level::share(Pool* pool, bool always) {
+void Level::share(Pool* pool, bool always, bool locked) {
     pool_ = pool;
     always_parallel_ = always;
+    locked_ = locked;
     for (auto& child : children)
-        if (auto* level = dynamic_cast<Level*>(child.get())) level->share(pool, always);
+        if (auto* level = dynamic_cast<Level*>(child.get())) level->share(pool, always, locked);
 }
 
 void Level::set_programs(std::vector<Operation> step, std::vector<Operation> output) {
+    own_ = Span::of(clock, 0, length);
     step_program_ = std::move(step);
     output_program_ = std::move(output);
     prepare(step_program_);
@@ -124,6 +132,7 @@ void Level::prepare(std::vector<Operation>& program) {
                 operation.copies.insert(operation.copies.end(), copies.begin(), copies.end());
                 operation.fits.insert(operation.fits.end(), fits_of_[child].begin(), fits_of_[child].end());
                 if (rows[child] > 1) operation.based.push_back(child);
+                if (!texts_of_[child].empty()) operation.texted.push_back(child);
             }
         for (auto& body : operation.bodies) prepare(body);
     }
@@ -137,7 +146,8 @@ bool Level::run_outermost(std::int64_t steps) {
     return true;
 }
 
-bool Level::step(std::int64_t tick, std::int64_t count, const double* polynomials) {
+bool Level::step(const Span& span, const double* polynomials) {
+    const std::int64_t tick = span.tick, count = span.ticks;
     const bool whole = count % length == 0;
     if (whole || tick == now) {
         if (!offered.empty()) std::memcpy(offered.data(), polynomials, sizeof(double) * offered.size());
@@ -154,6 +164,8 @@ bool Level::step(std::int64_t tick, std::int64_t count, const double* polynomial
 bool Level::own_step(std::int64_t tick) {
     now = tick;
     reached_ = tick + length;
+    own_.tick = tick;
+    if (timed_) own_.t = clock.time(tick);
     if (!run(step_program_)) return false;
     now = tick + length;
     return true;
@@ -169,8 +181,7 @@ bool Level::execute(Operation& operation) {
     using Kind = Operation::Kind;
     switch (operation.kind) {
         case Kind::feed:
-            feed(operation);
-            return true;
+            return feed(operation);
         case Kind::step:
         case Kind::read:
         case Kind::step_read:
@@ -208,10 +219,16 @@ bool Level::execute(Operation& operation) {
 
 // stepping and reading
 
+inline Span Level::span(const Slot& slot, std::int64_t count) const {
+    if (slot.tick == own_.tick && count == own_.ticks) [[likely]]
+        return own_;
+    return timed_ ? Span::of(clock, slot.tick, count) : Span{slot.tick, count, 0.0, 0.0};
+}
+
 inline bool Level::step_child(Slot& slot, std::int64_t count) {
-    const std::int64_t tick = slot.tick;
-    slot.tick = tick + count;
-    return slot.simulator->step(tick, count, slot.u) || failed(slot);
+    const Span now = span(slot, count);
+    slot.tick = now.tick + count;
+    return slot.simulator->step(now, slot.u) || failed(slot);
 }
 
 bool Level::read_child(Slot& slot) {
@@ -231,9 +248,13 @@ bool Level::read_child(Slot& slot) {
 
 inline bool Level::both(Slot& slot, std::int64_t count) {
     if (!slot.simple) return step_child(slot, count) && read_child(slot);
-    const std::int64_t tick = slot.tick;
-    slot.tick = tick + count;
-    return slot.step_output(*slot.simulator, tick, count, slot.u, slot.y) || failed(slot);
+    if (slot.tick == own_.tick && count == own_.ticks) [[likely]] {
+        slot.tick += count;
+        return slot.step_output(*slot.simulator, own_, slot.u, slot.y) || failed(slot);
+    }
+    const Span other = span(slot, count);
+    slot.tick += count;
+    return slot.step_output(*slot.simulator, other, slot.u, slot.y) || failed(slot);
 }
 
 inline bool Level::finish_read(Slot& slot, const double* polynomials) {

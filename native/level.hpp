@@ -51,6 +51,11 @@ struct Copy {
     int to;
 };
 
+// A text handed from an output to an input.
+struct TextCopy {
+    int from, source, target;
+};
+
 // What stepping and reading a child touches, close together.
 struct Slot {
     Simulator::StepOutput step_output = nullptr;
@@ -76,6 +81,7 @@ struct Operation {
     std::vector<Copy> copies;               // feed
     std::vector<int> fits;                  // feed
     std::vector<int> based;                 // feed: children whose polynomials have a degree
+    std::vector<int> texted;                // feed: children that get texts
     std::vector<int> signals;               // solve: the outputs that must agree with themselves
     std::vector<double> room;               // solve: values, residuals, matrix
     std::vector<std::vector<Operation>> bodies;
@@ -97,23 +103,26 @@ class Level final : public Simulator {
     Level(Clock clock, std::int64_t length, int degree, int inputs);
 
     // building
-    void add_child(std::unique_ptr<Simulator> child, int rows, int inputs, int outputs);
+    void add_child(std::shared_ptr<Simulator> child, int rows, int inputs, int outputs);
     void add_drive(const Fit& fit, bool plain);
+    void add_text(int from, int source, int to, int target);
     void add_output(int source, double gain, double offset);
     void set_ring(int signal, int depth, bool sloped);
     void set_programs(std::vector<Operation> step, std::vector<Operation> output);
     void record(std::shared_ptr<Rows> rows, std::vector<Column> columns);
-    void share(Pool* pool, bool always);
+    void share(Pool* pool, bool always, bool locked);
 
     // running
     bool run_outermost(std::int64_t steps);
     void keep_last_row();  // of this level and those inside, also when none is due
-    bool step(std::int64_t tick, std::int64_t ticks, const double* u) override;
+    bool step(const Span& span, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
     std::int64_t shown_at(std::int64_t tick) const override { return std::min(tick, now); }
     bool needs_python() const override { return python_; }
+    bool foreign() const override { return foreign_; }
     bool checks_itself() const override { return true; }
+    bool timed() const override { return false; }
     Failure failure() const override { return first_failure; }
 
     Clock clock;
@@ -122,7 +131,7 @@ class Level final : public Simulator {
     int degree;
     int own_inputs;
     std::set<std::shared_ptr<const void>> models;    // what children share and must outlive them
-    std::vector<std::unique_ptr<Simulator>> children;
+    std::vector<std::shared_ptr<Simulator>> children;
     std::vector<int> rows, inputs, outputs;          // per child
     std::vector<int> first_u, first_y;               // per child
     std::vector<std::int64_t> base;                  // per child
@@ -147,8 +156,10 @@ class Level final : public Simulator {
     bool solve(Operation& operation);
     bool around(Operation& operation, const double* guess, double* found);
     bool loop_failed(Operation& operation, Failure::Kind kind, double residual);
-    void feed(const Operation& operation);
+    bool feed(const Operation& operation);
+    bool hand_on(int child);
     void fit(Fit& fit);
+    Span span(const Slot& slot, std::int64_t ticks) const;
     bool step_child(Slot& slot, std::int64_t ticks);
     bool read_child(Slot& slot);
     bool both(Slot& slot, std::int64_t ticks);
@@ -163,6 +174,7 @@ class Level final : public Simulator {
     std::vector<Operation> step_program_, output_program_;
     std::vector<std::vector<int>> fits_of_;          // per child
     std::vector<std::vector<Copy>> copies_of_;       // per child
+    std::vector<std::vector<TextCopy>> texts_of_;    // per child
     std::vector<std::vector<int>> rings_of_;         // per child: ring numbers
     std::vector<char> sloped_;                       // per child
     std::vector<Slot> slots_;                        // per child
@@ -173,9 +185,13 @@ class Level final : public Simulator {
     std::vector<Column> columns_;
     std::mutex failing_;
     std::int64_t reached_ = 0;  // the tick that rows are kept for
+    Span own_;           // the step under way, as long as the level's own
+    bool timed_ = false;  // a child looks at seconds
+    std::string text_;
     Pool* pool_ = nullptr;
     bool always_parallel_ = false;
-    bool python_ = false;
+    bool python_ = false, foreign_ = false;
+    bool locked_ = false;  // the calling thread holds the interpreter lock
 };
 
 }  // namespace hocket

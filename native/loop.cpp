@@ -71,7 +71,7 @@ bool Level::around(Operation& operation, const double* guess, double* found) {
         y[signal] = guess[i];
         if (ring_of[signal] >= 0) rings[ring_of[signal]].values[rings[ring_of[signal]].newest] = guess[i];
     }
-    feed(operation);
+    if (!feed(operation)) return false;
     for (int child : operation.children)
         if (!read_child(slots_[child])) return false;
     for (int i = 0; i < size; ++i) found[i] = y[operation.signals[i]];

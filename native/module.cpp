@@ -69,10 +69,10 @@ std::vector<Operation> program(const nb::list& encoded) {
 
 // A level under construction; add_level and Engine take it over.
 struct Builder {
-    std::unique_ptr<Level> level;
+    std::shared_ptr<Level> level;
 
     Builder(std::int64_t tick, std::int64_t start, std::int64_t denominator, std::int64_t length, int degree, int inputs)
-        : level(std::make_unique<Level>(Clock{tick, start, denominator}, length, degree, inputs)) {}
+        : level(std::make_shared<Level>(Clock{tick, start, denominator}, length, degree, inputs)) {}
 
     void add_state_space(const std::shared_ptr<Linear>& model, const Numbers& z, bool begun,
                          const std::shared_ptr<Rows>& rows, std::vector<int> ports) {
@@ -84,6 +84,9 @@ struct Builder {
     void add_python(nb::object simulator, int rows, int inputs, int outputs) {
         level->add_child(std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs, level->clock), rows,
                          inputs, outputs);
+    }
+    void add_native(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
+        level->add_child(std::move(simulator), rows, inputs, outputs);
     }
     const Level* add_level(Builder& inner, int rows, int inputs, int outputs) {
         const Level* address = inner.level.get();
@@ -145,7 +148,7 @@ class Engine {
         : level_(std::move(outermost.level)), rows_(std::move(rows)) {
         if (threads > 1) {
             pool_ = std::make_unique<Pool>(threads);
-            level_->share(pool_.get(), always);
+            level_->share(pool_.get(), always, level_->needs_python());
         }
     }
 
@@ -160,7 +163,7 @@ class Engine {
         const Failure& f = level_->first_failure;
         if (f.kind == Failure::Kind::none) return nb::none();
         static const char* kinds[] = {"none",     "raised",        "stopped_early", "not_finite",
-                                      "internal", "loop_singular", "loop_stuck"};
+                                      "internal", "loop_singular", "loop_stuck",    "reported"};
         nb::object error = nb::none();
         const auto* level = static_cast<const Level*>(f.level);
         if (f.kind == Failure::Kind::raised)
@@ -193,7 +196,7 @@ class Engine {
         return done;
     }
 
-    std::unique_ptr<Level> level_;
+    std::shared_ptr<Level> level_;
     std::vector<std::shared_ptr<Rows>> rows_;
     std::unique_ptr<Pool> pool_;
 };
@@ -226,7 +229,13 @@ std::shared_ptr<Linear> linear(std::int64_t ticks, double h, int count, double l
 
 }  // namespace
 
+namespace hocket {
+void bind_fmus(nb::module_& module);
+}
+
 NB_MODULE(_native, module) {
+    nb::class_<Simulator>(module, "Simulator");
+    hocket::bind_fmus(module);
     nb::class_<Linear>(module, "Linear");
     module.def("linear", &linear);
     nb::class_<Rows>(module, "Rows")
@@ -244,6 +253,10 @@ NB_MODULE(_native, module) {
         .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
         .def("add_state_space", &Builder::add_state_space, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
         .def("add_python", &Builder::add_python)
+        .def("add_native", &Builder::add_native)
+        .def("add_text", [](Builder& self, int from, int source, int to, int target) {
+            self.level->add_text(from, source, to, target);
+        })
         .def("add_level",
              [](Builder& self, Builder& inner, int rows, int inputs, int outputs) {
                  return reinterpret_cast<std::uintptr_t>(self.add_level(inner, rows, inputs, outputs));

@@ -45,8 +45,8 @@ bool PythonSimulator::raised(Call call, std::int64_t tick) {
 
 nb::object PythonSimulator::take_error() { return std::move(error_); }
 
-bool PythonSimulator::step(std::int64_t tick, std::int64_t ticks, const double* u) {
-    const double t = clock_->time(tick), h = clock_->span(ticks);
+bool PythonSimulator::step(const Span& span, const double* u) {
+    const auto [tick, ticks, t, h] = span;
     PyObject* arguments[4] = {nullptr, PyFloat_FromDouble(t), PyFloat_FromDouble(h), view(u)};
     PyObject* reached =
         PyObject_Vectorcall(step_.ptr(), arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);

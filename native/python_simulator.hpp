@@ -12,7 +12,7 @@ namespace hocket {
 class PythonSimulator final : public Simulator {
   public:
     PythonSimulator(nanobind::object simulator, int rows, int inputs, int outputs, const Clock& clock);
-    bool step(std::int64_t tick, std::int64_t ticks, const double* u) override;
+    bool step(const Span& span, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
     bool needs_python() const override { return true; }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace hocket {
@@ -26,11 +27,20 @@ struct Clock {
     using Wide = __int128;  // fine ticks times long runs
 };
 
+// A step: from where, how far; in ticks, and in seconds for those who ask for them (Simulator::timed).
+struct Span {
+    std::int64_t tick = 0, ticks = 0;
+    double t = 0.0, h = 0.0;
+    static Span of(const Clock& clock, std::int64_t tick, std::int64_t ticks) {
+        return {tick, ticks, clock.time(tick), clock.span(ticks)};
+    }
+};
+
 enum class Call : int { step, output, slope };
 
 // Why a run ended.
 struct Failure {
-    enum class Kind : int { none, raised, stopped_early, not_finite, internal, loop_singular, loop_stuck };
+    enum class Kind : int { none, raised, stopped_early, not_finite, internal, loop_singular, loop_stuck, reported };
     Kind kind = Kind::none;
     const void* level = nullptr;
     int child = -1;
@@ -54,20 +64,26 @@ class Simulator {
   public:
     virtual ~Simulator() = default;
     // u: coefficients, a row per power of time, a column per input.
-    virtual bool step(std::int64_t tick, std::int64_t ticks, const double* u) = 0;
+    virtual bool step(const Span& span, const double* u) = 0;
     virtual bool output(std::int64_t tick, const double* u, double* y) = 0;
     virtual bool slope(std::int64_t tick, const double* u, double* dy) = 0;
     // Step, then the outputs under the same held inputs, as a plain function: the hot loop saves two look-ups.
-    using StepOutput = bool (*)(Simulator&, std::int64_t tick, std::int64_t ticks, const double* u, double* y);
+    using StepOutput = bool (*)(Simulator&, const Span& span, const double* u, double* y);
     virtual StepOutput step_output() const {
-        return [](Simulator& self, std::int64_t tick, std::int64_t ticks, const double* u, double* y) {
-            return self.step(tick, ticks, u) && self.output(tick + ticks, u, y);
+        return [](Simulator& self, const Span& span, const double* u, double* y) {
+            return self.step(span, u) && self.output(span.tick + span.ticks, u, y);
         };
     }
+    virtual bool timed() const { return true; }  // it looks at the seconds of a span
+    virtual void given(int /*rows*/) {}          // how many powers of time its inputs come with
     // The time of what it shows now: a level with a longer step shows what it reached last.
     virtual std::int64_t shown_at(std::int64_t tick) const { return tick; }
     virtual bool needs_python() const { return false; }
+    virtual bool foreign() const { return false; }  // it may contain Python of its own, as some FMUs do
     virtual bool checks_itself() const { return false; }  // its outputs are known to be finite
+    // The slow lane: texts are handed on as they are.
+    virtual bool get_text(int /*port*/, std::string& /*value*/) { return false; }
+    virtual bool set_text(int /*port*/, const std::string& /*value*/) { return false; }
     // What the last call that returned false has to say; nothing, if its outputs speak for themselves.
     virtual Failure failure() const { return {}; }
 };

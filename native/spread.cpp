@@ -39,10 +39,10 @@ bool Level::spread(Operation& operation, int count) {
                              [&](int a, int b) { return operation.seconds[a] > operation.seconds[b]; });
             std::vector<std::vector<int>> shares(threads);
             std::vector<double> load(threads, 0.0);
-            auto stays = [&](int index) {  // Python is only called on the calling thread
-                if (operation.kind != Operation::Kind::together)
-                    return children[operation.children[index]]->needs_python();
-                return python_;
+            auto stays = [&](int index) {  // Python is only called on the thread that holds its lock
+                if (operation.kind == Operation::Kind::together) return python_ || (locked_ && foreign_);
+                const Simulator& child = *children[operation.children[index]];
+                return child.needs_python() || (locked_ && child.foreign());
             };
             double total = 0.0;
             for (int pass = 0; pass < 2; ++pass)

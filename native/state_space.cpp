@@ -31,13 +31,15 @@ class StateSpace final : public Simulator {
         std::copy(z.begin(), z.end(), z_.begin());
     }
 
-    bool step(std::int64_t tick, std::int64_t ticks, const double* u) override {
+    bool timed() const override { return false; }
+
+    bool step(const Span& span, const double* u) override {
         const Linear& m = *model_;
-        if (ticks != m.ticks) return false;
+        if (span.ticks != m.ticks) return false;
         if (m.count == 1 && !m.multistep && !micro_) [[likely]]
             advance(m.maps, u);
         else
-            micro_steps(tick, u);
+            micro_steps(span.tick, u);
         return true;
     }
 
@@ -137,9 +139,10 @@ class Small final : public Simulator {
         std::copy(model.D.begin(), model.D.end(), D_.begin());
     }
     bool checks_itself() const override { return true; }
+    bool timed() const override { return false; }
 
-    bool step(std::int64_t, std::int64_t ticks, const double* u) override {
-        if (ticks != ticks_) return false;
+    bool step(const Span& span, const double* u) override {
+        if (span.ticks != ticks_) return false;
         std::array<double, N> next;
         short_sums(next.data(), N, Phi_.data(), z_.data(), N, Gamma_.data(), u, M);
         z_ = next;
@@ -152,9 +155,9 @@ class Small final : public Simulator {
         return finite == 0.0;
     }
     StepOutput step_output() const override {
-        return [](Simulator& self, std::int64_t tick, std::int64_t ticks, const double* u, double* y) {
+        return [](Simulator& self, const Span& span, const double* u, double* y) {
             Small& small = static_cast<Small&>(self);
-            return small.Small::step(tick, ticks, u) && small.Small::output(tick, u, y);
+            return small.Small::step(span, u) && small.Small::output(span.tick, u, y);
         };
     }
     bool slope(std::int64_t, const double* u, double* dy) override {

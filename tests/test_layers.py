@@ -6,8 +6,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "hocket"
 
 ORDER = [
-    "errors", "clock", "units", "model", "signals", "simulators", "graph", "wiring", "plan", "feedthrough",
-    "orchestrators", "_native", "engine", "files", "execution", "running", "testing", "cli",
+    "errors", "clock", "units", "model", "signals", "_native", "simulators", "graph", "wiring", "plan",
+    "feedthrough", "orchestrators", "engine", "files", "execution", "running", "testing", "cli",
 ]  # fmt: skip
 
 TOPS = {name: rank for rank, name in enumerate(ORDER)}

@@ -31,6 +31,7 @@ from hocket.files.run_folder import RunFolder
 from hocket.files.study import Study
 from hocket.files.toml import dumps
 from hocket.model import Array
+from hocket.simulators.fmu.logs import deliver
 
 CHUNK = 0.1
 """Seconds between two looks at the keyboard, the progress bar and the rows."""
@@ -98,7 +99,7 @@ class Execution:
         job = self.job
         with self._timed("start"), collector_paused():
             self.level = opened(job.design, job.clock)
-            initialise(self.level, job.clock.time(0))
+            initialise(self.level, job.clock.time(0), job.stop)
             self.recorded = bind(self.level, job.choices)
             keep_start(self.recorded)
             why = obstacle(self.level)
@@ -169,6 +170,7 @@ class Execution:
         return self.job.clock.time(0 if self.engine is None else self.engine.now)
 
     def _drain(self) -> None:
+        deliver()
         for index in range(len(self.recorded) if self.engine is not None else 0):
             assert self.engine is not None
             block = self.engine.rows(index)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from hocket.errors import ScenarioError
 Array: TypeAlias = NDArray[np.float64]
 Value: TypeAlias = Any
 """A number in the exchange memory: a float in a run, a row of floats in the linear reading."""
+
+PortType: TypeAlias = Literal["real", "integer", "boolean", "enumeration"]
 
 _PORT = re.compile(r"\s*([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?\s*(?:=\s*(\S+))?\s*")
 _NAME = re.compile(r"[^\W\d][\w-]*")
@@ -36,6 +38,8 @@ class Port:
     """Of an input: its value while nothing drives it."""
     feedthrough: tuple[str, ...] = ()
     """Of an output: the inputs it reacts to at once."""
+    type: PortType = "real"
+    """What its numbers mean; all travel as float64, whole numbers exactly up to 2^53."""
 
     @staticmethod
     def of(written: str | Port) -> Port:
@@ -78,6 +82,10 @@ class Abilities:
     """It reports its micro steps to `micro(t, y)`, where that attribute is set."""
     order: int | None = None
     """The order of its solver; None: exact, or not known."""
+    reevaluates: bool = True
+    """output() between steps follows new inputs; False: only at the start and after a step."""
+    stops_early: bool = False
+    """A step may end before its time, where an event is; steps are then rewound and shortened."""
 
 
 class Simulator(Protocol):
@@ -193,13 +201,16 @@ class Extrapolator(Protocol):
 class Connection:
     """An input is an output: `target` is driven by `source`, both as paths (`axle.wheel.force`).
 
-    A name without a dot is a port of the scenario itself.
+    A name without a dot is a port of the scenario itself. The target gets gain * value + offset, after the
+    units are converted.
     """
 
     source: str
     target: str
     extrapolation: Extrapolator | None = None
     """None: that of the level."""
+    gain: float = 1.0
+    offset: float = 0.0
 
 
 Connections: TypeAlias = (

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Connection, Extrapolator, Model, Port, Scenario, as_level
-from hocket.signals import NAMED, Latch
+from hocket.signals import NAMED, Hold, Latch
 from hocket.units import conversion
 
 OWN = -1
@@ -63,7 +63,7 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
     """Return the wiring of one level; raises ScenarioError with every fault found in it.
 
     `extrapolation` is for the connections between children that name none; those from and to sampled
-    models are latched instead.
+    models are latched instead, and what is not a real is held.
     """
     wiring, faults = _wired(scenario)
     if faults:
@@ -73,15 +73,20 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
 
     sampled = [getattr(model, "sampled", False) for model in wiring.models]
 
-    def chosen(drive: Drive | None, child: int) -> Drive | None:
+    def chosen(drive: Drive | None, child: int, port: int) -> Drive | None:
         if drive is None or drive.extrapolation is not None or drive.child == OWN:
             return drive
-        latched = sampled[child] or sampled[drive.child]
-        return drive._replace(extrapolation=Latch() if latched else extrapolation)
+        if sampled[child] or sampled[drive.child]:
+            return drive._replace(extrapolation=Latch())
+        discrete = wiring.models[child].inputs[port].type != "real"
+        return drive._replace(extrapolation=Hold() if discrete else extrapolation)
 
     return replace(
         wiring,
-        drives=tuple(tuple(chosen(d, child) for d in drives) for child, drives in enumerate(wiring.drives)),
+        drives=tuple(
+            tuple(chosen(d, child, port) for port, d in enumerate(drives))
+            for child, drives in enumerate(wiring.drives)
+        ),
     )
 
 
@@ -201,13 +206,38 @@ class _Names:
         except ValueError as error:
             expected = f"`{connection.source}` and `{connection.target}` in units that convert"
             raise _WrongError(Fault(str(error), where, expected)) from None
+        kinds = self.ends(source[0])[True][source[1]].type, self.ends(target[0])[False][target[1]].type
+        gain, offset = connection.gain * gain, connection.gain * offset + connection.offset
+        lost = _lost(*kinds, gain, offset)
+        if lost:
+            raise _WrongError(
+                Fault(f"`{connection.source}` is {_A[kinds[0]]}, {lost}", where, f"{_A[kinds[1]]}")
+            )
         chosen: Any = connection.extrapolation
         if isinstance(chosen, str):
             chosen = NAMED.get(chosen, chosen)
         if chosen is not None and not hasattr(chosen, "fit"):
             hint = nearest(str(chosen), NAMED)
             raise _WrongError(Fault(f"`{chosen!r:.40}` is no extrapolation", where, "", hint))
+        if chosen is not None and chosen.degree > 0 and kinds[1] != "real":
+            raise _WrongError(Fault(f"{_A[kinds[1]]} cannot be extrapolated", where, '"hold"'))
         return Drive(source[0], source[1], chosen, gain, offset)
+
+
+_A = {"real": "a real", "integer": "an integer", "boolean": "a boolean", "enumeration": "an enumeration"}
+_FITS = {("boolean", "integer"), ("enumeration", "integer")}
+
+
+def _lost(source: str, target: str, gain: float, offset: float) -> str:
+    """Return what a connection would lose silently; empty if nothing."""
+    if target == "real":
+        return ""
+    if source != target and (source, target) not in _FITS:
+        return f"and {_A[target]} cannot hold all its values"
+    whole = gain == int(gain) and offset == int(offset)
+    if (gain, offset) != (1.0, 0.0) and not (target == "integer" and whole):
+        return f"and {gain:g} times it{f' plus {offset:g}' if offset else ''} is not always {_A[target]}"
+    return ""
 
 
 def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
@@ -312,7 +342,7 @@ def _with_ports(
                 continue
             if not source and path in driven:
                 continue  # already driven inside: the check says so
-            ends[source].append(Port(path, port.unit, None if source else port.start))
+            ends[source].append(Port(path, port.unit, None if source else port.start, type=port.type))
             made.append(Connection(path, path))
     return Scenario(
         scenario.models,

@@ -170,6 +170,6 @@ def sampled(model: Any) -> Composite:
     """Return a model with a period as a level of one child: inputs are sampled and held, outputs too."""
     taken = [Connection(port.name, f"sampled.{port.name}", Hold()) for port in model.inputs]
     given = [Connection(f"sampled.{port.name}", port.name) for port in model.outputs]
-    outputs = [Port(port.name, port.unit) for port in model.outputs]
+    outputs = [Port(port.name, port.unit, type=port.type) for port in model.outputs]
     inner = Scenario({"sampled": model.without_period()}, [*taken, *given], model.inputs, outputs, record=[])
     return Composite(inner, model.period, sampled=True)

@@ -21,13 +21,18 @@ from hocket.signals import shifted, value_at
 from hocket.wiring import CONSTANT, OWN
 
 
-def initialise(root: Level, t: float) -> None:
-    """Start every simulator of the tree at t and make all levels consistent."""
+def initialise(root: Level, t: float, stop: float | None = None) -> None:
+    """Start every simulator of the tree at t and make all levels consistent.
+
+    `stop` is when the run will end, for those who want to know (`stop_time`).
+    """
     design: Blueprint = root.blueprint
     leaves = design.leaves
     levels = {level.path: level for level in levels_of(root)}
     simulators = [levels[path].children[child] for path, child in leaves.places]
     for name, simulator in zip(leaves.wiring.names, simulators, strict=True):
+        if hasattr(simulator, "stop_time"):
+            simulator.stop_time = stop
         try:
             simulator.start(t)
         except Exception as error:

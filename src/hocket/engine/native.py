@@ -130,6 +130,8 @@ class NativeEngine:
             elif isinstance(simulator, Level):
                 inner = self._built(simulator)
                 self.levels[built.add_level(inner, *sizes)] = simulator
+            elif hasattr(simulator, "native"):
+                built.add_native(simulator.native, *sizes)
             else:
                 built.add_python(simulator, *sizes)
         self._hand_over_memory(level, built)
@@ -210,6 +212,9 @@ class NativeEngine:
             return not_finite(name, level.wiring.models[child].outputs[port].name, value, t)
         if kind == "stopped_early":
             return stopped_early(name, value, t, level.clock.span(ticks), level.clock.time(tick + ticks))
+        if kind == "reported":
+            simulator: Any = level.children[child]
+            return blame(name, CALLS[call], t, simulator.fault())
         if kind in ("loop_singular", "loop_stuck"):
             ports = [
                 f"{level.path}.{path}" if level.path else path for path in _loops(level.plan)[port].ports
@@ -276,7 +281,8 @@ def _program(body: Body, level: Level) -> list[Operation]:
 
 
 def _compiled(level: Level, children: list[int]) -> bool:
-    return all(isinstance(level.children[child], (StateSpaceSimulator, Level)) for child in children)
+    simulators = (level.children[child] for child in children)
+    return all(isinstance(s, (StateSpaceSimulator, Level)) or hasattr(s, "native") for s in simulators)
 
 
 def _many(kind: str, children: list[int], count: int = 0, parallel: bool = False) -> Operation:

@@ -1,0 +1,272 @@
+#include "fmu.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace hocket {
+
+namespace {
+
+// Whether all values are reals, set or got by one call in the order of the ports.
+bool straight(const std::vector<Group>& groups, int count) {
+    if (count == 0) return groups.empty();
+    if (groups.size() != 1 || groups[0].type != Type::real) return false;
+    const auto& places = groups[0].places;
+    if (static_cast<int>(places.size()) != count) return false;
+    for (int k = 0; k < count; ++k)
+        if (places[k] != k) return false;
+    return true;
+}
+
+bool differ(double a, double b) {
+    return !(std::fabs(a - b) <= 1e-9 * std::max({1.0, std::fabs(a), std::fabs(b)})) && !(std::isnan(a) && std::isnan(b));
+}
+
+std::string written(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.12g", value);
+    return text;
+}
+
+}  // namespace
+
+Fmu::Fmu(std::shared_ptr<Library> library, Setup given) : setup(std::move(given)), library_(std::move(library)) {
+    straight_in_ = straight(setup.set, setup.inputs);
+    straight_out_ = straight(setup.get, setup.outputs);
+    known_.assign(setup.inputs, std::nan(""));
+}
+
+Fmu::~Fmu() = default;
+
+// problems
+
+bool Fmu::wrong(std::string what) {
+    problem_ = std::move(what);
+    failure_ = {};
+    failure_.kind = Failure::Kind::reported;
+    return false;
+}
+
+void Fmu::stopped(double reached) {
+    wrong("the step was not finished");
+    failure_.kind = Failure::Kind::stopped_early;
+    failure_.value = reached;
+}
+
+bool Fmu::good(fmi::Status status, const char* function) {
+    if (status <= fmi::warning) [[likely]]
+        return true;
+    static const char* names[] = {"OK", "Warning", "Discard", "Error", "Fatal", "Pending"};
+    if (status >= fmi::error && status != fmi::pending) phase_ = status == fmi::fatal ? Phase::lost : Phase::terminated;
+    const bool known = status >= 0 && status <= fmi::pending;
+    return wrong(std::string(function) + " returned " + (known ? names[status] : std::to_string(status).c_str()));
+}
+
+// the life of an instance
+
+bool Fmu::instantiate() {
+    close();
+    problem_.clear();
+    failure_ = {};
+    trial_ = {};
+    std::fill(known_.begin(), known_.end(), std::nan(""));
+    instance_ = create();
+    if (!instance_) return wrong("it cannot be instantiated");
+    phase_ = Phase::instantiated;
+    return true;
+}
+
+bool Fmu::configure(bool) { return wrong("it has no structural parameters"); }
+
+bool Fmu::put(Type type, const std::vector<fmi::Reference>& references, const std::vector<double>& values) {
+    Group group{type, references, {}};
+    for (std::size_t k = 0; k < values.size(); ++k) group.places.push_back(static_cast<int>(k));
+    return set_group(group, values.data());
+}
+
+bool Fmu::put_whole(Type type, const std::vector<fmi::Reference>& references, const std::vector<std::int64_t>& values) {
+    return set_whole(type, references, values);
+}
+
+bool Fmu::put_texts(const std::vector<fmi::Reference>& references, const std::vector<std::string>& values, bool binary) {
+    return write_texts(references.data(), references.size(), values.data(), binary);
+}
+
+bool Fmu::begin(double t, bool stops, double stop, bool tolerant, double tolerance) {
+    if (!enter_initialisation(t, stops, stop, tolerant, tolerance)) return false;
+    phase_ = Phase::initialising;
+    return true;
+}
+
+bool Fmu::ready() {
+    if (phase_ == Phase::stepping) return true;
+    if (phase_ != Phase::initialising) return problem_.empty() ? wrong("it has not been started") : false;
+    if (!leave_initialisation()) return false;
+    phase_ = Phase::stepping;
+    return true;
+}
+
+void Fmu::close() {
+    if (!instance_) return;
+    if (phase_ != Phase::lost) {
+        for (auto* states : {&lent_, &spare_})
+            for (fmi::State& state : *states) free_state(&state);
+        if (phase_ == Phase::initialising || phase_ == Phase::stepping) terminate();
+        if (phase_ != Phase::lost) destroy();
+    }
+    lent_.clear();
+    spare_.clear();
+    instance_ = nullptr;
+    phase_ = Phase::none;
+}
+
+// values
+
+bool Fmu::set_groups(const double* u) {
+    for (const Group& group : setup.set)
+        if (!set_group(group, u)) return false;
+    std::copy(u, u + setup.inputs, known_.begin());
+    return true;
+}
+
+bool Fmu::get_groups(double* y) {
+    for (const Group& group : setup.get)
+        if (!get_group(group, y)) return false;
+    return true;
+}
+
+bool Fmu::set_inputs(const double* u) { return setup.inputs == 0 || set_groups(u); }
+
+bool Fmu::evaluate(const double* u, double* y) {
+    if (setup.feeds_through && !std::equal(known_.begin(), known_.end(), u) && !set_inputs(u)) return false;
+    return get_groups(y);
+}
+
+bool Fmu::finite(const double* y) {
+    double sum = 0.0;
+    for (int k = 0; k < setup.outputs; ++k) sum += y[k] - y[k];
+    if (sum == 0.0) [[likely]]
+        return true;
+    failure_ = {};  // the level looks at the outputs itself
+    problem_.clear();
+    return false;
+}
+
+// stepping
+
+bool Fmu::step(const Span& span, const double* u) {
+    if (phase_ != Phase::stepping && !ready()) return false;
+    if (!set_inputs(u) || !advanced(span.t, span.h, u)) {
+        failure_.call = Call::step;
+        failure_.tick = span.tick;
+        failure_.ticks = span.ticks;
+        return false;
+    }
+    return true;
+}
+
+bool Fmu::advanced(double t, double h, const double* u) {
+    double reached = t;
+    const Reach reach = advance(t, h, u, &reached);
+    if (reach == Reach::failed) return false;
+    if (reach == Reach::early) {
+        stopped(reached);
+        return false;
+    }
+    if (!trial()) return true;
+    trial_.t = t;
+    trial_.h = h;
+    trial_.u.assign(u, u + static_cast<std::size_t>(rows_) * setup.inputs);
+    trial_.y.resize(setup.outputs);
+    trial_.stepped = true;
+    return get_groups(trial_.y.data());
+}
+
+bool Fmu::output(std::int64_t tick, const double* u, double* y) {
+    bool done = false;
+    if (phase_ == Phase::initialising && !at_once_)
+        done = set_inputs(u) && get_groups(y);
+    else if (phase_ == Phase::initialising)
+        done = set_inputs(u) && ready() && get_groups(y);
+    else
+        done = ready() && evaluate(u, y);
+    if (done && finite(y)) return true;
+    failure_.call = Call::output;
+    failure_.tick = tick;
+    return false;
+}
+
+bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
+    if (ready() && (setup.get.empty() || get_slopes(setup.get[0].references.data(), setup.get[0].references.size(), dy)))
+        return true;
+    failure_.call = Call::slope;
+    failure_.tick = tick;
+    return false;
+}
+
+// state
+
+bool Fmu::save(Saved& saved) {
+    if (!ready()) return false;
+    if (!can_save()) return wrong("it cannot save its state");
+    if (saved.state == nullptr && !spare_.empty()) {
+        saved.state = spare_.back();
+        spare_.pop_back();
+    }
+    const fmi::State before = saved.state;
+    if (!good(get_state(&saved.state), "getting the FMU state")) return false;
+    if (before != saved.state || std::find(lent_.begin(), lent_.end(), saved.state) == lent_.end())
+        lent_.push_back(saved.state);
+    saved.known = known_;
+    if (!trusted_ && !trial_.stepped) trial_ = {saved.state, false, 0.0, 0.0, {}, {}};
+    return true;
+}
+
+bool Fmu::restore(const Saved& saved) {
+    if (!good(set_state(saved.state), "setting the FMU state")) return false;
+    if (phase_ == Phase::terminated) phase_ = Phase::stepping;
+    known_ = saved.known;
+    if (trusted_ || trial_.state != saved.state || !trial_.stepped) return true;
+    const Trial trial = std::move(trial_);
+    trial_ = {};
+    if (!set_inputs(trial.u.data())) return false;
+    double reached = trial.t;
+    std::vector<double> again(trial.y.size());
+    if (advance(trial.t, trial.h, trial.u.data(), &reached) != Reach::whole || !get_groups(again.data())) return false;
+    for (std::size_t k = 0; k < again.size(); ++k)
+        if (differ(again[k], trial.y[k]))
+            return wrong("it says that it can save and restore its state, but the same step from t = " + written(trial.t) +
+                         " s ended at " + written(trial.y[k]) + " before and at " + written(again[k]) +
+                         " after the state was restored, output number " + std::to_string(k + 1));
+    trusted_ = true;
+    known_ = saved.known;
+    return good(set_state(saved.state), "setting the FMU state");
+}
+
+void Fmu::release(fmi::State state) {
+    const auto found = std::find(lent_.begin(), lent_.end(), state);
+    if (!state || found == lent_.end()) return;  // freed with its instance
+    lent_.erase(found);
+    if (trial_.state == state) trial_ = {};
+    if (spare_.size() < 4)
+        spare_.push_back(state);
+    else
+        free_state(&state);
+}
+
+// the slow lane
+
+bool Fmu::set_text(int port, const std::string& value) {
+    if (write_texts(&setup.texts_in[port], 1, &value, setup.binary_in[port])) return true;
+    failure_.call = Call::step;
+    return false;
+}
+
+bool Fmu::get_text(int port, std::string& value) {
+    if (read_text(setup.texts_out[port], setup.binary_out[port], value)) return true;
+    failure_.call = Call::output;
+    return false;
+}
+
+}  // namespace hocket

@@ -1,0 +1,37 @@
+// The binary of an FMU, loaded once for all its instances.
+// In:  the path of a shared library
+// Out: its functions by name
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace hocket {
+
+class Library {
+  public:
+    // Loads the library, or throws with what the loader says; equal paths share one.
+    static std::shared_ptr<Library> load(const std::string& path, const std::string& prefix);
+    ~Library();
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+
+    template <class F> F* find(const char* name) const { return reinterpret_cast<F*>(symbol(name)); }
+    // A function that no FMU can do without.
+    template <class F> F* need(const char* name) const {
+        F* function = find<F>(name);
+        if (!function) throw std::runtime_error(path_ + " has no function " + prefix_ + name);
+        return function;
+    }
+
+  private:
+    Library(std::string path, std::string prefix);
+    void* symbol(const char* name) const;
+
+    std::string path_;
+    std::string prefix_;  // FMI 1: modelIdentifier_
+    void* handle_ = nullptr;
+};
+
+}  // namespace hocket

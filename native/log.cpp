@@ -1,0 +1,55 @@
+#include "log.hpp"
+
+#include <map>
+#include <mutex>
+
+namespace hocket {
+
+namespace {
+
+constexpr std::size_t most = 10000;  // a chatty FMU must not fill the memory between two looks
+
+struct Log {
+    std::mutex lock;
+    std::vector<Message> waiting;
+    std::map<std::string, std::string> complaints;
+    std::size_t dropped = 0;
+};
+
+Log& the_log() {
+    static Log* log = new Log;  // never destroyed: FMUs may speak while the process ends
+    return *log;
+}
+
+}  // namespace
+
+void log(Message message) {
+    Log& log = the_log();
+    std::lock_guard guard(log.lock);
+    if (message.status > 0) log.complaints[message.name] = message.text;
+    if (log.waiting.size() < most)
+        log.waiting.push_back(std::move(message));
+    else
+        ++log.dropped;
+}
+
+std::vector<Message> take_log() {
+    Log& log = the_log();
+    std::lock_guard guard(log.lock);
+    std::vector<Message> taken;
+    taken.swap(log.waiting);
+    if (log.dropped > 0) {
+        taken.push_back({"", 1, "", std::to_string(log.dropped) + " more messages were dropped: too many at once"});
+        log.dropped = 0;
+    }
+    return taken;
+}
+
+std::string complaint(const std::string& name) {
+    Log& log = the_log();
+    std::lock_guard guard(log.lock);
+    const auto found = log.complaints.find(name);
+    return found == log.complaints.end() ? "" : found->second;
+}
+
+}  // namespace hocket

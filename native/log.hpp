@@ -1,0 +1,23 @@
+// What FMUs say: kept until Python takes it, between two steps.
+// In:  the loggers of FMUs, on any thread
+// Out: messages in order, with their format arguments filled in
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hocket {
+
+struct Message {
+    std::string name;  // of the instance
+    int status = 0;
+    std::string category;
+    std::string text;
+};
+
+void log(Message message);
+std::vector<Message> take_log();
+// The newest complaint of an instance, taken already or not.
+std::string complaint(const std::string& name);
+
+}  // namespace hocket

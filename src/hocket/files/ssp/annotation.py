@@ -1,0 +1,94 @@
+"""What SSP has no words for, in one annotation: step, orchestrator, extrapolation, as scenario files write them.
+
+In:  <Annotation type="org.hocket.level"> with TOML in it, on a system, a connection, a component, an experiment
+Out: the values of its keys, and back
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement
+
+from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.nodes import Node
+from hocket.files.toml import layout
+from hocket.files.toml.codec import EXTRAPOLATIONS, FILE, LEVEL
+from hocket.files.toml.document import parsed
+from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH
+from hocket.files.toml.kinds import Field, Kind
+from hocket.files.toml.layout import Section
+from hocket.files.toml.place import WRONG, Place, Source
+from hocket.files.toml.place import Findings as TomlFindings
+
+TYPE = "org.hocket.level"
+NAMESPACE = "urn:hocket:ssp"
+COMMON = "http://ssp-standard.org/SSP1/SystemStructureCommon"
+
+_KEYS = ("step", "orchestrator", "extrapolation", "start", "sampled", "record")
+
+
+def _plain(name: str, fields: tuple[Field, ...]) -> Kind:
+    """Return a kind that is read as a dict; nothing is required."""
+    return Kind(name, dict, tuple(replace(entry, required=False) for entry in fields), tagged=False)
+
+
+_RUN = next(entry.form for entry in FILE.fields if entry.name == "run")
+assert isinstance(_RUN, Kind)
+KINDS = {
+    "Level": _plain("a level", tuple(entry for entry in LEVEL.fields if entry.name in _KEYS)),
+    "Connection": _plain("a connection", (Field("extrapolation", EXTRAPOLATIONS),)),
+    "Run": _plain("a run", _RUN.fields),
+    "Model": _plain(
+        "a model",
+        (
+            Field("isolate", TRUTH),
+            Field("observe", TEXTS),
+            Field("reevaluate", TRUTH),
+            Field("tolerance", NUMBER),
+            Field("logging", TRUTH),
+            Field("method", TEXT),
+            Field("step", DURATION),
+            Field("rtol", NUMBER),
+            Field("atol", NUMBER),
+            Field("time_limit", DURATION),
+        ),
+    ),
+}
+"""By element: what may stand in it."""
+
+
+def read_annotation(node: Node | None, element: str, findings: Findings) -> dict[str, Any]:
+    """Return what hocket's annotation of a node says; {} if it has none."""
+    own = [note for note in node.all("Annotations", "Annotation") if note.get("type") == TYPE] if node else []
+    for written in (inner for note in own for inner in note.children if inner.tag == element):
+        toml = TomlFindings()
+        # as many lines in front as there are in the file, so that faults name those of the file
+        place = parsed(Source(written.file, "\n" * (written.line - 1) + written.text), toml)
+        read = WRONG if place is WRONG else KINDS[element].read(place.source.table, place)
+        findings.faults += toml.in_order()
+        return {} if read is WRONG else dict(read)
+    return {}
+
+
+def foreign(root: Node, findings: Findings) -> None:
+    """Count the annotations of other tools."""
+    for child in root.children:
+        if child.tag == "Annotation" and child.get("type") != TYPE:
+            findings.foreign[child.get("type")] += 1
+        foreign(child, findings)
+
+
+def annotate(parent: Element, prefix: str, element: str, table: dict[str, Any]) -> None:
+    """Append an annotation to an element whose namespace is `prefix`; nothing for an empty table."""
+    if table:
+        annotations = SubElement(parent, f"{{{prefix}}}Annotations")
+        annotation = SubElement(annotations, f"{{{COMMON}}}Annotation", type=TYPE)
+        SubElement(annotation, f"{{{NAMESPACE}}}{element}").text = "\n" + layout.text(Section(table))
+
+
+def written(thing: Any, element: str, place: str) -> tuple[dict[str, Any], list[Any]]:
+    """Return what the annotation of an object has to say, and the faults found on the way."""
+    toml = TomlFindings()
+    table = KINDS[element].write(thing, Place(toml, Source(), (place,)))
+    return table, toml.in_order()

@@ -1,0 +1,75 @@
+"""Parameter bindings: where the sets are, and which element takes which value.
+
+In:  the <ParameterBinding> elements of systems and components, at every level
+Out: the values of each component and of each system's connectors; higher levels win, later bindings win
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.mapping import Setting, read_mapping, settings
+from hocket.files.ssp.nodes import Node
+from hocket.files.ssp.parameters import read_set
+from hocket.files.ssp.parts import Document
+
+SET, MAPPING = "application/x-ssp-parameter-set", "application/x-ssp-parameter-mapping"
+
+
+def read_bindings(
+    element: Node, document: Document, component: Path, findings: Findings
+) -> list[tuple[str, Setting]]:
+    """Return what the bindings of an element set; `component` is where `sourceBase="component"` starts."""
+    found: list[tuple[str, Setting]] = []
+    for node in element.all("ParameterBindings", "ParameterBinding"):
+        if node.get("type") not in ("", SET):
+            findings.fault(node, f"a parameter binding has the type `{node.get('type')}`", f"`{SET}`")
+            continue
+        values = _content(node, node.child("ParameterValues"), "ParameterSet", document, component, findings)
+        if values is None:
+            continue
+        mapped = None
+        mapping = node.child("ParameterMapping")
+        if mapping is not None:
+            if mapping.get("type") not in ("", MAPPING):
+                what = f"a parameter mapping has the type `{mapping.get('type')}`"
+                findings.fault(mapping, what, f"`{MAPPING}`")
+                continue
+            inside = _content(mapping, mapping, "ParameterMapping", document, component, findings)
+            if inside is None:
+                continue
+            mapped = read_mapping(inside, findings)
+        parameters = read_set(values, document.units, findings)
+        found += settings(parameters, node.attributes.get("prefix", ""), mapped, findings)
+    return found
+
+
+def _content(
+    node: Node, inline: Node | None, tag: str, document: Document, component: Path, findings: Findings
+) -> Node | None:
+    """Return the set or mapping that a node refers to, or that stands in it; None after noting a fault."""
+    source = node.get("source")
+    if not source:
+        inside = inline.child(tag) if inline else None
+        if inside is None:
+            findings.fault(node, f"a <{node.tag}> without a source and without content", f"a <{tag}>")
+        return inside
+    base = component if node.get("sourceBase") == "component" else document.folder
+    package = document.package
+    path = package.find(source, node, base, findings)
+    return package.root(path, tag, node, findings) if path else None
+
+
+def unused(found: Iterator[Setting]) -> Iterator[str]:
+    """Yield a note for each file with values that nothing took."""
+    by_file: dict[str, list[str]] = defaultdict(list)
+    for setting in found:
+        if not setting.parameter.used:
+            by_file[setting.node.file].append(setting.parameter.name)
+    for file, names in by_file.items():
+        listed = ", ".join(f"`{name}`" for name in names[:3])
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        yield f"nothing takes {listed}{more} of {file}"

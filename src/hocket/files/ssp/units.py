@@ -1,0 +1,170 @@
+"""Units as SSP and FMI define them: exponents of the SI base units, a factor and an offset.
+
+In:  <Unit> elements of a file, and units known by their names alone
+Out: the straight line that turns a value in one unit into a value in another
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.nodes import Node
+from hocket.units import conversion
+
+BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+_ANGLE = BASES.index("rad")
+
+
+class Line(NamedTuple):
+    """y = gain x + offset."""
+
+    gain: float = 1.0
+    offset: float = 0.0
+
+    def then(self, other: Line) -> Line:
+        """Return this line followed by another."""
+        return Line(other.gain * self.gain, other.gain * self.offset + other.offset)
+
+    def inverse(self) -> Line:
+        """Return the way back."""
+        return Line(1.0 / self.gain, -self.offset / self.gain)
+
+    def near(self, other: Line) -> bool:
+        """Return whether both are the same but for rounding."""
+        size = max(abs(self.offset), abs(other.offset), abs(self.gain), abs(other.gain))
+        return math.isclose(self.gain, other.gain, rel_tol=1e-9) and math.isclose(
+            self.offset, other.offset, rel_tol=1e-9, abs_tol=1e-12 * size
+        )
+
+    def __call__(self, x: float, /) -> float:
+        return self.gain * x + self.offset
+
+
+IDENTITY = Line()
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit by name; base value = factor * value + offset, where it is defined."""
+
+    name: str
+    exponents: tuple[int, ...] = ()
+    """Of BASES; empty: known by its name alone."""
+    factor: float = 1.0
+    offset: float = 0.0
+
+    @property
+    def base(self) -> str:
+        """The product of base units, as hocket writes it; `1` for none."""
+        powers = [f"{b}**{e}" if e != 1 else b for b, e in zip(BASES, self.exponents, strict=True) if e]
+        return " * ".join(powers) or "1"
+
+    @property
+    def to_base(self) -> Line:
+        """How a value becomes one in base units."""
+        return Line(self.factor, self.offset)
+
+
+def line(source: Unit | None, target: Unit | None) -> Line:
+    """Return how a value in one unit becomes one in another; raises ValueError that says why not."""
+    if source is None or target is None or source == target:
+        return IDENTITY
+    if source.exponents and target.exponents:
+        _compare(source, target)
+        return _tidy(source.to_base.then(target.to_base.inverse()))
+    if source.exponents:
+        return _tidy(source.to_base.then(Line(*conversion(source.base, target.name))))
+    if target.exponents:
+        return _tidy(Line(*conversion(source.name, target.base)).then(target.to_base.inverse()))
+    return Line(*conversion(source.name, target.name))
+
+
+def _compare(source: Unit, target: Unit) -> None:
+    one, other = list(source.exponents), list(target.exponents)
+    plain = not any(one[:_ANGLE]) and not any(other[:_ANGLE])
+    if one == other or (plain and one[_ANGLE] + other[_ANGLE] in (0, 1)):
+        return
+    kinds = f"{source.base} against {target.base}"
+    raise ValueError(f"`{source.name}` cannot be converted to `{target.name}`: {kinds}")
+
+
+def _tidy(found: Line) -> Line:
+    """Return round numbers where only the last bits differ from them."""
+    gain, offset = (float(f"{value:.13g}") for value in found)
+    return Line(
+        gain if math.isclose(gain, found.gain, rel_tol=1e-15) else found.gain,
+        offset if math.isclose(offset, found.offset, rel_tol=1e-15) else found.offset,
+    )
+
+
+def known(unit: Unit | None) -> str:
+    """Return the name of a unit if hocket takes it for the same unit; else nothing."""
+    if unit is None:
+        return ""
+    try:
+        if not unit.exponents:
+            conversion(unit.name, f"{unit.name} ")  # asks whether the name means anything
+            return unit.name
+        return unit.name if Line(*conversion(unit.name, unit.base)).near(unit.to_base) else ""
+    except ValueError:
+        return ""
+
+
+def read_units(parent: Node, findings: Findings) -> dict[str, Unit]:
+    """Return the units that a file defines, by name."""
+    units: dict[str, Unit] = {}
+    for node in parent.all("Units", "Unit"):
+        name = node.attributes.get("name", "")
+        base = node.child("BaseUnit")
+        if base is None:
+            units[name] = Unit(name)
+            continue
+        try:
+            exponents = tuple(int(float(base.get(key) or 0)) for key in BASES)
+            factor, offset = float(base.get("factor") or 1), float(base.get("offset") or 0)
+        except ValueError:
+            findings.fault(base, f"the unit `{name}` has a base unit that is no number", "whole exponents")
+            continue
+        if not factor or not math.isfinite(factor) or not math.isfinite(offset):
+            findings.fault(base, f"the unit `{name}` has the factor {base.get('factor')}", "a factor but 0")
+            continue
+        units[name] = Unit(name, exponents, factor, offset)
+    return units
+
+
+def named(name: str, units: Mapping[str, Unit]) -> Unit | None:
+    """Return the unit of that name, defined or not; None for no name."""
+    return (units.get(name) or Unit(name)) if name else None
+
+
+def defined(name: str) -> Unit | None:
+    """Return the definition of a unit that hocket knows by name; None if it does not know it."""
+    from hocket import units
+
+    try:
+        parsed: Any = units._parsed(name)
+        quantity = units._registry().Quantity(1.0, parsed).to_root_units()
+        exponents = dict(_exponents(quantity))
+        found = Unit(name, tuple(exponents.get(base, 0) for base in BASES))
+        return Unit(name, found.exponents, *conversion(name, found.base))
+    except ValueError:
+        return None
+
+
+def _exponents(quantity: Any) -> Iterator[tuple[str, int]]:
+    spelt = {"kilogram": "kg", "meter": "m", "second": "s", "ampere": "A", "kelvin": "K", "mole": "mol"}
+    spelt |= {"candela": "cd", "radian": "rad"}
+    grams = 0
+    for name, power in quantity._units.items():
+        if power != int(power) or name not in (*spelt, "gram"):
+            raise ValueError(f"`{name}` to the power {power} is not a product of base units")
+        if name == "gram":
+            grams = int(power)
+        else:
+            yield spelt[name], int(power)
+    if grams:
+        yield "kg", grams

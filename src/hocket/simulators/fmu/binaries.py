@@ -1,0 +1,81 @@
+"""The shared library of an FMU for this platform, and what it exports, without loading it.
+
+In:  an unpacked FMU
+Out: a path; names of functions
+"""
+
+from __future__ import annotations
+
+import mmap
+import platform
+import struct
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from pathlib import Path
+
+from hocket.errors import FileError
+from hocket.simulators.fmu.facts import Description, Interface
+
+_SYSTEMS = {"Linux": ("linux", ".so"), "Windows": ("windows", ".dll"), "Darwin": ("darwin", ".dylib")}
+_SHORT = {"linux": "linux", "windows": "win", "darwin": "darwin"}
+_MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
+
+
+@cache
+def platforms(major: int) -> tuple[str, ...]:
+    """Return the folder names for this computer, the one the standard wants first.
+
+    FMI 1 and 2 count bits (linux64), FMI 3 names the processor (x86_64-linux); tools mix them up.
+    """
+    system, _ = _system()
+    bits = 8 * struct.calcsize("P")
+    machine = _MACHINES.get(platform.machine().lower(), platform.machine().lower())
+    if bits == 32 and machine in ("x86_64", "i386", "i586", "i686"):
+        machine = "x86"
+    new = f"{machine}-{system}"
+    old = f"{_SHORT[system]}{bits}"
+    if machine.startswith("x86"):
+        return (new, old) if major == 3 else (old, new)
+    # FMI 1 and 2 have no word for other processors; on a Mac one file may hold several
+    return (new, old) if system == "darwin" else (new,)
+
+
+def _system() -> tuple[str, str]:
+    return _SYSTEMS.get(platform.system(), ("linux", ".so"))
+
+
+def binary(folder: Path, description: Description, interface: Interface, where: str = "") -> Path:
+    """Return the shared library for this platform; raises FileError that says what is there instead."""
+    wanted = platforms(description.major)
+    name = interface.identifier + _system()[1]
+    for platform_name in wanted:
+        place = folder / "binaries" / platform_name / name
+        if place.is_file():
+            return place
+    looked = f"binaries/{wanted[0]}/{name}"
+    beside = folder / "binaries" / wanted[0]
+    there = ", ".join(f"`{name}`" for name in description.platforms)
+    if beside.is_dir():
+        files = ", ".join(sorted(f"`{file.name}`" for file in beside.iterdir())) or "nothing"
+        hint = f"that folder holds {files}: the file must be named after the modelIdentifier"
+    elif description.platforms:
+        hint = f"there are binaries for {there}: ask its author for `{wanted[0]}`"
+    elif (folder / "sources").is_dir():
+        hint = "it brings its source code only: compile it first (`fmpy compile` does)"
+    else:
+        hint = "ask its author for an export with binaries"
+    raise FileError("the FMU has no binary for this platform", where or str(folder), f"`{looked}`", hint)
+
+
+def exported(binary: Path, names: Iterable[str]) -> set[str]:
+    """Return which functions a binary exports: in its table each name ends with a NUL."""
+    status = binary.stat()
+    return set(_exported(str(binary), status.st_mtime_ns, status.st_size, tuple(names)))
+
+
+@lru_cache(maxsize=256)
+def _exported(path: str, _changed: int, size: int, names: tuple[str, ...]) -> frozenset[str]:
+    if not size:
+        return frozenset()
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return frozenset(name for name in names if content.find(name.encode() + b"\0") >= 0)

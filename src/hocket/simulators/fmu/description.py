@@ -1,0 +1,359 @@
+"""A model description becomes plain facts: FMPy reads the XML, what it leaves out is read beside it.
+
+In:  the folder of an unpacked FMU
+Out: a Description
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from hocket.errors import Fault, FileError, ScenarioError
+from hocket.simulators.fmu.binaries import binary, exported
+from hocket.simulators.fmu.essentials import essentials
+from hocket.simulators.fmu.facts import FLOATS, WHOLE, Description, Interface, Unit, Variable
+
+__all__ = ["Description", "Interface", "Unit", "Variable", "binary", "exported", "read"]
+
+_BASE = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+_read: dict[str, tuple[tuple[int, int], Description]] = {}
+
+
+def read(folder: Path, where: str = "") -> Description:
+    """Return what `modelDescription.xml` says; read once per file. `where` names the FMU in messages."""
+    file = folder / "modelDescription.xml"
+    try:
+        status = file.stat()
+    except OSError:
+        raise FileError("there is no `modelDescription.xml`", where or str(folder)) from None
+    key = status.st_mtime_ns, status.st_size
+    kept = _read.get(str(file))
+    if kept is None or kept[0] != key:
+        kept = _read[str(file)] = key, _fresh(file, where or str(folder))
+    return kept[1]
+
+
+def _fresh(file: Path, where: str) -> Description:
+    version, root = essentials(file, where)
+    found, problems = _through_fmpy(file, where)
+    return _Reading(version, root, found, problems, f"{where}, {file.name}").description(file.parent)
+
+
+def _through_fmpy(file: Path, where: str) -> tuple[Any, list[str]]:
+    """Return FMPy's model description, and what its validation says against it."""
+    try:
+        fmpy = importlib.import_module("fmpy.model_description")
+    except ImportError:
+        what = "FMUs are read with FMPy, which is not installed"
+        raise ScenarioError(what, where, "", 'pip install "hocket[fmi]"') from None
+    try:
+        return fmpy.read_model_description(str(file), validate=True), []
+    except fmpy.ValidationError as error:
+        problems = [str(problem) for problem in error.problems]
+    except Exception as error:  # FMPy trips over what it validates
+        problems = [f"{type(error).__name__}: {error}"]
+    try:
+        return fmpy.read_model_description(str(file), validate=False), problems
+    except Exception as error:
+        inside = f"{where}, {file.name}"
+        faults = [Fault(f"it cannot be read: {error}", inside)]
+        faults += [Fault(problem, inside) for problem in problems[:5] if str(error) not in problem]
+        raise FileError(faults) from None
+
+
+class _Reading:
+    """One reading: FMPy's objects and the XML, side by side."""
+
+    def __init__(self, version: str, root: Element, found: Any, problems: list[str], where: str):
+        self.version = version
+        self.root = root
+        self.found = found
+        self.problems = problems
+        self.where = where
+        self.faults: list[Fault] = []
+        every = root.find("ModelVariables")
+        self.elements = {element.get("name", ""): element for element in (() if every is None else every)}
+
+    def description(self, folder: Path) -> Description:
+        found = self.found
+        variables = tuple(self.variable(v) for v in found.modelVariables)
+        cs, me = self.interface(found.coSimulation), self.interface(found.modelExchange)
+        if self.faults:
+            raise FileError(self.faults[:12])
+        states = self.states(me is not None)
+        if len(states) < len(found.derivatives):
+            me = None
+            if cs is None:
+                what = "a state derivative does not say of which state: model exchange is not possible"
+                raise FileError(what, self.where, "the attribute `derivative`")
+        experiment = found.defaultExperiment
+        binaries = folder / "binaries"
+        return Description(
+            version=self.version,
+            name=found.modelName or "",
+            token=found.instantiationToken or "",
+            variables=variables,
+            cs=cs,
+            me=me,
+            about=found.description or "",
+            tool=found.generationTool or "",
+            date=found.generationDateAndTime or "",
+            dependencies=self.dependencies(),
+            initial_unknowns=_unknowns(found.initialUnknowns),
+            states=states,
+            event_indicators=int(found.numberOfEventIndicators),
+            start=self.experiment(experiment, "startTime"),
+            stop=self.experiment(experiment, "stopTime"),
+            tolerance=self.experiment(experiment, "tolerance"),
+            step=self.experiment(experiment, "stepSize"),
+            units={unit.name: _unit(unit) for unit in found.unitDefinitions},
+            log_categories=tuple(category.name for category in found.logCategories),
+            platforms=tuple(sorted(f.name for f in binaries.iterdir() if f.is_dir()))
+            if binaries.is_dir()
+            else (),
+            problems=tuple(self.problems),
+        )
+
+    def experiment(self, experiment: Any, name: str) -> float | None:
+        text = getattr(experiment, name, None)
+        if text is None:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        wrong = not math.isfinite(value) or (name in ("tolerance", "stepSize") and value <= 0.0)
+        if wrong:
+            self.problems.append(f"the {name} of the default experiment is {text}")
+        return None if wrong else value
+
+    def interface(self, found: Any) -> Interface | None:
+        if found is None:
+            return None
+        if self.version == "1.0":
+            return self.old_interface(found.modelIdentifier)
+        element = self.root.find(type(found).__name__)
+        assert element is not None
+        told = element.attrib
+
+        def says(name: str) -> bool:
+            return told.get(name) in ("true", "1")
+
+        internal = told.get("fixedInternalStepSize")
+        return Interface(
+            identifier=found.modelIdentifier,
+            needs_execution_tool=found.needsExecutionTool,
+            only_once=found.canBeInstantiatedOnlyOncePerProcess,
+            can_save=found.canGetAndSetFMUstate,
+            can_serialise=found.canSerializeFMUstate,
+            # FMI 3 has an s more
+            directional=says("providesDirectionalDerivative") or says("providesDirectionalDerivatives"),
+            adjoint=found.providesAdjointDerivatives,
+            variable_step=says("canHandleVariableCommunicationStepSize") or element.tag == "ModelExchange",
+            fixed_step=self.value("CoSimulation", "fixedInternalStepSize", internal, float),
+            interpolates_inputs=says("canInterpolateInputs"),
+            output_derivatives=int(told.get("maxOutputDerivativeOrder", "0")),
+            event_mode=says("hasEventMode"),
+            early_return=says("mightReturnEarlyFromDoStep"),
+            intermediate_update=says("providesIntermediateUpdate"),
+            asynchronous=says("canRunAsynchronuously"),
+            completed_step=bool(getattr(found, "needsCompletedIntegratorStep", False)),
+            evaluates_discrete=says("providesEvaluateDiscreteStates"),
+        )
+
+    def old_interface(self, identifier: str) -> Interface:
+        """FMI 1 keeps the abilities in an element of its own, which FMPy does not read."""
+        element = self.root.find("Implementation/*/Capabilities")
+        told: Mapping[str, str] = {} if element is None else element.attrib
+        order = "maxOutputDerivativeOrder"
+
+        def says(name: str) -> bool:
+            return told.get(name) in ("true", "1")
+
+        return Interface(
+            identifier=identifier,
+            needs_execution_tool=self.root.find("Implementation/CoSimulation_Tool") is not None,
+            only_once=says("canBeInstantiatedOnlyOncePerProcess"),
+            variable_step=says("canHandleVariableCommunicationStepSize"),
+            interpolates_inputs=says("canInterpolateInputs"),
+            output_derivatives=self.value("Capabilities", order, told.get(order, "0"), int),
+            asynchronous=says("canRunAsynchronuously"),
+        )
+
+    def states(self, wanted: bool) -> tuple[tuple[str, str], ...]:
+        pairs = []
+        for unknown in self.found.derivatives:
+            state = unknown.variable.derivative
+            if state is None or isinstance(state, str):
+                if wanted:
+                    self.problems.append(
+                        f"`{unknown.variable.name}` does not say of which state it is the derivative"
+                    )
+                continue
+            pairs.append((state.name, unknown.variable.name))
+        return tuple(pairs)
+
+    def dependencies(self) -> dict[str, tuple[str, ...] | None]:
+        if self.version != "1.0":
+            return _unknowns([*self.found.outputs, *self.found.derivatives])
+        declared: dict[str, tuple[str, ...] | None] = {}
+        for variable in self.found.modelVariables:
+            if variable.causality == "output":
+                element = self.elements[variable.name].find("DirectDependency")
+                names = (
+                    None
+                    if element is None
+                    else [(child.text or "").strip() for child in element.iter("Name")]
+                )
+                declared[variable.name] = None if names is None else tuple(names)
+        return declared
+
+    def variable(self, found: Any) -> Variable:
+        element = self.elements[found.alias.name if found.alias is not None else found.name]
+        # FMI 1 and 2 keep what depends on the type in an inner element
+        inner = element if self.version == "3.0" else next(c for c in element if c.tag == found.type)
+        declared = found.declaredType
+        kind = {"Real": "real", "Float64": "real"}.get(found.type, found.type.lower())
+
+        def told(name: str) -> str | None:
+            text = inner.get(name)
+            return getattr(declared, name) if text is None and declared is not None else text
+
+        dimensions = tuple(
+            dimension.start if dimension.variable is None else dimension.variable.name
+            for dimension in found.dimensions
+        )
+        parse = _parser(kind)
+        start = self.start(found.name, kind, inner, found.shape)
+        derivative = found.derivative
+        return Variable(
+            name=found.name,
+            reference=found.valueReference,
+            type=kind,
+            causality="local" if found.causality == "none" else found.causality,
+            variability=found.variability,
+            initial=self.initial(found, inner, start),
+            start=start,
+            unit=(told("unit") if kind in FLOATS else "") or "",
+            minimum=self.value(found.name, "min", told("min"), parse) if kind in _BOUNDED else None,
+            maximum=self.value(found.name, "max", told("max"), parse) if kind in _BOUNDED else None,
+            nominal=self.value(found.name, "nominal", told("nominal"), float) if kind in FLOATS else None,
+            items={} if declared is None or kind != "enumeration" else self.items(declared),
+            dimensions=dimensions,
+            about=found.description or "",
+            derivative_of=None if derivative is None or isinstance(derivative, str) else derivative.name,
+            intermediate_update=element.get("intermediateUpdate") in ("true", "1"),
+            reinit=inner.get("reinit") in ("true", "1"),
+            previous=self.previous(element),
+            clocks=tuple(clock.name for clock in found.clocks or ()),
+            alias_of=None if found.alias is None else found.alias.name,
+            negated=self.version == "1.0" and element.get("alias") == "negatedAlias",
+        )
+
+    def previous(self, element: Element) -> str | None:
+        reference = element.get("previous") if self.version == "3.0" else None
+        if reference is None:
+            return None
+        return next(n for n, e in self.elements.items() if int(e.get("valueReference", -1)) == int(reference))
+
+    def initial(self, found: Any, inner: Element, start: Any) -> str | None:
+        if self.version != "1.0":
+            return found.initial  # type: ignore[no-any-return]
+        if start is None:
+            return "calculated"
+        return "approx" if inner.get("fixed") in ("false", "0") else "exact"
+
+    def items(self, declared: Any) -> dict[str, int]:
+        return {
+            item.name: self.value(declared.name, f"item {item.name}", item.value, int)
+            for item in declared.items
+            if item.value is not None
+        }
+
+    def start(self, name: str, kind: str, inner: Element, shape: tuple[int, ...]) -> Any:
+        """Return the start value; of an array a flat tuple, one value for all elements or one for each."""
+        parse = _parser(kind)
+        if self.version == "3.0" and kind in ("string", "binary"):
+            texts = [element.get("value", "") for element in inner.findall("Start")]
+            texts = texts or None  # type: ignore[assignment]
+        else:
+            text = inner.get("start")
+            texts = None if text is None else text.split() if shape else [text]  # type: ignore[assignment]
+        if texts is None or kind == "clock":
+            return None
+        values = tuple(self.value(name, "start", text, parse) for text in texts)
+        if not shape:
+            return values[0] if values else None
+        if len(values) not in (1, math.prod(shape)):
+            expected = f"1 or {math.prod(shape)}"
+            self.problems.append(
+                f"`{name}` has {len(values)} start values, not {expected}: they are left out"
+            )
+            return None
+        return values
+
+    def value(self, name: str, role: str, text: str | None, parse: Callable[[str], Any]) -> Any:
+        if text is None:
+            return None
+        try:
+            return parse(text)
+        except ValueError:
+            self.faults.append(
+                Fault(f"`{role}` of `{name}` is `{text}`", self.where, _EXPECTED.get(parse, ""))
+            )
+            return None
+
+
+def _unknowns(unknowns: Iterable[Any]) -> dict[str, tuple[str, ...] | None]:
+    return {
+        unknown.variable.name: None
+        if unknown.dependencies is None
+        else tuple(variable.name for variable in unknown.dependencies)
+        for unknown in unknowns
+    }
+
+
+def _unit(unit: Any) -> Unit:
+    base = unit.baseUnit
+    if base is None:
+        return Unit()
+    return Unit(base.factor, base.offset, tuple(getattr(base, name) for name in _BASE))
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise
+        return int(number)
+
+
+def _boolean(text: str) -> bool:
+    if text.strip() not in ("true", "false", "1", "0"):
+        raise ValueError
+    return text.strip() in ("true", "1")
+
+
+_BOUNDED = {*FLOATS, *WHOLE, "enumeration"}
+_EXPECTED: dict[Callable[[str], Any], str] = {
+    float: "a number",
+    _whole: "a whole number",
+    int: "a whole number",
+    _boolean: "true or false",
+    bytes.fromhex: "hexadecimal digits",
+}
+
+
+def _parser(kind: str) -> Callable[[str], Any]:
+    if kind in FLOATS:
+        return float
+    if kind in WHOLE or kind == "enumeration":
+        return _whole
+    return {"boolean": _boolean, "binary": bytes.fromhex}.get(kind, str)

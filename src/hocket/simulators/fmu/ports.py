@@ -1,0 +1,230 @@
+"""Variables become ports: inputs, outputs and what else is observed, arrays element by element.
+
+In:  a Description, the sizes of its arrays, the names to observe
+Out: Faces: the ports, and the calls that set and get their values
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from hocket.errors import Fault, ScenarioError, nearest
+from hocket.model import Port
+from hocket.simulators.fmu.facts import Description, Variable
+
+AT_MOST = 1_000_000
+"""Ports of one FMU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One call: values of one type, set or got together."""
+
+    type: str
+    """The type whose function is called; for the items of FMI 1 and 2 that is "integer"."""
+    references: tuple[int, ...]
+    places: tuple[int, ...]
+    """The number of the port, or text, of each value; an array has as many values as elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faces:
+    """What an FMU shows. Texts are strings and binaries, beside the numbers."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    input_groups: tuple[Group, ...]
+    output_groups: tuple[Group, ...]
+    texts: tuple[tuple[str, ...], tuple[str, ...]]
+    """The names of those that go in, and of those that come out."""
+    text_input_groups: tuple[Group, ...]
+    text_output_groups: tuple[Group, ...]
+
+    def with_starts(self, starts: Mapping[str, float]) -> Faces:
+        """Return the same faces, inputs starting at other values."""
+        if not starts:
+            return self
+        return replace(
+            self,
+            inputs=tuple(replace(p, start=starts[p.name]) if p.name in starts else p for p in self.inputs),
+        )
+
+
+def shape(variable: Variable, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the sizes of an array; () for a scalar."""
+    return tuple(sizes[size] if isinstance(size, str) else size for size in variable.dimensions)
+
+
+def indices(shape: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+    """Yield the indices of an array's elements, from 1, the last one running fastest."""
+    return itertools.product(*(range(1, size + 1) for size in shape))
+
+
+def element(name: str, index: tuple[int, ...]) -> str:
+    """Return the name of an element: `x[1]`, `A[1,2]`."""
+    return f"{name}[{','.join(map(str, index))}]" if index else name
+
+
+def start_values(variable: Variable, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+    """Return the start values, flat; None if there are none, or not for this shape."""
+    if variable.start is None:
+        return None
+    if not variable.dimensions:
+        return (variable.start,)
+    values: tuple[Any, ...] = variable.start
+    count = math.prod(shape)
+    if len(values) == 1:
+        return values * count
+    return values if len(values) == count else None
+
+
+def faces(
+    description: Description, sizes: Mapping[str, int], observe: Iterable[str] = (), where: str = ""
+) -> Faces:
+    """Return what the FMU shows; raises ScenarioError with every fault."""
+    found, faults = _faces(description, tuple(sorted(sizes.items())), tuple(observe))
+    if faults:
+        raise ScenarioError([replace(fault, where=where) for fault in faults])
+    return found
+
+
+@lru_cache(maxsize=256)
+def _faces(
+    description: Description, given: tuple[tuple[str, int], ...], observe: tuple[str, ...]
+) -> tuple[Faces, tuple[Fault, ...]]:
+    sizes = dict(given)
+    shown = [variable for variable in description.variables if variable.alias_of is None]
+    inputs = [variable for variable in shown if variable.causality == "input"]
+    outputs = [variable for variable in shown if variable.causality == "output"]
+    observed, faults = _observed(description, observe, {variable.name for variable in outputs})
+    outputs += observed
+    for variable in (*inputs, *outputs):
+        if variable.negated:
+            what = f"`{variable.name}` is a negated alias, which hocket does not turn round"
+            faults.append(
+                Fault(what, "", "", "export the FMU as FMI 2, or connect the variable it stands for")
+            )
+    count = sum(math.prod(shape(variable, sizes)) for variable in (*inputs, *outputs))
+    if count > AT_MOST:
+        faults.append(Fault(f"it has {count:,} ports", "", f"at most {AT_MOST:,}", "smaller arrays"))
+        return _NOTHING, tuple(faults)
+    reacts = _feedthrough(description, sizes, inputs)
+    numbers_in, texts_in = _split(inputs)
+    numbers_out, texts_out = _split(outputs)
+    found = Faces(
+        tuple(port for variable in numbers_in for port in _ports(variable, sizes, with_start=True)),
+        tuple(
+            replace(port, feedthrough=reacts(variable))
+            for variable in numbers_out
+            for port in _ports(variable, sizes)
+        ),
+        _groups(description, numbers_in, sizes),
+        _groups(description, numbers_out, sizes),
+        (_names(texts_in, sizes), _names(texts_out, sizes)),
+        _groups(description, texts_in, sizes),
+        _groups(description, texts_out, sizes),
+    )
+    for role, ports in (("inputs", found.inputs), ("outputs", found.outputs)):
+        names = [port.name for port in ports]
+        if len(set(names)) < len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})[:8]
+            what = f"two {role} are named {', '.join(f'`{name}`' for name in twice)}"
+            faults.append(Fault(what, "", "", "an array and a variable named as its element"))
+    return found, tuple(faults)
+
+
+_NOTHING = Faces((), (), (), (), ((), ()), (), ())
+
+
+def _observed(
+    description: Description, observe: tuple[str, ...], known: set[str]
+) -> tuple[list[Variable], list[Fault]]:
+    """Return the variables to observe beside the outputs, each once."""
+    found: list[Variable] = []
+    faults = []
+    for name in dict.fromkeys(observe):
+        variable = description.by_name.get(name)
+        if variable is None:
+            array = description.by_name.get(name.partition("[")[0])
+            hint = nearest(name, description.by_name)
+            if array is not None and array.dimensions:
+                hint = f"observe the whole array `{array.name}`"
+            faults.append(Fault(f"there is no variable `{name}` to observe", "", "", hint))
+        elif variable.type == "clock" or variable.clocks:
+            kind = "a clock" if variable.type == "clock" else "clocked"
+            faults.append(Fault(f"`{name}` cannot be observed: it is {kind}"))
+        elif name not in known:
+            found.append(variable)
+    return found, faults
+
+
+def _split(variables: list[Variable]) -> tuple[list[Variable], list[Variable]]:
+    """Return the numbers and the texts; clocks are neither."""
+    numbers = [variable for variable in variables if variable.numeric]
+    return numbers, [variable for variable in variables if variable.type in ("string", "binary")]
+
+
+def _ports(variable: Variable, sizes: Mapping[str, int], with_start: bool = False) -> Iterable[Port]:
+    of = shape(variable, sizes)
+    values = start_values(variable, of) if with_start else None
+    for number, index in enumerate(indices(of)):
+        start = None if values is None else float(values[number])
+        yield Port(element(variable.name, index), variable.unit, start, (), variable.port_type)
+
+
+def _names(variables: list[Variable], sizes: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(
+        element(variable.name, index) for variable in variables for index in indices(shape(variable, sizes))
+    )
+
+
+def _groups(
+    description: Description, variables: list[Variable], sizes: Mapping[str, int]
+) -> tuple[Group, ...]:
+    """Return one group per type, in the order the types come first."""
+    calls: dict[str, tuple[list[int], list[int]]] = {}
+    place = 0
+    for variable in variables:
+        references, places = calls.setdefault(description.call(variable), ([], []))
+        count = math.prod(shape(variable, sizes))
+        references.append(variable.reference)
+        places.extend(range(place, place + count))
+        place += count
+    return tuple(Group(kind, tuple(r), tuple(p)) for kind, (r, p) in calls.items())
+
+
+def _feedthrough(
+    description: Description, sizes: Mapping[str, int], inputs: list[Variable]
+) -> Callable[[Variable], tuple[str, ...]]:
+    """Return what tells the inputs a variable reacts to at once; where nothing is declared, all of them."""
+    elements = {v.name: _names([v], sizes) for v in inputs if v.numeric}
+    every = tuple(itertools.chain.from_iterable(elements.values()))
+    kept: dict[tuple[str, int], tuple[str, ...]] = {}
+
+    def restricted(names: Iterable[str]) -> tuple[str, ...]:
+        wanted = set(names)
+        chosen = (elements[name] for name in elements if name in wanted)
+        return tuple(itertools.chain.from_iterable(chosen))
+
+    def behind(variable: Variable) -> tuple[str, int]:
+        return description.call(variable), variable.reference
+
+    for name, declared in description.dependencies.items():
+        if declared is not None:
+            kept[behind(description.by_name[name])] = restricted(declared)
+    for state, _ in description.states:
+        kept[behind(description.by_name[state])] = ()
+    for name in elements:
+        kept[behind(description.by_name[name])] = elements[name]
+
+    def reacts(variable: Variable) -> tuple[str, ...]:
+        if variable.variability in ("constant", "fixed", "tunable") or variable.causality == "independent":
+            return ()
+        return kept.get(behind(variable), every)
+
+    return reacts

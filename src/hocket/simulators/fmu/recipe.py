@@ -1,0 +1,338 @@
+"""An FMU as a model: `Fmu("engine.fmu", inertia=0.2)`.
+
+In:  the path of an .fmu, parameters by name, how it is to be run
+Out: a Model; nothing of the FMU is loaded before it is opened
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+
+from hocket.clock import Duration, written
+from hocket.errors import Fault, ScenarioError, nearest
+from hocket.model import Abilities, Port, Simulator
+from hocket.simulators.fmu.archive import unpacked
+from hocket.simulators.fmu.binaries import binary, exported
+from hocket.simulators.fmu.description import read
+from hocket.simulators.fmu.facts import FLOATS, Description, Interface
+from hocket.simulators.fmu.ports import Faces, faces
+from hocket.simulators.fmu.values import Settings, checked
+from hocket.simulators.methods import ORDERS
+from hocket.simulators.ode import METHODS
+from hocket.simulators.recipes import Recipe, positive
+
+InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
+
+_INTERFACES = ("auto", "co-simulation", "model-exchange")
+_REWIND = {
+    2: ("fmi2GetFMUstate", "fmi2SetFMUstate", "fmi2FreeFMUstate"),
+    3: ("fmi3GetFMUState", "fmi3SetFMUState", "fmi3FreeFMUState"),
+}
+_SLOPES = {
+    1: "fmiGetRealOutputDerivatives",
+    2: "fmi2GetRealOutputDerivatives",
+    3: "fmi3GetOutputDerivatives",
+}
+_INPUT_SLOPES = {1: "fmiSetRealInputDerivatives", 2: "fmi2SetRealInputDerivatives"}
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Fmu(Recipe):
+    """An FMU; `parameters` and further keywords set parameters and start values by variable name.
+
+    `x[1]` and `A[1,2]` name elements of arrays, a list sets the whole. `interface` "auto" takes
+    co-simulation where there is one. `isolate` gives it a process of its own (None: where the FMU allows one
+    instance per process only), whose calls may take `time_limit`. `observe` names variables to put out beside
+    the outputs. With `reevaluate` the outputs are got again when inputs change between steps. `tolerance` is
+    told to the FMU. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange. Paths start
+    in `folder`.
+    """
+
+    path: str
+    values: tuple[tuple[str, Any], ...]
+    """The parameters, sorted by name; lists as tuples."""
+    interface: InterfaceName
+    isolate: bool | None
+    observe: tuple[str, ...]
+    reevaluate: bool
+    tolerance: float | None
+    logging: bool
+    method: str
+    step: Fraction | None
+    rtol: float
+    atol: float
+    time_limit: Fraction
+    folder: str
+
+    def __init__(
+        self,
+        path: str | Path,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        interface: InterfaceName = "auto",
+        isolate: bool | None = None,
+        observe: Iterable[str] = (),
+        reevaluate: bool = True,
+        tolerance: float | None = None,
+        logging: bool = False,
+        method: str | None = None,
+        step: Duration | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        time_limit: Duration = "60 s",
+        folder: str | Path = "",
+        **more: Any,
+    ):
+        if interface not in _INTERFACES:
+            expected = ", ".join(_INTERFACES)
+            raise ScenarioError(
+                f"`{interface}` is no interface", "`interface`", expected, nearest(interface, _INTERFACES)
+            )
+        for name, value in (
+            ("path", str(path)),
+            ("values", _merged(parameters, more, str(path))),
+            ("interface", interface),
+            ("isolate", isolate),
+            ("observe", (observe,) if isinstance(observe, str) else tuple(observe)),
+            ("reevaluate", bool(reevaluate)),
+            ("tolerance", tolerance),
+            ("logging", bool(logging)),
+            ("step", None if step is None else positive(step, "step")),
+            ("time_limit", positive(time_limit, "time_limit")),
+            ("folder", str(folder)),
+        ):
+            object.__setattr__(self, name, value)
+        faults = [*self._refusals(), *self._option_faults(method, step, rtol, atol)]
+        relative = next((r for r in (rtol, tolerance, self.description.tolerance) if r is not None), 1e-6)
+        relative = relative if _is_number(relative) else 1e-6
+        for name, value in (
+            ("method", method or "adaptive"),
+            ("rtol", relative),
+            ("atol", relative * 1e-3 if atol is None else atol),
+        ):
+            object.__setattr__(self, name, value)
+        try:
+            _ = self.faces
+        except ScenarioError as error:
+            faults += error.faults
+        if faults:
+            raise ScenarioError(faults)
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={value!r:.40}" for name, value in {**self.options, **self.parameters}.items())
+        return f"Fmu({', '.join((repr(self.path), *shown))})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    @cached_property
+    def file(self) -> Path:
+        """Where it is."""
+        return Path(os.path.abspath(os.path.join(self.folder, self.path)))
+
+    @cached_property
+    def unpacked(self) -> Path:
+        """The folder it is unpacked in; not to be written to."""
+        return unpacked(self.file)
+
+    @cached_property
+    def description(self) -> Description:
+        """What its model description says."""
+        return read(self.unpacked, str(self.file))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters and start values given, by name."""
+        return dict(self.values)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keywords that remake it, where they differ from the defaults; `folder` aside."""
+        relative = next((r for r in (self.tolerance, self.description.tolerance) if r is not None), 1e-6)
+        every: tuple[tuple[str, Any, Any], ...] = (
+            ("interface", self.interface, "auto"),
+            ("isolate", self.isolate, None),
+            ("observe", self.observe, ()),
+            ("reevaluate", self.reevaluate, True),
+            ("tolerance", self.tolerance, None),
+            ("logging", self.logging, False),
+            ("method", self.method, "adaptive"),
+            ("step", None if self.step is None else written(self.step), None),
+            ("rtol", self.rtol, relative),
+            ("atol", self.atol, self.rtol * 1e-3),
+            ("time_limit", written(self.time_limit), "60 s"),
+        )
+        return {name: value for name, value, default in every if value != default}
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What is to be set before it starts, checked."""
+        return checked(self.description, self.parameters, str(self.file))
+
+    @cached_property
+    def faces(self) -> Faces:
+        """The ports, and the calls that set and get them."""
+        faults: list[Fault] = []
+        try:
+            settings = self.settings
+        except ScenarioError as error:
+            faults += error.faults
+            settings = checked(self.description, {})
+        try:
+            found = faces(self.description, settings.sizes, self.observe, str(self.file))
+        except ScenarioError as error:
+            faults += error.faults
+        if faults:
+            raise ScenarioError(faults)
+        return found.with_starts(settings.starts)
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The numeric inputs, arrays by their elements."""
+        return self.faces.inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The numeric outputs and what is observed, with the inputs they react to at once."""
+        return self.faces.outputs
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the strings and binaries that go in, and of those that come out."""
+        return self.faces.texts
+
+    @property
+    def exchange(self) -> bool:
+        """Whether hocket integrates it: model exchange."""
+        return self.interface == "model-exchange" or (
+            self.interface == "auto" and self.description.cs is None
+        )
+
+    @property
+    def interface_used(self) -> Interface:
+        """What the interface it is run by can do."""
+        return cast("Interface", self.description.me if self.exchange else self.description.cs)
+
+    @property
+    def isolated(self) -> bool:
+        """Whether it gets a process of its own."""
+        return self.interface_used.only_once if self.isolate is None else self.isolate
+
+    @property
+    def binary(self) -> Path:
+        """The shared library for this platform; raises FileError if there is none."""
+        return binary(self.unpacked, self.description, self.interface_used, str(self.file))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user may want to know of the FMU."""
+        found = self.description.problems
+        if self.interface_used.needs_execution_tool:
+            tool = self.description.tool or "the tool that made it"
+            found = (*found, f"it needs {tool} on this computer to run")
+        return found
+
+    @cached_property
+    def abilities(self) -> Abilities:
+        """What the description declares and the binary exports."""
+        used, major = self.interface_used, self.description.major
+        wanted = (*_REWIND.get(major, ()), _SLOPES[major], *filter(None, [_INPUT_SLOPES.get(major)]))
+        there = self._exported(wanted)
+        rewind = used.can_save and major > 1 and there.issuperset(_REWIND[major])
+        if self.exchange:
+            return Abilities(rewind=rewind, order=ORDERS.get(self.method))
+        reals = all(port.type == "real" for port in self.outputs)
+        return Abilities(
+            rewind=rewind,
+            variable_step=used.variable_step,
+            reevaluates=self.reevaluate,
+            stops_early=used.early_return,
+            input_degree=None if self._takes_slopes(there) else 0,
+            slopes=used.output_derivatives >= 1 and _SLOPES[major] in there and reals and bool(self.outputs),
+        )
+
+    def _takes_slopes(self, there: set[str]) -> bool:
+        """Return whether real inputs may move during a step."""
+        major = self.description.major
+        if major < 3:
+            return self.interface_used.interpolates_inputs and _INPUT_SLOPES[major] in there
+        inputs = (v for v in self.description.variables if v.causality == "input" and v.type in FLOATS)
+        return self.interface_used.intermediate_update and all(v.intermediate_update for v in inputs)
+
+    def _exported(self, names: tuple[str, ...]) -> set[str]:
+        """Return which functions the binary has; all of them if there is none for this platform."""
+        try:
+            return exported(self.binary, names)
+        except ScenarioError:
+            return set(names)  # open() refuses it; until then the description is believed
+
+    def open(self) -> Simulator:
+        """Load it; in a process of its own if it is to be isolated."""
+        name = "isolated" if self.isolated else "exchange" if self.exchange else "live"
+        module = importlib.import_module(f"hocket.simulators.fmu.{name}")
+        return cast("Simulator", module.opened(self))
+
+    def _refusals(self) -> Iterator[Fault]:
+        """Yield why it cannot be run at all."""
+        description, where = self.description, str(self.file)
+        kinds = {"co-simulation": description.cs, "model-exchange": description.me}
+        if self.interface != "auto" and kinds[self.interface] is None:
+            there = " and ".join(kind for kind, found in kinds.items() if found is not None)
+            raise ScenarioError(f"it has no interface for {self.interface}", where, there)
+        clocked = description.clocked
+        if clocked:
+            listed = ", ".join(f"`{name}`" for name in clocked[:8])
+            more = f" and {len(clocked) - 8} more" if len(clocked) > 8 else ""
+            yield Fault(f"it has clocks, which hocket does not tick: {listed}{more}", where)
+
+    def _option_faults(
+        self, method: str | None, step: Duration | None, rtol: float | None, atol: float | None
+    ) -> Iterator[Fault]:
+        where = str(self.file)
+        own = (("method", method), ("step", step), ("rtol", rtol), ("atol", atol))
+        if not self.exchange:
+            for name, value in own:
+                if value is not None:
+                    what = f"`{name}` is given, but the FMU has a solver of its own"
+                    hint = 'interface="model-exchange"' if self.description.me is not None else ""
+                    yield Fault(what, where, "only for model exchange", hint)
+        if method is not None and method not in METHODS:
+            yield Fault(f"`{method}` is not a method", where, ", ".join(METHODS), nearest(method, METHODS))
+        for name, value in (("tolerance", self.tolerance), ("rtol", rtol), ("atol", atol)):
+            if value is not None and not (_is_number(value) and 0.0 < value < math.inf):
+                yield Fault(f"`{name}` is {value!r:.40}", where, "a number above zero")
+        if self.isolate not in (None, True, False):
+            yield Fault(f"`isolate` is {self.isolate!r:.40}", where, "True, False or None")
+
+
+def _merged(
+    parameters: Mapping[str, Any] | None, more: Mapping[str, Any], where: str
+) -> tuple[tuple[str, Any], ...]:
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise ScenarioError(f"`parameters` is {parameters!r:.60}", where, 'such as {"mass": 2.0}')
+    first = dict(parameters or {})
+    wrong = [Fault(f"{name!r:.40} is no name", where, "text") for name in first if not isinstance(name, str)]
+    wrong += [Fault(f"`{name}` is given twice", where) for name in more if name in first]
+    if wrong:
+        raise ScenarioError(wrong)
+    return tuple(sorted((name, _frozen(value)) for name, value in {**first, **more}.items()))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,97 @@
+/*
+description = "y = t, until a step begins at the time `at` or later: then it does what its name says"
+
+[names]
+fails = {}
+discards = { abilities = ["state", "serialize", "variable step", "early return"] }
+crashes = {}
+aborts = {}
+exits = {}
+hangs = {}
+fatal = {}
+nan = {}
+refuses = {}
+badinit = {}
+chatty = {}
+bare = { defines = ["BARE"] }
+gutless = { defines = ["GUTLESS"] }
+
+[variables]
+u = { input = 0.0 }
+y = { output = 0.0, from = [] }
+at = { parameter = 0.5, unit = "s" }
+steps = { local = 0, initial = "exact" }
+*/
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table.h"
+
+static bool is(const char *name) { return !strcmp(TITLE, name); }
+
+static const char *const WARNING_LOG = "logStatusWarning", *const ERROR_LOG = "logStatusError";
+
+int create(Model *m) {
+    if (!is("refuses"))
+        return OK;
+    LOG(m, ERROR, ERROR_LOG, "no licence for %s (%d of %d in use)", m->host.name, 5, 5);
+    return ERROR;
+}
+
+int settle(Model *m) {
+    if (!is("badinit"))
+        return OK;
+    LOG(m, ERROR, ERROR_LOG, "no steady state found after %d iterations: residual %g", 50, 0.25);
+    return ERROR;
+}
+
+/* Just before `at`, so that rounding in the communication points does not move the mischief to the next step. */
+static bool due(Model *m, double t) { return t >= m->at - 1e-9; }
+
+/* Stops at `at` if that is inside the step; FMI 3 demands that a discarded step that cannot return early leaves no trace. */
+static int discard(Model *m, double h) {
+    if (due(m, m->time) || m->time + h <= m->at + 1e-9)
+        return OK;
+    if (FMI < 3 || m->host.early)
+        m->time = m->at;
+    LOG(m, DISCARD, "logStatusDiscard", "cannot step over %g s", m->at);
+    return DISCARD;
+}
+
+static int chat(Model *m) {
+    LOG(m, WARNING, WARNING_LOG, "step %d at %g s: u = %.3f, %s", m->steps, m->time, m->u, "all is well");
+    return m->steps % 10 ? OK : WARNING;
+}
+
+static int misbehave(Model *m) {
+    if (is("fails")) {
+        LOG(m, ERROR, ERROR_LOG, "step %d at %g s: %s", m->steps, m->time, "the valve is stuck");
+        return ERROR;
+    }
+    if (is("fatal")) {
+        LOG(m, FATAL, "logStatusFatal", "step %d at %g s: %s", m->steps, m->time, "the valve is gone");
+        return FATAL;
+    }
+    if (is("crashes"))
+        raise(SIGSEGV);
+    if (is("aborts"))
+        abort();
+    if (is("exits"))
+        exit(3);
+    for (volatile bool forever = is("hangs"); forever;)
+        ;
+    return OK;
+}
+
+void evaluate(Model *m) { m->y = is("nan") && due(m, m->time) ? NAN : m->time; }
+
+int step(Model *m, double h) {
+    m->steps++;
+    if (is("discards"))
+        return discard(m, h);
+    if (is("chatty"))
+        return chat(m);
+    return due(m, m->time) ? misbehave(m) : OK;
+}
