@@ -71,8 +71,12 @@ void bind_fmus(nb::module_& module) {
     nb::class_<Saved>(module, "Saved");
     nb::class_<Fmu, Simulator>(module, "Fmu")
         .def("instantiate", &Fmu::instantiate)
-        .def("put", &Fmu::put)
-        .def("put_whole", &Fmu::put_whole)
+        .def("put", [](Fmu& self, int type, const std::vector<fmi::Reference>& references,
+                       const std::vector<double>& values) { return self.put(static_cast<Type>(type), references, values); })
+        .def("put_whole",
+             [](Fmu& self, int type, const std::vector<fmi::Reference>& references, const std::vector<std::int64_t>& values) {
+                 return self.put_whole(static_cast<Type>(type), references, values);
+             })
         .def("put_texts",
              [](Fmu& self, const std::vector<fmi::Reference>& references, const std::vector<nb::bytes>& values, bool binary) {
                  std::vector<std::string> texts;

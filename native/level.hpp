@@ -89,7 +89,8 @@ struct Operation {
     // how long each child (or body) takes, to decide whether threads pay
     int measured = 0;
     std::vector<double> seconds;
-    std::vector<std::vector<int>> shares;   // per thread; empty: not worth it
+    double in_a_row = 1e9, shared_out = 1e9;
+    std::vector<std::vector<int>> shares;   // per thread
 };
 
 struct Column {
@@ -167,6 +168,9 @@ class Level final : public Simulator {
     bool apply(Operation::Kind kind, Slot& slot, std::int64_t ticks);
     bool each(Operation& operation, int index);
     bool spread(Operation& operation, int count);
+    bool one_by_one(Operation& operation, int count);
+    bool in_parallel(Operation& operation);
+    void share_out(Operation& operation, int count);
     bool failed(Slot& slot);
     int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
     void keep_row(bool due);

@@ -14,6 +14,7 @@ struct Log {
     std::vector<Message> waiting;
     std::map<std::string, std::string> complaints;
     std::size_t dropped = 0;
+    void (*sink)(const Message&) = nullptr;
 };
 
 Log& the_log() {
@@ -27,10 +28,18 @@ void log(Message message) {
     Log& log = the_log();
     std::lock_guard guard(log.lock);
     if (message.status > 0) log.complaints[message.name] = message.text;
-    if (log.waiting.size() < most)
+    if (log.sink)
+        log.sink(message);
+    else if (log.waiting.size() < most)
         log.waiting.push_back(std::move(message));
     else
         ++log.dropped;
+}
+
+void redirect_log(void (*sink)(const Message&)) {
+    Log& log = the_log();
+    std::lock_guard guard(log.lock);
+    log.sink = sink;
 }
 
 std::vector<Message> take_log() {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "elimination.hpp"
 #include "level.hpp"
 
 namespace hocket {
@@ -16,31 +17,6 @@ constexpr double nudge = 0x1p-26;
 constexpr double singular = 1e-12;
 constexpr int iterations = 25;
 constexpr double fractions[] = {1.0, 0.5, 0.25, 0.125, 0.0625};
-
-// matrix x = right by elimination with partial pivoting; x replaces right. Rows are contiguous.
-bool solved(double* matrix, double* right, int size) {
-    double largest = 0.0;
-    for (int k = 0; k < size * size; ++k) largest = std::max(largest, std::fabs(matrix[k]));
-    const auto at = [&](int i, int j) -> double& { return matrix[i * size + j]; };
-    for (int k = 0; k < size; ++k) {
-        int best = k;
-        for (int i = k + 1; i < size; ++i)
-            if (std::fabs(at(i, k)) > std::fabs(at(best, k))) best = i;
-        if (!(std::fabs(at(best, k)) > singular * largest)) return false;
-        if (best != k) std::swap_ranges(matrix + k * size, matrix + (k + 1) * size, matrix + best * size);
-        std::swap(right[k], right[best]);
-        for (int i = k + 1; i < size; ++i) {
-            const double factor = at(i, k) / at(k, k);
-            for (int j = k + 1; j < size; ++j) at(i, j) = at(i, j) - factor * at(k, j);
-            right[i] = right[i] - factor * right[k];
-        }
-    }
-    for (int k = size - 1; k >= 0; --k) {
-        for (int j = k + 1; j < size; ++j) right[k] = right[k] - at(k, j) * right[j];
-        right[k] = right[k] / at(k, k);
-    }
-    return true;
-}
 
 double relative(const double* residual, const double* v, int size) {
     double most = 0.0;
@@ -106,7 +82,7 @@ bool Level::solve(Operation& operation) {
             for (int i = 0; i < size; ++i) matrix[i * size + j] = (after[i] - residual[i]) / (moved[j] - v[j]);
         }
         for (int i = 0; i < size; ++i) change[i] = -residual[i];
-        if (!solved(matrix, change, size)) return loop_failed(operation, Failure::Kind::loop_singular, now_at);
+        if (!solved(matrix, change, size, singular)) return loop_failed(operation, Failure::Kind::loop_singular, now_at);
         before = now_at;
         for (double fraction : fractions) {
             for (int i = 0; i < size; ++i) moved[i] = v[i] + fraction * change[i];

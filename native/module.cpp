@@ -231,11 +231,13 @@ std::shared_ptr<Linear> linear(std::int64_t ticks, double h, int count, double l
 
 namespace hocket {
 void bind_fmus(nb::module_& module);
+void bind_isolated(nb::module_& module);
 }
 
 NB_MODULE(_native, module) {
     nb::class_<Simulator>(module, "Simulator");
     hocket::bind_fmus(module);
+    hocket::bind_isolated(module);
     nb::class_<Linear>(module, "Linear");
     module.def("linear", &linear);
     nb::class_<Rows>(module, "Rows")

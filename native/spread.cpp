@@ -13,7 +13,9 @@ namespace {
 
 using Time = std::chrono::steady_clock;
 constexpr int measurements = 4;
-constexpr double worth_it = 15e-6;  // seconds saved per round that pay for waking a thread
+constexpr double worth_it = 20e-6;  // seconds in a row below which a thread is not woken
+
+double since(Time::time_point begin) { return std::chrono::duration<double>(Time::now() - begin).count(); }
 
 }  // namespace
 
@@ -23,47 +25,60 @@ bool Level::each(Operation& operation, int index) {
 }
 
 bool Level::spread(Operation& operation, int count) {
-    if (operation.measured < measurements) {  // find out what each one costs
+    // first what each one costs, then what all cost in a row and shared out; the better way stays
+    const int round = operation.measured;
+    if (round < measurements) {
         operation.seconds.resize(count, 1e9);
         for (int index = 0; index < count; ++index) {
             const auto begin = Time::now();
             if (!each(operation, index)) return false;
-            const double took = std::chrono::duration<double>(Time::now() - begin).count();
-            operation.seconds[index] = std::min(operation.seconds[index], took);
+            operation.seconds[index] = std::min(operation.seconds[index], since(begin));
         }
-        if (++operation.measured == measurements) {
-            const int threads = pool_->threads();
-            std::vector<int> order(count);
-            std::iota(order.begin(), order.end(), 0);
-            std::stable_sort(order.begin(), order.end(),
-                             [&](int a, int b) { return operation.seconds[a] > operation.seconds[b]; });
-            std::vector<std::vector<int>> shares(threads);
-            std::vector<double> load(threads, 0.0);
-            auto stays = [&](int index) {  // Python is only called on the thread that holds its lock
-                if (operation.kind == Operation::Kind::together) return python_ || (locked_ && foreign_);
-                const Simulator& child = *children[operation.children[index]];
-                return child.needs_python() || (locked_ && child.foreign());
-            };
-            double total = 0.0;
-            for (int pass = 0; pass < 2; ++pass)
-                for (int index : order) {
-                    if (stays(index) != (pass == 0)) continue;
-                    const auto least = std::min_element(load.begin(), load.end()) - load.begin();
-                    const std::size_t at = pass == 0 ? 0 : static_cast<std::size_t>(least);
-                    shares[at].push_back(index);
-                    load[at] += operation.seconds[index];
-                    total += operation.seconds[index];
-                }
-            const double longest = *std::max_element(load.begin(), load.end());
-            if (always_parallel_ || total - longest > worth_it) {
-                for (auto& share : shares) std::sort(share.begin(), share.end());
-                operation.shares = std::move(shares);
-            } else {
-                operation.parallel = false;
-            }
-        }
+        if (++operation.measured == measurements) share_out(operation, count);
         return true;
     }
+    if (always_parallel_ || round == 3 * measurements) return in_parallel(operation);
+    const bool in_a_row = round < 2 * measurements;
+    const auto begin = Time::now();
+    if (!(in_a_row ? one_by_one(operation, count) : in_parallel(operation))) return false;
+    double& best = in_a_row ? operation.in_a_row : operation.shared_out;
+    best = std::min(best, since(begin));
+    if (++operation.measured == 3 * measurements) operation.parallel = operation.shared_out < 0.85 * operation.in_a_row;
+    if (operation.measured == 2 * measurements) operation.parallel = operation.in_a_row > worth_it;
+    return true;
+}
+
+bool Level::one_by_one(Operation& operation, int count) {
+    for (int index = 0; index < count; ++index)
+        if (!each(operation, index)) return false;
+    return true;
+}
+
+// Who goes to which thread: the longest first, to the thread with the least to do.
+void Level::share_out(Operation& operation, int count) {
+    const int threads = pool_->threads();
+    std::vector<int> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return operation.seconds[a] > operation.seconds[b]; });
+    std::vector<double> load(threads, 0.0);
+    auto stays = [&](int index) {  // Python is only called on the thread that holds its lock
+        if (operation.kind == Operation::Kind::together) return python_ || (locked_ && foreign_);
+        const Simulator& child = *children[operation.children[index]];
+        return child.needs_python() || (locked_ && child.foreign());
+    };
+    operation.shares.assign(threads, {});
+    for (int pass = 0; pass < 2; ++pass)
+        for (int index : order) {
+            if (stays(index) != (pass == 0)) continue;
+            const auto least = std::min_element(load.begin(), load.end()) - load.begin();
+            const std::size_t at = pass == 0 ? 0 : static_cast<std::size_t>(least);
+            operation.shares[at].push_back(index);
+            load[at] += operation.seconds[index];
+        }
+    for (auto& share : operation.shares) std::sort(share.begin(), share.end());
+}
+
+bool Level::in_parallel(Operation& operation) {
     struct Context {
         Level* level;
         Operation* operation;
@@ -78,9 +93,8 @@ bool Level::spread(Operation& operation, int count) {
             }
     };
     if (pool_->run(task, &context)) return context.good;
-    for (int index = 0; index < count; ++index)
-        if (!each(operation, index)) return false;
-    return true;
+    const auto count = operation.kind == Operation::Kind::together ? operation.bodies.size() : operation.children.size();
+    return one_by_one(operation, static_cast<int>(count));
 }
 
 }  // namespace hocket

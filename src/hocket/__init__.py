@@ -21,6 +21,7 @@ from hocket.model import Abilities, Connection, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.running import run
 from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
+from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Csv, Function, Table
@@ -35,7 +36,7 @@ except PackageNotFoundError:
 __all__ = [  # noqa: RUF022 - in the order of the story
     # what is coupled
     "Scenario", "Connection", "Port", "Abilities",
-    "StateSpace", "Sum", "Gain", "Python", "Ode", "Table", "Csv", "Function",
+    "StateSpace", "Sum", "Gain", "Python", "Ode", "Fmu", "Table", "Csv", "Function",
     # how
     "Composite", "Jacobi", "GaussSeidel", "Hold", "Latch", "Polynomial", "Hermite", "Nepce",
     # files

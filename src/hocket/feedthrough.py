@@ -27,9 +27,12 @@ class Round:
 
 
 class Feedthrough:
-    """The graph of outputs that react at once to other outputs of the same level."""
+    """The graph of outputs that react at once to other outputs of the same level.
 
-    def __init__(self, wiring: Wiring):
+    At the start every declared reaction counts; between steps only those of simulators that evaluate again.
+    """
+
+    def __init__(self, wiring: Wiring, at_start: bool = False):
         self.wiring = wiring
         self.reacting: list[Node] = []
         """Outputs that react to any input."""
@@ -39,6 +42,8 @@ class Feedthrough:
         """Per reacting output: the inputs of the level it reacts to."""
         for child, model in enumerate(wiring.models):
             numbers: dict[str, int] | None = None
+            if not (at_start or model.abilities.reevaluates):
+                continue
             for port, output in enumerate(model.outputs):
                 if not output.feedthrough:
                     continue

@@ -68,11 +68,18 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
+class Try:
+    """A body whose steps may end early: all go back and make it shorter, then go on to the end."""
+
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """Keep a row; it replaces one that was kept at the same time."""
 
 
-Instruction: TypeAlias = Admit | Feed | Step | Read | Solve | Together | Times | Record
+Instruction: TypeAlias = Admit | Feed | Step | Read | Solve | Together | Times | Try | Record
 Body: TypeAlias = tuple[Instruction, ...]
 
 
@@ -135,6 +142,9 @@ def _words(body: Body, indent: str) -> Iterator[str]:
             case Times(n, inner):
                 yield f"{indent}{n} times:"
                 yield from _words(inner, indent + "  ")
+            case Try(inner):
+                yield f"{indent}try; if one ends early, all go back, meet it there, and go on:"
+                yield from _words(inner, indent + "  ")
             case Together(bodies) if all(len(b) == 1 and _alike(b[0], bodies[0][0]) for b in bodies):
                 yield f"{indent}{_phrase([b[0] for b in bodies])}" + (", together" if len(bodies) > 1 else "")
             case Together(bodies):
@@ -173,11 +183,16 @@ def _named(body: Body, kind: type[Feed] | type[Read]) -> Iterator[str]:
     for instruction in body:
         if isinstance(instruction, kind):
             yield instruction.sim
-        elif isinstance(instruction, Times):
+        elif isinstance(instruction, (Times, Try)):
             yield from _named(instruction.body, kind)
         elif isinstance(instruction, Together):
             for inner in instruction.bodies:
                 yield from _named(inner, kind)
+
+
+def tries(body: Body) -> bool:
+    """Return whether the steps of a body may be made shorter."""
+    return any(isinstance(instruction, Try) for instruction in body)
 
 
 def step_fractions(body: Body) -> Iterator[Fraction]:
@@ -186,7 +201,7 @@ def step_fractions(body: Body) -> Iterator[Fraction]:
         match instruction:
             case Step(_, fraction):
                 yield fraction
-            case Times(_, inner):
+            case Times(_, inner) | Try(inner):
                 yield from step_fractions(inner)
             case Together(bodies):
                 yield from {fraction for inner in bodies for fraction in step_fractions(inner)}
@@ -235,6 +250,9 @@ def verify(
             for _ in range(instruction.n):
                 for inner in instruction.body:
                     yield from look(inner)
+        elif isinstance(instruction, Try):
+            for inner in instruction.body:
+                yield from look(inner)
         elif isinstance(instruction, Together):
             owner: dict[str, int] = {}
             reader = {sim: n for n, body in enumerate(instruction.bodies) for sim in _named(body, Read)}

@@ -32,6 +32,15 @@ class Drive(NamedTuple):
     offset: float = 0.0
 
 
+class TextDrive(NamedTuple):
+    """A text (string or binary) handed on as it is: beside the numbers, held, within one level."""
+
+    child: int
+    port: int
+    target: int
+    target_port: int
+
+
 @dataclass(frozen=True)
 class Wiring:
     """One level: its children and what drives their inputs and the level's own outputs."""
@@ -42,6 +51,15 @@ class Wiring:
     """Per child and input; None: the input keeps its start value."""
     outputs: tuple[Drive, ...] = ()
     """Per output of the level: where its value is."""
+    texts: tuple[TextDrive, ...] = ()
+
+    @cached_property
+    def texts_of(self) -> dict[int, list[TextDrive]]:
+        """The texts that a child gets."""
+        found: dict[int, list[TextDrive]] = {}
+        for drive in self.texts:
+            found.setdefault(drive.target, []).append(drive)
+        return found
 
     @cached_property
     def extrapolators(self) -> frozenset[Extrapolator]:
@@ -178,6 +196,25 @@ class _Names:
             return f"it is driven inside `{owner}` already, by `{inside[0]}`: one source per input"
         return nearest(port, [*known[source], *_paths(level.scenario, source)])
 
+    def text(self, path: str, source: bool) -> tuple[int, int] | None:
+        """Return child and number of a text port; None if the path is none."""
+        owner, _, port = path.partition(".")
+        child = self.number.get(owner, OWN)
+        names = () if child == OWN else getattr(self.models[child], "texts", ((), ()))[source]
+        return (child, names.index(port)) if port in names else None
+
+    def text_drive(self, connection: Connection, where: str) -> TextDrive | None:
+        """Return how a text is handed on; None if the connection is one of numbers."""
+        ends = self.text(connection.source, True), self.text(connection.target, False)
+        if ends == (None, None):
+            return None
+        if ends[0] is None or ends[1] is None:
+            text = connection.source if ends[0] else connection.target
+            raise _WrongError(
+                Fault(f"`{text}` is a text, the other end is none", where, "texts at both ends")
+            )
+        return TextDrive(*ends[0], *ends[1])
+
     def ends_of(self, connection: Connection, where: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return source and target of a connection; raises _WrongError with the faults of both."""
         found: list[tuple[int, int]] = []
@@ -248,10 +285,15 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
         faults += _port_faults(name, model)
     names = _Names(scenario)
     driven: dict[tuple[int, int], Drive] = {}
+    texts: list[TextDrive] = []
     origin: dict[tuple[int, int], str] = {}
     for connection in scenario.connections:
         where = f"connections.{connection.target}"
         try:
+            text = names.text_drive(connection, where)
+            if text is not None:
+                texts.append(text)
+                continue
             source, target = names.ends_of(connection, where)
             if target in origin:
                 what = f"`{connection.target}` has two sources, `{origin[target]}` and `{connection.source}`"
@@ -268,7 +310,9 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     outputs = [driven.get((OWN, index)) for index in range(len(scenario.outputs))]
     # a misspelt name leaves its port undriven: that is said only where nothing else is wrong
     faults += _undriven(scenario, driven) if not faults else []
-    wiring = Wiring(tuple(scenario.models), names.models, drives, tuple(drive for drive in outputs if drive))
+    wiring = Wiring(
+        tuple(scenario.models), names.models, drives, tuple(drive for drive in outputs if drive), tuple(texts)
+    )
     return wiring, faults
 
 

@@ -12,6 +12,8 @@ struct Model {
     HEAD
 };
 
+typedef const unsigned *References;
+
 /* The array of one type. */
 #define AT(m, kind, type) ((type *)((char *)(m) + TABLE.kind.where))
 
@@ -67,7 +69,8 @@ enum { TRACING = 0 };
 #endif
 
 /* Opens the file named by HOCKET_TEST_TRACE, if any, and begins a line. */
-__attribute__((cold, noinline)) static FILE *begin_line(const Model *m, const char *function) {
+__attribute__((cold, noinline))
+static FILE *begin_line(const Model *m, const char *function) {
     const char *path = getenv("HOCKET_TEST_TRACE");
     FILE *file = path ? fopen(path, "a") : NULL;
     if (file)
@@ -80,13 +83,15 @@ static void end_line(FILE *file) {
     fclose(file);
 }
 
-__attribute__((format(printf, 3, 4))) static void trace(const Model *m, const char *function, const char *format, ...) {
+__attribute__((format(printf, 3, 4)))
+static void trace(const Model *m, const char *function, const char *format, ...) {
     FILE *file = begin_line(m, function);
     if (!file)
         return;
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(file, format, arguments);
+    if (strcmp(format, " "))
+        vfprintf(file, format, arguments);
     va_end(arguments);
     end_line(file);
 }
@@ -109,21 +114,23 @@ __attribute__((format(printf, 3, 4))) static void trace(const Model *m, const ch
         }                                                                                                \
     } while (0)
 
-__attribute__((cold, noinline)) static int complain(Model *m, const char *function, const char *what, unsigned reference) {
+__attribute__((cold, noinline))
+static int complain(Model *m, const char *function, const char *what, unsigned reference) {
     LOG(m, ERROR, "logStatusError", "%s: %s %u", function, what, reference);
     return ERROR;
 }
 
 /* `fresh` counts the leading reals that can be read as they are. Before the first step that may be none of them, later
    at least the stored ones (time, inputs, parameters, states), and right after `evaluate` all of them. */
-__attribute__((noinline)) static void refresh(Model *m) {
+__attribute__((noinline))
+static void refresh(Model *m) {
     if (!m->base)
         start(m);
     evaluate(m);
     m->fresh = TABLE.float64.count;
 }
 
-static inline int get_float64(Model *m, const unsigned *references, size_t n, double *values) {
+static inline int get_float64(Model *m, References references, size_t n, double *values) {
     for (size_t k = 0; k < n; k++) {
         if (references[k] >= m->fresh) {
             refresh(m);
@@ -135,7 +142,7 @@ static inline int get_float64(Model *m, const unsigned *references, size_t n, do
     return OK;
 }
 
-static inline int set_float64(Model *m, const unsigned *references, size_t n, const double *values) {
+static inline int set_float64(Model *m, References references, size_t n, const double *values) {
     for (size_t k = 0; k < n; k++) {
         if (references[k] >= TABLE.float64.count)
             return complain(m, __func__, "there is no variable", references[k]);
@@ -191,7 +198,8 @@ static int settled(Model *m) {
     return settle(m);
 }
 
-__attribute__((unused)) static int save(const Model *m, Model **state) {
+__attribute__((unused))
+static int save(const Model *m, Model **state) {
     if (!*state)
         *state = malloc(TABLE.size);
     memcpy(*state, m, TABLE.size);
@@ -199,7 +207,8 @@ __attribute__((unused)) static int save(const Model *m, Model **state) {
     return OK;
 }
 
-__attribute__((unused)) static int restore(Model *m, const Model *state) {
+__attribute__((unused))
+static int restore(Model *m, const Model *state) {
     Host host = m->host;
     memcpy(m, state, TABLE.size);
     m->host = host;
@@ -207,8 +216,7 @@ __attribute__((unused)) static int restore(Model *m, const Model *state) {
 }
 
 /* The derivative of an output that is a state; the only order known is the first. */
-__attribute__((unused)) static int output_derivatives(Model *m, const unsigned *references, size_t n, const int32_t *orders,
-                                                      double *values) {
+static int output_derivatives(Model *m, References references, size_t n, const int32_t *orders, double *values) {
     for (size_t k = 0; k < n; k++) {
         unsigned i = 0;
         while (i < TABLE.states && TABLE.state[i] != references[k])
@@ -224,8 +232,7 @@ __attribute__((unused)) static int output_derivatives(Model *m, const unsigned *
 #if FMI < 3
 static inline double (*rates(Model *m))[4] { return (double (*)[4])((char *)m + TABLE.rates_at); }
 
-__attribute__((unused)) static int set_rates(Model *m, const unsigned *references, size_t n, const int32_t *orders,
-                                             const double *values) {
+static int set_rates(Model *m, References references, size_t n, const int32_t *orders, const double *values) {
     for (size_t k = 0; k < n; k++) {
         if (references[k] >= TABLE.rates || orders[k] < 1 || orders[k] > 3)
             return complain(m, __func__, "no such derivative of", references[k]);

@@ -49,19 +49,19 @@ EXPORT void fmiFreeSlaveInstance(Model *m) {
         release(m);
 }
 
-EXPORT int fmiGetReal(Model *m, const unsigned references[], size_t n, double values[]) {
+EXPORT int fmiGetReal(Model *m, References references, size_t n, double values[]) {
     int status = get_float64(m, references, n, values);
     CALL_VALUES(m, references, n, "%.17g", values[k]);
     return status;
 }
 
-EXPORT int fmiSetReal(Model *m, const unsigned references[], size_t n, const double values[]) {
+EXPORT int fmiSetReal(Model *m, References references, size_t n, const double values[]) {
     CALL_VALUES(m, references, n, "%.17g", values[k]);
     return set_float64(m, references, n, values);
 }
 
 #define ACCESS(Name, kind, stored, type, format, PUT)                                                    \
-    EXPORT int fmiGet##Name(Model *m, const unsigned references[], size_t n, type values[]) {            \
+    EXPORT int fmiGet##Name(Model *m, References references, size_t n, type values[]) {                  \
         if (m->fresh != TABLE.float64.count)                                                             \
             refresh(m);                                                                                  \
         for (size_t k = 0; k < n; k++) {                                                                 \
@@ -72,7 +72,7 @@ EXPORT int fmiSetReal(Model *m, const unsigned references[], size_t n, const dou
         CALL_VALUES(m, references, n, format, values[k]);                                                \
         return OK;                                                                                       \
     }                                                                                                    \
-    EXPORT int fmiSet##Name(Model *m, const unsigned references[], size_t n, type const values[]) {      \
+    EXPORT int fmiSet##Name(Model *m, References references, size_t n, type const values[]) {            \
         CALL_VALUES(m, references, n, format, values[k]);                                                \
         for (size_t k = 0; k < n; k++)                                                                   \
             if (outside(references[k], TABLE.kind) || PUT(AT(m, kind, stored)[references[k]], values[k]))\
@@ -83,11 +83,8 @@ EXPORT int fmiSetReal(Model *m, const unsigned references[], size_t n, const dou
 
 ACCESS(Integer, int32, int, int, "%d", ASSIGN)
 ACCESS(Boolean, boolean, char, char, "%d", ASSIGN)
-#ifndef BARE
 ACCESS(String, string, Text, const char *, "%s", set_text)
-#endif
 
-#ifndef GUTLESS
 EXPORT int fmiDoStep(Model *m, double t, double h, char new_step) {
     CALL(m, "t=%.17g h=%.17g new=%d", t, h, new_step);
     begin_step(m, t);
@@ -97,21 +94,19 @@ EXPORT int fmiDoStep(Model *m, double t, double h, char new_step) {
     end_step(m);
     return status;
 }
-#endif
 
-#ifndef BARE
 EXPORT int fmiCancelStep(Model *m) {
     CALL(m);
     return ERROR;
 }
 
-EXPORT int fmiSetRealInputDerivatives(Model *m, const unsigned references[], size_t n, const int orders[],
+EXPORT int fmiSetRealInputDerivatives(Model *m, References references, size_t n, const int orders[],
                                          const double values[]) {
     CALL_VALUES(m, references, n, "%.17g", values[k]);
     return set_rates(m, references, n, orders, values);
 }
 
-EXPORT int fmiGetRealOutputDerivatives(Model *m, const unsigned references[], size_t n, const int orders[], double values[]) {
+EXPORT int fmiGetRealOutputDerivatives(Model *m, References references, size_t n, const int orders[], double values[]) {
     int status = output_derivatives(m, references, n, orders, values);
     CALL_VALUES(m, references, n, "%.17g", values[k]);
     return status;
@@ -142,4 +137,3 @@ EXPORT int fmiGetStringStatus(Model *m, int kind, const char **) {
     CALL(m, "kind=%d", kind);
     return DISCARD;
 }
-#endif

@@ -28,14 +28,15 @@ enum { STRICTLY = 0 };
 /* Tells the logger and the trace about a wrong call. */
 static int violation(Model *m, const char *function, const char *what) {
     LOG(m, ERROR, "logStatusError", "%s: %s", function, what);
-    trace(m, "!", "%s: %s", function, what);
+    trace(m, "!", " %s: %s", function, what);
     return ERROR;
 }
 
 static int allowed(Model *m, int phases, const char *function) {
     if (m->host.phase & phases)
         return OK;
-    return violation(m, function, m->host.phase == BORN && phases == SET_UP ? "fmi2SetupExperiment is missing" : "out of order");
+    bool missing = m->host.phase == BORN && phases == SET_UP;
+    return violation(m, function, missing ? "fmi2SetupExperiment is missing" : "out of order");
 }
 
 #define STRICT_RULE(condition, what)                                                                     \
@@ -52,7 +53,7 @@ static int allowed(Model *m, int phases, const char *function) {
     } while (0)
 
 /* Letters of the variables that may be set: i(nput), t(unable), p(arameter); others are '-'. */
-static int may_set(Model *m, const char *letters, const unsigned *references, size_t n) {
+static int may_set(Model *m, const char *letters, References references, size_t n) {
     for (size_t k = 0; k < n && references[k] < strlen(letters); k++)
         if (!strchr(m->host.phase == STEPPING ? "it" : "itp", letters[references[k]]))
             return 0;
@@ -82,7 +83,8 @@ EXPORT int fmi2SetDebugLogging(Model *m, int on, size_t n, const char *const *) 
     return OK;
 }
 
-EXPORT Model *fmi2Instantiate(const char *name, int type, const char *guid, const char *, const Callbacks *callbacks, int, int) {
+EXPORT Model *fmi2Instantiate(const char *name, int type, const char *guid, const char *, const Callbacks *callbacks,
+                              int, int) {
     Host host = {.environment = callbacks->environment, .log = callbacks->logger, .phase = BORN};
     Model *m = instantiate(host, name, guid);
     CALL(m, "type=%s", type == CO_SIMULATION ? "cs" : "me");
@@ -97,10 +99,10 @@ EXPORT void fmi2FreeInstance(Model *m) {
         release(m);
 }
 
-EXPORT int fmi2SetupExperiment(Model *m, int tolerance_defined, double tolerance, double t, int stop_defined, double stop) {
-    ENTER(BORN, "tolerance=%.17g start=%.17g stop=%.17g", tolerance_defined ? tolerance : 0, t, stop_defined ? stop : 0);
+EXPORT int fmi2SetupExperiment(Model *m, int has_tolerance, double tolerance, double t, int has_stop, double stop) {
+    ENTER(BORN, "tolerance=%.17g start=%.17g stop=%.17g", has_tolerance ? tolerance : 0, t, has_stop ? stop : 0);
     m->time = t;
-    m->host.stop = stop_defined ? stop : 1e300;
+    m->host.stop = has_stop ? stop : 1e300;
     m->host.phase = SET_UP;
     return OK;
 }
@@ -130,21 +132,21 @@ EXPORT int fmi2Reset(Model *m) {
     return reset(m);
 }
 
-EXPORT int fmi2GetReal(Model *m, const unsigned references[], size_t n, double values[]) {
+EXPORT int fmi2GetReal(Model *m, References references, size_t n, double values[]) {
     MAY_GET();
     int status = get_float64(m, references, n, values);
     CALL_VALUES(m, references, n, "%.17g", values[k]);
     return status;
 }
 
-EXPORT int fmi2SetReal(Model *m, const unsigned references[], size_t n, const double values[]) {
+EXPORT int fmi2SetReal(Model *m, References references, size_t n, const double values[]) {
     CALL_VALUES(m, references, n, "%.17g", values[k]);
     MAY_SET(float64);
     return set_float64(m, references, n, values);
 }
 
 #define ACCESS(Name, kind, stored, type, format, PUT)                                                    \
-    EXPORT int fmi2Get##Name(Model *m, const unsigned references[], size_t n, type values[]) {           \
+    EXPORT int fmi2Get##Name(Model *m, References references, size_t n, type values[]) {                 \
         MAY_GET();                                                                                       \
         if (m->fresh != TABLE.float64.count)                                                             \
             refresh(m);                                                                                  \
@@ -156,7 +158,7 @@ EXPORT int fmi2SetReal(Model *m, const unsigned references[], size_t n, const do
         CALL_VALUES(m, references, n, format, values[k]);                                                \
         return OK;                                                                                       \
     }                                                                                                    \
-    EXPORT int fmi2Set##Name(Model *m, const unsigned references[], size_t n, type const values[]) {     \
+    EXPORT int fmi2Set##Name(Model *m, References references, size_t n, type const values[]) {           \
         CALL_VALUES(m, references, n, format, values[k]);                                                \
         MAY_SET(kind);                                                                                   \
         for (size_t k = 0; k < n; k++)                                                                   \
@@ -168,11 +170,8 @@ EXPORT int fmi2SetReal(Model *m, const unsigned references[], size_t n, const do
 
 ACCESS(Integer, int32, int, int, "%d", ASSIGN)
 ACCESS(Boolean, boolean, int, int, "%d", ASSIGN)
-#ifndef BARE
 ACCESS(String, string, Text, const char *, "%s", set_text)
-#endif
 
-#ifndef GUTLESS
 EXPORT int fmi2DoStep(Model *m, double t, double h, int no_set_state) {
     ENTER(STEPPING, "t=%.17g h=%.17g final=%d", t, h, no_set_state);
     STRICT_RULE(t - m->time < 1e-9 && m->time - t < 1e-9, "the time is not where the last step ended");
@@ -186,21 +185,21 @@ EXPORT int fmi2DoStep(Model *m, double t, double h, int no_set_state) {
     end_step(m);
     return status;
 }
-#endif
 
-#ifndef BARE
 EXPORT int fmi2CancelStep(Model *m) {
     ENTER(NEVER);
     return ERROR;
 }
 
-EXPORT int fmi2SetRealInputDerivatives(Model *m, const unsigned references[], size_t n, const int orders[], const double values[]) {
+EXPORT int fmi2SetRealInputDerivatives(Model *m, References references, size_t n, const int orders[],
+                                       const double values[]) {
     CALL_VALUES(m, references, n, "%.17g", values[k]);
     STRICT_RULE(TABLE.rates, "not among the abilities of this FMU");
     return set_rates(m, references, n, orders, values);
 }
 
-EXPORT int fmi2GetRealOutputDerivatives(Model *m, const unsigned references[], size_t n, const int orders[], double values[]) {
+EXPORT int fmi2GetRealOutputDerivatives(Model *m, References references, size_t n, const int orders[],
+                                        double values[]) {
     MAY_GET();
     int status = output_derivatives(m, references, n, orders, values);
     CALL_VALUES(m, references, n, "%.17g", values[k]);
@@ -274,7 +273,7 @@ EXPORT int fmi2DeSerializeFMUstate(Model *m, const char bytes[], size_t size, Mo
     return OK;
 }
 
-EXPORT int fmi2GetDirectionalDerivative(Model *m, const unsigned unknowns[], size_t rows, const unsigned knowns[], size_t columns,
+EXPORT int fmi2GetDirectionalDerivative(Model *m, References unknowns, size_t rows, References knowns, size_t columns,
                                         const double seed[], double sensitivity[]) {
     ENTER(INITIALIZING | STEPPING, "unknowns=%zu knowns=%zu", rows, columns);
     for (size_t i = 0; i < rows; i++) {
@@ -341,4 +340,3 @@ EXPORT int fmi2GetNominalsOfContinuousStates(Model *m, double nominals[], size_t
         nominals[i] = 1;
     return OK;
 }
-#endif

@@ -1,4 +1,4 @@
-/* FMI 3.0 around a model: co-simulation and model exchange. The references of other types than Float64 have an offset. */
+/* FMI 3.0 around a model: co-simulation and model exchange. References of other types than Float64 have an offset. */
 #include "frame.h"
 
 #define ABSENT(name, ...)                                                                                \
@@ -23,23 +23,26 @@ EXPORT int fmi3SetDebugLogging(Model *m, bool on, size_t n, const char *const *)
     return OK;
 }
 
-EXPORT Model *fmi3InstantiateCoSimulation(const char *name, const char *token, const char *, bool, bool, bool events, bool early,
-                                          const unsigned *, size_t required, void *environment, void *log, void *intermediate) {
-    Host host = {.environment = environment, .log = log, .intermediate = intermediate, .events = events, .early = early};
+EXPORT Model *fmi3InstantiateCoSimulation(const char *name, const char *token, const char *, bool, bool, bool events,
+                                          bool early, References, size_t required, void *environment, void *log,
+                                          void *intermediate) {
+    Host host = {.environment = environment, .log = log, .intermediate = intermediate};
+    host.events = events;
+    host.early = early;
     Model *m = instantiate(host, name, token);
     CALL(m, "events=%d early=%d intermediate=%zu", events, early, required);
     return m;
 }
 
-EXPORT Model *fmi3InstantiateModelExchange(const char *name, const char *token, const char *, bool, bool, void *environment,
-                                           void *log) {
+EXPORT Model *fmi3InstantiateModelExchange(const char *name, const char *token, const char *, bool, bool,
+                                           void *environment, void *log) {
     Model *m = instantiate((Host){.environment = environment, .log = log, .events = true}, name, token);
     CALL(m);
     return m;
 }
 
-EXPORT Model *fmi3InstantiateScheduledExecution(const char *, const char *, const char *, bool, bool, void *, void *, void *,
-                                                void *, void *) {
+EXPORT Model *fmi3InstantiateScheduledExecution(const char *, const char *, const char *, bool, bool, void *, void *,
+                                                void *, void *, void *) {
     return NULL;
 }
 
@@ -49,9 +52,9 @@ EXPORT void fmi3FreeInstance(Model *m) {
         release(m);
 }
 
-EXPORT int fmi3EnterInitializationMode(Model *m, bool tolerance_defined, double tolerance, double t, bool stop_defined,
+EXPORT int fmi3EnterInitializationMode(Model *m, bool has_tolerance, double tolerance, double t, bool has_stop,
                                        double stop) {
-    CALL(m, "tolerance=%.17g start=%.17g stop=%.17g", tolerance_defined ? tolerance : 0, t, stop_defined ? stop : 0);
+    CALL(m, "tolerance=%.17g start=%.17g stop=%.17g", has_tolerance ? tolerance : 0, t, has_stop ? stop : 0);
     m->time = t;
     return OK;
 }
@@ -71,8 +74,23 @@ EXPORT int fmi3Reset(Model *m) {
     return reset(m);
 }
 
+EXPORT int fmi3DoStep(Model *m, double t, double h, bool no_set_state, bool *event_needed, bool *terminate, bool *early,
+                      double *last) {
+    CALL(m, "t=%.17g h=%.17g final=%d", t, h, no_set_state);
+    m->time = t;
+    int status = step(m, h);
+    if (status < DISCARD)
+        m->time = t + h;
+    m->fresh = TABLE.stored;
+    *event_needed = m->event;
+    *terminate = false;
+    *early = status == DISCARD && m->host.early;
+    *last = m->time;
+    return *early ? OK : status;
+}
+
 /* A model with arrays: every variable has a place and a size. */
-static int move(Model *m, const unsigned *references, size_t n, double *values, size_t count, bool get) {
+static int move(Model *m, References references, size_t n, double *values, size_t count, bool get) {
     for (size_t k = 0, size; k < n; k++, values += size, count -= size) {
         double *here = place(m, references[k], &size);
         if (!here || size > count)
@@ -82,7 +100,7 @@ static int move(Model *m, const unsigned *references, size_t n, double *values, 
     return count ? ERROR : OK;
 }
 
-EXPORT int fmi3GetFloat64(Model *m, const unsigned references[], size_t n, double values[], size_t count) {
+EXPORT int fmi3GetFloat64(Model *m, References references, size_t n, double values[], size_t count) {
     if (TABLE.arrays)
         refresh(m);
     int status = TABLE.arrays ? move(m, references, n, values, count, true) : get_float64(m, references, n, values);
@@ -90,7 +108,7 @@ EXPORT int fmi3GetFloat64(Model *m, const unsigned references[], size_t n, doubl
     return status;
 }
 
-EXPORT int fmi3SetFloat64(Model *m, const unsigned references[], size_t n, const double values[], size_t count) {
+EXPORT int fmi3SetFloat64(Model *m, References references, size_t n, const double values[], size_t count) {
     CALL_VALUES(m, references, n, "%.17g", values[k]);
     if (!TABLE.arrays)
         return set_float64(m, references, n, values);
@@ -99,7 +117,7 @@ EXPORT int fmi3SetFloat64(Model *m, const unsigned references[], size_t n, const
 }
 
 #define ACCESS(Name, kind, stored, type, format, cast, PUT)                                              \
-    EXPORT int fmi3Get##Name(Model *m, const unsigned references[], size_t n, type values[], size_t) {   \
+    EXPORT int fmi3Get##Name(Model *m, References references, size_t n, type values[], size_t) {         \
         if (m->fresh != TABLE.float64.count)                                                             \
             refresh(m);                                                                                  \
         for (size_t k = 0; k < n; k++) {                                                                 \
@@ -110,7 +128,7 @@ EXPORT int fmi3SetFloat64(Model *m, const unsigned references[], size_t n, const
         CALL_VALUES(m, references, n, format, (cast)values[k]);                                          \
         return OK;                                                                                       \
     }                                                                                                    \
-    EXPORT int fmi3Set##Name(Model *m, const unsigned references[], size_t n, type const values[], size_t) {\
+    EXPORT int fmi3Set##Name(Model *m, References references, size_t n, type const values[], size_t) {   \
         CALL_VALUES(m, references, n, format, (cast)values[k]);                                          \
         for (size_t k = 0; k < n; k++)                                                                   \
             if (outside(references[k], TABLE.kind) ||                                                    \
@@ -122,7 +140,6 @@ EXPORT int fmi3SetFloat64(Model *m, const unsigned references[], size_t n, const
 
 ACCESS(Int32, int32, int32_t, int32_t, "%d", int, ASSIGN)
 ACCESS(Boolean, boolean, bool, bool, "%d", int, ASSIGN)
-#ifndef BARE
 ACCESS(Float32, float32, float, float, "%.9g", double, ASSIGN)
 ACCESS(Int8, int8, int8_t, int8_t, "%d", int, ASSIGN)
 ACCESS(UInt8, uint8, uint8_t, uint8_t, "%u", unsigned, ASSIGN)
@@ -133,7 +150,7 @@ ACCESS(Int64, int64, int64_t, int64_t, "%lld", long long, ASSIGN)
 ACCESS(UInt64, uint64, uint64_t, uint64_t, "%llu", unsigned long long, ASSIGN)
 ACCESS(String, string, Text, const char *, "%s", const char *, set_text)
 
-EXPORT int fmi3GetBinary(Model *m, const unsigned references[], size_t n, size_t sizes[], const uint8_t *values[], size_t) {
+EXPORT int fmi3GetBinary(Model *m, References references, size_t n, size_t sizes[], const uint8_t *values[], size_t) {
     for (size_t k = 0; k < n; k++) {
         if (outside(references[k], TABLE.binary))
             return complain(m, __func__, "there is no variable", references[k]);
@@ -144,8 +161,8 @@ EXPORT int fmi3GetBinary(Model *m, const unsigned references[], size_t n, size_t
     return OK;
 }
 
-EXPORT int fmi3SetBinary(Model *m, const unsigned references[], size_t n, const size_t sizes[], const uint8_t *const values[],
-                         size_t) {
+EXPORT int fmi3SetBinary(Model *m, References references, size_t n, const size_t sizes[],
+                         const uint8_t *const values[], size_t) {
     CALL_VALUES(m, references, n, "%zu bytes", sizes[k]);
     for (size_t k = 0; k < n; k++) {
         if (outside(references[k], TABLE.binary) || sizes[k] > LENGTH)
@@ -158,7 +175,7 @@ EXPORT int fmi3SetBinary(Model *m, const unsigned references[], size_t n, const 
     return OK;
 }
 
-EXPORT int fmi3GetClock(Model *m, const unsigned references[], size_t n, bool values[]) {
+EXPORT int fmi3GetClock(Model *m, References references, size_t n, bool values[]) {
     for (size_t k = 0; k < n; k++) {
         if (outside(references[k], TABLE.clock))
             return complain(m, __func__, "there is no clock", references[k]);
@@ -168,7 +185,7 @@ EXPORT int fmi3GetClock(Model *m, const unsigned references[], size_t n, bool va
     return OK;
 }
 
-EXPORT int fmi3SetClock(Model *m, const unsigned references[], size_t n, const bool values[]) {
+EXPORT int fmi3SetClock(Model *m, References references, size_t n, const bool values[]) {
     CALL_VALUES(m, references, n, "%d", values[k]);
     for (size_t k = 0; k < n; k++) {
         if (outside(references[k], TABLE.clock))
@@ -218,7 +235,7 @@ EXPORT int fmi3DeserializeFMUState(Model *m, const uint8_t bytes[], size_t size,
     return OK;
 }
 
-EXPORT int fmi3GetDirectionalDerivative(Model *m, const unsigned unknowns[], size_t rows, const unsigned knowns[], size_t columns,
+EXPORT int fmi3GetDirectionalDerivative(Model *m, References unknowns, size_t rows, References knowns, size_t columns,
                                         const double seed[], size_t, double sensitivity[], size_t) {
     CALL(m, "unknowns=%zu knowns=%zu", rows, columns);
     for (size_t i = 0; i < rows; i++) {
@@ -229,7 +246,7 @@ EXPORT int fmi3GetDirectionalDerivative(Model *m, const unsigned unknowns[], siz
     return OK;
 }
 
-EXPORT int fmi3GetAdjointDerivative(Model *m, const unsigned unknowns[], size_t rows, const unsigned knowns[], size_t columns,
+EXPORT int fmi3GetAdjointDerivative(Model *m, References unknowns, size_t rows, References knowns, size_t columns,
                                     const double seed[], size_t, double sensitivity[], size_t) {
     CALL(m, "unknowns=%zu knowns=%zu", rows, columns);
     for (size_t j = 0; j < columns; j++) {
@@ -240,7 +257,7 @@ EXPORT int fmi3GetAdjointDerivative(Model *m, const unsigned unknowns[], size_t 
     return OK;
 }
 
-EXPORT int fmi3GetOutputDerivatives(Model *m, const unsigned references[], size_t n, const int32_t orders[], double values[],
+EXPORT int fmi3GetOutputDerivatives(Model *m, References references, size_t n, const int32_t orders[], double values[],
                                     size_t) {
     int status = output_derivatives(m, references, n, orders, values);
     CALL_VALUES(m, references, n, "%.17g", values[k]);
@@ -258,7 +275,6 @@ EXPORT int fmi3ExitConfigurationMode(Model *m) {
     m->fresh = m->base;
     return OK;
 }
-#endif
 
 EXPORT int fmi3EnterEventMode(Model *m) {
     CALL(m);
@@ -270,8 +286,8 @@ EXPORT int fmi3EvaluateDiscreteStates(Model *m) {
     return OK;
 }
 
-EXPORT int fmi3UpdateDiscreteStates(Model *m, bool *needed, bool *terminate, bool *nominals_changed, bool *values_changed,
-                                    bool *next_defined, double *next) {
+EXPORT int fmi3UpdateDiscreteStates(Model *m, bool *needed, bool *terminate, bool *nominals_changed,
+                                    bool *values_changed, bool *next_defined, double *next) {
     CALL(m);
     *needed = *terminate = *nominals_changed = *next_defined = false;
     *values_changed = event(m);
@@ -285,23 +301,6 @@ EXPORT int fmi3EnterStepMode(Model *m) {
     CALL(m);
     return OK;
 }
-
-#ifndef GUTLESS
-EXPORT int fmi3DoStep(Model *m, double t, double h, bool no_set_state, bool *event_needed, bool *terminate, bool *early,
-                      double *last) {
-    CALL(m, "t=%.17g h=%.17g final=%d", t, h, no_set_state);
-    m->time = t;
-    int status = step(m, h);
-    if (status < DISCARD)
-        m->time = t + h;
-    m->fresh = TABLE.stored;
-    *event_needed = m->event;
-    *terminate = false;
-    *early = status == DISCARD && m->host.early;
-    *last = m->time;
-    return *early ? OK : status;
-}
-#endif
 
 EXPORT int fmi3EnterContinuousTimeMode(Model *m) {
     CALL(m);
@@ -360,7 +359,6 @@ EXPORT int fmi3GetNumberOfContinuousStates(Model *m, size_t *n) {
     return OK;
 }
 
-#ifndef BARE
 ABSENT(fmi3GetNumberOfVariableDependencies, unsigned, size_t *)
 ABSENT(fmi3GetVariableDependencies, unsigned, size_t *, unsigned *, size_t *, int *, size_t)
 ABSENT(fmi3GetIntervalDecimal, const unsigned *, size_t, double *, int *)
@@ -372,4 +370,3 @@ ABSENT(fmi3SetIntervalFraction, const unsigned *, size_t, const uint64_t *, cons
 ABSENT(fmi3SetShiftDecimal, const unsigned *, size_t, const double *)
 ABSENT(fmi3SetShiftFraction, const unsigned *, size_t, const uint64_t *, const uint64_t *)
 ABSENT(fmi3ActivateModelPartition, unsigned, double)
-#endif

@@ -19,7 +19,7 @@ from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError
 from hocket.feedthrough import Feedthrough
 from hocket.model import Extrapolator, Model, Simulator, as_level
 from hocket.orchestrators.exchange import instructions, together
-from hocket.plan import Body, Plan, Read, step_fractions, verify
+from hocket.plan import Body, Plan, Read, step_fractions, tries, verify
 from hocket.signals import Hold
 from hocket.wiring import CONSTANT, OWN, Drive, Wiring, wire
 
@@ -153,7 +153,7 @@ def _nest_plans(tree: Blueprint) -> Plan:
 
 def start_body(leaves: Leaves) -> Body:
     """Return the initialisation of all levels: what reacts to nothing first, then in feedthrough order."""
-    graph = Feedthrough(leaves.wiring)
+    graph = Feedthrough(leaves.wiring, at_start=True)
     wiring = leaves.wiring
     first = [
         wiring.names[child]
@@ -305,6 +305,9 @@ def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = Fals
             with suppress(Exception):  # what failed to open is the news, not what failed to close
                 simulator.close()
         raise
+    for simulator in children if tries(design.plan.step) else ():
+        if hasattr(simulator, "early"):
+            simulator.early = True  # it may stop where it likes: the level goes back
     level.children = children
     level.ticks = [0] * len(children)
     return level

@@ -15,10 +15,15 @@ from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_degree
 from hocket.engine.interpreter import Level, blame, not_finite, numbers
 from hocket.engine.loops import fixed_point
 from hocket.engine.window import Curves, window
+from hocket.errors import ConvergenceError
 from hocket.feedthrough import Feedthrough, Round
 from hocket.model import Array, Simulator
 from hocket.signals import shifted, value_at
 from hocket.wiring import CONSTANT, OWN
+
+SETTLED = 1e-9
+"""The relative change of an output that no longer counts."""
+SETTLING = 100
 
 
 def initialise(root: Level, t: float, stop: float | None = None) -> None:
@@ -96,26 +101,56 @@ def consistent(
     for leaf, model in enumerate(wiring.models):
         if any(not port.feedthrough for port in model.outputs):
             read(leaf)
-    graph = Feedthrough(wiring)
-    for turn in graph.rounds():
-        if not turn.loop:
-            for leaf in turn.read:
-                read(leaf)
-            continue
+    graph = Feedthrough(wiring, at_start=True)
+    rounds = graph.rounds()
 
-        def around(values: list[float], turn: Round = turn) -> list[float]:
-            for (leaf, port), value in zip(turn.loop, values, strict=True):
-                y[leaf][port] = value
-            found = {}
-            for leaf in turn.read:
-                before = y[leaf]
-                read(leaf)
-                found[leaf], y[leaf] = y[leaf], before
-            return [float(found[leaf][port]) for leaf, port in turn.loop]
+    def evaluate() -> None:
+        for turn in rounds:
+            if not turn.loop:
+                for leaf in turn.read:
+                    read(leaf)
+                continue
 
-        guess = [float(y[leaf][port]) for leaf, port in turn.loop]
-        solution = fixed_point(around, guess, [graph.name(node) for node in turn.loop], t)
-        around(solution)
+            def around(values: list[float], turn: Round = turn) -> list[float]:
+                for (leaf, port), value in zip(turn.loop, values, strict=True):
+                    y[leaf][port] = value
+                found = {}
+                for leaf in turn.read:
+                    before = y[leaf]
+                    read(leaf)
+                    found[leaf], y[leaf] = y[leaf], before
+                return [float(found[leaf][port]) for leaf, port in turn.loop]
+
+            guess = [float(y[leaf][port]) for leaf, port in turn.loop]
+            solution = fixed_point(around, guess, [graph.name(node) for node in turn.loop], t)
+            around(solution)
+
+    def moved() -> list[str]:
+        """Give the final inputs to those whose initial state may depend on them; name what that changes."""
+        names = []
+        for leaf, simulator in enumerate(simulators):
+            if not (wiring.models[leaf].inputs and getattr(simulator, "settles", False)):
+                continue
+            before = y[leaf]
+            read(leaf)
+            apart = np.abs(y[leaf] - before) > SETTLED * np.maximum(1.0, np.abs(before))
+            if not apart.any():
+                y[leaf] = before
+            names += [graph.name((leaf, int(port))) for port in np.flatnonzero(apart)]
+        return names
+
+    evaluate()
+    for _ in range(SETTLING):
+        unsettled = moved()
+        if not unsettled:
+            break
+        evaluate()
+    else:
+        raise ConvergenceError(
+            f"the start does not settle: {', '.join(f'`{name}`' for name in unsettled[:4])} goes on changing",
+            where=f"initialisation at t = {t!r} s",
+            hint="these outputs react at once to inputs without saying so: declare the dependency in the FMU",
+        )
     for name, model, outputs in zip(wiring.names, wiring.models, y, strict=True):
         for port, value in zip(model.outputs, outputs, strict=True):
             if not np.isfinite(value):

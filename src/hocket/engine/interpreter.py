@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from hocket.engine.memory import Memory
 from hocket.engine.rows import Rows
 from hocket.errors import HocketError, SimulatorError
 from hocket.model import Array, Simulator
-from hocket.plan import Admit, Body, Feed, Plan, Read, Record, Solve, Step, Times, Together
+from hocket.plan import Admit, Body, Feed, Plan, Read, Record, Solve, Step, Times, Together, Try
 from hocket.signals import shifted
 from hocket.wiring import Wiring
 
 EPSILON = 2.0**-52
+ATTEMPTS = 50
+"""How often one step is made shorter."""
 
 
 class Level:
@@ -58,6 +61,8 @@ class Level:
         self.memory = Memory(wiring, clock, [self._degree_of(child) for child in range(len(wiring.models))])
         self.ticks = [0] * len(self.children)
         self.now = self.reached = 0
+        self.span = length
+        """The ticks of the step under way: shorter than `length` where one ended early."""
         self.inputs: tuple[int, Array] = (0, np.zeros((degree + 1, len(starts))))
         self.offered = self.inputs
         self.rows: Rows | None = None
@@ -105,7 +110,7 @@ class Level:
                 case Feed(sim):
                     self.feed(self.number[sim])
                 case Step(sim, fraction):
-                    self.step_child(self.number[sim], int(self.length * fraction))
+                    self.step_child(self.number[sim], exact(self.span * fraction))
                 case Read(sim):
                     self.read(self.number[sim])
                 case Together(bodies):
@@ -114,6 +119,8 @@ class Level:
                 case Times(n, inner):
                     for _ in range(n):
                         self.run(inner)
+                case Try(inner):
+                    self.attempt(inner)
                 case Admit():
                     self.inputs = self.offered
                 case Record():
@@ -126,6 +133,13 @@ class Level:
         """Fit the inputs of a child from the samples."""
         base, inputs = self.inputs
         self.memory.feed(child, self.ticks[child], inputs, base)
+        for drive in self.wiring.texts_of.get(child, ()):
+            source, target = self.children[drive.child], self.children[child]
+            t = self.clock.time(self.ticks[child])
+            try:
+                target.set_text(drive.target_port, source.text(drive.port))  # type: ignore[attr-defined]
+            except Exception as error:
+                raise self.blamed(child, "step", t, error) from error
 
     def step_child(self, child: int, ticks: int) -> None:
         """Advance a child under its polynomials."""
@@ -142,7 +156,38 @@ class Level:
         except Exception as error:
             raise self.blamed(child, "step", t, error) from error
         if not abs(reached - end) <= 1e-9 * h + 4.0 * EPSILON * abs(end):
-            raise stopped_early(self.name(child), reached, t, h, end)
+            raise EarlyError(self.name(child), reached, t, h, end)
+
+    def attempt(self, body: Body) -> None:
+        """Do a body to the end of the step, in as many parts as its simulators want."""
+        end = self.reached
+        while True:
+            saved = self.save()
+            start = self.now
+            for _ in range(ATTEMPTS):
+                self.span = self.reached - start
+                try:
+                    self.run(body)
+                    break
+                except EarlyError as early:
+                    self.restore(saved)
+                    self.reached = self._between(early, start, self.reached)
+            else:
+                raise SimulatorError(
+                    f"the step was made shorter {ATTEMPTS} times, and one still ended early",
+                    where=f"`{self.path}`, t = {self.clock.time(start)!r} s",
+                )
+            if self.reached == end:
+                self.span = self.length
+                return
+            self.now, self.reached = self.reached, end
+
+    def _between(self, early: EarlyError, start: int, end: int) -> int:
+        """Return the tick where a simulator stopped; it need not be a whole number."""
+        tick = exact((Fraction(early.reached) - self.clock.start) / self.clock.tick)
+        if not start < tick < end or self.clock.time(tick) <= self.clock.time(start):
+            raise early
+        return tick
 
     def read(self, child: int) -> None:
         """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
@@ -295,6 +340,23 @@ class Level:
             raise errors[0]
 
 
+def exact(ticks: Fraction | int) -> int:
+    """Return ticks as they are counted: whole, but for a step that ended early."""
+    return ticks if isinstance(ticks, int) or ticks.denominator != 1 else ticks.numerator  # type: ignore[return-value]
+
+
+class EarlyError(SimulatorError):
+    """A step did not reach its end."""
+
+    def __init__(self, name: str, reached: float, t: float, h: float, end: float):
+        self.reached = reached
+        super().__init__(
+            f"`{name}` stopped at {reached!r} s instead of {end!r} s",
+            where=f"step from t = {t!r} s by {h!r} s",
+            hint="a shorter step of this level; or an FMU with early_return=True, if all others can rewind",
+        )
+
+
 def read_only(u: Array) -> Array:
     """Return a view that a simulator cannot write into."""
     view = u.view()
@@ -339,13 +401,4 @@ def not_finite(name: str, port: str, value: float, t: float) -> SimulatorError:
         where=f"output at t = {t!r} s",
         expected="a finite number",
         hint="a smaller step, if the coupling is unstable; else look into the simulator",
-    )
-
-
-def stopped_early(name: str, reached: float, t: float, h: float, end: float) -> SimulatorError:
-    """Return the error for a step that did not reach its end."""
-    return SimulatorError(
-        f"`{name}` stopped at {reached!r} s instead of {end!r} s",
-        where=f"step from t = {t!r} s by {h!r} s",
-        hint="return t + h from step(), or give this level a shorter step",
     )

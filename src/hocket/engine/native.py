@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
-from hocket.engine.interpreter import Level, blame, not_finite, stopped_early
+from hocket.engine.interpreter import EarlyError, Level, blame, not_finite
 from hocket.engine.loops import no_convergence, no_solution, nodes_of
 from hocket.engine.selection import Recorded, attach
 from hocket.errors import HocketError, InternalError
@@ -31,6 +31,7 @@ from hocket.plan import (
     Times,
     Together,
     step_fractions,
+    tries,
 )
 from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.methods import micro_steps
@@ -52,6 +53,8 @@ def obstacle(level: Level) -> str:
             kind = type(drive.extrapolation) if drive else Hold
             if kind not in (Hold, Latch, Polynomial, Hermite, Nepce, type(None)):
                 return f"the extrapolator {kind.__name__} is written in Python"
+    if tries(level.plan.step):
+        return "its steps may be made shorter"
     if set(step_fractions(level.plan.step)) - {1}:
         return "its plan steps by parts of a step"
     if max(map(abs, level.clock.whole)) > 2**62:
@@ -182,6 +185,8 @@ class NativeEngine:
         built.add_drives(
             np.array(whole, dtype=np.int64).reshape(-1, 7), np.array(real, dtype=float).reshape(-1, 5)
         )
+        for text in wiring.texts:
+            built.add_text(text.child, text.port, text.target, text.target_port)
         for drive in wiring.outputs:
             built.add_output(int(first_output[drive.child]) + drive.port, drive.gain, drive.offset)
         for child, rings in enumerate(memory.rings):
@@ -211,7 +216,7 @@ class NativeEngine:
         if kind == "not_finite":
             return not_finite(name, level.wiring.models[child].outputs[port].name, value, t)
         if kind == "stopped_early":
-            return stopped_early(name, value, t, level.clock.span(ticks), level.clock.time(tick + ticks))
+            return EarlyError(name, value, t, level.clock.span(ticks), level.clock.time(tick + ticks))
         if kind == "reported":
             simulator: Any = level.children[child]
             return blame(name, CALLS[call], t, simulator.fault())

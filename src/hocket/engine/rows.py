@@ -41,7 +41,8 @@ class Rows:
 
     def keep(self, level: Level, tick: int, due: bool = False) -> None:
         """Keep a row, if one is due; it replaces one of the same tick that still waits."""
-        if not due and tick % self.interval:
+        between = self.interval == level.length and tick % 1  # every step is kept, also one that ended early
+        if not (due or between) and tick % self.interval:
             return
         if self.kept and self.newest == tick:
             self.kept.pop()

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from hocket.errors import ScenarioError
 from hocket.feedthrough import Feedthrough, Round
 from hocket.model import Scenario
-from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together
+from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together, Try
 from hocket.wiring import Wiring
 
 InputsMode: TypeAlias = Literal["clean", "delayed"]
@@ -49,17 +49,22 @@ class Exchange:
         asked = graph.rounds(only_from_outside=True) if consistent and self.inputs == "clean" else []
         admit: Body = (Admit(),) if scenario.inputs else ()
         clean = self.inputs == "clean"
+        step: Body = (
+            *(admit if clean else ()),
+            *steps,
+            *instructions(graph, again),
+            *(() if clean else admit),
+            Record(),
+        )
+        early, fixed = _early(scenario)
         return Plan(
-            step=(
-                *(admit if clean else ()),
-                *steps,
-                *instructions(graph, again),
-                *(() if clean else admit),
-                Record(),
-            ),
+            step=(Try(step),) if early and not fixed else step,
             output=(*admit, *instructions(graph, asked), Record()) if asked else (),
             outputs=self.outputs,
-            notes=(_loops(graph, consistent),) if graph.loops else (),
+            notes=(
+                *((_loops(graph, consistent),) if graph.loops else ()),
+                *((_alone(early, fixed),) if early and fixed else ()),
+            ),
         )
 
 
@@ -81,6 +86,20 @@ def together(alike: Iterable[Instruction]) -> Instruction:
     """Return instructions that may run side by side as one."""
     bodies: tuple[Body, ...] = tuple((instruction,) for instruction in alike)
     return bodies[0][0] if len(bodies) == 1 else Together(bodies)
+
+
+def _early(scenario: Scenario) -> tuple[list[str], list[str]]:
+    """Return who may end a step early, and who could not go back to meet them there."""
+    able = {name: model.abilities for name, model in scenario.models.items()}
+    early = [name for name, ability in able.items() if ability.stops_early]
+    return early, [name for name, ability in able.items() if not (ability.rewind and ability.variable_step)]
+
+
+def _alone(early: list[str], fixed: list[str]) -> str:
+    return (
+        f"`{early[0]}` may stop inside a step, at an event; `{fixed[0]}` cannot go back or change its step, "
+        f"so `{early[0]}` goes on alone from there, where it can"
+    )
 
 
 def _loops(graph: Feedthrough, solved: bool) -> str:

@@ -1,6 +1,6 @@
-"""What SSP has no words for, in one annotation: step, orchestrator, extrapolation, as scenario files write them.
+"""What SSP has no words for, in an annotation of our own: step, orchestrator, extrapolation.
 
-In:  <Annotation type="org.hocket.level"> with TOML in it, on a system, a connection, a component, an experiment
+In:  <Annotation type="org.hocket.level"> with the keys of scenario files in it
 Out: the values of its keys, and back
 """
 

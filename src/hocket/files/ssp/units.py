@@ -70,8 +70,11 @@ class Unit:
 
 
 def line(source: Unit | None, target: Unit | None) -> Line:
-    """Return how a value in one unit becomes one in another; raises ValueError that says why not."""
-    if source is None or target is None or source == target:
+    """Return how a value in one unit becomes one in another; raises ValueError that says why not.
+
+    Two units of one name are the same, though files define it differently.
+    """
+    if source is None or target is None or source.name == target.name:
         return IDENTITY
     if source.exponents and target.exponents:
         _compare(source, target)
@@ -137,8 +140,9 @@ def read_units(parent: Node, findings: Findings) -> dict[str, Unit]:
 
 
 def named(name: str, units: Mapping[str, Unit]) -> Unit | None:
-    """Return the unit of that name, defined or not; None for no name."""
-    return (units.get(name) or Unit(name)) if name else None
+    """Return the unit of that name, defined or not, `[m]` as `m`; None for no name."""
+    plain = name if name in units else name.removeprefix("[").removesuffix("]").strip()
+    return (units.get(plain) or Unit(plain)) if plain else None
 
 
 def defined(name: str) -> Unit | None:

@@ -53,9 +53,11 @@ ORCHESTRATORS = Family(
 )
 
 
-def _connection(source: str, extrapolation: Extrapolator | None = None) -> Connection:
+def _connection(
+    source: str, extrapolation: Extrapolator | None = None, gain: float = 1.0, offset: float = 0.0
+) -> Connection:
     """Return a connection whose target is still to be filled in."""
-    return Connection(source, "", extrapolation)
+    return Connection(source, "", extrapolation, gain, offset)
 
 
 CONNECTIONS = Connections(
@@ -64,6 +66,8 @@ CONNECTIONS = Connections(
         _connection,
         Field("from", TEXT, "the output that drives it", "source"),
         Field("extrapolation", EXTRAPOLATIONS, "if not that of the level"),
+        Field("gain", NUMBER, "the input is gain * output + offset, in the unit of the input"),
+        Field("offset", NUMBER),
         tagged=False,
     )
 )

@@ -122,7 +122,7 @@ class Connections:
             here = place / connection.target
             if connection.target in section:
                 here.fault(f"`{connection.target}` has two sources", "one source per input")
-            bare = connection.extrapolation is None
+            bare = connection == Connection(connection.source, connection.target)
             section[connection.target] = connection.source if bare else self.kind.write(connection, here)
         return section or None
 

@@ -6,7 +6,7 @@ Out: their kinds, a part of the codec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any, get_args
 
@@ -18,6 +18,7 @@ from hocket.files.toml.forms import (
     NUMBER,
     TEXT,
     TEXTS,
+    TRUTH,
     VECTOR,
     Choice,
     Either,
@@ -27,6 +28,8 @@ from hocket.files.toml.forms import (
 from hocket.files.toml.kinds import Field, kind
 from hocket.files.toml.ports import OUTPUTS, PORTS, port_text
 from hocket.model import PortLike
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import InterfaceName
 from hocket.simulators.methods import MethodName
 from hocket.simulators.ode import METHODS, Ode
 from hocket.simulators.python import Python
@@ -74,6 +77,15 @@ def _reactions(model: Ode) -> dict[str, list[str]] | None:
     if model.g is None or all(port.feedthrough == every for port in model.outputs):
         return None
     return {port.name: list(port.feedthrough) for port in model.outputs}
+
+
+def _option(name: str) -> Callable[[Fmu], Any]:
+    """Return what tells an option of an FMU that is not left at its default."""
+    return lambda model: model.options.get(name)
+
+
+def _given(model: Fmu) -> dict[str, Any] | None:
+    return {name: value.hex() if isinstance(value, bytes) else value for name, value in model.values} or None
 
 
 def _columns(model: Csv) -> list[str] | dict[str, str]:
@@ -161,6 +173,25 @@ SIMULATORS = (
             get=_columns,
         ),
         *_LOOKUP,
+        _folder("path"),
+    ),
+    kind(
+        "fmu",
+        Fmu,
+        Field("path", TEXT, "of the .fmu file"),
+        Field("parameters", VALUES, "parameters and start values, by variable", get=_given),
+        Field("interface", Choice(get_args(InterfaceName)), "co-simulation is taken where there is one"),
+        Field("observe", TEXTS, "variables to put out beside the outputs", get=_option("observe")),
+        Field("isolate", TRUTH, "a process of its own", get=_option("isolate")),
+        Field("time_limit", DURATION, "of a call, when isolated"),
+        Field("reevaluate", TRUTH, "whether outputs follow inputs between steps"),
+        Field("early_return", TRUTH, "whether a step may end early, at an event", get=_option("early_return")),
+        Field("tolerance", NUMBER, "told to the FMU"),
+        Field("logging", TRUTH, "whether it shall log all it can"),
+        Field("method", Choice(METHODS), "of model exchange", get=_option("method")),
+        Field("step", DURATION, "of model exchange: the longest micro step"),
+        Field("rtol", NUMBER, "of model exchange", get=_option("rtol")),
+        Field("atol", NUMBER, "of model exchange", get=_option("atol")),
         _folder("path"),
     ),
     kind("function", Function, Field("f", CODE, "of t"), Field("outputs", OUTPUTS), _folder("f")),

@@ -6,17 +6,20 @@ Out: a Description
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import math
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, ElementTree
 
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.simulators.fmu.binaries import binary, exported
 from hocket.simulators.fmu.essentials import essentials
 from hocket.simulators.fmu.facts import FLOATS, WHOLE, Description, Interface, Unit, Variable
+from hocket.simulators.fmu.mending import mended
 
 __all__ = ["Description", "Interface", "Unit", "Variable", "binary", "exported", "read"]
 
@@ -40,30 +43,40 @@ def read(folder: Path, where: str = "") -> Description:
 
 def _fresh(file: Path, where: str) -> Description:
     version, root = essentials(file, where)
-    found, problems = _through_fmpy(file, where)
+    found, problems = _through_fmpy(file, root, version, where)
     return _Reading(version, root, found, problems, f"{where}, {file.name}").description(file.parent)
 
 
-def _through_fmpy(file: Path, where: str) -> tuple[Any, list[str]]:
-    """Return FMPy's model description, and what its validation says against it."""
+def _through_fmpy(file: Path, root: Element, version: str, where: str) -> tuple[Any, list[str]]:
+    """Return FMPy's model description, and what speaks against it without doing harm."""
     try:
         fmpy = importlib.import_module("fmpy.model_description")
     except ImportError:
         what = "FMUs are read with FMPy, which is not installed"
         raise ScenarioError(what, where, "", 'pip install "hocket[fmi]"') from None
+    with contextlib.suppress(Exception):
+        return _validated(fmpy, file)
+    copied, mendings = mended(root, version)
+    with tempfile.TemporaryDirectory() as scratch:
+        other = Path(scratch) / file.name
+        ElementTree(copied).write(other, encoding="utf-8", xml_declaration=True)
+        try:
+            found, problems = _validated(fmpy, other)
+        except Exception as error:
+            faults = [f"it cannot be read: {error}", *mendings]
+            raise FileError([Fault(fault, f"{where}, {file.name}") for fault in faults]) from None
+    return found, [*mendings, *problems]
+
+
+def _validated(fmpy: Any, file: Path) -> tuple[Any, list[str]]:
+    """Return what FMPy reads, and what its validation finds; its errors are of any kind."""
     try:
         return fmpy.read_model_description(str(file), validate=True), []
     except fmpy.ValidationError as error:
         problems = [str(problem) for problem in error.problems]
-    except Exception as error:  # FMPy trips over what it validates
-        problems = [f"{type(error).__name__}: {error}"]
-    try:
-        return fmpy.read_model_description(str(file), validate=False), problems
     except Exception as error:
-        inside = f"{where}, {file.name}"
-        faults = [Fault(f"it cannot be read: {error}", inside)]
-        faults += [Fault(problem, inside) for problem in problems[:5] if str(error) not in problem]
-        raise FileError(faults) from None
+        problems = [f"FMPy cannot validate it: {type(error).__name__}: {error}"]
+    return fmpy.read_model_description(str(file), validate=False), problems
 
 
 class _Reading:
@@ -77,11 +90,15 @@ class _Reading:
         self.where = where
         self.faults: list[Fault] = []
         every = root.find("ModelVariables")
-        self.elements = {element.get("name", ""): element for element in (() if every is None else every)}
+        self.elements: dict[str, Element] = {}
+        for element in () if every is None else every:
+            self.elements.setdefault(element.get("name", ""), element)
 
     def description(self, folder: Path) -> Description:
         found = self.found
-        variables = tuple(self.variable(v) for v in found.modelVariables)
+        # of internal variables with one name the first stays
+        firsts = {v.name: v for v in reversed(found.modelVariables)}
+        variables = tuple(self.variable(v) for v in found.modelVariables if firsts[v.name] is v)
         cs, me = self.interface(found.coSimulation), self.interface(found.modelExchange)
         if self.faults:
             raise FileError(self.faults[:12])

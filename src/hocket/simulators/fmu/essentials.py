@@ -67,7 +67,7 @@ def _version(root: Element, inside: str) -> str:
         raise FileError("it has no `fmiVersion`", inside, "1.0, 2.0 or 3.0")
     if written in ("1.0", "2.0") or re.fullmatch(r"3\.0(\.\d+)?", written):
         return written[:3]
-    hint = "a draft of the standard: export the FMU anew" if written.startswith("3.0-") else ""
+    hint = "a draft of the standard: export the FMU anew" if re.match(r"\d\.\d-", written) else ""
     raise FileError(f"its FMI version is `{written}`", inside, "1.0, 2.0 or 3.0", hint)
 
 
@@ -107,17 +107,28 @@ def _variable_faults(variables: list[Element], version: str) -> Iterator[Fault]:
         if name is None:
             yield Fault(f"variable {number} has no name")
             continue
-        for known in (name, *(alias.get("name", "") for alias in variable.findall("Alias"))):
-            if known in names:
+        for known in (name, *(alias.get("name") for alias in variable.findall("Alias"))):
+            if known is None:
+                yield Fault(f"an alias of `{name}` has no name")
+            elif known not in names:
+                names[known] = number
+            elif not (_internal(variable) and _internal(variables[names[known] - 1])):
                 yield Fault(f"variables {names[known]} and {number} are both named `{known}`")
-            names.setdefault(known, number)
-        reference = variable.get("valueReference", "")
-        if not reference.strip().isdecimal() or int(reference) >= 2**32:
+        reference = variable.get("valueReference")
+        if reference is None:
+            yield Fault(f"`{name}` has no value reference")
+        elif not reference.strip().isdecimal() or int(reference) >= 2**32:
             yield Fault(f"`{name}` has the value reference `{reference}`", "", "a number of 32 bits")
         if version == "3.0" and variable.tag not in _NEW_TYPES:
             yield Fault(f"`{name}` is of type `{variable.tag}`, which FMI 3 does not know")
         if version != "3.0" and not any(child.tag in _OLD_TYPES for child in variable):
             yield Fault(f"`{name}` has no type", "", ", ".join(sorted(_OLD_TYPES)))
+
+
+def _internal(variable: Element) -> bool:
+    """Return whether nobody need know a variable: two of one name then do no harm."""
+    inner = variable.get("causality", "local") in ("local", "internal", "none")
+    return inner and variable.get("variability") != "parameter"
 
 
 def _reference_faults(root: Element, variables: list[Element], version: str) -> Iterator[Fault]:
@@ -136,8 +147,10 @@ def _reference_faults(root: Element, variables: list[Element], version: str) -> 
     else:
         return
     for unknown in unknowns:
-        wanted = [unknown.get(attribute, "none"), *unknown.get("dependencies", "").split()]
-        for number in wanted:
+        own = unknown.get(attribute)
+        if own is None:
+            yield Fault(f"`{unknown.tag}` in `ModelStructure` has no `{attribute}`")
+        for number in (*(own or "").split(), *unknown.get("dependencies", "").split()):
             if _plain(number) not in known:
                 yield Fault(
                     f"`{unknown.tag}` in `ModelStructure` names the {word} {number}, which no variable has"

@@ -44,6 +44,9 @@ def opened(model: Fmu) -> CoSimulation:
 class CoSimulation:
     """A live co-simulation FMU."""
 
+    settles = True
+    """Its initial state may depend on its inputs, declared or not."""
+
     def __init__(self, model: Fmu):
         self.model = model
         self.stop_time: float | None = None
@@ -55,6 +58,15 @@ class CoSimulation:
         self.native = _native.fmu(
             description.major, str(model.binary), prefix, {"name": name, **facts(model)}
         )
+
+    @property
+    def early(self) -> bool:
+        """Whether its level handles steps that end early; set before the start."""
+        return bool(self.native.early)
+
+    @early.setter
+    def early(self, wanted: bool) -> None:
+        self.native.early = wanted
 
     # Simulator
 

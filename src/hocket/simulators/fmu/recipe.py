@@ -53,9 +53,10 @@ class Fmu(Recipe):
     `x[1]` and `A[1,2]` name elements of arrays, a list sets the whole. `interface` "auto" takes
     co-simulation where there is one. `isolate` gives it a process of its own (None: where the FMU allows one
     instance per process only), whose calls may take `time_limit`. `observe` names variables to put out beside
-    the outputs. With `reevaluate` the outputs are got again when inputs change between steps. `tolerance` is
-    told to the FMU. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange. Paths start
-    in `folder`.
+    the outputs. With `reevaluate` the outputs are got again when inputs change between steps.
+    `early_return` lets a step end early, at an event, and its level go back and meet it there (None: as an
+    FMI 3 FMU declares). `tolerance` is told to the FMU. `method`, `step`, `rtol` and `atol` are those of
+    `Ode`, for model exchange. Paths start in `folder`.
     """
 
     path: str
@@ -65,6 +66,7 @@ class Fmu(Recipe):
     isolate: bool | None
     observe: tuple[str, ...]
     reevaluate: bool
+    early_return: bool | None
     tolerance: float | None
     logging: bool
     method: str
@@ -83,6 +85,7 @@ class Fmu(Recipe):
         isolate: bool | None = None,
         observe: Iterable[str] = (),
         reevaluate: bool = True,
+        early_return: bool | None = None,
         tolerance: float | None = None,
         logging: bool = False,
         method: str | None = None,
@@ -105,6 +108,7 @@ class Fmu(Recipe):
             ("isolate", isolate),
             ("observe", (observe,) if isinstance(observe, str) else tuple(observe)),
             ("reevaluate", bool(reevaluate)),
+            ("early_return", early_return),
             ("tolerance", tolerance),
             ("logging", bool(logging)),
             ("step", None if step is None else positive(step, "step")),
@@ -118,7 +122,7 @@ class Fmu(Recipe):
         for name, value in (
             ("method", method or "adaptive"),
             ("rtol", relative),
-            ("atol", relative * 1e-3 if atol is None else atol),
+            ("atol", relative / 1000 if atol is None else atol),
         ):
             object.__setattr__(self, name, value)
         try:
@@ -129,7 +133,7 @@ class Fmu(Recipe):
             raise ScenarioError(faults)
 
     def __repr__(self) -> str:
-        shown = (f"{name}={value!r:.40}" for name, value in {**self.options, **self.parameters}.items())
+        shown = (f"{name}={value!r:.40}" for name, value in self.values)
         return f"Fmu({', '.join((repr(self.path), *shown))})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -164,12 +168,13 @@ class Fmu(Recipe):
             ("isolate", self.isolate, None),
             ("observe", self.observe, ()),
             ("reevaluate", self.reevaluate, True),
+            ("early_return", self.early_return, None),
             ("tolerance", self.tolerance, None),
             ("logging", self.logging, False),
             ("method", self.method, "adaptive"),
             ("step", None if self.step is None else written(self.step), None),
             ("rtol", self.rtol, relative),
-            ("atol", self.atol, self.rtol * 1e-3),
+            ("atol", self.atol, self.rtol / 1000),
             ("time_limit", written(self.time_limit), "60 s"),
         )
         return {name: value for name, value, default in every if value != default}
@@ -251,14 +256,17 @@ class Fmu(Recipe):
         rewind = used.can_save and major > 1 and there.issuperset(_REWIND[major])
         if self.exchange:
             return Abilities(rewind=rewind, order=ORDERS.get(self.method))
-        reals = all(port.type == "real" for port in self.outputs)
+        known = self.description.by_name
+        reals = bool(self.outputs) and all(port.type == "real" for port in self.outputs)
+        # FMI tells slopes of outputs only, not of what else is observed
+        sloping = reals and all(known[name].causality == "output" for name in self.observe)
         return Abilities(
             rewind=rewind,
             variable_step=used.variable_step,
-            reevaluates=self.reevaluate,
-            stops_early=used.early_return,
             input_degree=None if self._takes_slopes(there) else 0,
-            slopes=used.output_derivatives >= 1 and _SLOPES[major] in there and reals and bool(self.outputs),
+            slopes=used.output_derivatives >= 1 and _SLOPES[major] in there and sloping,
+            reevaluates=self.reevaluate,
+            stops_early=used.early_return if self.early_return is None else self.early_return,
         )
 
     def _takes_slopes(self, there: set[str]) -> bool:
@@ -311,8 +319,9 @@ class Fmu(Recipe):
         for name, value in (("tolerance", self.tolerance), ("rtol", rtol), ("atol", atol)):
             if value is not None and not (_is_number(value) and 0.0 < value < math.inf):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "a number above zero")
-        if self.isolate not in (None, True, False):
-            yield Fault(f"`isolate` is {self.isolate!r:.40}", where, "True, False or None")
+        for name, value in (("isolate", self.isolate), ("early_return", self.early_return)):
+            if value not in (None, True, False):
+                yield Fault(f"`{name}` is {value!r:.40}", where, "True, False or None")
 
 
 def _merged(

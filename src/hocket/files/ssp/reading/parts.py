@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hocket.files.ssp.mapping import Setting
+from hocket.files.ssp.reading.mapping import Setting
 from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.package import Package
-from hocket.files.ssp.transformations import Transformation
+from hocket.files.ssp.reading.package import Package
+from hocket.files.ssp.reading.transformations import Transformation
 from hocket.files.ssp.units import Unit
 
 if TYPE_CHECKING:
@@ -91,6 +91,10 @@ class Wire:
     link: Link
     constant: bool = False
     """Whether it passes a parameter on, before the start, and nothing during the run."""
+    then: Link | None = None
+    """Of a way through a signal dictionary: the second connection."""
+    via: Unit | None = None
+    """The unit between the two."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +114,8 @@ class Part:
     node: Node
     document: Document
     connectors: dict[str, Connector] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    """Of connectors that do not tell: what follows from what they are connected with."""
     bindings: list[tuple[str, Setting]] = field(default_factory=list)
     """What its own bindings set, by the names in it, in the order they are written."""
     values: dict[str, Any] = field(default_factory=dict)
@@ -145,6 +151,7 @@ class System(Part):
     links: list[Link] = field(default_factory=list)
     wires: list[Wire] = field(default_factory=list)
     dictionaries: dict[str, Dictionary] = field(default_factory=dict)
+    hubs: Any = None
     level: dict[str, Any] = field(default_factory=dict)
     """What hocket's own annotation says."""
 

@@ -1,26 +1,25 @@
-"""Parameter bindings: where the sets are, and which element takes which value.
+"""Parameter bindings: where the sets and mappings are, inline or in files.
 
-In:  the <ParameterBinding> elements of systems and components, at every level
-Out: the values of each component and of each system's connectors; higher levels win, later bindings win
+In:  the <ParameterBinding> elements of a system or component
+Out: Settings, by the names in that element
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.mapping import Setting, read_mapping, settings
+from hocket.files.ssp.reading.mapping import Setting, read_mapping, settings
 from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.parameters import read_set
-from hocket.files.ssp.parts import Document
+from hocket.files.ssp.reading.package import Package
+from hocket.files.ssp.reading.parameters import read_set
+from hocket.files.ssp.reading.parts import Document
 
 SET, MAPPING = "application/x-ssp-parameter-set", "application/x-ssp-parameter-mapping"
 
 
 def read_bindings(
-    element: Node, document: Document, component: Path, findings: Findings
+    element: Node, document: Document, component: Path | None, findings: Findings
 ) -> list[tuple[str, Setting]]:
     """Return what the bindings of an element set; `component` is where `sourceBase="component"` starts."""
     found: list[tuple[str, Setting]] = []
@@ -48,7 +47,7 @@ def read_bindings(
 
 
 def _content(
-    node: Node, inline: Node | None, tag: str, document: Document, component: Path, findings: Findings
+    node: Node, inline: Node | None, tag: str, document: Document, component: Path | None, findings: Findings
 ) -> Node | None:
     """Return the set or mapping that a node refers to, or that stands in it; None after noting a fault."""
     source = node.get("source")
@@ -57,19 +56,10 @@ def _content(
         if inside is None:
             findings.fault(node, f"a <{node.tag}> without a source and without content", f"a <{tag}>")
         return inside
-    base = component if node.get("sourceBase") == "component" else document.folder
-    package = document.package
+    base, package = document.folder, document.package
+    if node.get("sourceBase") == "component":
+        if component is None:
+            return None  # what is wrong with the component is noted already
+        base, package = component, Package(component, "inside the component", closed=True)
     path = package.find(source, node, base, findings)
     return package.root(path, tag, node, findings) if path else None
-
-
-def unused(found: Iterator[Setting]) -> Iterator[str]:
-    """Yield a note for each file with values that nothing took."""
-    by_file: dict[str, list[str]] = defaultdict(list)
-    for setting in found:
-        if not setting.parameter.used:
-            by_file[setting.node.file].append(setting.parameter.name)
-    for file, names in by_file.items():
-        listed = ", ".join(f"`{name}`" for name in names[:3])
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        yield f"nothing takes {listed}{more} of {file}"

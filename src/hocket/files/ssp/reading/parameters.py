@@ -14,7 +14,7 @@ from typing import Any
 from hocket.errors import nearest
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.transformations import TRUTHS
+from hocket.files.ssp.reading.transformations import TRUTHS
 from hocket.files.ssp.units import Unit, named, read_units
 
 REALS = ("Real", "Float64", "Float32")

@@ -12,8 +12,8 @@ from typing import Any
 
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.parameters import Parameter, check_version
-from hocket.files.ssp.transformations import NONE, TRUTHS, Transformation, read_transformation
+from hocket.files.ssp.reading.parameters import Parameter, check_version
+from hocket.files.ssp.reading.transformations import NONE, TRUTHS, Transformation, read_transformation
 from hocket.files.ssp.units import IDENTITY, Line, Unit, line
 
 
@@ -99,11 +99,18 @@ def settings(
         return
     for parameter in found.values():
         parameter.used = True  # what is not mapped is left out on purpose
+    missing: list[str] = []
     for entry in mapping:
         source = named_here.get(entry.source)
         if source is None:
-            findings.note(f"the mapping names `{entry.source}`, which is not given ({entry.node.where})")
+            missing += [entry.source] if entry.source else []
             continue
         # the target says whether it took it: a copy, since a parameter may have several targets
-        copy = replace(source, node=entry.node, used=False)
+        copy = replace(source, name=entry.target, node=entry.node, used=False)
         yield entry.target, Setting(copy, source.value, source.unit, entry.transformation, entry.suppress)
+    if missing:
+        listed = ", ".join(f"`{name}`" for name in missing[:3])
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        findings.note(
+            f"a mapping names {listed}{more}, which no parameter is called ({mapping[0].node.file})"
+        )

@@ -6,39 +6,28 @@ Out: the outermost System, with every FMU and every parameter set found, or note
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hocket.errors import FileError
 from hocket.files.ssp import annotation
-from hocket.files.ssp.bindings import read_bindings
+from hocket.files.ssp.reading.bindings import read_bindings
+from hocket.files.ssp.reading.elements import read_connectors, read_enumerations, read_link
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.package import Package, opened
-from hocket.files.ssp.parameters import REALS, TYPES, check_version
-from hocket.files.ssp.parts import (
-    Component,
-    Connector,
-    Dictionary,
-    Document,
-    End,
-    Link,
-    Part,
-    Reference,
-    System,
-)
-from hocket.files.ssp.transformations import TRUTHS, read_transformation
-from hocket.files.ssp.units import Unit, named, read_units
+from hocket.files.ssp.reading.package import Package, opened
+from hocket.files.ssp.reading.parameters import check_version
+from hocket.files.ssp.reading.parts import Component, Connector, Dictionary, Document, Part, Reference, System
+from hocket.files.ssp.units import Unit, read_units
 from hocket.simulators.fmu.recipe import Fmu
 
-FMU, PACKAGE, DEFINITION = (
-    f"application/x-{kind}" for kind in ("fmu-sharedlibrary", "ssp-package", "ssp-definition")
-)
-_INTERFACES = {"": "auto", "any": "auto", "CoSimulation": "co-simulation", "ModelExchange": "model-exchange"}
-_KINDS = (
-    "input", "output", "inout", "unspecified", "local", "constant", "parameter", "calculatedParameter",
-    "structuralParameter",
-)  # fmt: skip
+FMU = "application/x-fmu-sharedlibrary"
+PACKAGE = "application/x-ssp-package"
+DEFINITION = "application/x-ssp-definition"
+_PROXY = re.compile(r"(?:proxyfmu|fmu-proxy)://(?:localhost|127\.0\.0\.1)(?::\d+)?/?\?file=(.+)")
+"""An FMU in a process of its own, as other tools write it."""
+INTERFACES = {"any": "auto", "CoSimulation": "co-simulation", "ModelExchange": "model-exchange"}
 
 
 def read_document(package: Package, path: Path, at: Node | None, findings: Findings) -> Document | None:
@@ -52,21 +41,6 @@ def read_document(package: Package, path: Path, at: Node | None, findings: Findi
     return Document(package, path, root, read_units(root, findings), read_enumerations(root, findings), ids)
 
 
-def read_enumerations(parent: Node, findings: Findings) -> dict[str, dict[str, int]]:
-    """Return the enumerations that a file defines: the value of each item."""
-    found: dict[str, dict[str, int]] = {}
-    for node in parent.all("Enumerations", "Enumeration"):
-        items = found.setdefault(node.get("name"), {})
-        for item in node.all("Item"):
-            try:
-                items[item.get("name")] = int(item.get("value"))
-            except ValueError:
-                findings.fault(
-                    item, f"the item `{item.get('name')}` is `{item.get('value')}`", "a whole number"
-                )
-    return found
-
-
 def _systems(node: Node) -> Iterator[Node]:
     for child in node.children:
         if child.tag == "System":
@@ -75,7 +49,7 @@ def _systems(node: Node) -> Iterator[Node]:
 
 
 class Reader:
-    """Reads systems; `chain` are the documents and systems that refer to each other down to here."""
+    """Reads systems; a `chain` holds the files and systems that refer to each other down to here."""
 
     def __init__(self, findings: Findings):
         self.findings = findings
@@ -92,7 +66,7 @@ class Reader:
     def system(self, node: Node, document: Document, chain: tuple[str, ...]) -> System:
         """Return a system with everything in it."""
         findings = self.findings
-        system = System(node.get("name"), node, document, self.connectors(node, document))
+        system = System(node.get("name"), node, document, self._connectors(node, document))
         system.level = annotation.read_annotation(node, "Level", findings)
         system.bindings = read_bindings(node, document, document.folder, findings)
         for child in (child for elements in node.all("Elements") for child in elements.children):
@@ -104,127 +78,91 @@ class Reader:
                 findings.fault(child, what, "a name for each element of a system")
                 continue
             system.parts[part.name] = part
-        system.links = [self._link(link) for link in node.all("Connections", "Connection")]
+        system.links = [read_link(link, findings) for link in node.all("Connections", "Connection")]
         for child in node.all("SignalDictionaries", "SignalDictionary"):
             self._dictionary(child, system)
         return system
+
+    def _connectors(self, node: Node, document: Document) -> dict[str, Connector]:
+        return read_connectors(node.all("Connectors", "Connector"), document, self.findings)
 
     def _part(self, node: Node, document: Document, chain: tuple[str, ...]) -> Part | None:
         if node.tag == "System":
             return self.system(node, document, chain)
         if node.tag == "SignalDictionaryReference":
-            connectors = self.connectors(node, document)
+            connectors = self._connectors(node, document)
             return Reference(node.get("name"), node, document, connectors, dictionary=node.get("dictionary"))
         if node.tag == "Component":
             return self._component(node, document, chain)
         return None
 
-    def connectors(self, node: Node, document: Document, tag: str = "Connector") -> dict[str, Connector]:
-        """Return the connectors of an element, or the entries of a dictionary."""
-        found: dict[str, Connector] = {}
-        entries = node.all("Connectors", tag) if tag == "Connector" else node.all(tag)
-        for entry in entries:
-            name, kind = entry.attributes.get("name", ""), entry.get("kind")
-            if kind and kind not in _KINDS:
-                self.findings.fault(
-                    entry, f"the connector `{name}` is of the kind `{kind}`", ", ".join(_KINDS)
-                )
-                kind = ""
-            if entry.child("Clock"):
-                self.findings.fault(entry, f"the connector `{name}` is a clock, which hocket does not tick")
-            typed = next((child for child in entry.children if child.tag in TYPES), None)
-            sizes = tuple(size.get("size") or size.get("sizeConnector") for size in entry.all("Dimension"))
-            found[name] = Connector(
-                name,
-                kind,
-                typed.tag if typed else "",
-                named(typed.get("unit"), document.units) if typed and typed.tag in REALS else None,
-                document.enumerations.get(typed.get("name"), {}) if typed else {},
-                sizes or None,
-                entry,
-            )
-        return found
-
-    def _link(self, node: Node) -> Link:
-        ends = []
-        for side in ("start", "end"):
-            try:
-                indices = tuple(int(index) for index in node.get(f"{side}Indices").split())
-            except ValueError:
-                self.findings.fault(
-                    node, f"the {side}Indices are `{node.get(f'{side}Indices')}`", "numbers from 1"
-                )
-                indices = ()
-            element = node.attributes.get(f"{side}Element") or None
-            ends.append(End(element, node.attributes.get(f"{side}Connector", ""), indices))
-        suppress = TRUTHS.get(node.get("suppressUnitConversion").lower(), False)
-        return Link(ends[0], ends[1], read_transformation(node, self.findings), suppress, node)
-
     def _dictionary(self, node: Node, system: System) -> None:
-        document = system.document
+        document, findings = system.document, self.findings
         inside: Node | None = node.child("SignalDictionary")
         if node.get("source"):
-            path = document.package.find(node.get("source"), node, document.folder, self.findings)
-            inside = document.package.root(path, "SignalDictionary", node, self.findings) if path else None
+            path = document.package.find(node.get("source"), node, document.folder, findings)
+            inside = document.package.root(path, "SignalDictionary", node, findings) if path else None
         if inside is None:
             return
-        check_version(inside, self.findings)
-        units: Mapping[str, Unit] = {**document.units, **read_units(inside, self.findings)}
-        enumerations = {**document.enumerations, **read_enumerations(inside, self.findings)}
+        check_version(inside, findings)
+        units: Mapping[str, Unit] = {**document.units, **read_units(inside, findings)}
+        enumerations = {**document.enumerations, **read_enumerations(inside, findings)}
         own = Document(document.package, document.path, inside, units, enumerations, {})
-        entries = self.connectors(inside, own, "DictionaryEntry")
+        entries = read_connectors(inside.all("DictionaryEntry"), own, findings)
         system.dictionaries[node.get("name")] = Dictionary(node.get("name"), entries, system)
 
-    def _component(self, node: Node, document: Document, chain: tuple[str, ...]) -> Part | None:
+    def _component(self, node: Node, document: Document, chain: tuple[str, ...]) -> Part:
         findings, name = self.findings, node.get("name")
         kind, source = node.get("type").partition(";")[0].strip(), node.get("source")
         if kind not in ("", FMU, PACKAGE, DEFINITION):
-            what = f"`{name}` is a component of the type `{kind}`"
-            findings.fault(node, what, "an FMU, an SSP or an SSD")
+            findings.fault(node, f"`{name}` is a component of the type `{kind}`", "an FMU, an SSP or an SSD")
             return self._unread(node, document)
         if not source:
             findings.fault(node, f"the component `{name}` has no source: there is nothing to run", "an FMU")
             return self._unread(node, document)
-        plain, _, fragment = source.partition("#")
+        proxy = _PROXY.fullmatch(source)
+        plain, _, fragment = (proxy[1] if proxy else source).partition("#")
         if not plain:
             return self._same_document(node, fragment, document, chain)
         path = document.package.find(plain, node, document.folder, findings)
         if path is None:
             return self._unread(node, document)
-        ending = path.suffix.lower()
-        if kind in (PACKAGE, DEFINITION) or ending in (".ssp", ".ssd"):
+        if kind in (PACKAGE, DEFINITION) or path.suffix.lower() in (".ssp", ".ssd"):
             return self._inner(node, path, fragment, document, chain)
-        return self._fmu(node, path, document)
+        component = self._fmu(node, path, document)
+        if proxy:
+            component.options.setdefault("isolate", True)
+            findings.note(f"`{name}` is run in a process of its own, in place of `{source}`")
+        return component
 
     def _unread(self, node: Node, document: Document) -> Component:
-        """Return a component that stands for one with a fault, so that connections to it are understood."""
-        return Component(node.get("name"), node, document, self.connectors(node, document))
+        """Return a component that stands for one with a fault: connections to it are taken as written."""
+        return Component(node.get("name"), node, document, self._connectors(node, document))
 
     def _fmu(self, node: Node, path: Path, document: Document) -> Component:
-        findings, wanted = self.findings, node.get("implementation")
-        component = Component(node.get("name"), node, document, self.connectors(node, document))
+        findings, wanted = self.findings, node.get("implementation") or "any"
+        component = self._unread(node, document)
         component.options = annotation.read_annotation(node, "Model", findings)
-        if wanted not in _INTERFACES:
+        if wanted not in INTERFACES:
             what = f"`{component.name}` is to be run by `{wanted}`"
             findings.fault(node, what, "CoSimulation or ModelExchange")
-        elif wanted not in ("", "any"):
-            component.options["interface"] = _INTERFACES[wanted]
+        elif wanted != "any":
+            component.options["interface"] = INTERFACES[wanted]
         if path not in self.fmus:
             self.fmus[path] = findings.tried(node, lambda: Fmu(path), f"`{component.name}`: ")
         component.fmu = self.fmus[path]
-        base = component.fmu.unpacked if component.fmu else document.folder
+        base = component.fmu.unpacked if component.fmu else None
         component.bindings = read_bindings(node, document, base, findings)
         return component
 
     def _inner(
         self, node: Node, path: Path, fragment: str, document: Document, chain: tuple[str, ...]
-    ) -> Part | None:
+    ) -> Part:
         """Return the system of another SSP or SSD as an element of this one."""
         findings = self.findings
         try:
-            package, inside = (
-                (document.package, path) if path.suffix.lower() == ".ssd" else opened(path, fragment)
-            )
+            beside = path.suffix.lower() == ".ssd"
+            package, inside = (document.package, path) if beside else opened(path, fragment)
         except FileError as error:
             for fault in error.faults:
                 findings.fault(node, f"`{node.get('name')}`: {fault.what}", fault.expected, fault.hint)
@@ -236,9 +174,7 @@ class Reader:
         system = self.outermost(other, chain) if other else None
         return self._named(node, system, document) if system else self._unread(node, document)
 
-    def _same_document(
-        self, node: Node, fragment: str, document: Document, chain: tuple[str, ...]
-    ) -> Part | None:
+    def _same_document(self, node: Node, fragment: str, document: Document, chain: tuple[str, ...]) -> Part:
         inside = document.ids.get(fragment)
         link = f"{document.path}#{fragment}"
         if inside is None:

@@ -1,0 +1,168 @@
+"""Which end of a connection is the source: asked of the FMUs, then of the kinds that the SSD gives.
+
+In:  the Links of a system, with the parts they connect
+Out: its Wires; what cannot be a connection is noted
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+from hocket.errors import nearest
+from hocket.files.ssp.reading.dictionaries import Hubs
+from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.reading.parts import Component, End, Link, Part, Reference, System, Wire
+from hocket.simulators.fmu.facts import Variable
+
+Role: TypeAlias = Literal["source", "target", "parameter", "constant", "open"]
+"""parameter: takes a value before the start; constant: gives one; open: whatever the other end is not."""
+
+_OUTSIDE: dict[str, Role] = {
+    "input": "target", "parameter": "parameter", "structuralParameter": "parameter", "output": "source",
+    "local": "source", "constant": "source", "calculatedParameter": "source",
+}  # fmt: skip
+_INSIDE: dict[str, Role] = {
+    "input": "source", "parameter": "constant", "structuralParameter": "constant", "output": "target",
+    "local": "target", "constant": "target", "calculatedParameter": "target",
+}  # fmt: skip
+_WORDS: dict[Role, str] = {"source": "output", "constant": "parameter", "target": "input"}
+
+
+def direct(system: System, findings: Findings, around: tuple[System, ...] = ()) -> None:
+    """Fill in the wires of a system and of those in it, innermost first."""
+    stack = (*around, system)
+    for part in system.parts.values():
+        if isinstance(part, System):
+            direct(part, findings, stack)
+    for link in system.links:
+        _direct(link, stack, findings)
+    Hubs.of(system).connect(findings)
+
+
+def _direct(link: Link, stack: tuple[System, ...], findings: Findings) -> None:
+    system = stack[-1]
+    roles = [_role(end, link, system, findings) for end in (link.start, link.end)]
+    one, other = roles
+    if one is None or other is None:
+        return
+    if one == other == "open":
+        what = f"nothing says which of `{link.start}` and `{link.end}` is the source"
+        findings.fault(link.node, what, 'connectors with a kind, such as kind="output"')
+        return
+    ends = [link.start, link.end]
+    if "open" in roles:
+        _settle(ends, roles, system)
+        one, other = roles
+        assert one is not None
+        assert other is not None
+    giving = ("source", "constant")
+    if (one in giving) == (other in giving):
+        word = _WORDS.get(one, "parameter") if one == other else "source" if one in giving else "target"
+        what = f"`{link.start}` and `{link.end}` are connected, and both are {_seen(ends, word)}"
+        findings.fault(link.node, what, "an output and an input")
+        return
+    if one not in giving:
+        ends.reverse()
+        one, other = other, one
+    if any(isinstance(_part(end, system), Reference) for end in ends):
+        Hubs.join(ends[0], ends[1], link, stack, findings)
+        return
+    if other == "parameter" and one != "constant":
+        what = f"the parameter `{ends[1]}` is connected to `{ends[0]}`, which is known during the run only"
+        findings.fault(link.node, what, "an input, or a parameter of the system as its source")
+        return
+    if one == "constant" and ends[1].element is None:
+        what = f"the parameter `{ends[0]}` is put out as `{ends[1]}`"
+        findings.fault(link.node, what, "an output of an element", "leave the connection out")
+        return
+    for end in ends:
+        _observe(end, system, end is ends[0])
+    system.wires.append(Wire(ends[0], ends[1], link, constant=one == "constant"))
+
+
+def _seen(ends: list[End], word: str) -> str:
+    """Return the word for two ends of one role; an input of the system is a source to what is inside."""
+    if all(end.element is not None for end in ends):
+        return f"{word}s"
+    return "sources to what is inside" if word in ("output", "source") else "driven from inside"
+
+
+def _part(end: End, system: System) -> Part | None:
+    return system if end.element is None else system.parts.get(end.element)
+
+
+def _role(end: End, link: Link, system: System, findings: Findings) -> Role | None:
+    """Return what an end is, seen from inside the system; None after noting that there is no such thing."""
+    if end.element is not None and end.element not in system.parts:
+        what = f"there is no element `{end.element}` in `{system.name}`"
+        findings.fault(link.node, what, "", nearest(end.element, system.parts))
+        return None
+    part = _part(end, system)
+    if isinstance(part, Component) and part.fmu is not None:
+        return _variable_role(part, end, link, findings)
+    assert part is not None
+    connector = part.connectors.get(end.connector)
+    if connector is None:
+        if isinstance(part, Component):
+            return None  # its FMU could not be read: that is the fault
+        owner = f"the system `{system.name}`" if end.element is None else f"`{end.element}`"
+        what = f"{owner} has no connector `{end.connector}`"
+        findings.fault(link.node, what, "", nearest(end.connector, part.connectors))
+        return None
+    if isinstance(part, Reference):
+        return "open"
+    kind = part.kinds.get(end.connector, connector.kind)
+    return (_INSIDE if end.element is None else _OUTSIDE).get(kind, "open")
+
+
+def variable(component: Component, connector: str) -> Variable | None:
+    """Return the variable of an FMU; of an array written as `x[1]`, `x[2]` ... the first of them."""
+    assert component.fmu is not None
+    known = component.fmu.description.by_name
+    if connector in known:
+        return known[connector]
+    pattern = re.compile(re.escape(connector) + r"\[[\d, ]+\]")
+    return next((found for name, found in known.items() if pattern.fullmatch(name)), None)
+
+
+def _variable_role(component: Component, end: End, link: Link, findings: Findings) -> Role | None:
+    found = variable(component, end.connector) or variable(component, end.connector.partition("[")[0])
+    if found is None:
+        assert component.fmu is not None
+        listed = [port.name for port in (*component.fmu.inputs, *component.fmu.outputs)]
+        what = f"the FMU of `{component.name}` has no variable `{end.connector}`"
+        findings.fault(link.node, what, "", nearest(end.connector, listed))
+        return None
+    if not found.numeric:
+        what = f"`{end}` is a {found.type}, which hocket does not pass on"
+        findings.fault(link.node, what, "numbers, truths and items of enumerations")
+        return None
+    role = _OUTSIDE.get(found.causality, "source")
+    connector = component.connectors.get(end.connector)
+    written = _OUTSIDE.get(connector.kind, role) if connector else role
+    if {role, written} == {"source", "target"}:
+        word = "an input" if role == "target" else "an output"
+        what = f"`{end}` is called an {connector.kind if connector else ''}, and in the FMU it is {word}"
+        findings.fault(link.node, what)
+        return None
+    return role
+
+
+def _settle(ends: list[End], roles: list[Role | None], system: System) -> None:
+    """Give an open end the role that the other one leaves it, and remember it."""
+    index = roles.index("open")
+    gives = roles[1 - index] in ("source", "constant")
+    roles[index] = "target" if gives else "source"
+    part = _part(ends[index], system)
+    if isinstance(part, System):
+        inside = part is system
+        part.kinds[ends[index].connector] = "output" if gives == inside else "input"
+
+
+def _observe(end: End, system: System, source: bool) -> None:
+    part = _part(end, system)
+    if source and isinstance(part, Component) and part.fmu is not None:
+        found = variable(part, end.connector)
+        if found is not None and found.causality != "output" and found.alias_of is None:
+            part.observed[found.name] = None

@@ -1,0 +1,118 @@
+"""An SSP as a study, with what was assumed on the way.
+
+In:  the path of an .ssp, of its folder, or of an .ssd
+Out: an Imported: the Study, notes, and the names that had to be changed
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from hocket.clock import seconds
+from hocket.engine.composite import Composite
+from hocket.errors import ScenarioError
+from hocket.files.ssp.annotation import read_annotation
+from hocket.files.ssp.reading.assigning import assign
+from hocket.files.ssp.reading.directions import direct
+from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.reading.levels import Level
+from hocket.files.ssp.reading.package import opened
+from hocket.files.ssp.reading.parts import Document, System
+from hocket.files.ssp.reading.document import Reader, read_document
+from hocket.files.ssp.reading.settling import settled
+from hocket.files.ssp.reading.steps import default_step
+from hocket.files.study import Study
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an SSP holds, and what a user may want to know of how it was read."""
+
+    study: Study
+    notes: tuple[str, ...] = ()
+    """What was assumed, ignored or renamed, in words."""
+    names: dict[str, str] = field(default_factory=dict)
+    """By path in hocket: what the SSP calls an element that had to be renamed."""
+
+
+def imported(path: Path | str, ssd: str = "") -> Imported:
+    """Return what an SSP holds; raises FileError with every reason why it cannot be run.
+
+    `ssd` chooses another description in the archive than `SystemStructure.ssd`.
+    """
+    file = Path(path)
+    findings = Findings()
+    package, inside = opened(file, ssd)
+    document = read_document(package, inside, None, findings)
+    system = Reader(findings).outermost(document) if document else None
+    if document is None or system is None:
+        findings.raise_faults()
+        raise AssertionError("a document that could not be read has faults")
+    study = _study(document, system, findings)
+    findings.raise_faults()
+    assert study is not None
+    _note_foreign(findings)
+    return Imported(
+        Study(
+            study.composite, study.start, study.stop, study.every, study.name or file.stem, file.absolute()
+        ),
+        tuple(findings.notes),
+        findings.names,
+    )
+
+
+def _study(document: Document, system: System, findings: Findings) -> Study | None:
+    direct(system, findings)
+    assign(system, findings)
+    start, stop, every = _run(document, findings)
+    step, why = default_step(system, start, stop)
+    if "step" not in system.level:
+        findings.note(why)
+    if "orchestrator" not in system.level:
+        findings.note("the SSP tells no algorithm: it is jacobi, extrapolation is hold")
+    composite = Level(system, "", findings).composite(step)
+    if composite is None:
+        if not findings.faults:
+            findings.fault(system.node, f"there is nothing in the system `{system.name}`", "an FMU")
+        return None
+    composite = settled(composite, (), findings)
+    if not findings.faults:
+        _check(composite, document, findings)
+    return Study(composite, start, stop, every, document.root.get("name"))
+
+
+def _run(document: Document, findings: Findings) -> tuple[Fraction, Fraction | None, Fraction | None]:
+    """Return when the run starts and stops, and the time between rows."""
+    node = document.root.child("DefaultExperiment")
+    told: dict[str, Fraction] = {}
+    for name in ("start", "stop"):
+        text = node.get(f"{name}Time") if node else ""
+        try:
+            told |= {name: seconds(float(text))} if text else {}
+        except ValueError:
+            assert node is not None
+            findings.fault(node, f"the {name}Time is `{text}`", "a time in seconds")
+    told |= read_annotation(node, "Run", findings)
+    start, stop = told.get("start", Fraction(0)), told.get("stop")
+    if node is not None and stop is not None and stop <= start:
+        findings.fault(node, f"the run stops at {stop} s and starts at {start} s", "a stop after the start")
+    return start, stop, told.get("every")
+
+
+def _check(composite: Composite, document: Document, findings: Findings) -> None:
+    """Note what hocket itself finds wrong with the scenario."""
+    try:
+        _ = composite.blueprint
+    except ScenarioError as error:
+        shown = document.package.shown(document.path)
+        for fault in error.faults:
+            where = f"{shown}, {fault.where}" if fault.where else shown
+            findings.fault(where, fault.what, fault.expected, fault.hint)
+
+
+def _note_foreign(findings: Findings) -> None:
+    if findings.foreign:
+        listed = ", ".join(f"`{name}`" for name in sorted(findings.foreign))
+        findings.note(f"annotations of other tools are not read: {listed}")

@@ -1,0 +1,91 @@
+"""The ports that a connector stands for: one, or the elements of an array.
+
+In:  an end of a connection, and the model or the system it belongs to
+Out: Spots: paths with unit and type
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hocket.files.ssp.reading.assigning import fmu_unit
+from hocket.files.ssp.reading.directions import variable
+from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.reading.parts import Component, End
+from hocket.files.ssp.units import IDENTITY, Unit, line
+from hocket.model import Port
+from hocket.simulators.fmu.recipe import Fmu
+
+_ELEMENT = re.compile(r"(.+)\[([\d, ]+)\]")
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A port that can be connected."""
+
+    path: str
+    port: Port
+    unit: Unit | None
+    """As the SSP means it; the port's own is what hocket takes it for."""
+    items: Mapping[str, int] = field(default_factory=dict)
+    own: bool = False
+    """A port of the system itself, seen from inside."""
+
+    @property
+    def index(self) -> tuple[int, ...]:
+        """Its place in an array; () for a scalar."""
+        match = _ELEMENT.fullmatch(self.port.name)
+        return tuple(int(number) for number in match[2].split(",")) if match else ()
+
+
+def chosen(spots: Sequence[Spot], indices: tuple[int, ...]) -> list[Spot]:
+    """Return the elements that indices name, from 1; all if there are none. Raises ValueError."""
+    if not indices:
+        return list(spots)
+    axes = len(spots[0].index)
+    wanted = [indices] if len(indices) == axes else [(index,) for index in indices] if axes == 1 else []
+    by_index = {spot.index: spot for spot in spots}
+    if not wanted or any(index not in by_index for index in wanted):
+        sizes = " x ".join(str(max(axis)) for axis in zip(*by_index, strict=True)) or "1"
+        raise ValueError(f"of {sizes}")
+    return [by_index[index] for index in wanted]
+
+
+class Ports:
+    """The ports of an FMU, by connector."""
+
+    def __init__(self, component: Component, model: Fmu, name: str):
+        self.component, self.model, self.name = component, model, name
+        self.sides: tuple[dict[str, list[Port]], dict[str, list[Port]]] = ({}, {})
+        for side, ports in zip(self.sides, (model.inputs, model.outputs), strict=True):
+            for port in ports:
+                side.setdefault(port.name, []).append(port)
+                match = _ELEMENT.fullmatch(port.name)
+                if match:
+                    side.setdefault(match[1], []).append(port)
+
+    def spots(self, end: End, source: bool, findings: Findings) -> list[Spot]:
+        """Return what an end of a connection stands for; raises ValueError if there is no such element."""
+        found = variable(self.component, end.connector)
+        connector = self.component.connectors.get(end.connector)
+        name = (found.alias_of if found else None) or end.connector
+        ports = self.sides[source].get(name, [])
+        own = fmu_unit(self.model, ports[0].unit) if ports else None
+        unit = own or (connector.unit if connector else None)
+        if own and connector and connector.unit and connector.unit != own:
+            _compare(self.component, end, connector.unit, own, findings)
+        items = found.items if found else {}
+        return chosen([Spot(f"{self.name}.{port.name}", port, unit, items) for port in ports], end.indices)
+
+
+def _compare(component: Component, end: End, written: Unit, own: Unit, findings: Findings) -> None:
+    """Note that an SSD names another unit than the FMU, which knows better."""
+    try:
+        same = line(written, own).near(IDENTITY)
+    except ValueError:
+        same = False
+    if not same:
+        what = f"`{component.name}.{end.connector}` is in `{own.name}`, as its FMU says"
+        findings.note(f"{what}, not in `{written.name}`, as the SSD says")

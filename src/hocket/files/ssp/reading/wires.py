@@ -1,0 +1,119 @@
+"""From two ports that an SSP connects to a connection of hocket: units, factors, tables in between.
+
+In:  Spots and the Wire between them
+Out: Connections, with a small model where one is not enough
+"""
+
+from __future__ import annotations
+
+from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.names import free, legal
+from hocket.files.ssp.reading.parts import Wire
+from hocket.files.ssp.reading.spots import Spot
+from hocket.files.ssp.units import IDENTITY, Line, line
+from hocket.model import Connection, Extrapolator, Model, Port, PortType
+from hocket.simulators.python import Python
+from hocket.simulators.state_space import Gain
+from hocket.units import conversion
+
+LOOKUP = "hocket.files.ssp.lookup:Lookup"
+_LOSSLESS = {("boolean", "integer"), ("enumeration", "integer"), ("integer", "enumeration")}
+_FITS = {("boolean", "integer"), ("enumeration", "integer")}
+
+
+class Wires:
+    """The connections of one level; models that are needed between are added to its own."""
+
+    def __init__(self, models: dict[str, Model], findings: Findings):
+        self.models, self.findings = models, findings
+        self.connections: list[Connection] = []
+        self._driven: dict[str, str] = {}
+
+    def connect(self, source: Spot, target: Spot, wire: Wire, extrapolation: Extrapolator | None) -> None:
+        """Add a connection."""
+        node = wire.link.node
+        if target.path in self._driven:
+            sources = f"`{self._driven[target.path]}` and `{source.path}`"
+            self.findings.fault(node, f"`{target.path}` has two sources, {sources}", "one source per input")
+            return
+        self._driven[target.path] = source.path
+        try:
+            units, told, table = _effect(source, target, wire)
+        except ValueError as error:
+            what = f"`{source.path}` to `{target.path}`: {error}"
+            hint = 'suppressUnitConversion="true", if the numbers are meant as they are'
+            self.findings.fault(
+                node, what, "units that convert", "" if wire.link.transformation.table else hint
+            )
+            return
+        made = _automatic(source.port, target.port)
+        whole = units.then(told)
+        if table or _needs_cast(source.port.type, target.port.type, whole):
+            self._between(source, target, self._cast(source, target, table), whole, extrapolation)
+        elif made is None or (source.own and target.own):
+            self._between(source, target, Gain(1.0), whole, extrapolation)
+        else:
+            rest = told if units.near(made) else made.inverse().then(units).then(told)
+            self.connections.append(Connection(source.path, target.path, extrapolation, *rest))
+
+    def _cast(self, source: Spot, target: Spot, table: dict[int, int]) -> Model:
+        kinds = source.port.type, target.port.type
+        if kinds[0] != kinds[1] and kinds not in _LOSSLESS:
+            made = "zero or not" if kinds[1] == "boolean" else "rounded"
+            what = f"`{source.path}` is a {kinds[0]} and drives the {kinds[1]} `{target.path}`"
+            self.findings.note(f"{what}: it is {made}")
+        y = Port("y", type=kinds[1])
+        return Python(LOOKUP, outputs=[y], table=sorted(table.items()), to=kinds[1])
+
+    def _between(
+        self, source: Spot, target: Spot, model: Model, line: Line, extrapolation: Extrapolator | None
+    ) -> None:
+        """Put a model without units between two ports."""
+        wanted = f"to {target.path}"
+        name = free(legal([wanted])[wanted], self.models)
+        self.models[name] = model
+        self.connections.append(Connection(source.path, f"{name}.u", None, *line))
+        self.connections.append(Connection(f"{name}.y", target.path, extrapolation))
+
+
+def _needs_cast(source: PortType, target: PortType, line: Line) -> bool:
+    """Return whether hocket would refuse a connection, since the target cannot hold every value."""
+    if target == "real":
+        return False
+    if source != target and (source, target) not in _FITS:
+        return True
+    whole = target == "integer" and all(value == int(value) for value in line)
+    return line != IDENTITY and not whole
+
+
+def _automatic(source: Port, target: Port) -> Line | None:
+    """Return what hocket makes of the units by itself; None if it would refuse the connection."""
+    try:
+        return Line(*conversion(source.unit, target.unit))
+    except ValueError:
+        return None
+
+
+def _effect(source: Spot, target: Spot, wire: Wire) -> tuple[Line, Line, dict[int, int]]:
+    """Return what a wire does: to the units, then by its transformation; or a table. Raises ValueError."""
+    links = [wire.link, *([wire.then] if wire.then else [])]
+    tables = [link.transformation for link in links if link.transformation.kind != "linear"]
+    if tables:
+        if len(tables) > 1:
+            raise ValueError("two mapping transformations in a row")
+        numbers = tables[0].numbers(source.items, target.items)
+        if tables[0].kind != "boolean":
+            return IDENTITY, IDENTITY, numbers
+        no, yes = numbers.get(0, 0), numbers.get(1, 1)
+        return IDENTITY, Line(float(yes - no), float(no)), {}
+    stops = [source.unit, *([wire.via] if wire.then and wire.via else []), target.unit]
+    if len(stops) == len(links):  # a dictionary without a unit: converted at once
+        suppressed = any(link.suppress for link in links)
+        told = links[0].transformation.line.then(links[1].transformation.line)
+        return IDENTITY if suppressed else line(stops[0], stops[1]), told, {}
+    units = IDENTITY
+    for number, link in enumerate(links):
+        if number:
+            units = units.then(links[number - 1].transformation.line)
+        units = units if link.suppress else units.then(line(stops[number], stops[number + 1]))
+    return units, links[-1].transformation.line, {}

@@ -1,0 +1,16 @@
+"""Words of the standard that reading and writing share.
+
+In:  nothing
+Out: media types, names of files and of interfaces
+"""
+
+DEFAULT = "SystemStructure.ssd"
+FMU = "application/x-fmu-sharedlibrary"
+PACKAGE = "application/x-ssp-package"
+DEFINITION = "application/x-ssp-definition"
+SET = "application/x-ssp-parameter-set"
+MAPPING = "application/x-ssp-parameter-mapping"
+INTERFACES = {"any": "auto", "CoSimulation": "co-simulation", "ModelExchange": "model-exchange"}
+"""What a component says of how it is to be run, and what hocket calls it."""
+LOOKUP = "hocket.files.ssp.lookup:Lookup"
+"""The model that stands for a table in a connection."""

@@ -1,0 +1,5 @@
+"""From a study to an SSP.
+
+In:  a Study whose models are FMUs
+Out: an .ssp
+"""

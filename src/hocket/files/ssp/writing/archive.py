@@ -1,0 +1,136 @@
+"""A study as an SSP that other tools open.
+
+In:  a Study or a Composite whose models are FMUs, at any depth
+Out: an .ssp: the description, and the FMUs in `resources`
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+from hocket.clock import seconds
+from hocket.engine.composite import Composite
+from hocket.errors import Fault, FileError, ScenarioError
+from hocket.files.ssp.annotation import NAMESPACE, annotate, written
+from hocket.files.ssp.writing.describing import Writer
+from hocket.files.ssp.writing.folding import foldable
+from hocket.files.ssp.names import free
+from hocket.files.ssp.reading.package import DEFAULT
+from hocket.files.ssp.writing.schema import SSD, register
+from hocket.files.study import Study
+from hocket.model import Scenario
+from hocket.simulators.fmu.recipe import Fmu
+from hocket.wiring import check, with_ports_made
+
+_WHEN = (2000, 1, 1, 0, 0, 0)
+"""The same study gives the same bytes."""
+
+
+def write_ssp(what: Study | Composite, path: Path | str) -> None:
+    """Write an SSP, 1.0 unless something in it needs 2.0; raises ScenarioError for what is no FMU.
+
+    Connections that reach into a level get connectors there. A factor (`Gain`) becomes a part of its
+    connection. What SSP has no words for stands in annotations, which `read_ssp` reads back.
+    """
+    file = Path(path)
+    study = what if isinstance(what, Study) else Study(what)
+    scenario = with_ports_made(study.composite.scenario)
+    faults = [*_foreign(scenario), *check(scenario)]
+    if faults:
+        raise ScenarioError(faults)
+    composite = study.composite.with_scenario(scenario)
+    sources = _sources(scenario)
+    text = description(replace(study, composite=composite, name=study.name or file.stem), sources)
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(zipfile.ZipInfo(DEFAULT, _WHEN), text, zipfile.ZIP_DEFLATED)
+            for fmu, name in sources.items():
+                _add(archive, fmu, name)
+        fresh.replace(file)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        what_happened = f"`{file.name}` cannot be written: {reason}"
+        raise FileError(what_happened, str(file), "a place you may write to") from error
+
+
+def _foreign(scenario: Scenario, path: str = "") -> Iterator[Fault]:
+    """Yield the models that an SSP cannot hold."""
+    for name, model in scenario.models.items():
+        if isinstance(model, Composite):
+            yield from _foreign(model.scenario, f"{path}{name}.")
+        elif not isinstance(model, Fmu) and not foldable(model):
+            what = f"`{path}{name}` is a {type(model).__name__}, and an SSP holds FMUs"
+            yield Fault(what, f"models.{path}{name}", "an FMU, or a level of FMUs")
+
+
+def _fmus(scenario: Scenario) -> Iterator[Fmu]:
+    for model in scenario.models.values():
+        if isinstance(model, Composite):
+            yield from _fmus(model.scenario)
+        elif isinstance(model, Fmu):
+            yield model
+
+
+def _sources(scenario: Scenario) -> dict[Path, str]:
+    """Return the place of each FMU in the archive, by its file."""
+    sources: dict[Path, str] = {}
+    for fmu in _fmus(scenario):
+        if fmu.file not in sources:
+            used = {Path(name).stem for name in sources.values()}
+            sources[fmu.file] = f"resources/{free(fmu.file.stem, used)}.fmu"
+    return sources
+
+
+def _add(archive: zipfile.ZipFile, fmu: Path, name: str) -> None:
+    """Add an FMU, an archive or a folder."""
+    if fmu.is_file():
+        archive.writestr(zipfile.ZipInfo(name, _WHEN), fmu.read_bytes(), zipfile.ZIP_STORED)
+        return
+    with archive.open(zipfile.ZipInfo(name, _WHEN), "w") as inner, zipfile.ZipFile(inner, "w") as packed:
+        for file in sorted(fmu.rglob("*")):
+            if file.is_file():
+                entry = zipfile.ZipInfo(file.relative_to(fmu).as_posix(), _WHEN)
+                packed.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def description(study: Study, sources: dict[Path, str]) -> bytes:
+    """Return the text of the SSD."""
+    register(NAMESPACE)
+    writer = Writer(sources)
+    root = ElementTree.Element(f"{SSD}SystemStructureDescription", name=study.name)
+    root.set("generationTool", "hocket")
+    writer.needs.versioned.append(root)
+    writer.system(root, "root", study.composite)
+    writer.definitions(root)
+    experiment = ElementTree.SubElement(root, f"{SSD}DefaultExperiment", startTime=_time(study.start))
+    run = {"every": study.every, "start": _odd(study.start), "stop": None}
+    if study.stop is not None:
+        experiment.set("stopTime", _time(study.stop))
+        run["stop"] = _odd(study.stop)
+    table, faults = written(SimpleNamespace(**run), "Run", "run")
+    annotate(experiment, SSD[1:-1], "Run", table)
+    faults = [*writer.faults, *faults]
+    if faults:
+        raise ScenarioError(faults)
+    writer.needs.finish()
+    ElementTree.indent(root)
+    text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
+    return text
+
+
+def _time(value: Fraction) -> str:
+    return repr(float(value))
+
+
+def _odd(value: Fraction) -> Fraction | None:
+    """Return a time that its decimal does not tell."""
+    return None if seconds(float(value)) == value else value
