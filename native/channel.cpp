@@ -39,7 +39,7 @@ inline void pause() {
 std::size_t aligned(std::size_t size) { return (size + page - 1) / page * page; }
 
 std::size_t log_place(int inputs, int outputs) {
-    const std::size_t numbers = static_cast<std::size_t>(Channel::most_rows) * inputs + outputs;
+    const std::size_t numbers = static_cast<std::size_t>(Channel::most_rows) * inputs + std::max(outputs, 1);
     return aligned(aligned(sizeof(Channel)) + numbers * sizeof(double));
 }
 

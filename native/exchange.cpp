@@ -107,6 +107,7 @@ bool Exchange::settle() {
 }
 
 bool Exchange::enter_events() {
+    ++events_;
     if (!std::isnan(time_)) floor_ = time_;
     return done(calls_.enter_events.call(fmu_.instance_), calls_.enter_events.name);
 }
@@ -179,11 +180,11 @@ bool Exchange::put_states(const double* x) {
 }
 
 bool Exchange::stand(double s, const double* x) {
-    const int inputs = fmu_.setup.inputs, rows = fmu_.rows_;
+    const int inputs = fmu_.setup.inputs;
     if (!put_time(at(s))) return false;
     if (inputs > 0) {
         room_.resize(inputs);
-        for (int j = 0; j < inputs; ++j) room_[j] = value_at(u_.data() + j, rows, inputs, s);
+        for (int j = 0; j < inputs; ++j) room_[j] = value_at(u_.data() + j, rows_, inputs, s);
         if (!put_inputs(room_.data())) return false;
     }
     return put_states(x);
@@ -202,9 +203,10 @@ bool Exchange::beyond(const std::vector<double>& z) const {
 
 // a step made elsewhere
 
-bool Exchange::enter(double t, const double* u) {
+bool Exchange::enter(double t, int rows, const double* u) {
     t_ = t;
-    u_.assign(u, u + static_cast<std::size_t>(fmu_.rows_) * fmu_.setup.inputs);
+    rows_ = rows;
+    u_.assign(u, u + static_cast<std::size_t>(rows) * fmu_.setup.inputs);
     const bool jumps = !std::equal(settled_.begin(), settled_.end(), u);
     const bool timed = due(0.0) <= 0.0;
     if (!jumps && !timed) return stand(0.0, x_.data());
@@ -234,7 +236,7 @@ bool Exchange::watch(double s, double ds) {
     if (!undecided) return true;
     // an event often ends on zero: the side is where it goes from there
     if (!rates(s, x_.data(), stage_.data())) return false;
-    const double ahead = ds * 0x1p-20;
+    const double ahead = ds * 0x1p-24;
     for (int i = 0; i < states_; ++i) stage_[i] = x_[i] + ahead * stage_[i];
     if (!stand(s + ahead, stage_.data()) || !indicate(z_)) return false;
     for (int j = 0; j < indicators_; ++j)

@@ -46,7 +46,7 @@ class Exchange {
     void recall(const std::vector<double>& numbers);
 
     // A step made by a solver elsewhere; s: seconds since it began. The polynomials are copied.
-    bool enter(double t, const double* u);  // a communication point: inputs may jump
+    bool enter(double t, int rows, const double* u);  // a communication point: inputs may jump
     bool rates(double s, const double* x, double* dx);
     bool watch(double s, double ds);  // which side of zero the indicators are on, over the next ds seconds
     bool crossed(double s, const double* x, bool& crossed);
@@ -64,6 +64,8 @@ class Exchange {
     const std::vector<double>& x() const { return x_; }
     const std::vector<double>& inputs() const;
     bool has_directional() const { return calls_.has_directional(); }
+    int indicators() const { return indicators_; }
+    std::int64_t events() const { return events_; }  // so far
     bool discarded() const { return last_ == fmi::discard; }
 
   private:
@@ -94,6 +96,8 @@ class Exchange {
     fmi::Status last_ = fmi::ok;
 
     int states_ = 0, indicators_ = 0;
+    std::int64_t events_ = 0;
+    int rows_ = 1;
     double t_ = 0.0;               // when the step began
     std::vector<double> u_;        // its polynomials
     double time_ = 0.0;            // what the FMU was told, and

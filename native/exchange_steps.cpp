@@ -31,7 +31,8 @@ double largest(const std::vector<double>& values) {
 }  // namespace
 
 bool Exchange::advance(double t, double h, const double* u) {
-    if (!enter(t, u)) return false;
+    if (setup_.method.b.empty()) return fmu_.wrong("its steps are made by a solver in Python");
+    if (!enter(t, fmu_.rows_, u)) return false;
     if (h > 0.0) {
         const int count = micro_steps(h, setup_.method.longest);
         const double dt = h / count;

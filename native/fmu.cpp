@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "exchange.hpp"
+
 namespace hocket {
 
 namespace {
@@ -38,6 +40,10 @@ Fmu::Fmu(std::shared_ptr<Library> library, Setup given) : setup(std::move(given)
 }
 
 Fmu::~Fmu() = default;
+
+void Fmu::integrate(int version) {
+    if (setup.exchange) exchange_ = std::make_unique<Exchange>(*this, *library_, version);
+}
 
 // problems
 
@@ -104,7 +110,7 @@ bool Fmu::ready() {
     if (phase_ != Phase::initialising) return problem_.empty() ? wrong("it has not been started") : false;
     if (!leave_initialisation()) return false;
     phase_ = Phase::stepping;
-    return true;
+    return !exchange_ || exchange_->begin();
 }
 
 void Fmu::close() {
@@ -112,7 +118,7 @@ void Fmu::close() {
     if (phase_ != Phase::lost) {
         for (auto* states : {&lent_, &spare_})
             for (fmi::State& state : *states) free_state(&state);
-        if (phase_ == Phase::initialising || phase_ == Phase::stepping) terminate();
+        if (phase_ == Phase::stepping) terminate();
         if (phase_ != Phase::lost) destroy();
     }
     lent_.clear();
@@ -157,7 +163,7 @@ bool Fmu::finite(const double* y) {
 
 bool Fmu::step(const Span& span, const double* u) {
     if (phase_ != Phase::stepping && !ready()) return false;
-    if (!set_inputs(u) || !advanced(span.t, span.h, u)) {
+    if (!advanced(span.t, span.h, u)) {
         failure_.call = Call::step;
         failure_.tick = span.tick;
         failure_.ticks = span.ticks;
@@ -166,9 +172,14 @@ bool Fmu::step(const Span& span, const double* u) {
     return true;
 }
 
+Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
+    if (exchange_) return exchange_->advance(t, h, u) ? Reach::whole : Reach::failed;
+    return set_inputs(u) ? advance(t, h, u, reached) : Reach::failed;
+}
+
 bool Fmu::advanced(double t, double h, const double* u) {
     double reached = t;
-    const Reach reach = advance(t, h, u, &reached);
+    const Reach reach = move(t, h, u, &reached);
     if (reach == Reach::failed) return false;
     if (reach == Reach::early) {
         stopped(reached);
@@ -190,7 +201,7 @@ bool Fmu::output(std::int64_t tick, const double* u, double* y) {
     else if (phase_ == Phase::initialising)
         done = set_inputs(u) && ready() && get_groups(y);
     else
-        done = ready() && evaluate(u, y);
+        done = ready() && (exchange_ ? exchange_->evaluate(u, y) : evaluate(u, y));
     if (done && finite(y)) return true;
     failure_.call = Call::output;
     failure_.tick = tick;
@@ -219,6 +230,7 @@ bool Fmu::save(Saved& saved) {
     if (before != saved.state || std::find(lent_.begin(), lent_.end(), saved.state) == lent_.end())
         lent_.push_back(saved.state);
     saved.known = known_;
+    if (exchange_) exchange_->keep(saved.solution);
     if (!trusted_ && !trial_.stepped) trial_ = {saved.state, false, 0.0, 0.0, {}, {}};
     return true;
 }
@@ -227,13 +239,13 @@ bool Fmu::restore(const Saved& saved) {
     if (!good(set_state(saved.state), "setting the FMU state")) return false;
     if (phase_ == Phase::terminated) phase_ = Phase::stepping;
     known_ = saved.known;
+    if (exchange_) exchange_->recall(saved.solution);
     if (trusted_ || trial_.state != saved.state || !trial_.stepped) return true;
     const Trial trial = std::move(trial_);
     trial_ = {};
-    if (!set_inputs(trial.u.data())) return false;
     double reached = trial.t;
     std::vector<double> again(trial.y.size());
-    if (advance(trial.t, trial.h, trial.u.data(), &reached) != Reach::whole || !get_groups(again.data())) return false;
+    if (move(trial.t, trial.h, trial.u.data(), &reached) != Reach::whole || !get_groups(again.data())) return false;
     for (std::size_t k = 0; k < again.size(); ++k)
         if (differ(again[k], trial.y[k]))
             return wrong("it says that it can save and restore its state, but the same step from t = " + written(trial.t) +
@@ -241,6 +253,7 @@ bool Fmu::restore(const Saved& saved) {
                          " after the state was restored, output number " + std::to_string(k + 1));
     trusted_ = true;
     known_ = saved.known;
+    if (exchange_) exchange_->recall(saved.solution);
     return good(set_state(saved.state), "setting the FMU state");
 }
 
@@ -258,7 +271,8 @@ void Fmu::release(fmi::State state) {
 // the slow lane
 
 bool Fmu::set_text(int port, const std::string& value) {
-    if (write_texts(&setup.texts_in[port], 1, &value, setup.binary_in[port])) return true;
+    const bool event = exchange_ && phase_ == Phase::stepping;
+    if (event ? exchange_->set_text(port, value) : write_texts(&setup.texts_in[port], 1, &value, setup.binary_in[port])) return true;
     failure_.call = Call::step;
     return false;
 }

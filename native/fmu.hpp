@@ -25,6 +25,9 @@ struct Group {
     std::vector<int> places;  // per value: the number of its port
 };
 
+struct ExchangeSetup;
+class Exchange;
+
 struct Setup {
     std::string name, token, resources;
     bool logging = false;
@@ -37,6 +40,7 @@ struct Setup {
     std::vector<int> continuous;  // inputs that may be set while it steps (FMI 3)
     std::vector<fmi::Reference> texts_in, texts_out;
     std::vector<bool> binary_in, binary_out;
+    std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
 };
 
 // Who goes on from where: the FMU's own state, and what hocket knows beside it.
@@ -78,9 +82,11 @@ class Fmu : public Simulator {
 
     const std::string& problem() const { return problem_; }
     double reached() const { return failure_.value; }
+    Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
 
   protected:
+    friend class Exchange;
     Fmu(std::shared_ptr<Library> library, Setup setup);
     enum class Phase { none, instantiated, initialising, stepping, terminated, lost };
     enum class Reach { whole, early, failed };
@@ -115,7 +121,9 @@ class Fmu : public Simulator {
     template <class T> bool packed(const Group& group, const double* values, std::vector<T>& room);
     template <class T> bool unpacked(const Group& group, const std::vector<T>& room, double* values);
     // A step under held inputs and its outputs, when every port is a real in one call each.
-    bool plain() const { return straight_in_ && straight_out_ && setup.outputs > 0 && rows_ == 1; }
+    bool plain() const { return straight_in_ && straight_out_ && setup.outputs > 0 && rows_ == 1 && !exchange_; }
+
+    void integrate(int version);  // if it is for model exchange
 
     std::shared_ptr<Library> library_;
     fmi::Instance instance_ = nullptr;
@@ -127,6 +135,8 @@ class Fmu : public Simulator {
     Failure failure_;
     std::string problem_;
     std::vector<double> room_;
+    std::vector<fmi::State> lent_;  // states in use: while there are any, it may have to go back
+    std::unique_ptr<Exchange> exchange_;
 
   private:
     // The first rewind is not believed: the step made after save() is made again and must end alike.
@@ -137,9 +147,10 @@ class Fmu : public Simulator {
         std::vector<double> u, y;
     };
     bool advanced(double t, double h, const double* u);
+    Reach move(double t, double h, const double* u, double* reached);
     Trial trial_;
     bool trusted_ = false;
-    std::vector<fmi::State> lent_, spare_;  // states that are in use, and those to be used again
+    std::vector<fmi::State> spare_;  // states to be used again
 };
 
 class Saved {
@@ -151,6 +162,7 @@ class Saved {
     std::shared_ptr<Fmu> fmu;
     fmi::State state = nullptr;
     std::vector<double> known;
+    std::vector<double> solution;  // model exchange: where the solver is
 };
 
 std::shared_ptr<Fmu> make_fmu1(std::shared_ptr<Library> library, Setup setup);

@@ -1,4 +1,4 @@
-// FMI 2.0, co-simulation.
+// FMI 2.0.
 #include "fmu_log.hpp"
 #include "fmu_values.hpp"
 
@@ -42,8 +42,10 @@ class Fmu2 final : public Fmu {
               lib.find<Set<Text>>("fmi2SetString"), lib.find<Get<Text>>("fmi2GetString"),
               lib.find<SetDerivatives>("fmi2SetRealInputDerivatives"), lib.find<GetDerivatives>("fmi2GetRealOutputDerivatives"),
               lib.find<GetState>("fmi2GetFMUstate"), lib.find<SetState>("fmi2SetFMUstate"),
-              lib.find<GetState>("fmi2FreeFMUstate"), lib.need<Step2>("fmi2DoStep"),
+              lib.find<GetState>("fmi2FreeFMUstate"), lib.find<Step2>("fmi2DoStep"),
               lib.find<GetRealStatus>("fmi2GetRealStatus"), lib.find<GetBooleanStatus2>("fmi2GetBooleanStatus")};
+        if (!this->setup.exchange) lib.need<Step2>("fmi2DoStep");
+        integrate(2);
         callbacks_ = {log_variadic, std::calloc, std::free, nullptr, nullptr};
     }
     ~Fmu2() override { close(); }
@@ -68,7 +70,7 @@ class Fmu2 final : public Fmu {
                 return failed(set, "fmi2SetReal", Call::step, span);
             if (setup.feeds_through) std::copy(u, u + setup.inputs, known_.begin());
         }
-        const Status stepped = f_.step(instance_, span.t, span.h, 1);
+        const Status stepped = f_.step(instance_, span.t, span.h, lent_.empty());
         if (stepped > warning) [[unlikely]]
             return late(stepped, span);
         const auto& out = setup.get[0].references;
@@ -94,7 +96,7 @@ class Fmu2 final : public Fmu {
     }
 
     Instance create() override {
-        return f_.instantiate(setup.name.c_str(), co_simulation2, setup.token.c_str(), setup.resources.c_str(), &callbacks_, 0,
+        return f_.instantiate(setup.name.c_str(), setup.exchange ? model_exchange2 : co_simulation2, setup.token.c_str(), setup.resources.c_str(), &callbacks_, 0,
                               setup.logging);
     }
     void destroy() override { f_.free(instance_); }
@@ -107,7 +109,7 @@ class Fmu2 final : public Fmu {
 
     Reach advance(double t, double h, const double* u, double* reached) override {
         if (rows_ > 1 && setup.interpolates && !set_derivatives(u)) return Reach::failed;
-        const Status status = f_.step(instance_, t, h, 1);
+        const Status status = f_.step(instance_, t, h, lent_.empty());
         return status <= warning ? Reach::whole : (*reached = t, ended(status, reached));
     }
     Reach ended(Status status, double* reached) {

@@ -1,4 +1,4 @@
-// FMI 3.0, co-simulation: event mode, early return and intermediate update.
+// FMI 3.0; for co-simulation event mode, early return and intermediate update.
 #include <algorithm>
 
 #include "fmu_log.hpp"
@@ -24,14 +24,18 @@ class Fmu3 final : public Fmu {
   public:
     Fmu3(std::shared_ptr<Library> library, Setup setup) : Fmu(std::move(library), std::move(setup)) {
         const Library& lib = *library_;
-        instantiate_ = lib.need<InstantiateCs3>("fmi3InstantiateCoSimulation");
+        if (this->setup.exchange) {
+            instantiate_exchange_ = lib.need<InstantiateMe3>("fmi3InstantiateModelExchange");
+        } else {
+            instantiate_ = lib.need<InstantiateCs3>("fmi3InstantiateCoSimulation");
+            step_ = lib.need<Step3>("fmi3DoStep");
+        }
         free_ = lib.need<Free>("fmi3FreeInstance");
         enter_ = lib.need<Enter3>("fmi3EnterInitializationMode");
         exit_ = lib.need<Simple>("fmi3ExitInitializationMode");
         terminate_ = lib.need<Simple>("fmi3Terminate");
         set_real_ = lib.need<Set3<double>>("fmi3SetFloat64");
         get_real_ = lib.need<Get3<double>>("fmi3GetFloat64");
-        step_ = lib.need<Step3>("fmi3DoStep");
         enter_configuration_ = lib.find<Simple>("fmi3EnterConfigurationMode");
         exit_configuration_ = lib.find<Simple>("fmi3ExitConfigurationMode");
         enter_events_ = lib.find<Simple>("fmi3EnterEventMode");
@@ -55,6 +59,7 @@ class Fmu3 final : public Fmu {
                     }
                 }
         for (const Group& group : this->setup.set) discrete_ = discrete_ || (group.type != Type::real && group.type != Type::float32);
+        integrate(3);
     }
     ~Fmu3() override { close(); }
 
@@ -105,14 +110,17 @@ class Fmu3 final : public Fmu {
     }
 
     Instance create() override {
+        const Logger3 logger = [](void* self, Status status, Text category, Text message) {
+            const auto& name = static_cast<Fmu3*>(self)->setup.name;
+            log({name, status, category ? category : "", message ? message : ""});
+        };
+        if (setup.exchange)
+            return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false, setup.logging,
+                                         this, logger);
         const bool curves = !intermediate_.empty();
         return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false, setup.logging, setup.events,
                             setup.events || setup.early, curves ? intermediate_.data() : nullptr, intermediate_.size(), this,
-                            [](void* self, Status status, Text category, Text message) {
-                                const auto& name = static_cast<Fmu3*>(self)->setup.name;
-                                log({name, status, category ? category : "", message ? message : ""});
-                            },
-                            curves ? update : nullptr);
+                            logger, curves ? update : nullptr);
     }
     void destroy() override { free_(instance_); }
     bool enter_initialisation(double t, bool stops, double stop, bool tolerant, double tolerance) override {
@@ -159,7 +167,7 @@ class Fmu3 final : public Fmu {
         for (double from = t;;) {
             bool events = false, terminates = false, early = false;
             double at = end;
-            const Status status = step_(instance_, from, end - from, true, &events, &terminates, &early, &at);
+            const Status status = step_(instance_, from, from == t ? h : end - from, lent_.empty(), &events, &terminates, &early, &at);
             if (status > warning) [[unlikely]] {
                 *reached = from;
                 return status == discard ? Reach::early : (good(status, "fmi3DoStep"), Reach::failed);
@@ -295,13 +303,14 @@ class Fmu3 final : public Fmu {
     Status set_state(State state) override { return set_state_(instance_, state); }
     Status free_state(State* state) override { return free_state_(instance_, state); }
 
-    InstantiateCs3* instantiate_;
+    InstantiateCs3* instantiate_ = nullptr;
+    InstantiateMe3* instantiate_exchange_ = nullptr;
     Free* free_;
     Enter3* enter_;
     Simple *exit_, *terminate_, *enter_configuration_, *exit_configuration_, *enter_events_, *enter_steps_;
     Set3<double>* set_real_;
     Get3<double>* get_real_;
-    Step3* step_;
+    Step3* step_ = nullptr;
     UpdateDiscrete3* update_;
     GetDerivatives3* get_derivatives_;
     GetState* get_state_;

@@ -2,7 +2,6 @@
 // In:  what the model description says, as numbers
 // Out: a live FMU, driven call by call or handed to a level
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -10,16 +9,17 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "fmu.hpp"
+#include "arrays.hpp"
+#include "exchange.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace hocket {
 
-namespace {
+void bind_exchange(nb::module_& module);
+std::shared_ptr<const ExchangeSetup> exchange_setup(const nb::dict& facts);
 
-using Numbers = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Groups = std::vector<std::tuple<int, std::vector<fmi::Reference>, std::vector<int>>>;
 using Texts = std::vector<std::pair<fmi::Reference, bool>>;
 
@@ -28,6 +28,8 @@ std::vector<Group> groups(const Groups& given) {
     for (const auto& [type, references, places] : given) result.push_back({static_cast<Type>(type), references, places});
     return result;
 }
+
+namespace {
 
 std::shared_ptr<Fmu> fmu(int version, const std::string& library, const std::string& prefix, const nb::dict& facts) {
     Setup setup;
@@ -52,22 +54,17 @@ std::shared_ptr<Fmu> fmu(int version, const std::string& library, const std::str
         setup.texts_out.push_back(reference);
         setup.binary_out.push_back(binary);
     }
+    if (facts.contains("exchange")) setup.exchange = exchange_setup(nb::cast<nb::dict>(facts["exchange"]));
     auto loaded = Library::load(library, prefix);
     if (version == 1) return make_fmu1(std::move(loaded), std::move(setup));
     if (version == 2) return make_fmu2(std::move(loaded), std::move(setup));
     return make_fmu3(std::move(loaded), std::move(setup));
 }
 
-nb::object numbers(std::size_t count, auto fill) {
-    auto* data = new double[std::max<std::size_t>(count, 1)];
-    nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
-    fill(data);
-    return nb::cast(nb::ndarray<nb::numpy, double>(data, {count}, owner));
-}
-
 }  // namespace
 
 void bind_fmus(nb::module_& module) {
+    bind_exchange(module);
     nb::class_<Saved>(module, "Saved");
     nb::class_<Fmu, Simulator>(module, "Fmu")
         .def("instantiate", &Fmu::instantiate)
@@ -127,6 +124,7 @@ void bind_fmus(nb::module_& module) {
         .def_prop_ro("complaint", [](const Fmu& self) { return complaint(self.setup.name); })
         .def_prop_rw(
             "early", [](const Fmu& self) { return self.setup.early; }, [](Fmu& self, bool early) { self.setup.early = early; })
+        .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)
         .def_prop_ro("name", [](const Fmu& self) { return self.setup.name; });
     // None: it failed
     module.def("saved", [](const std::shared_ptr<Fmu>& self, nb::handle reuse) -> nb::object {

@@ -44,9 +44,9 @@ class Isolated final : public Simulator {
     std::string payload() const { return memory_.payload(); }
     bool worded() const { return end_ == End::none && memory_->worded != 0; }
 
+    std::size_t payload_at() const { return memory_->payload_at; }
     int inputs() const { return inputs_; }
     int outputs() const { return outputs_; }
-    double limit() const { return limit_; }
     // why it is gone: how, the exit code or signal, the function of the FMU if known, what was asked
     End end() const { return end_; }
     int code() const { return code_; }

@@ -25,7 +25,7 @@ using Numbers = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device:
 using Flat = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 std::string text(const nb::bytes& raw) { return {raw.c_str(), raw.size()}; }
-nb::bytes bytes(const std::string& raw) { return {raw.data(), raw.size()}; }
+nb::bytes bytes(const std::string& raw) { return nb::bytes(raw.data(), raw.size()); }
 
 // Python runs the handlers of signals on its main thread only. Other threads must not wait for the
 // interpreter lock: the main thread may hold it while it waits for them.
@@ -93,6 +93,7 @@ void bind_client(nb::module_& module) {
         .def("output", [](Isolated& self, double t, const Numbers& u) { return asked(self, Ask::python_output, t, 0.0, u); })
         .def("slope", [](Isolated& self, double t, const Numbers& u) { return asked(self, Ask::python_slope, t, 0.0, u); })
         .def_prop_ro("payload", [](const Isolated& self) { return bytes(self.payload()); })
+        .def_prop_ro("payload_at", &Isolated::payload_at)
         .def_prop_ro("worded", &Isolated::worded)
         .def_prop_ro("end",
                      [](const Isolated& self) {

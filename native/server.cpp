@@ -13,7 +13,7 @@ Memory* heard_by = nullptr;
 
 }  // namespace
 
-Server::Server(int fd, int parent) : memory_(fd), number_(memory_->answered.number.load()) {
+Server::Server(int fd, int parent) : memory_(fd), number_(memory_->asked.number.load()) {
     watch_crashes(&*memory_, parent);
     heard_by = &memory_;
     redirect_log([](const Message& message) { heard_by->say(message); });

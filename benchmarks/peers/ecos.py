@@ -1,9 +1,19 @@
-"""Ecos through ecospy: its fixed-step algorithm, which uses all cores; recorded are CSV files."""
+"""Ecos through ecospy: its fixed-step algorithm, which uses all cores; rows become a CSV file.
+
+Its wheel lacks libtbb, which the package `tbb` has, in a place that no loader looks at.
+"""
 
 from __future__ import annotations
 
-from ecospy import EcosLib, EcosSimulation, EcosSimulationStructure
+import ctypes
+import sys
+from pathlib import Path
+
 from system import Meter, System, named
+
+ctypes.CDLL(str(Path(sys.prefix) / "lib" / "libtbb.so.12"), ctypes.RTLD_GLOBAL)
+
+from ecospy import EcosLib, EcosSimulation, EcosSimulationStructure  # noqa: E402
 
 PACKAGE = "ecospy"
 

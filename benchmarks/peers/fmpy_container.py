@@ -29,36 +29,42 @@ def made(system: System) -> Path:
     connections = [
         Connection(
             components[wire.source],
-            [kinds[wire.source][wire.output]],
+            [real(kinds[wire.source][wire.output])],
             components[wire.target],
-            [kinds[wire.target][wire.input]],
+            [real(kinds[wire.target][wire.input])],
         )
         for wire in sorted(system.wires, key=lambda wire: wire.output != "force")
     ]
     description = ModelDescription(
         fmiVersion="2.0",
         modelName="container",
-        guid="{container}",
+        instantiationToken="{container}",
         coSimulation=CoSimulation(modelIdentifier="container_fmu", fixedInternalStepSize=system.step),
     )
     mappings = {}
     for unit in system.units:
         for name, value in (unit.parameters | unit.starts).items():
             shown = ModelVariable(
-                name=f"{unit.name}.{name}", valueReference=0, type="Real", causality="parameter",
+                name=f"{unit.name}.{name}", type="Real", causality="parameter",
                 variability="tunable", start=repr(value),
             )  # fmt: skip
             mappings[shown] = [(components[unit.name], kinds[unit.name][name])]
         for name in unit.outputs:
             shown = ModelVariable(
-                name=f"{unit.name}.{name}", valueReference=0, type="Real", causality="output",
+                name=f"{unit.name}.{name}", type="Real", causality="output",
                 variability="continuous", initial="calculated",
             )  # fmt: skip
             mappings[shown] = [(components[unit.name], kinds[unit.name][name])]
-    description.modelVariables = list(mappings)
+    time = ModelVariable(name="time", type="Real", causality="independent", variability="continuous")
+    description.modelVariables = [time, *mappings]  # what the container takes the reference 0 for
     folder, path = system.folder / "container", system.folder / "container.fmu"
     folder.mkdir()
     create_container_fmu(
         Configuration(False, description, list(components.values()), connections, mappings), folder, path
     )
     return path
+
+
+def real(variable: ModelVariable) -> ModelVariable:
+    """Return an end of a connection: the container wants the name that the type has in FMI 3."""
+    return ModelVariable(name=variable.name, valueReference=variable.valueReference, type="Float64")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from system import Meter, System
 
 import hocket as hk
-from hocket.execution import Execution, Progress
+from hocket.execution import Execution
 
 try:
     from hocket import Fmu
@@ -30,10 +31,10 @@ def run(system: System, meter: Meter) -> dict[str, float]:
     stop = Fraction(system.step) * system.steps
     proceed = Execution.proceed
 
-    def noted(self: Execution, progress: Progress | None) -> bool:
+    def noted(*arguments: Any) -> bool:
         Execution.proceed = proceed  # type: ignore[method-assign]
         meter.loaded()
-        return proceed(self, progress)
+        return proceed(*arguments)
 
     Execution.proceed = noted  # type: ignore[method-assign]
     result = hk.run(composite, stop=stop, record=None if system.record else [], folder=system.folder / "run")

@@ -8,13 +8,16 @@ import mosaik
 import mosaik_api_v3
 from fmpy import extract
 from fmpy_slaves import inputs, outputs, slave
-from system import Meter, System, Unit, named
+from system import Meter, System, Unit, Wire, named
 
 PACKAGE = "mosaik"
 
 
 class Adapter(mosaik_api_v3.Simulator):
     """One FMU."""
+
+    meter: Meter | None = None
+    """Told of the very first step: until then mosaik looks at the graph."""
 
     def __init__(self) -> None:
         super().__init__({"type": "time-based", "models": {}})
@@ -30,6 +33,9 @@ class Adapter(mosaik_api_v3.Simulator):
         return [{"eid": "fmu", "type": model}]
 
     def step(self, time: int, given: Any, max_advance: int) -> int:  # noqa: D102
+        if Adapter.meter is not None:
+            Adapter.meter.loaded()
+            Adapter.meter = None
         values = given["fmu"]
         self.fmu.setReal(self.into, [next(iter(values[name].values())) for name in self.unit.inputs])
         self.fmu.doStep(time * self.step_size, self.step_size)
@@ -60,6 +66,7 @@ class Collector(mosaik_api_v3.Simulator):
 
 def run(system: System, meter: Meter) -> dict[str, float]:
     """Run; what goes forward in a Gauss-Seidel order is handed on within the step, all else time-shifted."""
+    Adapter.meter = meter
     known = {"Fmu": {"python": f"{__name__}:Adapter"}, "Rows": {"python": f"{__name__}:Collector"}}
     world = mosaik.World(known, skip_greetings=True, configure_logging=False)
     folders = {path: extract(path) for path in dict.fromkeys(unit.fmu for unit in system.units)}
@@ -69,22 +76,22 @@ def run(system: System, meter: Meter) -> dict[str, float]:
         entities[unit.name] = factory.Fmu()
     starts = {unit.name: unit.starts for unit in system.units}
     order = [unit.name for unit in system.units]
+    pairs: dict[tuple[str, str], list[Wire]] = {}
     for wire in system.wires:
-        forward = system.method == "gauss-seidel" and order.index(wire.source) < order.index(wire.target)
-        shift: dict[str, Any] = {
-            "time_shifted": True,
-            "initial_data": {wire.output: starts[wire.target][wire.input]},
-        }
-        world.connect(
-            entities[wire.source], entities[wire.target], (wire.output, wire.input), **({} if forward else shift)
-        )
+        pairs.setdefault((wire.source, wire.target), []).append(wire)
+    for (source, target), wires in pairs.items():
+        forward = system.method == "gauss-seidel" and order.index(source) < order.index(target)
+        first = {wire.output: starts[target][wire.input] for wire in wires}
+        shift: dict[str, Any] = {} if forward else {"time_shifted": True, "initial_data": first}
+        attrs = [(wire.output, wire.input) for wire in wires]
+        world.connect(entities[source], entities[target], *attrs, **shift)
     if system.record:
         rows = world.start("Rows").Rows()
         for unit, output in system.places:
             world.connect(entities[unit], rows, output)
-    meter.loaded()
     world.run(until=system.steps, print_progress=False, shutdown=False)
     meter.done(system.steps)
-    found = world.get_data(list(entities.values()), *dict.fromkeys(name for _, name in system.places))
-    by_name = {entity.sid: values for entity, values in found.items()}
-    return named(system, [by_name[unit][output] for unit, output in system.places])
+    values = []
+    for unit in system.units:
+        values += [world.get_data([entities[unit.name]], name)[entities[unit.name]][name] for name in unit.outputs]
+    return named(system, values)

@@ -15,8 +15,8 @@ from hocket.errors import (
     ScenarioError,
     SimulatorError,
 )
+from hocket.files.formats import read, write
 from hocket.files.run import Run, open_run
-from hocket.files.toml import read, write
 from hocket.model import Abilities, Connection, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.running import run
@@ -26,6 +26,7 @@ from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import Gain, StateSpace, Sum
+from hocket.sweeping import sweep
 
 try:
     __version__ = version("hocket")
@@ -42,7 +43,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # files
     "read", "write",
     # running and looking
-    "run", "Run", "open_run",
+    "run", "sweep", "Run", "open_run",
     # what can go wrong
     "HocketError", "ScenarioError", "FileError", "SimulatorError", "ConvergenceError", "InternalError",
 ]

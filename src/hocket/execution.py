@@ -9,12 +9,12 @@ from __future__ import annotations
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 from types import FrameType
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from hocket.clock import Clock
 from hocket.engine.blueprint import Blueprint, opened
@@ -31,6 +31,7 @@ from hocket.files.run_folder import RunFolder
 from hocket.files.study import Study
 from hocket.files.toml import dumps
 from hocket.model import Array
+from hocket.pacing import Pace
 from hocket.simulators.fmu.logs import deliver
 
 CHUNK = 0.1
@@ -70,6 +71,8 @@ class Job:
     clock: Clock
     steps: int
     choices: list[Choice]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What else is to be kept in run.json."""
 
     @property
     def stop(self) -> float:
@@ -87,6 +90,7 @@ class Execution:
     level: Level | None = None
     engine: Engine | None = None
     recorded: list[Recorded] = field(default_factory=list)
+    pace: Pace | None = None
     phases: dict[str, float] = field(default_factory=dict)
     written: dict[int, float] = field(default_factory=dict)
     """Per table: the time of the newest row on disk."""
@@ -94,9 +98,12 @@ class Execution:
     def __post_init__(self) -> None:
         self.recorder = ArrowRecorder(self.output.path)
 
-    def start(self, wanted: EngineName, threads: int | None) -> None:
+    def start(self, wanted: EngineName, threads: int | None, realtime: float | None = None) -> None:
         """Open and initialise everything; write down what will be run."""
         job = self.job
+        if realtime is not None:
+            self.pace = Pace(realtime, float(job.design.composite.step))
+        self.output.add(job.facts)
         with self._timed("start"), collector_paused():
             self.level = opened(job.design, job.clock)
             initialise(self.level, job.clock.time(0), job.stop)
@@ -116,16 +123,20 @@ class Execution:
             engine=self.engine.name + (f", because {why}" if why and wanted == "native" else ""),
             start=float(job.study.start),
             stop=job.stop,
-            notes=job.design.plan.all_notes(),
+            notes=[*job.study.notes, *job.design.plan.all_notes()],
         )
 
-    def proceed(self, progress: Progress | None) -> bool:
-        """Step to the end; return False if the user asked to stop."""
+    def proceed(self, progress: Progress | None, interrupted: threading.Event | None = None) -> bool:
+        """Step to the end; return False if the user asked to stop, by Ctrl-C or by the event."""
         assert self.engine is not None
         left = self.job.steps
-        with self._timed("steps"), _interruptible() as interrupted:
-            while left and not interrupted.is_set():
-                left -= self.engine.run(left, CHUNK)
+        asked = interruptible() if interrupted is None else nullcontext(interrupted)
+        with self._timed("steps"), asked as stopping:
+            while left and not stopping.is_set():
+                if self.pace is None:
+                    left -= self.engine.run(left, CHUNK)
+                else:
+                    left -= self.pace.run(self.engine.run, left, CHUNK, stopping)
                 self._drain()
                 if progress is not None:
                     progress(self.reached, self.job.stop)
@@ -137,6 +148,7 @@ class Execution:
         """Write down how it went, and return what can be looked at."""
         assert self.engine is not None
         assert self.level is not None
+        self._keep_pace()
         counts = {
             "steps": self.engine.now // self.level.length,
             "simulators": len(self.job.design.leaves.places),
@@ -147,6 +159,7 @@ class Execution:
         """Write the rows that wait and why it ended; what goes wrong here must not hide the error itself."""
         with suppress(HocketError):
             self._drain()
+        self._keep_pace()
         with suppress(HocketError):
             status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
             text = str(error) or type(error).__name__
@@ -168,6 +181,10 @@ class Execution:
     def reached(self) -> float:
         """The time reached, in seconds."""
         return self.job.clock.time(0 if self.engine is None else self.engine.now)
+
+    def _keep_pace(self) -> None:
+        if self.pace is not None:
+            self.output.add({"realtime": self.pace.facts})
 
     def _drain(self) -> None:
         deliver()
@@ -196,7 +213,7 @@ def _text(study: Study) -> str:
 
 
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
+def interruptible() -> Iterator[threading.Event]:
     """Turn the first Ctrl-C, or a request to terminate, into an event that is looked at between steps."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -1,16 +1,20 @@
 """`hocket.run`: a co-simulation is run from start to stop, and what it computed is kept.
 
-In:  a Composite, or a scenario file, and a stop time
+In:  a Composite, an Fmu, or the path of a file, and a stop time
 Out: a Run; on a failure or Ctrl-C every row so far is kept
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import threading
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from hocket.clock import Duration, seconds, written
 from hocket.engine.blueprint import Blueprint, blueprint, clock_of
@@ -19,41 +23,84 @@ from hocket.engine.composite import Composite, prepared
 from hocket.engine.selection import choose
 from hocket.errors import Fault, ScenarioError
 from hocket.execution import EngineName, Execution, Job, Progress
+from hocket.files.fmus import model_name, study_of
+from hocket.files.formats import read
 from hocket.files.run import Run
 from hocket.files.run_folder import RunFolder
 from hocket.files.study import Study
-from hocket.files.toml import read
+from hocket.parameters import with_parameters
+from hocket.simulators.fmu import Fmu
+
+Runnable: TypeAlias = Composite | Study | Fmu | Path | str
+"""What can be run: a level, what a file holds, an FMU by itself, or the path of a file."""
 
 
 def run(
-    what: Composite | Study | Path | str,
+    what: Runnable,
     stop: Duration | None = None,
     *,
     start: Duration | None = None,
+    step: Duration | None = None,
     every: Duration | Literal["micro"] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     record: Iterable[str] | None = None,
     folder: Path | str | None = None,
     overwrite: bool = False,
     name: str = "",
     engine: EngineName = "native",
     threads: int | None = None,
+    realtime: float | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Run a composite, or a scenario file, from start to stop and return what was recorded.
+    """Run a composite, an FMU or a file (.toml, .ssp, .fmu) from start to stop and return what was recorded.
 
-    What is not given is taken from the [run] table of the file. `every` is the time between rows (default:
-    each step; "micro": also the micro steps of the simulators that hocket integrates), `record` overrides
-    the ports that the scenario records, `folder` keeps the run (default: a temporary folder that goes with
-    the returned Run). `threads`: None decides by measured cost. Ctrl-C, or SIGTERM, ends the run between two
-    steps and returns what there is, with the status "stopped"; a second one ends it at once.
+    What is not given is taken from the [run] table of the file, or from the default experiment. `step` is
+    that of the outermost level, `every` the time between rows (default: each step; "micro": also the micro
+    steps of the simulators that hocket integrates). `parameters` are set by path: {"spring.k": 20}. `record`
+    overrides the ports that the scenario records, `folder` keeps the run (default: a temporary folder that
+    goes with the returned Run). `threads`: None decides by measured cost. `realtime=1.0` keeps pace with the
+    clock, 2.0 with twice its speed. Ctrl-C, or SIGTERM, ends the run between two steps and returns what there
+    is, with the status "stopped"; a second one ends it at once.
     """
-    job = _job(_study(what, start, stop, every, name), record)
-    _check_choices(engine, threads)
+    study = study_to_run(what, start=start, stop=stop, step=step, every=every, name=name)
+    return perform(
+        varied(study, parameters or {}),
+        parameters or {},
+        record=record,
+        folder=folder,
+        overwrite=overwrite,
+        engine=engine,
+        threads=threads,
+        realtime=realtime,
+        progress=progress,
+    )
+
+
+def perform(
+    study: Study,
+    parameters: Mapping[str, Any],
+    *,
+    record: Iterable[str] | None = None,
+    folder: Path | str | None = None,
+    overwrite: bool = False,
+    engine: EngineName = "native",
+    threads: int | None = None,
+    realtime: float | None = None,
+    progress: Progress | None = None,
+    interrupted: threading.Event | None = None,
+) -> Run:
+    """Run a study that says when to stop; the parameters were set, and are written down.
+
+    `interrupted` ends it in place of Ctrl-C, which reaches the main thread only.
+    """
+    facts = {"parameters": {path: _plain(value) for path, value in parameters.items()}} if parameters else {}
+    job = replace(_job(study, record), facts=facts)
+    _check_choices(engine, threads, realtime)
     output = RunFolder.create(folder, job.study.name, overwrite)
     execution = Execution(job, output)
     try:
-        execution.start(engine, threads)
-        finished = execution.proceed(progress)
+        execution.start(engine, threads, realtime)
+        finished = execution.proceed(progress, interrupted)
         return execution.end("finished" if finished else "stopped")
     except BaseException as error:
         execution.fail(error, named=folder is not None)
@@ -62,25 +109,25 @@ def run(
         execution.close()
 
 
-def _study(
-    what: Composite | Study | Path | str,
-    start: Duration | None,
-    stop: Duration | None,
-    every: Duration | Literal["micro"] | None,
-    name: str,
+def study_to_run(
+    what: Runnable,
+    *,
+    start: Duration | None = None,
+    stop: Duration | None = None,
+    step: Duration | None = None,
+    every: Duration | Literal["micro"] | None = None,
+    name: str = "",
 ) -> Study:
     """Return what is to be run, with what was asked for in place of its own defaults."""
-    study = (
-        read(what) if isinstance(what, (str, Path)) else Study(what) if isinstance(what, Composite) else what
-    )
-    if not isinstance(study, Study):
-        raise ScenarioError(
-            f"{what!r:.60} cannot be run", expected="a Composite, or the path of a scenario file"
-        )
+    study = _study(what)
     if start is not None:
         study = replace(study, start=_duration(start, "start"))
     if stop is not None:
         study = replace(study, stop=_duration(stop, "stop"))
+    if step is not None:
+        level = study.composite
+        how = level.orchestrator, level.extrapolation, level.start, level.sampled
+        study = replace(study, composite=Composite(level.scenario, step, *how))
     if every is not None:
         study = replace(study, every="micro" if every == "micro" else _duration(every, "every"))
     if study.stop is None:
@@ -89,6 +136,34 @@ def _study(
         when = f"the run stops at {written(study.stop)}, before it starts at {written(study.start)}"
         raise ScenarioError(when, where="stop")
     return replace(study, name=name or study.name or "run")
+
+
+def varied(study: Study, parameters: Mapping[str, Any], where: str = "parameters") -> Study:
+    """Return a study with other parameters."""
+    return replace(study, composite=with_parameters(study.composite, parameters, where))
+
+
+def _study(what: Runnable) -> Study:
+    match what:
+        case Study():
+            return what
+        case Composite():
+            return Study(what)
+        case Fmu():
+            return study_of({model_name(what.file): what})
+        case str() | Path():
+            return read(what)
+    expected = "a Composite, an Fmu, or the path of a scenario file"
+    raise ScenarioError(f"{what!r:.60} cannot be run", expected=expected)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
 def _duration(value: Duration, where: str) -> Fraction:
@@ -144,10 +219,14 @@ def _whole_steps(design: Blueprint, study: Study) -> int:
     return count.numerator
 
 
-def _check_choices(engine: str, threads: int | None) -> None:
+def _check_choices(engine: str, threads: int | None, realtime: float | None) -> None:
     if engine not in ("native", "interpreter"):
         raise ScenarioError(f"there is no engine `{engine}`", "engine", '"native" or "interpreter"')
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ScenarioError(
             f"`threads` cannot be {threads!r}", "threads", "a whole number above zero, or None"
         )
+    number = isinstance(realtime, int | float) and not isinstance(realtime, bool)
+    if realtime is not None and not (number and 0.0 < realtime < math.inf):
+        expected = "a number above zero: 1 keeps pace with the clock"
+        raise ScenarioError(f"`realtime` cannot be {realtime!r}", "realtime", expected)

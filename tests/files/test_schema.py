@@ -56,6 +56,13 @@ gain = 2
 [models.sum]
 type = "sum"
 inputs = ["a", "b"]
+[models.fmu]
+type = "fmu"
+path = "spring.fmu"
+parameters = { k = 20.0, "x[1]" = 2 }
+observe = ["h"]
+isolate = true
+
 [models.function]
 type = "function"
 f = "plant.py:ramp"

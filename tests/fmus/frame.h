@@ -2,6 +2,7 @@
 #ifndef FRAME_H
 #define FRAME_H
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@ HOOK int settle(Model *) { return OK; }
 HOOK void evaluate(Model *) {}
 HOOK int step(Model *m, double h) { return rk4(m, h, 1), OK; }
 HOOK bool event(Model *) { return false; }
+HOOK double next_event(Model *) { return INFINITY; }
+HOOK bool completed(Model *) { return false; }
 HOOK void configure(Model *) {}
 HOOK double partial(Model *, unsigned, unsigned) { return 0; }
 HOOK double *place(Model *, unsigned, size_t *) { return NULL; }

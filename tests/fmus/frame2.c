@@ -291,7 +291,8 @@ EXPORT int fmi2EnterEventMode(Model *m) {
 
 EXPORT int fmi2NewDiscreteStates(Model *m, EventInfo *info) {
     ENTER(NEVER);
-    *info = (EventInfo){.values_changed = event(m)};
+    *info = (EventInfo){.values_changed = event(m), .next = next_event(m)};
+    info->next_defined = isfinite(info->next);
     m->fresh = m->base;
     return OK;
 }
@@ -303,7 +304,8 @@ EXPORT int fmi2EnterContinuousTimeMode(Model *m) {
 
 EXPORT int fmi2CompletedIntegratorStep(Model *m, int no_set_state, int *enter_event_mode, int *terminate) {
     ENTER(NEVER, "final=%d", no_set_state);
-    *enter_event_mode = *terminate = 0;
+    *enter_event_mode = completed(m);
+    *terminate = 0;
     return OK;
 }
 

@@ -289,9 +289,10 @@ EXPORT int fmi3EvaluateDiscreteStates(Model *m) {
 EXPORT int fmi3UpdateDiscreteStates(Model *m, bool *needed, bool *terminate, bool *nominals_changed,
                                     bool *values_changed, bool *next_defined, double *next) {
     CALL(m);
-    *needed = *terminate = *nominals_changed = *next_defined = false;
+    *needed = *terminate = *nominals_changed = false;
     *values_changed = event(m);
-    *next = 0;
+    *next = next_event(m);
+    *next_defined = isfinite(*next);
     m->event = false;
     m->fresh = m->base;
     return OK;
@@ -309,7 +310,8 @@ EXPORT int fmi3EnterContinuousTimeMode(Model *m) {
 
 EXPORT int fmi3CompletedIntegratorStep(Model *m, bool no_set_state, bool *enter_event_mode, bool *terminate) {
     CALL(m, "final=%d", no_set_state);
-    *enter_event_mode = *terminate = false;
+    *enter_event_mode = completed(m);
+    *terminate = false;
     return OK;
 }
 

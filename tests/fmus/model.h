@@ -84,6 +84,8 @@ void evaluate(Model *m);               /* derivatives, outputs and indicators fr
 int step(Model *m, double h);          /* from m->time on; by default one Runge-Kutta step. One that stops early sets
                                           m->time to where it stopped and returns DISCARD */
 bool event(Model *m);                  /* event mode; tells whether states jumped */
+double next_event(Model *m);           /* model exchange: the time of the next time event, or INFINITY */
+bool completed(Model *m);              /* model exchange: after a step of the solver; tells whether event mode is wanted */
 void configure(Model *m);              /* configuration mode ends: the sizes of arrays may have changed */
 double partial(Model *m, unsigned unknown, unsigned known);
 double *place(Model *m, unsigned reference, size_t *size); /* arrays: where the values are, and how many */

@@ -11,6 +11,7 @@ import importlib.util
 import os
 import re
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,8 +22,13 @@ from hocket.simulators.fmu.recipe import Fmu
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "native"
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g")
-FLAGS = ("-std=c++20", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", *SANITIZERS, f"-I{NATIVE}")
+SANITIZERS = (
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+    "-fno-omit-frame-pointer",
+    "-g",
+)
+FLAGS = ("-std=c++20", "-O0", "-ffp-contract=off", *SANITIZERS, f"-I{NATIVE}")
 ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=1:exitcode=23:detect_stack_use_after_return=1:check_initialization_order=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -32,10 +38,12 @@ TYPES = (
     "real", "float32", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "boolean"
 )  # fmt: skip
 
+# fmt: off
 GOOD = (
     "first", "second", "gain", "lag", "ball", "types", "arrays", "ramp", "vanderpol", "strict", "chatty",
     "bare", "single", "liar",
-)  # fmt: skip
+)
+# fmt: on
 
 
 def sanitized_builder():
@@ -43,7 +51,7 @@ def sanitized_builder():
     spec = importlib.util.spec_from_file_location("sanitized_build", ROOT / "tests" / "fmus" / "build.py")
     module = importlib.util.module_from_spec(spec)
     # dataclasses look their module up by name
-    importlib.sys.modules[spec.name] = module
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     module.FLAGS = (*module.FLAGS, *SANITIZERS)
     return module
@@ -58,11 +66,19 @@ def sources():
     waiting = list(found)
     while waiting:
         for name in re.findall(r'#include "(\w+)\.hpp"', waiting.pop().read_text()):
-            for path in (NATIVE / f"{name}.hpp", NATIVE / f"{name}.cpp"):
-                if path.exists() and path not in found and "nanobind" not in path.read_text():
+            for path in (NATIVE / f"{name}.hpp", *NATIVE.glob(f"{name}*.cpp")):
+                if path not in found and "nanobind" not in path.read_text():
                     found.add(path)
                     waiting.append(path)
     return sorted(path for path in found if path.suffix == ".cpp")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """Unpack FMUs where nobody else does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOCKET_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -72,12 +88,14 @@ def driver(tmp_path_factory):
 
     def compiled(path):
         target = folder / f"{path.stem}.o"
-        subprocess.run(["g++", *FLAGS, "-Werror", "-c", path, "-o", target], check=True)
+        subprocess.run(["g++", *FLAGS, "-c", path, "-o", target], check=True)
         return target
 
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(compiled, paths))
-    subprocess.run(["g++", *SANITIZERS, *objects, "-ldl", "-pthread", "-o", folder / "fmu_driver"], check=True)
+    subprocess.run(
+        ["g++", *SANITIZERS, *objects, "-ldl", "-pthread", "-o", folder / "fmu_driver"], check=True
+    )
     return folder / "fmu_driver"
 
 
@@ -130,7 +148,12 @@ def drive(driver, tmp_path_factory):
         file.write_text("\n".join(lines) + "\n")
         outcome = Outcome(
             subprocess.run(
-                [driver, file], capture_output=True, text=True, timeout=300, env={**os.environ, **ENVIRONMENT}
+                [driver, file],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=300,
+                env={**os.environ, **ENVIRONMENT},
             )
         )
         if clean:
@@ -182,7 +205,8 @@ def puts(setting):
         else:
             wide = setting.type in ("int64", "uint64", "enumeration")
             kind = {"integer": "int32", "enumeration": "int64"}.get(setting.type, setting.type)
-            numbers = " ".join(repr(int(v) if wide else float(v)) for v in values)
+            # the bits of a large unsigned number are those of a negative one, as live.py has it
+            numbers = " ".join(repr((int(v) + 2**63) % 2**64 - 2**63 if wide else float(v)) for v in values)
             yield f"{'whole' if wide else 'numbers'} {kind} {reference} {numbers}"
 
 
@@ -210,7 +234,13 @@ def test_a_good_fmu_leaves_nothing_behind(name, version, fmu, drive):
 @pytest.mark.parametrize(("name", "version"), each_version(*GOOD))
 def test_every_way_to_give_up_early_leaves_nothing_behind(name, version, fmu, drive):
     model = Fmu(fmu(name, version), isolate=False)
-    for actions in ([], ["close"], ["start"], ["start", "close", "make", "make"], ["start", "ready", "close"]):
+    for actions in (
+        [],
+        ["close"],
+        ["start"],
+        ["start", "close", "make", "make"],
+        ["start", "ready", "close"],
+    ):
         assert drive(model, *actions).end == "done"
 
 
@@ -313,7 +343,9 @@ def test_an_fmu_that_refuses(version, fmu, drive):
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_an_fmu_whose_token_is_another(version, fmu, drive):
     outcome = drive(Fmu(fmu("lag", version)), "start", more=["token {stolen}"])
-    assert re.match(r"failed: start at step 0, it cannot be instantiated \(the token is \{stolen\}", outcome.end)
+    assert re.match(
+        r"failed: start at step 0, it cannot be instantiated \(the token is \{stolen\}", outcome.end
+    )
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -384,9 +416,13 @@ def test_ten_thousand_rewinds_take_no_memory(name, version, fmu, drive):
     assert after - before < 4000, "kB"
 
 
-@pytest.mark.parametrize(("name", "version"), rewinding("first", "lag", "ball", "types", "arrays", "vanderpol"))
+@pytest.mark.parametrize(
+    ("name", "version"), rewinding("first", "lag", "ball", "types", "arrays", "vanderpol")
+)
 def test_many_states_at_once(name, version, fmu, drive):
-    outcome = drive(Fmu(fmu(name, version)), "start", "output", "many 50", "many 20", "close", "start", "many 3")
+    outcome = drive(
+        Fmu(fmu(name, version)), "start", "output", "many 50", "many 20", "close", "start", "many 3"
+    )
     assert outcome.end == "done"
     assert not outcome.all("it goes on differently")
     assert outcome.numbers("states") == [[50.0], [20.0], [3.0]]
@@ -402,12 +438,18 @@ def test_a_state_that_was_not_all_is_found_out(version, fmu, drive):
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_going_back_after_a_failed_step(version, fmu, drive):
-    outcome = drive(
-        Fmu(fmu("discards", version), at=0.05), "start", "output", "save", "steps 1"
-    )
+    outcome = drive(Fmu(fmu("discards", version), at=0.05), "start", "output", "save", "steps 1")
     assert "the step was not finished" in outcome.end
     outcome = drive(
-        Fmu(fmu("fails", version)), "start", "output", "save", "steps 5", "restore", "steps 5", "restore", "fast 9"
+        Fmu(fmu("fails", version)),
+        "start",
+        "output",
+        "save",
+        "steps 5",
+        "restore",
+        "steps 5",
+        "restore",
+        "fast 9",
     )
     assert outcome.end.startswith("failed: fast at step 5")
 

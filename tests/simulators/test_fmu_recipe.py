@@ -168,12 +168,8 @@ def test_feedthrough(tmp_path):
         "some": ("u",),
         "every": ("u", "k"),
         "unlisted": ("u", "k"),
-        "inner": ("u", "k"),
-        "x": (),
-        "dx": ("k",),
-        "p": (),
-        "u": ("u",),
-        "again": ("u",),
+        # what is only observed is as it was at the end of the step
+        **dict.fromkeys(["inner", "x", "dx", "p", "u", "again"], ()),
     }
     assert [port.name for port in fmu.outputs][4:] == ["inner", "x", "dx", "p", "u", "again"]
 

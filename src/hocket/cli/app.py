@@ -17,13 +17,17 @@ from typer.core import TyperGroup
 import hocket
 from hocket.cli.export import export
 from hocket.cli.new import new
+from hocket.cli.options import Plotting
 from hocket.cli.plan import plan
 from hocket.cli.plot import plot
+from hocket.cli.probe import probe
 from hocket.cli.run import run
 from hocket.cli.schema import schema
 from hocket.cli.show import show
+from hocket.cli.sweep import sweep
 from hocket.cli.verb import verb
 from hocket.errors import nearest
+from hocket.files.formats import ENDINGS
 
 
 class Verbs(TyperGroup):
@@ -37,7 +41,7 @@ class Verbs(TyperGroup):
         """Return the verb that the first word names."""
         word = args[0]
         if word not in self.commands and not word.startswith("-"):
-            hint = f"did you mean `hocket run {word}`?" if word.endswith(".toml") else ""
+            hint = f"did you mean `hocket run {word}`?" if word.endswith(ENDINGS) else ""
             ctx.fail(f"There is no verb `{word}`: {hint or nearest(word, self.commands)}")
         return super().resolve_command(ctx, args)
 
@@ -69,10 +73,21 @@ app = typer.Typer(
     epilog="Example: [bold]hocket new demo.toml && hocket run demo.toml[/bold]",
 )
 app.callback()(_hocket)
-for _function, _example in (
-    (run, "hocket run car.toml --stop 10 --record 'axle.*' --plot car.png"),
+for _function, *_examples in (
+    (
+        run,
+        "hocket run car.toml --stop 10 --record 'axle.*' --plot car.png",
+        "hocket run ball.fmu --set e=0.8 --observe resting --plot",
+        "hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y",
+    ),
     (plan, "hocket plan car.toml"),
-    (show, "hocket show car.toml"),
+    (show, "hocket show car.toml", "hocket show ball.fmu --all"),
+    (
+        sweep,
+        "hocket sweep ball.fmu --vary e=0.5,0.7,0.9 --vary h0=1:2:11",
+        "hocket sweep car.ssp --vary spring.k=1e4:4e4:16 --csv k.csv",
+    ),
+    (probe, "hocket probe engine.fmu"),
     (new, "hocket new demo.toml"),
     (export, "hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v"),
     (plot, "hocket plot runs/car-001 'axle.*' --out axle.png"),
@@ -80,8 +95,9 @@ for _function, _example in (
 ):
     _paragraphs = (inspect.getdoc(_function) or "").split("\n\n")
     app.command(
+        cls=Plotting if _function is run else None,
         help="\n\n".join(paragraph.replace("\n", " ") for paragraph in _paragraphs),
-        epilog=f"Example: [bold]{_example}[/bold]",
+        epilog="\n\n".join(f"Example: [bold]{example}[/bold]" for example in _examples),
     )(verb(_function))
 
 

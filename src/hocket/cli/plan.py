@@ -1,6 +1,6 @@
 """hocket plan: what will be done, step by step, in words.
 
-In:  a scenario file
+In:  a scenario file, or an FMU
 Out: the plan of every level
 """
 
@@ -8,23 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from hocket import read
-from hocket.cli import words
+from hocket.cli import options, words
 from hocket.cli.screen import say
 from hocket.engine.blueprint import Blueprint
 
 
-def plan(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file.", show_default=False)],
-) -> None:
+def plan(file: options.File) -> None:
     """Print what a step of each level consists of. Nothing is run."""
     study = read(file)
     levels = {level.path: level for level in study.composite.blueprint.levels()}
@@ -33,6 +28,7 @@ def plan(
         if around:
             say("")
         say(*_page(level, around, path or study.name))
+    say(*(Text(f"note: {note}", "yellow") for note in study.notes))
 
 
 def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[RenderableType]:

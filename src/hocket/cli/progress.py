@@ -23,7 +23,7 @@ from hocket.execution import Progress
 class _Rate(ProgressColumn):
     """Simulated seconds and steps per second of real time."""
 
-    def __init__(self, step: float):
+    def __init__(self, step: Duration):
         self.step = step
         super().__init__()
 
@@ -31,11 +31,33 @@ class _Rate(ProgressColumn):
         speed = task.finished_speed or task.speed
         if not speed:
             return Text("starting", style="dim")
-        return Text(f"{short(speed)} s/s  {short(speed / self.step)} steps/s", style="dim")
+        steps = speed / float(seconds(self.step))
+        return Text(f"{short(speed)} s/s  {short(steps)} steps/s", style="dim")
 
 
 @contextmanager
-def shown(name: str, start: Duration, step: float, quiet: bool) -> Iterator[Progress | None]:
+def counted(name: str, quiet: bool) -> Iterator[Progress | None]:
+    """Give what `sweep` calls to show its progress; None where nobody would see it."""
+    if quiet or not watched(stderr=True):
+        yield None
+        return
+    bar = Bar(
+        TextColumn("{task.description}", style="bold"),
+        BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
+        TextColumn("{task.fields[done]} of {task.total:g} runs"),
+        TimeRemainingColumn(compact=True),
+        console=console(stderr=True),
+        transient=True,
+        expand=True,
+        redirect_stdout=watched(),
+    )
+    with bar:
+        task = bar.add_task(name, total=1.0, done=0)
+        yield lambda done, total: bar.update(task, total=total, completed=done, done=int(done))
+
+
+@contextmanager
+def shown(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[Progress | None]:
     """Give what `run` calls to show its progress; None where nobody would see it."""
     if quiet or not watched(stderr=True):
         yield None

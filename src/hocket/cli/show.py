@@ -1,13 +1,12 @@
 """hocket show: what is coupled with what.
 
-In:  a scenario file
-Out: the levels with their models and ports as a tree, their connections as tables
+In:  a scenario file, or an FMU
+Out: the levels with their models and ports as a tree, their connections as tables; or the page of the FMU
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,26 +15,35 @@ from rich.text import Text
 from rich.tree import Tree
 
 from hocket import read
-from hocket.cli import words
+from hocket.cli import options, words
+from hocket.cli.fmu_page import fmu_page, is_fmu
 from hocket.cli.screen import say
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
 from hocket.files.study import Study
 from hocket.model import Model, Port
+from hocket.simulators.fmu import Fmu
 from hocket.wiring import Drive
 
 
 def show(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file.", show_default=False)],
+    file: options.File,
+    everything: Annotated[
+        bool, typer.Option("--all", metavar="", help="Of an FMU: its local variables too.")
+    ] = False,
 ) -> None:
-    """Print levels, models, ports and connections. Nothing is run."""
+    """Print levels, models, ports and connections; of an FMU all there is to know. Nothing is run."""
+    if is_fmu(file):
+        say(*fmu_page(file, everything))
+        return
     study = read(file)
     levels = {level.path: level for level in study.composite.blueprint.levels()}
     tree = Tree(_label(study.name, _level(study.composite, levels[""], None)), guide_style="dim")
     tables = [_connections(study.composite, levels[""], f"connections of {study.name}")]
     _grow(tree, study.composite, "", levels, tables)
     say(tree, *(line for table in tables if table.row_count for line in ("", table)), "", _run(study))
+    say(*(Text(f"note: {note}", "yellow") for note in study.notes))
 
 
 def _grow(
@@ -70,7 +78,10 @@ def _facts(model: Model) -> Iterator[str]:
     able = model.abilities
     method, step, period = (getattr(model, name, None) for name in ("method", "step", "period"))
     yield words.kind(model)
+    if isinstance(model, Fmu):
+        method = f"model exchange by {method}" if model.exchange else "co-simulation"
     yield from (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
+    yield from ["isolated"] if getattr(model, "isolated", False) else []
     stateless = getattr(model, "x0", None) == ()
     yield from ["no state"] if stateless else [str(method)] if method else []
     yield from [f"order {able.order}"] if able.order is not None and not stateless else []

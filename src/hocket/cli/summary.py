@@ -27,10 +27,13 @@ def summary(run: Run, folder: Path) -> None:
     look = f'hocket.open_run("{folder.as_posix()}")'
     because = str(run.info["engine"]).partition(", because ")[2]
     notes = [str(note) for note in run.info.get("notes", [])]
+    pace = _pace(run)
     if not watched():
         say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
         if because:
             say(f"run by the interpreter, because {because}")
+        if pace:
+            say(f"real time: {pace}")
         say(*(f"note: {note}" for note in notes))
         say(f"{folder}  {look}")
         return
@@ -42,6 +45,7 @@ def summary(run: Run, folder: Path) -> None:
         ("took", took),
         ("kept", kept),
         ("engine", str(run.info["engine"])),
+        *([("real time", pace)] if pace else []),
         *(("note", note) for note in notes),
         ("folder", Text(str(folder), "bold")),
         ("look", f"hocket plot {shlex.quote(str(folder))}"),
@@ -70,3 +74,12 @@ def _kept(run: Run) -> str:
     rows = sum(run.table(table.name).num_rows for table in run.tables)
     rates = f" at {len(run.tables)} rates" if len(run.tables) > 1 else ""
     return f"{count(rows, 'row')}{rates}, {count(len(run.ports), 'port')}"
+
+
+def _pace(run: Run) -> str:
+    """Return how well the run kept pace with the clock; empty if it was not to."""
+    if "realtime" not in run.info:
+        return ""
+    facts = run.info["realtime"]
+    late = count(facts["overruns"], "overrun")
+    return f"factor {facts['factor']:g}, {late}, at most {significant(1000 * facts['largest_lag'])} ms late"

@@ -140,11 +140,20 @@ def consistent(
         return names
 
     evaluate()
+    waiting = [leaf for leaf, simulator in enumerate(simulators) if hasattr(simulator, "ready")]
     for _ in range(SETTLING):
         unsettled = moved()
-        if not unsettled:
+        if unsettled:
+            evaluate()
+            continue
+        if not waiting:
             break
-        evaluate()
+        for leaf in waiting:  # everyone agrees: initialisation is left together
+            try:
+                simulators[leaf].ready()  # type: ignore[attr-defined]
+            except Exception as error:
+                raise blame(wiring.names[leaf], "start", t, error) from error
+        waiting = []
     else:
         raise ConvergenceError(
             f"the start does not settle: {', '.join(f'`{name}`' for name in unsettled[:4])} goes on changing",

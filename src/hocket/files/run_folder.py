@@ -95,6 +95,10 @@ class RunFolder:
         self._facts["notes"] = list(notes)
         self._save()
 
+    def add(self, facts: Mapping[str, Any]) -> None:
+        """Add to run.json, the next time it is written."""
+        self._facts |= facts
+
     def end(
         self,
         status: Status,

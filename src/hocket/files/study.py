@@ -27,3 +27,5 @@ class Study:
     name: str = ""
     path: Path | None = field(default=None, compare=False)
     """The file it was read from."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What was assumed when it was read, in words."""

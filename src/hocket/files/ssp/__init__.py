@@ -16,8 +16,8 @@ from hocket.files.study import Study
 def read_ssp(path: Path | str, ssd: str = "") -> Study:
     """Return the study an SSP holds; raises FileError with every reason why it cannot be run.
 
-    `ssd` chooses another description in the archive than `SystemStructure.ssd`. `imported` tells also what
-    was assumed on the way.
+    `ssd` chooses another description in the archive than `SystemStructure.ssd`. The notes of the study tell
+    what was assumed on the way; `imported` keeps the names that had to be changed.
     """
     return imported(path, ssd).study
 

@@ -13,18 +13,20 @@ from xml.etree.ElementTree import Element, SubElement
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.nodes import Node
 from hocket.files.toml import layout
-from hocket.files.toml.codec import EXTRAPOLATIONS, FILE, LEVEL
+from hocket.files.toml.codec import EXTRAPOLATIONS, FILE, LEVEL, MODELS
 from hocket.files.toml.document import parsed
-from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH
 from hocket.files.toml.kinds import Field, Kind
 from hocket.files.toml.layout import Section
 from hocket.files.toml.place import WRONG, Place, Source
 from hocket.files.toml.place import Findings as TomlFindings
+from hocket.simulators.fmu.recipe import Fmu
 
 TYPE = "org.hocket.level"
 NAMESPACE = "urn:hocket:ssp"
 COMMON = "http://ssp-standard.org/SSP1/SystemStructureCommon"
 
+_ELSEWHERE = ("path", "parameters", "interface", "folder")
+"""What SSP has words for."""
 _KEYS = ("step", "orchestrator", "extrapolation", "start", "sampled", "record")
 
 
@@ -33,27 +35,14 @@ def _plain(name: str, fields: tuple[Field, ...]) -> Kind:
     return Kind(name, dict, tuple(replace(entry, required=False) for entry in fields), tagged=False)
 
 
+_FMU = next(entry for entry in MODELS.kinds if entry.cls is Fmu)
 _RUN = next(entry.form for entry in FILE.fields if entry.name == "run")
 assert isinstance(_RUN, Kind)
 KINDS = {
     "Level": _plain("a level", tuple(entry for entry in LEVEL.fields if entry.name in _KEYS)),
     "Connection": _plain("a connection", (Field("extrapolation", EXTRAPOLATIONS),)),
     "Run": _plain("a run", _RUN.fields),
-    "Model": _plain(
-        "a model",
-        (
-            Field("isolate", TRUTH),
-            Field("observe", TEXTS),
-            Field("reevaluate", TRUTH),
-            Field("tolerance", NUMBER),
-            Field("logging", TRUTH),
-            Field("method", TEXT),
-            Field("step", DURATION),
-            Field("rtol", NUMBER),
-            Field("atol", NUMBER),
-            Field("time_limit", DURATION),
-        ),
-    ),
+    "Model": _plain("a model", tuple(entry for entry in _FMU.fields if entry.name not in _ELSEWHERE)),
 }
 """By element: what may stand in it."""
 
@@ -84,7 +73,10 @@ def annotate(parent: Element, prefix: str, element: str, table: dict[str, Any]) 
     if table:
         annotations = SubElement(parent, f"{{{prefix}}}Annotations")
         annotation = SubElement(annotations, f"{{{COMMON}}}Annotation", type=TYPE)
-        SubElement(annotation, f"{{{NAMESPACE}}}{element}").text = "\n" + layout.text(Section(table))
+        text = layout.text(Section(table))
+        SubElement(annotation, f"{{{NAMESPACE}}}{element}").text = (
+            f"\n{text}" if len(table) > 1 else text.strip()
+        )
 
 
 def written(thing: Any, element: str, place: str) -> tuple[dict[str, Any], list[Any]]:

@@ -46,7 +46,8 @@ class Findings:
             return make()
         except HocketError as error:
             for fault in error.faults:
-                inner = f" ({fault.where})" if fault.where else ""
+                # the path of an unpacked file says nothing to who wrote the SSP
+                inner = f" ({fault.where})" if fault.where and "/" not in fault.where else ""
                 told = replace(fault, what=f"{about}{fault.what}", where=f"{at.where}{inner}")
                 if told not in self.faults:
                     self.faults.append(told)

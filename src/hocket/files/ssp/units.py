@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.nodes import Node
 from hocket.units import conversion
+
+if TYPE_CHECKING:
+    from hocket.simulators.fmu.recipe import Fmu
 
 BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 _ANGLE = BASES.index("rad")
@@ -129,7 +132,7 @@ def read_units(parent: Node, findings: Findings) -> dict[str, Unit]:
         try:
             exponents = tuple(int(float(base.get(key) or 0)) for key in BASES)
             factor, offset = float(base.get("factor") or 1), float(base.get("offset") or 0)
-        except ValueError:
+        except (ValueError, OverflowError):
             findings.fault(base, f"the unit `{name}` has a base unit that is no number", "whole exponents")
             continue
         if not factor or not math.isfinite(factor) or not math.isfinite(offset):
@@ -143,6 +146,14 @@ def named(name: str, units: Mapping[str, Unit]) -> Unit | None:
     """Return the unit of that name, defined or not, `[m]` as `m`; None for no name."""
     plain = name if name in units else name.removeprefix("[").removesuffix("]").strip()
     return (units.get(plain) or Unit(plain)) if plain else None
+
+
+def fmu_unit(fmu: Fmu, name: str) -> Unit | None:
+    """Return a unit as the FMU defines it."""
+    told = fmu.description.units.get(name)
+    if told is None or told.exponents is None:
+        return named(name, {})
+    return Unit(name, tuple(told.exponents), told.factor, told.offset)
 
 
 def defined(name: str) -> Unit | None:

@@ -16,6 +16,7 @@ import numpy as np
 from hocket import _native  # type: ignore[attr-defined]
 from hocket.errors import SimulatorError
 from hocket.model import Array
+from hocket.simulators.fmu.continuous import exchange_facts
 from hocket.simulators.fmu.logs import deliver
 from hocket.simulators.fmu.ports import Group
 from hocket.simulators.fmu.values import Setting
@@ -100,6 +101,10 @@ class CoSimulation:
             values = [float(value) for value in setting.values]
             self._done(self.native.put(_CODES[setting.type], references, values))
 
+    def ready(self) -> None:
+        """Leave initialisation: the inputs are as they shall be."""
+        self._done(self.native.ready())
+
     def output(self, t: float, u: Array) -> Array:
         """Return the outputs under these inputs."""
         y: Array | None = self.native.output(_plain(u))
@@ -173,7 +178,8 @@ def facts(model: Fmu) -> dict[str, Any]:
     moving = {
         variable.name
         for variable in description.variables
-        if variable.causality == "input" and variable.intermediate_update and variable.variability == "continuous"
+        if variable.causality == "input" and variable.intermediate_update
+        if variable.variability == "continuous" and not variable.dimensions
     }
     return {
         "token": description.token,
@@ -194,7 +200,13 @@ def facts(model: Fmu) -> dict[str, Any]:
         ],
         "texts_in": _texts(faces.text_input_groups),
         "texts_out": _texts(faces.text_output_groups),
+        **({"exchange": _exchange(model)} if model.exchange else {}),
     }
+
+
+def _exchange(model: Fmu) -> dict[str, Any]:
+    known = exchange_facts(model)
+    return {**known, "moving": _groups(known["moving"])}
 
 
 def _resources(model: Fmu) -> str:

@@ -119,7 +119,7 @@ def _faces(
     found = Faces(
         tuple(port for variable in numbers_in for port in _ports(variable, sizes, with_start=True)),
         tuple(
-            replace(port, feedthrough=reacts(variable))
+            replace(port, feedthrough=reacts(variable) if variable.causality == "output" else ())
             for variable in numbers_out
             for port in _ports(variable, sizes)
         ),
@@ -164,9 +164,10 @@ def _observed(
 
 
 def _split(variables: list[Variable]) -> tuple[list[Variable], list[Variable]]:
-    """Return the numbers and the texts; clocks are neither."""
+    """Return the numbers and the texts; clocks are neither, and arrays of texts are not exchanged."""
     numbers = [variable for variable in variables if variable.numeric]
-    return numbers, [variable for variable in variables if variable.type in ("string", "binary")]
+    texts = [v for v in variables if v.type in ("string", "binary") and not v.dimensions]
+    return numbers, texts
 
 
 def _ports(variable: Variable, sizes: Mapping[str, int], with_start: bool = False) -> Iterable[Port]:

@@ -53,7 +53,7 @@ class Fmu(Recipe):
     `x[1]` and `A[1,2]` name elements of arrays, a list sets the whole. `interface` "auto" takes
     co-simulation where there is one. `isolate` gives it a process of its own (None: where the FMU allows one
     instance per process only), whose calls may take `time_limit`. `observe` names variables to put out beside
-    the outputs. With `reevaluate` the outputs are got again when inputs change between steps.
+    the outputs, as they are at the end of each step. With `reevaluate` the outputs are got again when inputs change between steps.
     `early_return` lets a step end early, at an event, and its level go back and meet it there (None: as an
     FMI 3 FMU declares). `tolerance` is told to the FMU. `method`, `step`, `rtol` and `atol` are those of
     `Ode`, for model exchange. Paths start in `folder`.
@@ -255,7 +255,7 @@ class Fmu(Recipe):
         there = self._exported(wanted)
         rewind = used.can_save and major > 1 and there.issuperset(_REWIND[major])
         if self.exchange:
-            return Abilities(rewind=rewind, order=ORDERS.get(self.method))
+            return Abilities(rewind=rewind, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
         known = self.description.by_name
         reals = bool(self.outputs) and all(port.type == "real" for port in self.outputs)
         # FMI tells slopes of outputs only, not of what else is observed
@@ -275,7 +275,8 @@ class Fmu(Recipe):
         if major < 3:
             return self.interface_used.interpolates_inputs and _INPUT_SLOPES[major] in there
         inputs = (v for v in self.description.variables if v.causality == "input" and v.type in FLOATS)
-        return self.interface_used.intermediate_update and all(v.intermediate_update for v in inputs)
+        followed = all(v.intermediate_update and not v.dimensions for v in inputs)
+        return self.interface_used.intermediate_update and followed
 
     def _exported(self, names: tuple[str, ...]) -> set[str]:
         """Return which functions the binary has; all of them if there is none for this platform."""
@@ -297,6 +298,8 @@ class Fmu(Recipe):
         if self.interface != "auto" and kinds[self.interface] is None:
             there = " and ".join(kind for kind, found in kinds.items() if found is not None)
             raise ScenarioError(f"it has no interface for {self.interface}", where, there)
+        if self.exchange and description.major == 1:
+            yield Fault("it is for model exchange in FMI 1", where, "co-simulation, or FMI 2 or 3")
         clocked = description.clocked
         if clocked:
             listed = ", ".join(f"`{name}`" for name in clocked[:8])

@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hocket.files.ssp.reading.directions import variable
 from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.reading.directions import variable
 from hocket.files.ssp.reading.mapping import Setting
 from hocket.files.ssp.reading.parts import Component, Part, System
-from hocket.files.ssp.units import Unit, named
+from hocket.files.ssp.units import Unit, fmu_unit
 from hocket.simulators.fmu.facts import WHOLE, Variable
 from hocket.simulators.fmu.recipe import Fmu
 
@@ -80,14 +80,6 @@ def _component(component: Component, fmu: Fmu, given: Mapping[str, Setting], fin
         findings.note(
             f"the FMU of `{component.name}` calculates {listed}{more}: the values given are not set"
         )
-
-
-def fmu_unit(fmu: Fmu, name: str) -> Unit | None:
-    """Return a unit as the FMU defines it."""
-    told = fmu.description.units.get(name)
-    if told is None or told.exponents is None:
-        return named(name, {})
-    return Unit(name, tuple(told.exponents), told.factor, told.offset)
 
 
 def _take(part: Part, name: str, setting: Setting, unit: Unit | None, findings: Findings) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.reading.mapping import Setting, read_mapping, settings
 from hocket.files.ssp.nodes import Node
+from hocket.files.ssp.reading.mapping import Setting, read_mapping, settings
 from hocket.files.ssp.reading.package import Package
 from hocket.files.ssp.reading.parameters import read_set
 from hocket.files.ssp.reading.parts import Document
-
-SET, MAPPING = "application/x-ssp-parameter-set", "application/x-ssp-parameter-mapping"
+from hocket.files.ssp.terms import MAPPING, SET
 
 
 def read_bindings(

@@ -10,8 +10,8 @@ import re
 from typing import Literal, TypeAlias
 
 from hocket.errors import nearest
-from hocket.files.ssp.reading.dictionaries import Hubs
 from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.reading.dictionaries import Hubs
 from hocket.files.ssp.reading.parts import Component, End, Link, Part, Reference, System, Wire
 from hocket.simulators.fmu.facts import Variable
 

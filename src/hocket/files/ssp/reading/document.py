@@ -12,22 +12,19 @@ from pathlib import Path
 
 from hocket.errors import FileError
 from hocket.files.ssp import annotation
-from hocket.files.ssp.reading.bindings import read_bindings
-from hocket.files.ssp.reading.elements import read_connectors, read_enumerations, read_link
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.nodes import Node
+from hocket.files.ssp.reading.bindings import read_bindings
+from hocket.files.ssp.reading.elements import read_connectors, read_enumerations, read_link
 from hocket.files.ssp.reading.package import Package, opened
 from hocket.files.ssp.reading.parameters import check_version
 from hocket.files.ssp.reading.parts import Component, Connector, Dictionary, Document, Part, Reference, System
+from hocket.files.ssp.terms import DEFINITION, FMU, INTERFACES, PACKAGE
 from hocket.files.ssp.units import Unit, read_units
 from hocket.simulators.fmu.recipe import Fmu
 
-FMU = "application/x-fmu-sharedlibrary"
-PACKAGE = "application/x-ssp-package"
-DEFINITION = "application/x-ssp-definition"
 _PROXY = re.compile(r"(?:proxyfmu|fmu-proxy)://(?:localhost|127\.0\.0\.1)(?::\d+)?/?\?file=(.+)")
 """An FMU in a process of its own, as other tools write it."""
-INTERFACES = {"any": "auto", "CoSimulation": "co-simulation", "ModelExchange": "model-exchange"}
 
 
 def read_document(package: Package, path: Path, at: Node | None, findings: Findings) -> Document | None:

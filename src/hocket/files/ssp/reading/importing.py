@@ -1,28 +1,29 @@
 """An SSP as a study, with what was assumed on the way.
 
 In:  the path of an .ssp, of its folder, or of an .ssd
-Out: an Imported: the Study, notes, and the names that had to be changed
+Out: an Imported: the Study, with notes, and the names that had to be changed
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
 from hocket.clock import seconds
 from hocket.engine.composite import Composite
-from hocket.errors import ScenarioError
+from hocket.errors import FileError, ScenarioError
 from hocket.files.ssp.annotation import read_annotation
+from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.reading.assigning import assign
 from hocket.files.ssp.reading.directions import direct
-from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.reading.document import Reader, read_document
 from hocket.files.ssp.reading.levels import Level
 from hocket.files.ssp.reading.package import opened
 from hocket.files.ssp.reading.parts import Document, System
-from hocket.files.ssp.reading.document import Reader, read_document
 from hocket.files.ssp.reading.settling import settled
 from hocket.files.ssp.reading.steps import default_step
+from hocket.files.ssp.terms import DEFAULT
 from hocket.files.study import Study
 
 
@@ -31,8 +32,7 @@ class Imported:
     """What an SSP holds, and what a user may want to know of how it was read."""
 
     study: Study
-    notes: tuple[str, ...] = ()
-    """What was assumed, ignored or renamed, in words."""
+    """Its notes tell what was assumed, ignored or renamed."""
     names: dict[str, str] = field(default_factory=dict)
     """By path in hocket: what the SSP calls an element that had to be renamed."""
 
@@ -54,13 +54,9 @@ def imported(path: Path | str, ssd: str = "") -> Imported:
     findings.raise_faults()
     assert study is not None
     _note_foreign(findings)
-    return Imported(
-        Study(
-            study.composite, study.start, study.stop, study.every, study.name or file.stem, file.absolute()
-        ),
-        tuple(findings.notes),
-        findings.names,
-    )
+    name = study.name or (file.parent if file.name == DEFAULT else file).stem
+    notes = tuple(findings.notes)
+    return Imported(replace(study, name=name, path=file.absolute(), notes=notes), findings.names)
 
 
 def _study(document: Document, system: System, findings: Findings) -> Study | None:
@@ -72,6 +68,7 @@ def _study(document: Document, system: System, findings: Findings) -> Study | No
         findings.note(why)
     if "orchestrator" not in system.level:
         findings.note("the SSP tells no algorithm: it is jacobi, extrapolation is hold")
+    _note_binaries(system, findings)
     composite = Level(system, "", findings).composite(step)
     if composite is None:
         if not findings.faults:
@@ -116,3 +113,13 @@ def _note_foreign(findings: Findings) -> None:
     if findings.foreign:
         listed = ", ".join(f"`{name}`" for name in sorted(findings.foreign))
         findings.note(f"annotations of other tools are not read: {listed}")
+
+
+def _note_binaries(system: System, findings: Findings) -> None:
+    """Note the FMUs that cannot be run on this computer; they can still be looked at."""
+    for component in system.components():
+        if component.fmu is not None:
+            try:
+                _ = component.fmu.binary
+            except FileError as error:
+                findings.note(f"`{component.name}` cannot be run here: {error.faults[0].what}")

@@ -14,9 +14,8 @@ from urllib.parse import unquote
 from hocket.errors import FileError, nearest
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.nodes import MalformedError, Node, parse
+from hocket.files.ssp.terms import DEFAULT
 from hocket.simulators.fmu.archive import unpacked
-
-DEFAULT = "SystemStructure.ssd"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://)?")
 

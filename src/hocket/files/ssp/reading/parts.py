@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hocket.files.ssp.reading.mapping import Setting
 from hocket.files.ssp.nodes import Node
+from hocket.files.ssp.reading.mapping import Setting
 from hocket.files.ssp.reading.package import Package
 from hocket.files.ssp.reading.transformations import Transformation
 from hocket.files.ssp.units import Unit

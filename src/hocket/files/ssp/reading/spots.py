@@ -10,11 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hocket.files.ssp.reading.assigning import fmu_unit
-from hocket.files.ssp.reading.directions import variable
 from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.reading.directions import variable
 from hocket.files.ssp.reading.parts import Component, End
-from hocket.files.ssp.units import IDENTITY, Unit, line
+from hocket.files.ssp.units import IDENTITY, Unit, fmu_unit, line
 from hocket.model import Port
 from hocket.simulators.fmu.recipe import Fmu
 

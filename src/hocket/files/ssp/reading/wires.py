@@ -10,13 +10,13 @@ from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.names import free, legal
 from hocket.files.ssp.reading.parts import Wire
 from hocket.files.ssp.reading.spots import Spot
+from hocket.files.ssp.terms import LOOKUP
 from hocket.files.ssp.units import IDENTITY, Line, line
 from hocket.model import Connection, Extrapolator, Model, Port, PortType
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import Gain
 from hocket.units import conversion
 
-LOOKUP = "hocket.files.ssp.lookup:Lookup"
 _LOSSLESS = {("boolean", "integer"), ("enumeration", "integer"), ("integer", "enumeration")}
 _FITS = {("boolean", "integer"), ("enumeration", "integer")}
 
@@ -27,6 +27,8 @@ class Wires:
     def __init__(self, models: dict[str, Model], findings: Findings):
         self.models, self.findings = models, findings
         self.connections: list[Connection] = []
+        self.between: dict[str, str] = {}
+        """The models added, and the model that each leads to."""
         self._driven: dict[str, str] = {}
 
     def connect(self, source: Spot, target: Spot, wire: Wire, extrapolation: Extrapolator | None) -> None:
@@ -41,10 +43,11 @@ class Wires:
             units, told, table = _effect(source, target, wire)
         except ValueError as error:
             what = f"`{source.path}` to `{target.path}`: {error}"
-            hint = 'suppressUnitConversion="true", if the numbers are meant as they are'
-            self.findings.fault(
-                node, what, "units that convert", "" if wire.link.transformation.table else hint
-            )
+            if wire.link.transformation.table:
+                self.findings.fault(node, what, "items of both enumerations")
+            else:
+                hint = 'suppressUnitConversion="true", if the numbers are meant as they are'
+                self.findings.fault(node, what, "units that convert", hint)
             return
         made = _automatic(source.port, target.port)
         whole = units.then(told)
@@ -72,6 +75,7 @@ class Wires:
         wanted = f"to {target.path}"
         name = free(legal([wanted])[wanted], self.models)
         self.models[name] = model
+        self.between[name] = target.path.partition(".")[0]
         self.connections.append(Connection(source.path, f"{name}.u", None, *line))
         self.connections.append(Connection(f"{name}.y", target.path, extrapolation))
 

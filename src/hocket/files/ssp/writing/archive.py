@@ -19,10 +19,10 @@ from hocket.clock import seconds
 from hocket.engine.composite import Composite
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.ssp.annotation import NAMESPACE, annotate, written
+from hocket.files.ssp.names import free
+from hocket.files.ssp.terms import DEFAULT
 from hocket.files.ssp.writing.describing import Writer
 from hocket.files.ssp.writing.folding import foldable
-from hocket.files.ssp.names import free
-from hocket.files.ssp.reading.package import DEFAULT
 from hocket.files.ssp.writing.schema import SSD, register
 from hocket.files.study import Study
 from hocket.model import Scenario

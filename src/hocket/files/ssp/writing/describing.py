@@ -15,12 +15,11 @@ from xml.etree.ElementTree import Element, SubElement
 from hocket.engine.composite import Composite
 from hocket.errors import Fault
 from hocket.files.ssp.annotation import annotate, written
-from hocket.files.ssp.reading.assigning import fmu_unit
+from hocket.files.ssp.terms import FMU, INTERFACES
+from hocket.files.ssp.units import BASES, Unit, defined, fmu_unit
 from hocket.files.ssp.writing.folding import Fold, folded
-from hocket.files.ssp.reading.document import FMU, INTERFACES
 from hocket.files.ssp.writing.schema import SSC, SSD, TAGS, Needs
 from hocket.files.ssp.writing.sets import bound, of_fmu, of_ports
-from hocket.files.ssp.units import BASES, Unit, defined
 from hocket.model import Port, Scenario
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
@@ -51,7 +50,9 @@ class Writer:
             connectors = SubElement(node, f"{SSD}Connectors")
             for port, kind in ends:
                 self._port(connectors, port, kind)
-        bound(node, of_ports(scenario.inputs), name, self.needs)
+        # a name such as `mass.force` would set the variable of `mass` too
+        starts = [port for port in scenario.inputs if port.name.partition(".")[0] not in scenario.models]
+        bound(node, of_ports(starts), name, self.needs)
         elements = SubElement(node, f"{SSD}Elements")
         for model_name, model in scenario.models.items():
             if isinstance(model, Composite):
@@ -104,9 +105,9 @@ class Writer:
             for variable in used:
                 self._variable(connectors, fmu, variable.name)
         bound(node, of_fmu(fmu), name, self.needs)
-        options = {key: value for key, value in fmu.options.items() if key != "interface"}
-        options |= {"observe": list(fmu.observe)} if fmu.observe else {}
-        annotate(node, _NAMESPACE, "Model", options)
+        table, faults = written(fmu, "Model", name)
+        self.faults += faults
+        annotate(node, _NAMESPACE, "Model", table)
 
     def _variable(self, parent: Element, fmu: Fmu, name: str) -> None:
         """Append the connector of a variable."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hocket.engine.composite import Composite
+from hocket.files.ssp.terms import LOOKUP
 from hocket.files.ssp.units import Line
-from hocket.files.ssp.reading.wires import LOOKUP
 from hocket.model import Connection, Model, Scenario
 from hocket.orchestrators import GaussSeidel
 from hocket.simulators.python import Python

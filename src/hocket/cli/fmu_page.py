@@ -1,0 +1,254 @@
+"""The page of an FMU: what it is, what it can do, whether it runs here, its variables.
+
+In:  the path of an .fmu
+Out: lines and tables for the screen; nothing of the FMU is loaded
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hocket.cli.words import count
+from hocket.clock import written
+from hocket.errors import ScenarioError
+from hocket.files.fmus import study_of
+from hocket.files.formats import read
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.archive import DESCRIPTION, unpacked
+from hocket.simulators.fmu.binaries import binary, exported
+from hocket.simulators.fmu.description import read as read_description
+from hocket.simulators.fmu.facts import Description, Interface, Variable
+
+_GROUPS = (
+    ("inputs", ("input",)),
+    ("outputs", ("output",)),
+    ("parameters", ("parameter", "structuralParameter")),
+    ("calculated parameters", ("calculatedParameter",)),
+    ("locals", ("local", "independent")),
+)
+_CLAIMS: tuple[tuple[str, str, dict[int, tuple[str, ...]]], ...] = (
+    (
+        "can_save",
+        "saves and restores its state",
+        {2: ("fmi2GetFMUstate", "fmi2SetFMUstate"), 3: ("fmi3GetFMUState", "fmi3SetFMUState")},
+    ),
+    (
+        "can_serialise",
+        "also as bytes",
+        {2: ("fmi2SerializeFMUstate",), 3: ("fmi3SerializeFMUState",)},
+    ),
+    ("variable_step", "steps of any length", {}),
+    (
+        "interpolates_inputs",
+        "inputs that move during a step",
+        {1: ("fmiSetRealInputDerivatives",), 2: ("fmi2SetRealInputDerivatives",)},
+    ),
+    (
+        "output_derivatives",
+        "slopes of outputs",
+        {
+            1: ("fmiGetRealOutputDerivatives",),
+            2: ("fmi2GetRealOutputDerivatives",),
+            3: ("fmi3GetOutputDerivatives",),
+        },
+    ),
+    ("intermediate_update", "intermediate update", {}),
+    ("event_mode", "event mode", {}),
+    ("early_return", "steps may end early", {}),
+    (
+        "directional",
+        "directional derivatives",
+        {2: ("fmi2GetDirectionalDerivative",), 3: ("fmi3GetDirectionalDerivative",)},
+    ),
+    ("adjoint", "adjoint derivatives", {3: ("fmi3GetAdjointDerivative",)}),
+    ("asynchronous", "steps in the background", {}),
+    ("completed_step", "wants to be told of each completed step", {}),
+    ("only_once", "one instance per process (hocket gives each a process of its own)", {}),
+    ("needs_execution_tool", "needs the tool that made it", {}),
+)
+
+
+def is_fmu(file: Path) -> bool:
+    """Return whether a path is that of an FMU, packed or not."""
+    return (file.suffix.lower() == ".fmu" and file.exists()) or (file / DESCRIPTION).is_file()
+
+
+def fmu_page(file: Path, everything: bool) -> Iterator[RenderableType]:
+    """Yield what there is to know of an FMU; its locals too, if everything is asked for."""
+    folder = unpacked(file.absolute())
+    description = read_description(folder, str(file))
+    interfaces = {"co-simulation": description.cs, "model exchange": description.me}
+    there = {name: interface for name, interface in interfaces.items() if interface is not None}
+    fmu, refusal = _recipe(file)
+    yield Text.assemble((description.name, "bold"), f"  FMI {description.version}, ", " and ".join(there))
+    if description.about:
+        yield Padding(Text(description.about), (0, 0, 0, 2), expand=False)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    facts: list[tuple[str, str | Text]] = [
+        *_made(description),
+        *_here(folder, description, there, refusal),
+        *_experiment(description, fmu),
+        *((name, _abilities(folder, description, one)) for name, one in there.items()),
+        *_contents(description),
+    ]
+    for label, text in facts:
+        grid.add_row(label, text)
+    yield Padding(grid, (0, 0, 0, 2), expand=False)
+    for title, causalities in _GROUPS:
+        chosen = [variable for variable in description.variables if variable.causality in causalities]
+        if chosen and (everything or title != "locals"):
+            yield ""
+            yield _variables(title, chosen, fmu)
+    notes = fmu.notes if fmu else description.problems
+    if notes:
+        yield ""
+        yield from (Text(f"note: {note}", "yellow") for note in notes)
+    if fmu is not None:
+        yield ""
+        yield f"run it:  hocket run {shlex.quote(str(file))} --plot"
+
+
+def _recipe(file: Path) -> tuple[Fmu | None, str]:
+    """Return the FMU as a model, or why it cannot be one."""
+    try:
+        (model,) = read(file).composite.scenario.models.values()
+    except ScenarioError as error:
+        return None, "; ".join(fault.what for fault in error.faults)
+    assert isinstance(model, Fmu)
+    return model, ""
+
+
+def _made(description: Description) -> Iterator[tuple[str, str]]:
+    made = ", ".join(text for text in (description.tool, description.date) if text)
+    if made:
+        yield "made by", made
+
+
+def _here(
+    folder: Path, description: Description, there: dict[str, Interface], refusal: str
+) -> Iterator[tuple[str, Text]]:
+    """Yield whether it runs on this computer, and the platforms it is for."""
+    try:
+        for interface in there.values():
+            binary(folder, description, interface)
+    except ScenarioError as error:
+        refusal = refusal or f"{error.faults[0].what}; {error.faults[0].hint}"
+    yield "runs here", Text(f"no: {refusal}", "bold red") if refusal else Text("yes", "green")
+    yield "platforms", Text(", ".join(description.platforms) or "none")
+
+
+def _experiment(description: Description, fmu: Fmu | None) -> Iterator[tuple[str, str]]:
+    ends = (("from", description.start), ("to", description.stop))
+    span = [f"{word} {time:g} s" for word, time in ends if time is not None]
+    told = [" ".join(span)] if span else []
+    told += [f"steps of {description.step:g} s"] if description.step is not None else []
+    told += [f"tolerance {description.tolerance:g}"] if description.tolerance is not None else []
+    yield "experiment", ", ".join(told) or "not told"
+    if fmu is not None:
+        study = study_of({"fmu": fmu})
+        assert study.stop is not None
+        step, start, stop = map(written, (study.composite.step, study.start, study.stop))
+        yield "hocket run", f"steps of {step} from {start} to {stop}, unless told otherwise"
+
+
+def _abilities(folder: Path, description: Description, interface: Interface) -> Text:
+    """Return what an interface can do; what its binary has no functions for is said so."""
+    words: list[str] = []
+    lacking: list[str] = []
+    for name, word, functions in _CLAIMS:
+        needed = functions.get(description.major, ())
+        integrated = name == "variable_step" and interface is description.me
+        if getattr(interface, name) and not integrated:
+            missing = _missing(folder, description, interface, needed)
+            (lacking if missing else words).append(f"{word} ({', '.join(missing)})" if missing else word)
+    if interface.fixed_step:
+        words.append(f"internal steps of {interface.fixed_step:g} s")
+    text = Text(", ".join(words) or "no more than it must")
+    if lacking:
+        text.append(f"; declared, but its binary lacks the functions: {', '.join(lacking)}", "yellow")
+    return text
+
+
+def _missing(
+    folder: Path, description: Description, interface: Interface, needed: Sequence[str]
+) -> list[str]:
+    try:
+        there = exported(binary(folder, description, interface), needed)
+    except ScenarioError:
+        return []
+    return [name for name in needed if name not in there]
+
+
+def _contents(description: Description) -> Iterator[tuple[str, str]]:
+    counts = {
+        title: sum(variable.causality in causalities for variable in description.variables)
+        for title, causalities in _GROUPS
+    }
+    listed = [count(number, title.removesuffix("s")) for title, number in counts.items() if number]
+    yield "holds", ", ".join(listed) or "no variables"
+    states = [state for state, _ in description.states]
+    if states:
+        names = ", ".join(states[:8]) + (f" and {len(states) - 8} more" if len(states) > 8 else "")
+        yield "states", f"{len(states)}: {names}"
+    if description.event_indicators:
+        yield "event indicators", str(description.event_indicators)
+
+
+def _variables(title: str, variables: Iterable[Variable], fmu: Fmu | None) -> Table:
+    """Return a table of variables; columns that nothing has are left out."""
+    reacts = {port.name.partition("[")[0]: port.feedthrough for port in fmu.outputs} if fmu else {}
+    rows = [
+        (
+            variable.name,
+            _type(variable),
+            variable.unit,
+            _start(variable.start),
+            _range(variable),
+            ", ".join(reacts.get(variable.name, ())) if variable.causality == "output" else "",
+            variable.about,
+        )
+        for variable in variables
+    ]
+    heads = ("name", "type", "unit", "start", "range", "reacts at once to", "about")
+    kept = [number for number in range(len(heads)) if number < 2 or any(row[number] for row in rows)]
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for number in kept:
+        table.add_column(heads[number], header_style="dim", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(row[number]) for number in kept))
+    return table
+
+
+def _type(variable: Variable) -> str:
+    sizes = f" [{' x '.join(map(str, variable.dimensions))}]" if variable.dimensions else ""
+    fixed = " tunable" if variable.variability == "tunable" else ""
+    return f"{variable.type}{sizes}{fixed}"
+
+
+def _start(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_start, value[:6])) + (" ..." if len(value) > 6 else "")
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return value[:16].hex() + ("..." if len(value) > 16 else "")
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def _range(variable: Variable) -> str:
+    if variable.items:
+        return ", ".join(f"{item} = {number}" for item, number in variable.items.items())
+    low, high = variable.minimum, variable.maximum
+    if low is not None and high is not None:
+        return f"{low:g} .. {high:g}"
+    return f">= {low:g}" if low is not None else f"<= {high:g}" if high is not None else ""

@@ -1,0 +1,68 @@
+"""Where a verb keeps what it runs: runs/car-001, runs/car-002 ..., unless told where.
+
+In:  a folder that was typed, or the name of what is run
+Out: the folder; gone again if nothing was recorded in it
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+import hocket
+from hocket.engine.recording import unwritable
+from hocket.errors import FileError, HocketError, ScenarioError
+
+
+@contextmanager
+def kept(folder: Path | None, stem: str, overwrite: bool) -> Iterator[Path]:
+    """Give the folder of the run; if it is new and nothing was recorded, a faulty scenario leaves none."""
+    if folder is not None and not overwrite and _opened(folder):
+        hint = "choose another folder, or replace that run with --overwrite"
+        raise FileError(f"`{folder.name}` holds a run already", str(folder), "", hint)
+    new = folder is None or not folder.exists()
+    place = _next(stem) if folder is None else folder
+    try:
+        yield place
+    except ScenarioError:
+        if new and not any(run and run.ports for run in map(_opened, [place, *_inside(place)])):
+            shutil.rmtree(place, ignore_errors=True)
+            if folder is None:
+                with suppress(OSError):
+                    place.parent.rmdir()
+        raise
+    except KeyboardInterrupt as error:
+        error.add_note(f"every row that was written is kept in {place}")
+        raise
+
+
+def _inside(place: Path) -> list[Path]:
+    return list(place.iterdir()) if place.is_dir() else []
+
+
+def _opened(folder: Path) -> hocket.Run | None:
+    try:
+        return hocket.open_run(folder)
+    except HocketError:
+        return None
+
+
+def _next(stem: str) -> Path:
+    """Make the next of the folders runs/stem-001, runs/stem-002 ..."""
+    runs = Path("runs")
+    numbered = re.compile(re.escape(stem) + r"-(\d{3,})")
+    try:
+        names = (numbered.fullmatch(path.name) for path in (runs.iterdir() if runs.is_dir() else ()))
+        newest = max((int(name[1]) for name in names if name), default=0)
+        for number in count(newest + 1):
+            folder = runs / f"{stem}-{number:03}"
+            with suppress(FileExistsError):  # another run may have begun just now
+                folder.mkdir(parents=True)
+                return folder
+    except OSError as error:
+        raise unwritable(runs, error) from error
+    raise AssertionError("numbers do not end")

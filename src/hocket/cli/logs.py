@@ -1,0 +1,66 @@
+"""What FMUs say while they run, on stderr: warnings, each kind once, unless all was asked for.
+
+In:  the log records of `hocket.fmu`
+Out: one line each
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hocket.cli.screen import tell
+from hocket.errors import HocketError
+from hocket.simulators.fmu.logs import LOGGER, deliver
+
+_NUMBER = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
+
+
+class _Ear(logging.Handler):
+    """Prints records; of those that differ by numbers only the first, and counts the others."""
+
+    def __init__(self, everything: bool):
+        super().__init__()
+        self.everything = everything
+        self.counts: dict[str, int] = {}
+        self.errors: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = " ".join(record.getMessage().split())
+        kind = _NUMBER.sub("#", text)
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        if self.everything:
+            tell(f"{text}  ({record.levelname.lower()})")
+        elif record.levelno >= logging.ERROR:
+            self.errors.append(text)  # the error that ends the run most often says the same
+        elif self.counts[kind] == 1:
+            tell(text)
+
+    def finish(self, failure: str) -> None:
+        """Say what was held back."""
+        for text in dict.fromkeys(self.errors):
+            if text.partition(": ")[2] not in failure:
+                tell(text)
+        more = sum(self.counts.values()) - len(self.counts) - len(self.errors)
+        if more > 0 and not self.everything:
+            tell(f"({more:,} more such messages: --log shows all)")
+
+
+@contextmanager
+def heard(everything: bool) -> Iterator[None]:
+    """Print what FMUs say, while a verb is at work."""
+    ear, level, failure = _Ear(everything), LOGGER.level, ""
+    LOGGER.addHandler(ear)
+    LOGGER.setLevel(logging.INFO if everything else logging.WARNING)
+    try:
+        yield
+    except HocketError as error:
+        failure = " ".join(str(error).split())
+        raise
+    finally:
+        deliver()
+        LOGGER.removeHandler(ear)
+        LOGGER.setLevel(level)
+        ear.finish(failure)

@@ -1,0 +1,209 @@
+"""hocket sweep: one scenario, or FMUs, run with every combination of parameters.
+
+In:  files, and what varies: `k=1,2,5`, `m=1:3:5`
+Out: a folder of runs, and a table of final values
+"""
+
+from __future__ import annotations
+
+import csv as comma_separated
+import tomllib
+from collections.abc import Sequence
+from io import StringIO
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+from rich.text import Text
+
+import hocket
+from hocket.cli import options
+from hocket.cli.folders import kept
+from hocket.cli.logs import heard
+from hocket.cli.progress import counted
+from hocket.cli.screen import say, tell, watched
+from hocket.cli.targets import check_file
+from hocket.cli.typed import assigned, halves, placed, recorded, studied, value_of
+from hocket.cli.words import count
+from hocket.errors import ScenarioError
+from hocket.files.study import Study
+from hocket.files.whole import write_text
+
+COLUMNS = 8
+"""Ports whose final values a table on a terminal shows."""
+
+
+def sweep(
+    files: options.Files,
+    vary: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=VALUES", help="k=1,2,5, or 5 values from 1 to 3: k=1:3:5; may be repeated."
+        ),
+    ],
+    stop: options.Stop = None,
+    start: options.Start = None,
+    step: options.Step = None,
+    every: options.Every = None,
+    record: options.Record = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to keep the runs, if not in runs/FILE-sweep-001."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", metavar="", help="Replace the runs in --folder.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Runs at a time, if not one per processor.")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", metavar="", help="Print the folder of the runs only.")
+    ] = False,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table, all of it.")] = None,
+    connect: options.Connect = None,
+    assign: options.Set = None,
+    observe: options.Observe = None,
+    interface: options.Interfaces = None,
+    isolate: options.Isolate = False,
+    log: options.Log = False,
+) -> None:
+    """Run with every combination of parameters, in parallel, and print what became of them.
+
+    Ctrl-C stops all of them: every row so far is kept. The exit code is 1 then, and when a run fails.
+    """
+    study = studied(files, connect or (), observe or (), interface, isolate, log)
+    fixed = assigned(study, assign or ())
+    varied = _combinations(study, vary)
+    if csv:
+        check_file(csv)
+    typed = {"start": start, "stop": stop, "every": every, "record": record, "connect": connect}
+    stem = files[0].stem if len(files) == 1 else study.name
+    with (
+        kept(folder, f"{stem}-sweep", overwrite) as place,
+        placed(files, [name for name, value in typed.items() if value]),
+        heard(log),
+        counted(study.name, quiet) as progress,
+    ):
+        results = hocket.sweep(
+            study,
+            [{**fixed, **one} for one in varied],
+            stop,
+            start=start,
+            step=step,
+            every=every,
+            record=recorded(study, record),
+            folder=place,
+            overwrite=overwrite,
+            workers=workers,
+            errors="return",
+            progress=progress,
+        )
+        _raise_scenario_fault(results)
+    _report(varied, results, place, quiet, csv)
+    good = [isinstance(result, hocket.Run) and result.status == "finished" for result in results]
+    if not all(good) or len(results) < len(varied):
+        raise typer.Exit(1)
+
+
+def _raise_scenario_fault(results: Sequence[hocket.Run | Exception]) -> None:
+    """Raise what is wrong with the scenario: that is the same for every run."""
+    for result in results:
+        if isinstance(result, ScenarioError):
+            raise result
+
+
+def _combinations(study: Study, vary: Sequence[str]) -> list[dict[str, Any]]:
+    """Return every combination of the values, the last parameter varying fastest."""
+    columns = {}
+    for text in vary:
+        name, values = halves(text, "--vary")
+        if name in columns:
+            raise ScenarioError(f"`{name}` varies twice", f"--vary {text}", "each parameter once")
+        columns[name] = _values(study, name, values)
+    return [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
+
+
+def _values(study: Study, name: str, text: str) -> list[Any]:
+    """Return the values of `1,2,5` or of `1:3:5`, the second with equal distances."""
+    parts = text.split(":")
+    if len(parts) == 3:
+        try:
+            first, last, number = float(parts[0]), float(parts[1]), int(parts[2])
+        except ValueError:
+            number = 0
+        if number < 1:
+            expected = "first:last:count, as 1:3:5"
+            raise ScenarioError(f"`{text}` is no range", f"--vary {name}", expected)
+        return [float(f"{value:.12g}") for value in np.linspace(first, last, number)]
+    try:
+        listed = tomllib.loads(f"values = [{text}]")["values"]
+    except tomllib.TOMLDecodeError:
+        listed = None
+    if listed and any(isinstance(value, list) for value in listed):
+        return list(listed)
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise ScenarioError(f"`{name}` has no values", f"--vary {name}={text}", "values as 1,2,5 or 1:3:5")
+    return [value_of(study, name, word) for word in words]
+
+
+def _report(
+    varied: list[dict[str, Any]],
+    results: Sequence[hocket.Run | Exception],
+    place: Path,
+    quiet: bool,
+    csv: Path | None,
+) -> None:
+    """Print the table and where the runs are; write the table."""
+    ports = list(dict.fromkeys(port for run in results if isinstance(run, hocket.Run) for port in run.ports))
+    pairs = list(zip(varied, results, strict=False))
+    rows = [_row(f"{n:03}", one, result, ports) for n, (one, result) in enumerate(pairs, 1)]
+    heads = ["run", *(varied[0] if varied else ()), *ports, "status"]
+    for one, result in pairs:
+        if isinstance(result, Exception):
+            which = ", ".join(f"{name} = {value}" for name, value in one.items())
+            tell(f"{which}: {str(result).splitlines()[0]}")
+    if len(results) < len(varied):
+        tell(
+            f"stopped by Ctrl-C: {len(varied) - len(results):,} of {count(len(varied), 'run')} were not begun"
+        )
+    if csv:
+        _write(csv, heads, rows)
+    if quiet:
+        say(str(place))
+        return
+    shown = (
+        len(heads) - 1 if len(ports) <= COLUMNS or not watched() else len(heads) - 1 - len(ports) + COLUMNS
+    )
+    table = Table(box=None, pad_edge=False)
+    for head in heads[:shown]:
+        table.add_column(head, header_style="dim", justify="right", overflow="fold")
+    table.add_column("")
+    for row in rows:
+        bad = row[-1] != "finished"
+        table.add_row(*map(_shown, row[:shown]), Text(row[-1] if bad else "", "bold red"))
+    say(table, f"final values of {count(len(rows), 'run')} in {place}")
+    if shown < len(heads) - 1:
+        say(f"{len(heads) - 1 - shown} more ports: --record chooses, --csv writes all")
+    say(*([f"wrote {csv}"] if csv else []))
+
+
+def _row(number: str, one: dict[str, Any], result: hocket.Run | Exception, ports: list[str]) -> list[Any]:
+    if isinstance(result, Exception):
+        return [number, *one.values(), *(None for _ in ports), "failed"]
+    finals = [result.final(port) if port in result else None for port in ports]
+    return [number, *one.values(), *finals, result.status]
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _write(file: Path, heads: list[str], rows: list[list[Any]]) -> None:
+    text = StringIO()
+    writer = comma_separated.writer(text, lineterminator="\n")
+    writer.writerows([heads, *rows])
+    write_text(file, text.getvalue())

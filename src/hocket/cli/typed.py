@@ -1,0 +1,181 @@
+"""What was typed becomes a study: one scenario, or FMUs with their connections and parameters.
+
+In:  files, and texts such as `b.u=a.y` and `a.k=20`
+Out: a Study, and parameters by path; or every fault with the option it is in
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import hocket
+from hocket.cli.options import Interface
+from hocket.engine.composite import Composite
+from hocket.errors import Fault, ScenarioError
+from hocket.files.fmus import model_name, study_of
+from hocket.files.study import Study
+from hocket.model import Connection
+from hocket.parameters import leaves, remade, split, with_leaves
+from hocket.simulators.fmu import Fmu
+
+_OPTIONS = {"step": "--step", "parameters": "--set", "threads": "--threads", "realtime": "--realtime"}
+_RUN_KEYS = ("start", "stop", "every", "record")
+
+
+def studied(
+    files: Sequence[Path],
+    connect: Sequence[str] = (),
+    observe: Sequence[str] = (),
+    interface: Interface | None = None,
+    isolate: bool = False,
+    log: bool = False,
+) -> Study:
+    """Return what was typed as one study."""
+    study = hocket.read(files[0]) if len(files) == 1 else _several(files)
+    options: dict[str, Any] = {"interface": interface.value} if interface else {}
+    options |= {"isolate": True} if isolate else {}
+    options |= {"logging": True} if log else {}
+    composite = study.composite
+    fmus = {path: model for path, model in leaves(composite) if isinstance(model, Fmu)}
+    if options:
+        composite = with_leaves(composite, {path: remade(fmu, **options) for path, fmu in fmus.items()})
+    composite = _observed(composite, observe)
+    composite = _connected(composite, connect)
+    return replace(study, composite=composite)
+
+
+def _several(files: Sequence[Path]) -> Study:
+    others = [file for file in files if file.suffix.lower() != ".fmu" and not file.is_dir()]
+    if others:
+        what = f"{len(files)} files were given, and `{others[0]}` is no FMU"
+        raise ScenarioError(what, "", "one scenario, or several FMUs")
+    fmus: dict[str, Fmu] = {}
+    for file in files:
+        (fmu,) = hocket.read(file).composite.scenario.models.values()
+        assert isinstance(fmu, Fmu)
+        fmus[model_name(file, fmus)] = fmu
+    study = study_of(fmus)
+    return replace(study, name="-".join(fmus))
+
+
+def _observed(composite: Composite, names: Sequence[str]) -> Composite:
+    """Return the composite with variables of its FMUs put out."""
+    wanted: dict[str, tuple[str, ...]] = {}
+    for written in names:
+        path, name = split(composite, written, f"--observe {written}")
+        wanted[path] = (*wanted.get(path, ()), name)
+    models, changed, faults = dict(leaves(composite)), {}, []
+    for path, observe in wanted.items():
+        fmu = models[path]
+        if not isinstance(fmu, Fmu):
+            faults.append(Fault(f"`{path}` is no FMU", f"--observe {path}.{observe[0]}"))
+            continue
+        try:
+            changed[path] = remade(fmu, observe=(*fmu.observe, *observe))
+        except ScenarioError as error:
+            faults += [replace(fault, where="--observe") for fault in error.faults]
+    if faults:
+        raise ScenarioError(faults)
+    return with_leaves(composite, changed)
+
+
+def _connected(composite: Composite, written: Sequence[str]) -> Composite:
+    """Return the composite with more connections, written `b.u=a.y` or `a.y->b.u`."""
+    made = []
+    for text in written:
+        source, arrow, target = (part.strip() for part in text.partition("->"))
+        if not arrow:
+            target, arrow, source = (part.strip() for part in text.partition("="))
+        if not (source and arrow and target):
+            expected = "input=output, as b.u=a.y, or output->input in quotes"
+            raise ScenarioError(f"`{text}` is no connection", "--connect", expected)
+        made.append(Connection(_full(composite, source), _full(composite, target)))
+    scenario = composite.scenario
+    every = (*scenario.connections, *made)
+    changed = hocket.Scenario(scenario.models, every, scenario.inputs, scenario.outputs, scenario.record)
+    return composite.with_scenario(changed) if made else composite
+
+
+def _full(composite: Composite, port: str) -> str:
+    """Return the path of a port: where there is one model only, that need not be named."""
+    models = composite.scenario.models
+    name, model = next(iter(models.items()))
+    single = len(models) == 1 and not isinstance(model, Composite)
+    known = [known.name for known in (*model.inputs, *model.outputs)]
+    return (
+        f"{name}.{port}" if single and any(fnmatchcase(one, port) or one == port for one in known) else port
+    )
+
+
+def recorded(study: Study, patterns: Sequence[str] | None) -> list[str] | None:
+    """Return the patterns of `--record` as paths; None: what the scenario records."""
+    return [_full(study.composite, pattern) for pattern in patterns] if patterns else None
+
+
+def assigned(study: Study, written: Sequence[str], option: str = "--set") -> dict[str, Any]:
+    """Return parameters by path from texts such as `a.k=20`."""
+    values: dict[str, Any] = {}
+    for text in written:
+        name, value = halves(text, option)
+        values[name] = value_of(study, name, value)
+    return values
+
+
+def halves(text: str, option: str) -> tuple[str, str]:
+    """Return the name and the value of `k=20`."""
+    name, sign, value = text.partition("=")
+    if not (name.strip() and sign):
+        raise ScenarioError(f"`{text}` sets nothing", option, "name=value, as k=20")
+    return name.strip(), value.strip()
+
+
+def value_of(study: Study, name: str, text: str) -> Any:
+    """Return what a text means to the variable it is for: a number, true, false, a list; else the text."""
+    path, variable = split(study.composite, name, f"--set {name}")
+    model = dict(leaves(study.composite))[path]
+    declared = model.description.by_name.get(variable) if isinstance(model, Fmu) else None
+    found = plain(text)
+    is_text = declared is not None and declared.type in ("string", "binary") and not declared.dimensions
+    return text if is_text and not isinstance(found, str) else found
+
+
+def plain(text: str) -> Any:
+    """Return a text as the number, truth, list or text it is."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        found = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+    return found if isinstance(found, (bool, int, float, str, list)) else text
+
+
+@contextmanager
+def placed(files: Sequence[Path], typed: Sequence[str]) -> Iterator[None]:
+    """Let faults of the run say whether they come from an option or from the file."""
+    try:
+        yield
+    except ScenarioError as error:
+        error.faults = tuple(
+            replace(fault, where=_place(fault.where, files, typed)) for fault in error.faults
+        )
+        raise
+
+
+def _place(where: str, files: Sequence[Path], typed: Sequence[str]) -> str:
+    key, sign, rest = where.partition(",")
+    if key in _RUN_KEYS:
+        return f"--{key}" if key in typed else f"`{key}` in {', '.join(map(str, files))}"
+    if key.startswith("connections.") and "connect" in typed and len(files) > 1:
+        return "--connect"
+    option = _OPTIONS.get(key.partition("[")[0])
+    return f"{option}{sign}{rest}" if option else where

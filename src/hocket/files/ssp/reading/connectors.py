@@ -1,0 +1,124 @@
+"""The ports of a system itself; what its connectors leave open is taken from what they lead to.
+
+In:  a System whose elements are built
+Out: Spots by connector, as they are called inside
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import product
+from typing import Any, TypeAlias
+
+from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.reading.parameters import REALS, WHOLES
+from hocket.files.ssp.reading.parts import Connector, End, System, Wire
+from hocket.files.ssp.reading.spots import Spot
+from hocket.files.ssp.units import known
+from hocket.model import Model, Port, PortType
+
+At: TypeAlias = Callable[[End, bool, Wire], list[Spot] | None]
+
+_MOST = 1_000_000
+_NOT_DURING_A_RUN = ("parameter", "structuralParameter", "", "inout", "unspecified")
+_TYPES: dict[str, PortType] = {
+    **dict.fromkeys(REALS, "real"),
+    **dict.fromkeys(WHOLES, "integer"),
+    "Boolean": "boolean",
+    "Enumeration": "enumeration",
+}
+
+
+class Connectors:
+    """`at` tells the ports that an end of a connection at an element stands for."""
+
+    def __init__(self, system: System, models: Mapping[str, Model], at: At, findings: Findings):
+        self.system, self.models, self.at, self.findings = system, models, at, findings
+        self.spots: dict[str, list[Spot]] = {}
+        for name, connector in system.connectors.items():
+            if self.kind(name) not in _NOT_DURING_A_RUN:
+                self.spots[name] = list(self._made(name, connector))
+
+    def kind(self, name: str) -> str:
+        """Return the kind of a connector, told or concluded."""
+        return self.system.kinds.get(name) or self.system.connectors[name].kind
+
+    def inputs(self) -> list[Port]:
+        """Return the inputs of the level."""
+        return [spot.port for name in self.spots if self.kind(name) == "input" for spot in self.spots[name]]
+
+    def outputs(self, driven: Collection[str]) -> list[Port]:
+        """Return the outputs of the level, as far as something drives them."""
+        names = [name for name in self.spots if self.kind(name) != "input"]
+        return [spot.port for name in names for spot in self.spots[name] if spot.path in driven]
+
+    def _made(self, name: str, connector: Connector) -> Iterator[Spot]:
+        others = list(self._others(name))
+        units = {unit for spot, wire in others if (unit := spot.unit) and not wire.link.suppress}
+        unit = connector.unit or (units.pop() if len(units) == 1 else None)
+        types = {spot.port.type for spot, _ in others}
+        kind = _TYPES.get(connector.type) or (types.pop() if len(types) == 1 else "real")
+        items = connector.items or next((spot.items for spot, _ in others if spot.items), {})
+        starts = self._starts(name, items)
+        called = self._called(name)
+        for number, index in enumerate(self._indices(name, connector)):
+            inside = f"[{','.join(map(str, index))}]" if index else ""
+            start = starts[number] if number < len(starts) else None
+            port = Port(f"{called}{inside}", known(unit), start, (), kind)
+            yield Spot(port.name, port, unit, items, own=True)
+
+    def _others(self, name: str) -> Iterator[tuple[Spot, Wire]]:
+        """Yield the ports of elements that a connector is connected with."""
+        for wire in self.system.wires:
+            for end, other, source in ((wire.source, wire.target, False), (wire.target, wire.source, True)):
+                if end.element is None and end.connector == name and other.element is not None:
+                    for spot in self.at(other, source, wire) or ():
+                        yield spot, wire
+
+    def _called(self, name: str) -> str:
+        """Return the name of a port that no path into a model has."""
+        source = self.kind(name) == "input"
+        for model_name, model in self.models.items():
+            ports = model.outputs if source else model.inputs
+            if any(f"{model_name}.{port.name}" == name for port in ports):
+                plain = name.replace(".", "_")
+                self.findings.note(f"the connector `{name}` is called `{plain}` here: `{name}` is a port")
+                return plain
+        return name
+
+    def _starts(self, name: str, items: Mapping[str, int]) -> list[float]:
+        if self.kind(name) != "input" or name not in self.system.values:
+            return []
+        value = self.system.values[name]
+        try:
+            return [float(items.get(each, each)) for each in _flat(value)]
+        except ValueError:
+            self.findings.fault(self.system.settings[name].node, f"`{name}` is {value!r:.40}", "a number")
+            return []
+
+    def _indices(self, name: str, connector: Connector) -> list[tuple[int, ...]]:
+        """Return the indices of a connector's elements; [()] for a scalar."""
+        if connector.sizes is None:
+            return [()]
+        sizes = []
+        for size in connector.sizes:
+            told = str(self.system.values.get(size, size))
+            if not told.isdigit():
+                return self._like_others(name, connector)
+            sizes.append(int(told))
+        if math.prod(sizes) > _MOST:
+            self.findings.fault(connector.node, f"`{name}` has {math.prod(sizes)} values", f"at most {_MOST}")
+            return []
+        return list(product(*(range(1, size + 1) for size in sizes)))
+
+    def _like_others(self, name: str, connector: Connector) -> list[tuple[int, ...]]:
+        indices = list(dict.fromkeys(spot.index for spot, _ in self._others(name)))
+        if not indices:
+            what = f"nothing says how many values the connector `{name}` has"
+            self.findings.fault(connector.node, what, 'such as <Dimension size="3"/>')
+        return indices
+
+
+def _flat(value: Any) -> list[Any]:
+    return [each for item in value for each in _flat(item)] if isinstance(value, list) else [value]

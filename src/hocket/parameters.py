@@ -1,0 +1,120 @@
+"""The parameters of the models in a scenario, set by path: `spring.k` is the variable k of the model spring.
+
+In:  a Composite; names and values
+Out: the same Composite with other parameters; or every name and value that does not fit
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any, cast
+
+from hocket.engine.composite import Composite
+from hocket.errors import Fault, ScenarioError, nearest
+from hocket.model import Model
+from hocket.simulators.fmu import Fmu
+
+
+def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
+    """Yield the models that are no levels, at any depth, each with its path."""
+    for name, model in composite.scenario.models.items():
+        if isinstance(model, Composite):
+            yield from leaves(model, f"{inside}{name}.")
+        else:
+            yield f"{inside}{name}", model
+
+
+def with_leaves(composite: Composite, changed: Mapping[str, Model], inside: str = "") -> Composite:
+    """Return the composite with other models at some paths."""
+    if not changed:
+        return composite
+    models = {
+        name: with_leaves(model, changed, f"{inside}{name}.")
+        if isinstance(model, Composite)
+        else changed.get(f"{inside}{name}", model)
+        for name, model in composite.scenario.models.items()
+    }
+    return composite.with_scenario(composite.scenario.with_models(models))
+
+
+def split(composite: Composite, path: str, where: str = "") -> tuple[str, str]:
+    """Return the path of a model and the name inside it; where there is one model only, it need not be named.
+
+    Names of variables may have dots of their own: the model is as deep as there are levels.
+    """
+    models = dict(leaves(composite))
+    if len(models) == 1:
+        ((only, model),) = models.items()
+        if knows(model, path) or not path.startswith(f"{only}."):
+            return only, path
+    for model_path in models:
+        if path.startswith(f"{model_path}."):
+            return model_path, path[len(model_path) + 1 :]
+    owner, _, rest = path.partition(".")
+    expected = f"a path such as `{next(iter(models))}.name`"
+    if not rest:
+        raise ScenarioError(f"`{path}` names no model", where, expected, nearest(path, models))
+    known = owner in composite.scenario.models
+    what = f"`{path}` leads to no model" if known else f"there is no model `{owner}`"
+    raise ScenarioError(what, where, expected, nearest(path.rpartition(".")[0], models))
+
+
+def knows(model: Model, name: str) -> bool:
+    """Return whether an FMU has a variable of that name, or an array it is an element of."""
+    return isinstance(model, Fmu) and not {name, name.partition("[")[0]}.isdisjoint(model.description.by_name)
+
+
+def with_parameters(composite: Composite, values: Mapping[str, Any], where: str = "parameters") -> Composite:
+    """Return the composite with these parameters; raises ScenarioError with everything that is wrong."""
+    grouped: dict[str, dict[str, Any]] = {}
+    faults: list[Fault] = []
+    for path, value in values.items():
+        try:
+            owner, name = split(composite, path, where)
+        except ScenarioError as error:
+            faults += error.faults
+        else:
+            grouped.setdefault(owner, {})[name] = value
+    models = dict(leaves(composite))
+    changed: dict[str, Model] = {}
+    for owner, own in grouped.items():
+        try:
+            changed[owner] = _set(models[owner], own, owner)
+        except ScenarioError as error:
+            faults += [replace(fault, where=f"{where}, `{owner}`") for fault in error.faults]
+    if faults:
+        raise ScenarioError(faults)
+    return with_leaves(composite, changed)
+
+
+def remade(fmu: Fmu, parameters: Mapping[str, Any] | None = None, **options: Any) -> Fmu:
+    """Return the FMU with more parameters and other options."""
+    given = {**fmu.parameters, **(parameters or {})}
+    return Fmu(fmu.path, given, folder=fmu.folder, **{**fmu.options, **options})
+
+
+def _set(model: Model, values: Mapping[str, Any], path: str) -> Model:
+    """Return a model with other parameters."""
+    if isinstance(model, Fmu):
+        return remade(model, values)
+    if hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict):
+        made: Any = copy.copy(model)
+        object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))
+        _ = made.check() if hasattr(made, "check") else made.inputs  # both look at the parameters
+        return made  # type: ignore[no-any-return]
+    known = _fields(model)
+    wrong = [name for name in values if name not in known]
+    if wrong:
+        what = f"`{path}`, a {type(model).__name__}, has no parameter `{wrong[0]}`"
+        expected = "" if known else "an FMU, a Python class or an Ode: they have parameters"
+        raise ScenarioError(what, "", expected, nearest(wrong[0], known))
+    changed: Model = replace(cast("Any", model), **values)
+    return changed
+
+
+def _fields(model: Model) -> list[str]:
+    """Return the fields of a dataclass that can be made anew from them; none of any other model."""
+    how = getattr(model, "__dataclass_params__", None)
+    return [field.name for field in fields(cast("Any", model)) if field.init] if how and how.init else []

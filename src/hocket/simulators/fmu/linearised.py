@@ -1,0 +1,119 @@
+"""The Jacobian of a model exchange FMU: from its directional derivatives, else from differences.
+
+In:  a live FMU and its inputs
+Out: A, B, C, D
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hocket.model import Array
+from hocket.simulators.fmu.continuous import elements, moves, placed
+from hocket.simulators.fmu.facts import FLOATS, Variable
+
+if TYPE_CHECKING:
+    from hocket.simulators.fmu.exchange import ModelExchange
+
+_NUDGE = float(np.finfo(float).eps) ** (1 / 3)
+"""Where central differences err least."""
+
+
+def jacobian(live: ModelExchange, u: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the slopes of rates and outputs over states and inputs, at the present time and state."""
+    exchange, model = live.exchange, live.model
+    x, kept = exchange.x, exchange.inputs
+    size, point = len(x), np.concatenate([x, u])
+    whole = np.zeros((size + len(model.outputs), len(point)))
+    unknowns, rows = _rates(live), list(range(size))
+    if tells(live):
+        for variable, places in placed(model, "output"):
+            if variable.type in FLOATS:
+                unknowns.append(variable)
+                rows += [size + place for place in places]
+        _at(live, point, size)
+        for variable, columns in _knowns(live, size):
+            whole[np.ix_(rows, list(columns))] = directional(live, unknowns, variable, len(rows))
+    else:
+        rows = []
+    reals = [size + number for number, port in enumerate(model.outputs) if port.type == "real"]
+    missing = [row for row in (*range(size), *reals) if row not in rows]
+    if missing:
+        whole[missing] = _differences(live, point, size)[missing]
+    _at(live, np.concatenate([x, kept]), size)
+    return whole[:size, :size], whole[:size, size:], whole[size:, :size], whole[size:, size:]
+
+
+def tells(live: ModelExchange) -> bool:
+    """Return whether it tells directional derivatives."""
+    return live.model.interface_used.directional and bool(live.exchange.has_directional)
+
+
+def state_slopes(live: ModelExchange) -> Array:
+    """Return A where it stands, from directional derivatives."""
+    unknowns = _rates(live)
+    size = sum(elements(live.model, variable) for variable in unknowns)
+    states = [columns for columns in _knowns(live, size) if columns[1].start < size]
+    return np.hstack([directional(live, unknowns, variable, size) for variable, _ in states])
+
+
+def directional(live: ModelExchange, unknowns: list[Variable], known: Variable, count: int) -> Array:
+    """Return how the unknowns change with each element of one known variable."""
+    width = elements(live.model, known)
+    references = [variable.reference for variable in unknowns]
+    columns = []
+    for element in range(width):
+        seed = [float(element == other) for other in range(width)]
+        column = live.exchange.directional(references, [known.reference], seed, count)
+        if column is None:
+            raise live.fault()
+        columns.append(column)
+    return np.array(columns).T.reshape(count, width)
+
+
+def _rates(live: ModelExchange) -> list[Variable]:
+    description = live.model.description
+    return [description.by_name[rate] for _, rate in description.states]
+
+
+def _knowns(live: ModelExchange, size: int) -> Iterator[tuple[Variable, range]]:
+    """Yield the states and the inputs that may move, each with its columns."""
+    description, place = live.model.description, 0
+    for state, _ in description.states:
+        variable = description.by_name[state]
+        count = elements(live.model, variable)
+        yield variable, range(place, place + count)
+        place += count
+    for variable, places in placed(live.model, "input"):
+        if moves(variable):
+            yield variable, range(size + places.start, size + places.stop)
+
+
+def _differences(live: ModelExchange, point: Array, size: int) -> Array:
+    """Return the slopes of rates and outputs, from central differences scaled by nominal values."""
+    nominals = live.exchange.nominals()
+    if nominals is None:
+        raise live.fault()
+    slopes = np.zeros((size + len(live.model.outputs), len(point)))
+    for variable, columns in _knowns(live, size):
+        for column in columns:
+            scale = nominals[column] if column < size else variable.nominal or 1.0
+            ends, moved = [], []
+            for sign in (1.0, -1.0):
+                there = point.copy()
+                there[column] += sign * _NUDGE * max(abs(point[column]), abs(scale))
+                moved.append(there[column])
+                ends.append(_at(live, there, size))
+            slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
+    return slopes
+
+
+def _at(live: ModelExchange, point: Array, size: int) -> Array:
+    """Return rates and outputs at other states and inputs."""
+    found = live.exchange.probe(point[:size].copy(), point[size:].copy(), len(live.model.outputs))
+    if found is None:
+        raise live.fault()
+    return np.concatenate(found)

@@ -1,0 +1,161 @@
+"""The process of an isolated FMU: run as a script by `isolated.py`, once per FMU.
+
+In:  shared memory with the facts of the FMU, and then with questions
+Out: answers, until it is closed or its parent ends
+"""
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec
+from typing import Any
+
+
+def main(fd: int, parent: int, at: int, length: int) -> None:
+    """Open the FMU that is told of in the memory, and serve it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    boot = pickle.loads(os.pread(fd, length, at))
+    sys.path[:] = boot["path"]
+    sys.meta_path.insert(0, SameFiles)
+    for name, path in boot["packages"].items():
+        _stand_in(name, path)
+    from hocket import _native  # type: ignore[attr-defined]
+
+    server = _native.Server(fd, parent)
+    os.close(fd)
+    try:
+        live = _opened(pickle.loads(boot["model"]), boot["number"])
+    except Exception as error:
+        server.refuse(_words(error))
+        return
+    server.answer(pickle.dumps(hasattr(live, "native")))
+    Service(server, live).run()
+
+
+class SameFiles(PathFinder):
+    """Finds hocket where the parent found it, whatever is installed."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """Return where a module of hocket is."""
+        return super().find_spec(name, path, target) if name.startswith("hocket.") else None
+
+
+def _stand_in(name: str, path: list[str]) -> None:
+    """Make a package empty: what it imports for its users takes longer than all the rest here."""
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = path
+    sys.modules[name] = module_from_spec(spec)
+
+
+def _opened(model: Any, number: int) -> Any:
+    import itertools
+
+    from hocket.simulators.fmu import live
+
+    live._counts[model.interface_used.identifier] = itertools.count(number)
+    if not model.exchange:
+        return live.opened(model)
+    from hocket.simulators.fmu import exchange  # type: ignore[attr-defined, unused-ignore]
+
+    return exchange.opened(model)
+
+
+class Service:
+    """Answers what compiled code cannot."""
+
+    def __init__(self, server: Any, live: Any):
+        self.server = server
+        self.live = live
+        self.states: dict[int, Any] = {}
+        self.count = 0
+        self.closed = False
+
+    def run(self) -> None:
+        """Answer until closed."""
+        while not self.closed:
+            try:
+                question = self.server.serve(getattr(self.live, "native", None))
+            except Exception as error:
+                self.server.refuse(_words(error, "its code threw an exception: "))
+                continue
+            try:
+                self._answer(question)
+            except Exception as error:
+                self.server.refuse(_words(error))
+
+    def _answer(self, question: str) -> None:
+        server, live = self.server, self.live
+        if question == "step":
+            server.answer_number(live.step(server.t, server.h, server.u))
+        elif question == "output":
+            server.answer_numbers(live.output(server.t, server.u))
+        elif question == "slope":
+            server.answer_numbers(live.slope(server.t, server.u))
+        else:
+            name, arguments = pickle.loads(server.question)
+            server.answer(pickle.dumps(getattr(self, name)(*arguments)))
+
+    def start(self, t: float, stop: float | None, early: bool) -> None:
+        """Start the FMU anew."""
+        for name, value in (("early", early), ("stop_time", stop)):
+            if hasattr(self.live, name):
+                setattr(self.live, name, value)
+        self.states.clear()
+        self.live.start(t)
+
+    def ready(self) -> None:
+        """Leave initialisation."""
+        if hasattr(self.live, "ready"):
+            self.live.ready()
+
+    def save(self, forgotten: list[int]) -> int:
+        """Keep the state; return its number."""
+        for number in forgotten:
+            self.states.pop(number, None)
+        self.count += 1
+        self.states[self.count] = self.live.save()
+        return self.count
+
+    def restore(self, number: int) -> None:
+        """Go back to a state."""
+        self.live.restore(self.states[number])
+
+    def text(self, port: int) -> bytes:
+        """Return a string or binary output."""
+        value: bytes = self.live.text(port)
+        return value
+
+    def set_text(self, port: int, value: bytes) -> None:
+        """Set a string or binary input."""
+        self.live.set_text(port, value)
+
+    def jacobian(self, t: float, u: Any) -> Any:
+        """Return A, B, C, D."""
+        return self.live.jacobian(t, u)
+
+    def fault(self) -> None:
+        """Raise what went wrong in compiled code."""
+        raise self.live.fault()
+
+    def close(self) -> None:
+        """Let go of everything; the process ends."""
+        self.closed = True
+        self.states.clear()
+        self.live.close()
+
+
+def _words(error: Exception, before: str = "") -> bytes:
+    """Return what, where, expected and hint of an error."""
+    faults = getattr(error, "faults", ())
+    if faults:
+        fault = faults[0]
+        return pickle.dumps((before + fault.what, fault.where, fault.expected, fault.hint))
+    return pickle.dumps(((before or f"{type(error).__name__}: ") + str(error), "", "", ""))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

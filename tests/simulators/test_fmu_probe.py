@@ -1,0 +1,393 @@
+"""The probe: honest FMUs are believed, lies are found, crashes and endless steps are findings."""
+
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fmus.build import build
+from hocket.cli import app
+from hocket.errors import FileError, InternalError
+from hocket.simulators.fmu import Fmu, live
+from hocket.simulators.fmu import probe as probing
+from hocket.simulators.fmu.probe import CHECKS, Finding, Probe, probe
+
+VERSIONS = (1, 2, 3)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOCKET_CACHE", str(tmp_path / "cache"))
+
+
+def probed(tmp_path, name, version=2, *, options=None, **overrides) -> Probe:
+    path = build(name, version, folder=tmp_path, **overrides)
+    return probe(Fmu(path, **(options or {})), here=True)
+
+
+def verdicts(found: Probe) -> dict[str, str]:
+    return {finding.name: finding.verdict for finding in found.findings}
+
+
+# the honest
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["lag", "first", "second", "gain", "ball", "ramp", "vanderpol", "types", "single"])
+def test_what_an_honest_fmu_declares_is_true(tmp_path, name, version):
+    found = probed(tmp_path, name, version)
+    assert found.false == ()
+    assert found.summary == "all that it declares is true"
+    assert [finding.name for finding in found.findings] == list(CHECKS)
+    for ability in ("loads", "steps", "repeats", "variable step"):
+        assert found[ability].verdict == "true"
+    if version > 1 and name != "single":
+        assert found["rewind"].verdict == found["memory"].verdict == "true"
+        assert "the same to the bit" in found["rewind"].what
+
+
+def test_numbers_are_told(tmp_path):
+    found = probed(tmp_path, "lag")
+    assert found["steps"].what.startswith("10 steps of 0.1 s from 0 s, outputs finite, ")
+    assert "µs per step" in found["steps"].what
+    assert found["memory"].what.startswith("1,000 times saved, stepped and restored: resident memory grew by ")
+    assert found["rewind"].what == "5 restores, 3 steps made again after each: the same to the bit"
+    assert str(found).splitlines()[-1] == "all that it declares is true"
+
+
+def test_without_a_step_a_hundredth_of_the_default_experiment_is_taken(tmp_path):
+    found = probed(tmp_path, "lag", stepSize=None, stopTime=2)
+    assert found["steps"].what.startswith("100 steps of 0.02 s from 0 s")
+    found = probed(tmp_path, "lag", stepSize=1, startTime=3, stopTime=5, file="long.fmu")
+    assert found["steps"].what.startswith("10 steps of 1 s from 3 s")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_inputs_that_move_are_compared_with_small_steps(tmp_path, version):
+    finding = probed(tmp_path, "ramp", version)["input derivatives"]
+    assert finding.verdict == "true"
+    assert "against steps of h/20" in finding.what
+    assert finding.what.endswith("parabolas are honoured")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_slopes_of_outputs_are_compared_with_differences(tmp_path, version):
+    assert probed(tmp_path, "ramp", version)["output derivatives"].verdict == "true"
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("name", ["vanderpol", "lag", "first", "ball"])
+def test_model_exchange(tmp_path, name, version):
+    found = probed(tmp_path, name, version, options={"interface": "model-exchange"})
+    assert found.false == ()
+    assert found["variable step"].what == "hocket integrates it"
+    assert found["directional derivatives"].verdict == ("true" if name == "vanderpol" else "not declared")
+
+
+def test_steps_that_end_early_are_met(tmp_path):
+    finding = probed(tmp_path, "ball", 3)["early return"]
+    assert finding.verdict == "true"
+    assert "first the step from 0.4 s to 0.5 s ended at 0.451524 s" in finding.what
+
+
+@pytest.mark.parametrize(("version", "verdict"), [(1, "not declared"), (2, "not declared"), (3, "true")])
+def test_discarded_steps_are_met_where_it_can_rewind(tmp_path, version, verdict):
+    found = probed(tmp_path, "discards", version, options={"at": 0.551})
+    assert found.false == ()
+    assert found["early return"].verdict == verdict
+    assert "ended at 0.551 s" in found["early return"].what
+    assert ("it cannot go back" in found["early return"].what) == (version == 1)
+
+
+def test_texts_and_arrays_are_read(tmp_path):
+    found = probed(tmp_path, "types", 3)
+    assert found["texts"].what == "2 of 2 outputs read, 2 of 2 inputs set; `y_string` is 'hello '"
+    assert probed(tmp_path, "arrays", 3)["arrays"].what == "2 arrays with 6 elements set or read"
+
+
+def test_one_instance_per_process_is_respected(tmp_path):
+    found = probed(tmp_path, "single")
+    assert found["instances"].verdict == "not declared"
+    assert found["repeats"].verdict == "true"
+
+
+def test_what_it_says_is_quoted(tmp_path):
+    found = probed(tmp_path, "chatty")
+    assert found.false == ()
+    assert "it said 10 messages, the first 'warning: step 1 at 0 s: u = " in found["steps"].what
+
+
+# the liars
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_state_that_is_not_saved_whole(tmp_path, version):
+    found = probed(tmp_path, "liar", version)
+    assert found.false == ("rewind",)
+    assert found.summary == "not to be trusted: rewind"
+    assert "`y` is 2.505 instead of 0.005" in found["rewind"].what
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_undeclared_reaction(tmp_path, version):
+    found = probed(tmp_path, "gain", version, variables={"y": {"from": []}})
+    assert found.false == ("feedthrough",)
+    assert found["feedthrough"].what == "it reacts at once, which it does not declare: `y` to `u`"
+
+
+def test_a_declared_reaction_that_is_never_seen(tmp_path):
+    finding = probed(tmp_path, "lag", variables={"y": {"from": ["u"]}})["feedthrough"]
+    assert finding.verdict == "true"
+    found = probed(tmp_path, "gain", options={"k": 0.0})
+    assert found["feedthrough"].what.endswith("never seen: `y` to `u`")
+    assert found["reevaluate"].what.endswith("use `Fmu(..., reevaluate=False)`, nothing is lost")
+
+
+def test_no_dependencies_declared(tmp_path):
+    found = probed(tmp_path, "gain", xml=lambda text: text.replace(' dependencies="1"', ""))
+    assert found["feedthrough"].verdict == "not declared"
+    assert "1 of 1 reaction seen" in found["feedthrough"].what
+
+
+def test_functions_that_a_declared_ability_needs(tmp_path):
+    found = probed(tmp_path, "bare")
+    assert found.false == ("rewind",)
+    assert "its binary lacks `fmi2GetFMUstate`" in found["rewind"].what
+    assert "its binary lacks `" in found["loads"].what
+    found = probed(tmp_path, "ramp", lacks=["*Derivatives"])
+    assert found.false == ("input derivatives", "output derivatives")
+    options = {"interface": "model-exchange"}
+    found = probed(tmp_path, "vanderpol", lacks=["*Directional*"], file="v.fmu", options=options)
+    assert "directional derivatives" in found.false
+
+
+def test_directional_derivatives_that_are_wrong(tmp_path):
+    options = {"interface": "model-exchange"}
+    finding = probed(tmp_path, "lag", providesDirectionalDerivative=True, options=options)[
+        "directional derivatives"
+    ]
+    assert finding.verdict == "false"
+    assert "is 0, differences show " in finding.what
+
+
+def test_outputs_that_cannot_be_got_between_steps(tmp_path):
+    found = probed(tmp_path, "strict")
+    assert found.false == ()  # it declares no feedthrough, so that is never asked
+    assert "is an error: fmi2GetReal returned Error" in found["reevaluate"].what
+    declared = {"y": {"output": 0.0, "from": ["u"]}, "x": {"local": 0.0, "derivative": "der_x"}}
+    del declared["x"]
+    found = probed(tmp_path, "strict", variables={"z": {"output": 0.0, "from": ["u"]}}, file="z.fmu")
+    assert found.false == ("reevaluate",)
+    assert found["reevaluate"].what.endswith("use `Fmu(..., reevaluate=False)`")
+
+
+def test_a_switch_is_respected(tmp_path):
+    found = probed(tmp_path, "gain", options={"reevaluate": False})
+    assert found["reevaluate"].what == "switched off by `reevaluate=False`"
+    assert found["feedthrough"].verdict == "true"
+
+
+# faults that no test FMU has
+
+
+def instead(monkeypatch, name, function):
+    """Let live FMUs do something else."""
+    original = getattr(live.CoSimulation, name)
+    monkeypatch.setattr(live.CoSimulation, name, lambda self, *given: function(self, original, *given))
+
+
+def test_outputs_that_do_not_follow(tmp_path, monkeypatch):
+    def step(self, original, t, h, u):
+        self.stepped_under = u
+        return original(self, t, h, u)
+
+    def output(self, original, t, u):
+        return original(self, t, getattr(self, "stepped_under", u))
+
+    instead(monkeypatch, "step", step)
+    instead(monkeypatch, "output", output)
+    found = probed(tmp_path, "gain")
+    assert found.false == ()
+    assert found["feedthrough"].verdict == "true"
+    assert found["reevaluate"].verdict == "not declared"
+    assert found["reevaluate"].what.endswith("use `Fmu(..., reevaluate=False)`")
+
+
+def test_a_trace_left_by_looking(tmp_path, monkeypatch):
+    looks = []
+
+    def output(self, original, t, u):
+        looks.append(t)
+        return original(self, t, u) + 1e-3 * looks.count(looks[-1])
+
+    instead(monkeypatch, "output", output)
+    assert "reevaluate" in probed(tmp_path, "first").false
+
+
+def test_a_step_whatever_its_size(tmp_path, monkeypatch):
+    def step(self, original, t, h, u):
+        self.count = getattr(self, "count", 0) + 1
+        original(self, 0.1 * (self.count - 1), 0.1, u)
+        return t + h
+
+    instead(monkeypatch, "step", step)
+    finding = probed(tmp_path, "lag")["variable step"]
+    assert finding.verdict == "false"
+    assert finding.what == "a step of 0.05 s moves it as far as one of 0.1 s"
+
+
+def test_inputs_that_are_held_though_they_move(tmp_path, monkeypatch):
+    instead(monkeypatch, "step", lambda self, original, t, h, u: original(self, t, h, u[:1]))
+    found = probed(tmp_path, "ramp")
+    assert found.false == ("input derivatives",)
+    assert "taken as held" in found["input derivatives"].what
+
+
+def test_slopes_that_are_wrong(tmp_path, monkeypatch):
+    instead(monkeypatch, "slope", lambda self, original, t, u: original(self, t, u) + 0.5)
+    assert probed(tmp_path, "ramp").false == ("output derivatives",)
+
+
+def test_instances_that_share_something(tmp_path, monkeypatch):
+    steps = []
+
+    def output(self, original, t, u):
+        return original(self, t, u) + len(steps)
+
+    def step(self, original, t, h, u):
+        steps.append(t)
+        return original(self, t, h, u)
+
+    instead(monkeypatch, "start", lambda self, original, t: (steps.clear(), original(self, t))[1])
+    instead(monkeypatch, "output", output)
+    instead(monkeypatch, "step", step)
+    found = probed(tmp_path, "lag", 1)
+    assert found["repeats"].verdict == "true"
+    assert found["instances"].verdict == "false"
+
+
+def test_memory_that_grows(tmp_path, monkeypatch):
+    kept = []
+    instead(
+        monkeypatch, "save", lambda self, original: (kept.append(bytearray(b"x" * 4096)), original(self))[1]
+    )
+    finding = probed(tmp_path, "lag")["memory"]
+    assert finding.verdict == "false"
+    assert int(finding.what.split()[-2].replace(",", "")) >= 3000
+
+
+# those that fail
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("refuses", "no licence for"), ("badinit", "no steady state"), ("gutless", "fmi2DoStep")],
+)
+def test_what_does_not_start(tmp_path, name, words):
+    found = probed(tmp_path, name)
+    assert found.false == ("loads",)
+    assert words in found["loads"].what
+    assert {finding.verdict for finding in found.findings[1:]} == {"untried"}
+
+
+@pytest.mark.parametrize(("name", "words"), [("fails", "the valve is stuck"), ("nan", "`y` is nan at 0.5 s")])
+def test_what_fails_later_is_tried_until_then(tmp_path, name, words):
+    found = probed(tmp_path, name)
+    assert found.false == ("steps",)
+    assert words in found["steps"].what
+    assert found["rewind"].verdict == "true"
+
+
+def test_no_step_at_all(tmp_path):
+    found = probed(tmp_path, "fails", options={"at": 0.0})
+    assert found.false == ("steps",)
+    assert found["rewind"] == Finding("rewind", "untried", "it makes no step")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("crashes", "it crashed: segmentation fault (SIGSEGV), in a step from 0.5 s to 0.6 s"),
+        ("aborts", "it crashed: aborted (SIGABRT), in a step from 0.5 s to 0.6 s"),
+        ("exits", "it ended the process, with exit code 3, in a step from 0.5 s to 0.6 s"),
+        ("hangs", "it took longer than 1 s, in a step from 0.5 s to 0.6 s"),
+    ],
+)
+def test_another_process_bears_it(tmp_path, name, words):
+    begun = time.monotonic()
+    found = probe(Fmu(build(name, 2, folder=tmp_path), time_limit="1 s"))
+    assert found["loads"].verdict == "true"
+    assert found["steps"] == Finding("steps", "false", words)
+    assert {finding.verdict for finding in found.findings[2:]} == {"untried"}
+    assert time.monotonic() - begun < 30
+
+
+def test_another_process_finds_the_same(tmp_path):
+    path = build("liar", 2, folder=tmp_path)
+    apart = probe(Fmu(path, time_limit="30 s"))
+    assert apart["rewind"] == probe(Fmu(path), here=True)["rewind"]
+    assert [finding.name for finding in apart.findings] == list(CHECKS)
+
+
+def test_after_a_crash_the_next_check_goes_on(tmp_path, monkeypatch):
+    asked = []
+
+    def process(model, names):
+        asked.append(names[0])
+        done = {"loads": 4, "memory": 3}.get(names[0], len(names))
+        late = names[0] == "memory"
+        return [Finding(name, "true", "") for name in names[:done]], "it crashed", late
+
+    monkeypatch.setattr(probing, "_process", process)
+    found = probe(Fmu(build("lag", 2, folder=tmp_path)))
+    assert asked == ["loads", "memory", "input derivatives"]
+    assert found.false == ("rewind", "reevaluate")
+    assert [finding.name for finding in found.findings] == list(CHECKS)
+
+
+def test_a_fault_of_our_own_is_told(tmp_path, monkeypatch):
+    model = Fmu(build("lag", 2, folder=tmp_path))
+    monkeypatch.setattr(probing, "CHECKS", {"loads": None})
+    with pytest.raises(TypeError):
+        probe(model, here=True)
+    monkeypatch.setattr(probing, "CHECKS", {"nothing": None})
+    with pytest.raises(InternalError, match="KeyError: 'nothing'"):
+        probe(model)
+
+
+def test_no_binary_is_refused(tmp_path):
+    with pytest.raises(FileError, match="no binary for this platform"):
+        probe(Fmu(build("lag", 2, folder=tmp_path, platform="win64")))
+
+
+# the verb
+
+
+def invoked(*words: str | Path):
+    return CliRunner().invoke(app, ["probe", *map(str, words)], prog_name="hocket")
+
+
+def test_the_verb_and_its_exit_codes(tmp_path):
+    good = invoked(build("lag", 2, folder=tmp_path), "--here")
+    assert good.exit_code == 0, good.output
+    assert good.stdout.splitlines()[0].split() == ["ability", "verdict", "found"]
+    assert good.stdout.splitlines()[-1] == "all that it declares is true"
+    bad = invoked(build("liar", 2, folder=tmp_path), "--time-limit", "30 s")
+    assert bad.exit_code == 1
+    assert bad.stdout.splitlines()[-1] == "not to be trusted: rewind"
+    for words in (
+        ("nothing.fmu",),
+        (tmp_path / "lag.fmu", "--interface", "scheduled"),
+        (tmp_path / "lag.fmu", "--time-limit", "soon"),
+        (build("lag", 2, folder=tmp_path, platform="win64", file="win.fmu"),),
+    ):
+        refused = invoked(*words)
+        assert refused.exit_code == 2
+        assert refused.stdout == ""
+
+
+def test_the_verb_takes_an_interface(tmp_path):
+    found = invoked(build("vanderpol", 2, folder=tmp_path), "--interface", "model-exchange", "--here")
+    assert found.exit_code == 0
+    assert "FMI 2, model exchange: loaded" in found.stdout
