@@ -153,8 +153,9 @@ double Exchange::at(double s) const {
 
 bool Exchange::put_time(double time) {
     if (time == time_) return true;
-    time_ = time;
-    return done(calls_.set_time.call(fmu_.instance_, time), calls_.set_time.name);
+    const bool good = done(calls_.set_time.call(fmu_.instance_, time), calls_.set_time.name);
+    time_ = good ? time : std::nan("");
+    return good;
 }
 
 // Those inputs that may change between events.
@@ -175,8 +176,10 @@ bool Exchange::put_inputs(const double* u) {
 
 bool Exchange::put_states(const double* x) {
     if (std::equal(placed_.begin(), placed_.end(), x)) return true;
+    const bool good = done(calls_.set_states.call(fmu_.instance_, x, states_), calls_.set_states.name);
     std::copy(x, x + states_, placed_.begin());
-    return done(calls_.set_states.call(fmu_.instance_, x, states_), calls_.set_states.name);
+    if (!good) placed_[0] = std::nan("");
+    return good;
 }
 
 bool Exchange::stand(double s, const double* x) {

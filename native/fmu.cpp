@@ -75,7 +75,7 @@ bool Fmu::instantiate() {
     close();
     problem_.clear();
     failure_ = {};
-    trial_ = {};
+    newest_ = nullptr;
     std::fill(known_.begin(), known_.end(), std::nan(""));
     instance_ = create();
     if (!instance_) return wrong("it cannot be instantiated");
@@ -186,12 +186,15 @@ bool Fmu::advanced(double t, double h, const double* u) {
         return false;
     }
     if (!trial()) return true;
-    trial_.t = t;
-    trial_.h = h;
-    trial_.u.assign(u, u + static_cast<std::size_t>(rows_) * setup.inputs);
-    trial_.y.resize(setup.outputs);
-    trial_.stepped = true;
-    return get_groups(trial_.y.data());
+    Saved& saved = *newest_;
+    newest_ = nullptr;
+    saved.stepped = true;
+    saved.t = t;
+    saved.h = h;
+    saved.rows = rows_;
+    saved.u.assign(u, u + static_cast<std::size_t>(rows_) * setup.inputs);
+    saved.y.resize(setup.outputs);
+    return get_groups(saved.y.data());
 }
 
 bool Fmu::output(std::int64_t tick, const double* u, double* y) {
@@ -221,51 +224,64 @@ bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
 bool Fmu::save(Saved& saved) {
     if (!ready()) return false;
     if (!can_save()) return wrong("it cannot save its state");
-    if (saved.state == nullptr && !spare_.empty()) {
-        saved.state = spare_.back();
-        spare_.pop_back();
+    const auto mine = std::find(lent_.begin(), lent_.end(), saved.state);
+    if (mine != lent_.end()) {
+        lent_.erase(mine);
+    } else {
+        saved.state = nullptr;  // none yet, or one that was freed with its instance
+        if (!spare_.empty()) {
+            saved.state = spare_.back();
+            spare_.pop_back();
+        }
     }
-    const fmi::State before = saved.state;
-    if (!good(get_state(&saved.state), "getting the FMU state")) return false;
-    if (before != saved.state || std::find(lent_.begin(), lent_.end(), saved.state) == lent_.end())
-        lent_.push_back(saved.state);
+    const bool got = good(get_state(&saved.state), "getting the FMU state");
+    if (saved.state) lent_.push_back(saved.state);
+    if (!got) return false;
     saved.known = known_;
     if (exchange_) exchange_->keep(saved.solution);
-    if (!trusted_ && !trial_.stepped) trial_ = {saved.state, false, 0.0, 0.0, {}, {}};
+    saved.stepped = false;
+    newest_ = trusted_ ? nullptr : &saved;
     return true;
 }
 
-bool Fmu::restore(const Saved& saved) {
+bool Fmu::restore(Saved& saved) {
+    if (std::find(lent_.begin(), lent_.end(), saved.state) == lent_.end())
+        return wrong("the state was saved before its last start, and is gone");
+    if (!recalled(saved)) return false;
+    if (trusted_ || !saved.stepped) return true;
+    std::vector<double> again(saved.y.size());
+    double reached = saved.t;
+    std::swap(rows_, saved.rows);
+    const Reach reach = move(saved.t, saved.h, saved.u.data(), &reached);
+    std::swap(rows_, saved.rows);
+    if (reach != Reach::whole || !get_groups(again.data())) return false;
+    for (std::size_t k = 0; k < again.size(); ++k)
+        if (differ(again[k], saved.y[k]))
+            return wrong("it says that it can save and restore its state, but the same step from t = " + written(saved.t) +
+                         " s ended at " + written(saved.y[k]) + " before and at " + written(again[k]) +
+                         " after the state was restored, output number " + std::to_string(k + 1));
+    trusted_ = true;
+    return recalled(saved);
+}
+
+bool Fmu::recalled(Saved& saved) {
     if (!good(set_state(saved.state), "setting the FMU state")) return false;
     if (phase_ == Phase::terminated) phase_ = Phase::stepping;
     known_ = saved.known;
     if (exchange_) exchange_->recall(saved.solution);
-    if (trusted_ || trial_.state != saved.state || !trial_.stepped) return true;
-    const Trial trial = std::move(trial_);
-    trial_ = {};
-    double reached = trial.t;
-    std::vector<double> again(trial.y.size());
-    if (move(trial.t, trial.h, trial.u.data(), &reached) != Reach::whole || !get_groups(again.data())) return false;
-    for (std::size_t k = 0; k < again.size(); ++k)
-        if (differ(again[k], trial.y[k]))
-            return wrong("it says that it can save and restore its state, but the same step from t = " + written(trial.t) +
-                         " s ended at " + written(trial.y[k]) + " before and at " + written(again[k]) +
-                         " after the state was restored, output number " + std::to_string(k + 1));
-    trusted_ = true;
-    known_ = saved.known;
-    if (exchange_) exchange_->recall(saved.solution);
-    return good(set_state(saved.state), "setting the FMU state");
+    newest_ = trusted_ || saved.stepped ? nullptr : &saved;
+    return true;
 }
 
-void Fmu::release(fmi::State state) {
-    const auto found = std::find(lent_.begin(), lent_.end(), state);
-    if (!state || found == lent_.end()) return;  // freed with its instance
+void Fmu::release(Saved& saved) {
+    if (newest_ == &saved) newest_ = nullptr;
+    const auto found = std::find(lent_.begin(), lent_.end(), saved.state);
+    if (!saved.state || found == lent_.end()) return;  // freed with its instance
     lent_.erase(found);
-    if (trial_.state == state) trial_ = {};
     if (spare_.size() < 4)
-        spare_.push_back(state);
+        spare_.push_back(saved.state);
     else
-        free_state(&state);
+        free_state(&saved.state);
 }
 
 // the slow lane

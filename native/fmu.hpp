@@ -72,8 +72,8 @@ class Fmu : public Simulator {
 
     // state; the memory of freed states is used again
     bool save(Saved& saved);
-    bool restore(const Saved& saved);
-    void release(fmi::State state);
+    bool restore(Saved& saved);
+    void release(Saved& saved);
     virtual bool can_save() const = 0;
 
     // the slow lane
@@ -114,7 +114,7 @@ class Fmu : public Simulator {
     bool good(fmi::Status status, const char* function);
     bool wrong(std::string what);
     void stopped(double reached);  // the step ended there
-    bool trial() const { return trial_.state && !trial_.stepped; }
+    bool trial() const { return newest_ != nullptr; }
     bool set_groups(const double* u);
     bool get_groups(double* y);
     bool finite(const double* y);
@@ -139,30 +139,29 @@ class Fmu : public Simulator {
     std::unique_ptr<Exchange> exchange_;
 
   private:
-    // The first rewind is not believed: the step made after save() is made again and must end alike.
-    struct Trial {
-        fmi::State state = nullptr;
-        bool stepped = false;
-        double t = 0.0, h = 0.0;
-        std::vector<double> u, y;
-    };
     bool advanced(double t, double h, const double* u);
+    bool recalled(Saved& saved);
     Reach move(double t, double h, const double* u, double* reached);
-    Trial trial_;
-    bool trusted_ = false;
+    Saved* newest_ = nullptr;  // whose next step is still to be noted
+    bool trusted_ = false;     // a rewind was seen to be true
     std::vector<fmi::State> spare_;  // states to be used again
 };
 
+// A state, and the first step made from it: the first rewind is not believed, that step is made again and must end alike.
 class Saved {
   public:
     explicit Saved(std::shared_ptr<Fmu> fmu) : fmu(std::move(fmu)) {}
-    ~Saved() { fmu->release(state); }
+    ~Saved() { fmu->release(*this); }
     Saved(const Saved&) = delete;
     Saved& operator=(const Saved&) = delete;
     std::shared_ptr<Fmu> fmu;
     fmi::State state = nullptr;
     std::vector<double> known;
-    std::vector<double> solution;  // model exchange: where the solver is
+    std::vector<double> solution;  // model exchange: where the integration stands
+    bool stepped = false;
+    int rows = 1;
+    double t = 0.0, h = 0.0;
+    std::vector<double> u, y;
 };
 
 std::shared_ptr<Fmu> make_fmu1(std::shared_ptr<Library> library, Setup setup);

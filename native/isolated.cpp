@@ -16,12 +16,14 @@ bool (*Isolated::interrupted)() = nullptr;
 
 namespace {
 
-constexpr Nanoseconds spinning = 50'000;     // a wake-up costs about as much
-constexpr Nanoseconds slice = 10'000'000;    // between two looks at the process
-constexpr Nanoseconds a_while = 50'000'000;  // between two looks at the keyboard
+constexpr Nanoseconds spinning = 50'000;   // a wake-up costs about as much
+constexpr Nanoseconds slice = 10'000'000;  // between two looks at the process
+
+std::atomic<int> waiting{0};        // for long
+std::atomic<unsigned> given_up{0};  // how often the user has stopped waiting
 
 // Those that spin must leave a core to those that work.
-std::atomic<int> population{0};
+std::atomic<int> population{0}, asking{0};
 
 Nanoseconds patience_of(int sides) {
     static const int available = cores();
@@ -60,38 +62,46 @@ bool Isolated::raise(Ask ask) {
 
 bool Isolated::wait(const char* name, double limit) {
     if (end_ != End::none) return false;
-    if (!memory_->answered.spin(number_, patience_of(2)) && !wait_long(name, limit)) return false;
+    const int pairs = asking.fetch_add(1, std::memory_order_relaxed) + 1;
+    const bool soon = memory_->answered.spin(number_, patience_of(2 * pairs));
+    asking.fetch_sub(1, std::memory_order_relaxed);
+    if (!soon && !wait_long(name, limit)) return false;
     listen();
     since_ = now();
     return memory_->good != 0;
 }
 
 bool Isolated::wait_long(const char* name, double limit) {
+    struct Waiting {
+        Waiting() { ++waiting; }
+        ~Waiting() { --waiting; }
+    } counted;
     const Nanoseconds begin = now();
-    Nanoseconds looked = begin;
+    const unsigned round = given_up.load();
     said_.clear();
-    while (!memory_->answered.sleep(number_, slice)) {
-        listen();
+    for (;;) {
+        const bool answered = memory_->answered.sleep(number_, slice);
         End end = End::none;
-        if (!look(end)) {
-            if (memory_->answered.number.load(std::memory_order_acquire) == number_) return true;
-            ended(end, code_, name);
+        if (given_up.load() != round)
+            end = End::interrupted;
+        else if (answered)
+            return true;
+        else if (!look(end))
+            ;  // and may have answered before
+        else if (static_cast<double>(now() - begin) > limit * 1e9)
+            end = End::late;
+        if (end == End::none) {
+            listen();
+            look_at_keyboard();
+        } else if (end == End::interrupted || memory_->answered.number.load(std::memory_order_acquire) != number_) {
+            ended(end, name);
             return false;
-        }
-        const Nanoseconds at = now();
-        if (static_cast<double>(at - begin) > limit * 1e9) {
-            ended(End::late, 0, name);
-            return false;
-        }
-        if (at - looked > a_while && interrupted) {
-            looked = at;
-            if (interrupted()) {
-                ended(End::interrupted, 0, name);
-                return false;
-            }
         }
     }
-    return true;
+}
+
+void Isolated::look_at_keyboard() {
+    if (waiting.load() > 0 && interrupted && interrupted()) ++given_up;
 }
 
 bool Isolated::look(End& end) {
@@ -106,11 +116,10 @@ bool Isolated::look(End& end) {
     return false;
 }
 
-void Isolated::ended(End how, int code, const char* name) {
+void Isolated::ended(End how, const char* name) {
     if (how == End::late || how == End::interrupted) kill();
     listen();
     end_ = how;
-    code_ = code;
     asked_ = name;
 }
 

@@ -55,6 +55,8 @@ class Isolated final : public Simulator {
     const std::string& said() const { return said_; }  // its complaint during that
     const std::string& problem() const { return problem_; }
 
+    // Looks at the keyboard while answers are waited for: on the main thread, so that the others need not.
+    static void look_at_keyboard();
     // Set by the module: runs the handlers of pending signals; true if one of them raised.
     static bool (*interrupted)();
 
@@ -65,7 +67,7 @@ class Isolated final : public Simulator {
     bool wait(const char* name, double limit);
     bool wait_long(const char* name, double limit);
     bool look(End& end);  // false: it has ended
-    void ended(End how, int code, const char* name);
+    void ended(End how, const char* name);
     void kill();
     void listen();
     void take(double* y) const { std::copy(memory_.y(), memory_.y() + outputs_, y); }

@@ -12,6 +12,7 @@
 #endif
 
 #include "isolated.hpp"
+#include "pool.hpp"
 #include "server.hpp"
 
 namespace nb = nanobind;
@@ -40,7 +41,9 @@ bool main_thread() {
 PyObject* raised = nullptr;  // by a handler; guarded by the interpreter lock
 
 bool interrupted() {
-    if (!main_thread()) return false;
+    static Nanoseconds looked = 0;
+    if (!main_thread() || now() - looked < 50'000'000) return false;
+    looked = now();
     nb::gil_scoped_acquire lock;
     if (PyErr_CheckSignals() == 0) return false;
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
@@ -76,6 +79,7 @@ nb::object asked(Isolated& self, Ask ask, double t, double h, const Numbers& u) 
 
 void bind_client(nb::module_& module) {
     Isolated::interrupted = interrupted;
+    Pool::idle = Isolated::look_at_keyboard;
     nb::class_<Isolated, Simulator>(module, "Isolated")
         .def(nb::init<int, int, int, double>())
         .def_static("needed", &Memory::needed)

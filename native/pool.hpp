@@ -15,6 +15,8 @@ class Pool {
   public:
     explicit Pool(int threads);
     ~Pool();
+    // Called now and then by a thread that has done its share, while others work.
+    inline static void (*idle)() = nullptr;
     int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
     // Runs task(0) here and the others on the workers; false if the pool is busy (a level inside a level).

@@ -9,7 +9,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,15 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyarrow import parquet
-from typer.testing import CliRunner, Result
 
 import hocket
-from hocket.cli import app
+from command_line import COMMAND, good, interrupted, invoked, refused
 from hocket.cli.words import count, short, significant
 from hocket.files.toml.schema import schema
 
-VERBS = ("run", "plan", "show", "new", "export", "plot", "schema")
-COMMAND = [sys.executable, "-c", "from hocket.cli import main; main()"]
+VERBS = ("run", "plan", "show", "new", "export", "plot", "schema", "sweep", "probe")
 SIMULATORS = """\
 import time
 
@@ -58,27 +55,6 @@ stop = 1
 type = "python"
 class = "simulators.py:Tank"
 """
-
-
-def invoked(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words], prog_name="hocket")
-
-
-def good(*words: str | Path) -> str:
-    """Return the answer to a command that must go well."""
-    result = invoked(*words)
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return result.stdout
-
-
-def refused(*words: str | Path, code: int = 2) -> str:
-    """Return what a command that must fail says on stderr."""
-    result = invoked(*words)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    assert result.stdout == ""
-    return result.stderr
 
 
 @pytest.fixture(autouse=True)
@@ -520,30 +496,6 @@ def test_numbers_as_people_read_them() -> None:
 
 
 # in a process of its own
-
-
-def begun(folder: Path) -> None:
-    """Wait until a run records."""
-    deadline = time.monotonic() + 20
-    while not list(folder.glob("samples/*.arrow")):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    time.sleep(0.3)
-
-
-def interrupted(words: list[str], folder: Path, signals: int = 1) -> tuple[int, str, str]:
-    process = subprocess.Popen(
-        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
-    )
-    try:
-        begun(folder)
-        for _ in range(signals):
-            process.send_signal(signal.SIGINT)
-            time.sleep(0.2)
-        out, err = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    return process.returncode, out, err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")

@@ -1,7 +1,7 @@
 """A container FMU, made by whatever tool, driven through FMPy.
 
 In:  the path of the container and the references of the outputs it shows
-Out: stepped from Python at every communication step, or all in one call
+Out: stepped from Python, one call for each step or one for all
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from pathlib import Path
 
 from fmpy import extract, read_model_description
 from fmpy.fmi2 import FMU2Slave
-from system import Meter, System, named
+from system import Meter, System, UnableError, named
 
 
-def run(path: Path, system: System, meter: Meter, at_once: bool) -> dict[str, float]:
+def run(path: Path, system: System, meter: Meter) -> dict[str, float]:
     """Step a container that holds the whole system."""
+    if system.record and system.at_once:
+        raise UnableError("within one call nothing can be recorded")
     meter.begin()  # making it is not loading it
     description = read_model_description(str(path), validate=False)
     references = {variable.name: variable.valueReference for variable in description.modelVariables}
@@ -32,7 +34,7 @@ def run(path: Path, system: System, meter: Meter, at_once: bool) -> dict[str, fl
     rows: list[list[float]] = []
     h = system.step
     meter.loaded()
-    if at_once:
+    if system.at_once:
         fmu.doStep(0.0, h * system.steps)
     else:
         for k in range(system.steps):

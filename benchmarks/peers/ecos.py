@@ -27,7 +27,9 @@ def run(system: System, meter: Meter) -> dict[str, float]:
         structure.add_model(unit.name, unit.fmu)
     for wire in system.wires:
         structure.make_real_connection(f"{wire.source}::{wire.output}", f"{wire.target}::{wire.input}")
-    values = {f"{unit.name}::{name}": float(v) for unit in system.units for name, v in unit.parameters.items()}
+    values = {
+        f"{unit.name}::{name}": float(v) for unit in system.units for name, v in unit.parameters.items()
+    }
     structure.add_parameter_set("start", values)
     simulation = EcosSimulation(system.step, structure=structure)
     if system.record:

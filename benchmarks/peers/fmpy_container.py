@@ -1,4 +1,4 @@
-"""FMPy's container FMU: one call of fmi2DoStep from Python for each step."""
+"""FMPy's container FMU."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from system import Meter, System
 PACKAGE = "FMPy"
 
 
-def run(system: System, meter: Meter, at_once: bool = False) -> dict[str, float]:
+def run(system: System, meter: Meter) -> dict[str, float]:
     """Make a container, load it and step it."""
     system.refuse_unless("jacobi")
-    return container.run(made(system), system, meter, at_once)
+    return container.run(made(system), system, meter)
 
 
 def made(system: System) -> Path:
-    """Make the container; outputs that follow an input at once are handed on first, so that they are stale."""
+    """Make the container.
+
+    It hands on one connection after the other: the force first, before it follows the new inputs.
+    """
     known = {fmu: read_model_description(fmu) for fmu in {unit.fmu for unit in system.units}}
     variables = {fmu: {v.name: v for v in found.modelVariables} for fmu, found in known.items()}
     components = {unit.name: Component(unit.name, Path(unit.fmu), known[unit.fmu]) for unit in system.units}

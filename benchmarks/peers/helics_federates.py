@@ -1,6 +1,6 @@
-"""HELICS: each FMU is a federate with an in-process core of its own kind, opened through FMPy.
+"""HELICS: each FMU, opened through FMPy, is a federate; all share one core and one broker in this process.
 
-All federates live in one thread of this process and ask for time asynchronously, so that no thread of Python waits.
+The federates live in one thread and ask for time asynchronously, so that no thread of Python waits.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ def run(system: System, meter: Meter) -> dict[str, float]:
             ]
         )
         subscriptions.append(
-            [h.helicsFederateRegisterSubscription(federate, sources[unit.name, name], "") for name in unit.inputs]
+            [
+                h.helicsFederateRegisterSubscription(federate, sources[unit.name, name], "")
+                for name in unit.inputs
+            ]
         )
         federates.append(federate)
-    for unit, fmu, federate, published in zip(system.units, fmus, federates, publications, strict=True):
+    for federate in federates:
         h.helicsFederateEnterInitializingModeAsync(federate)
     for unit, fmu, federate, published in zip(system.units, fmus, federates, publications, strict=True):
         h.helicsFederateEnterInitializingModeComplete(federate)
@@ -47,7 +50,9 @@ def run(system: System, meter: Meter) -> dict[str, float]:
         h.helicsFederateEnterExecutingModeComplete(federate)
     loop = [
         (fmu, inputs(unit), outputs(unit), published, subscribed)
-        for unit, fmu, published, subscribed in zip(system.units, fmus, publications, subscriptions, strict=True)
+        for unit, fmu, published, subscribed in zip(
+            system.units, fmus, publications, subscriptions, strict=True
+        )
     ]
     rows: list[list[float]] = []
     meter.loaded()

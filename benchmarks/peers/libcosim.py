@@ -18,7 +18,9 @@ def run(system: System, meter: Meter) -> dict[str, float]:
     log_output_level(CosimLogLevel.ERROR)
     execution = CosimExecution.from_step_size(round(system.step * 1e9))
     slaves = [CosimLocalSlave(unit.fmu, unit.name) for unit in system.units]
-    places = {unit.name: execution.add_local_slave(slave) for unit, slave in zip(system.units, slaves, strict=True)}
+    places = {
+        unit.name: execution.add_local_slave(slave) for unit, slave in zip(system.units, slaves, strict=True)
+    }
     references = {unit.name: unit.references for unit in system.units}
     for unit in system.units:
         for name, value in unit.parameters.items():
@@ -42,5 +44,8 @@ def run(system: System, meter: Meter) -> dict[str, float]:
     observer = CosimObserver.create_last_value()
     execution.add_observer(observer)
     execution.step(1)
-    values = [observer.last_real_values(places[unit], [references[unit][output]])[0] for unit, output in system.places]
+    values = [
+        observer.last_real_values(places[unit], [references[unit][output]])[0]
+        for unit, output in system.places
+    ]
     return named(system, values)

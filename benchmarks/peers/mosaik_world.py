@@ -1,4 +1,4 @@
-"""mosaik with a minimal adapter: each FMU is a simulator of its own, within this process, opened through FMPy."""
+"""mosaik with a minimal adapter: each FMU, opened through FMPy, is a simulator within this process."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Adapter(mosaik_api_v3.Simulator):
     def __init__(self) -> None:
         super().__init__({"type": "time-based", "models": {}})
 
-    def init(self, sid: str, time_resolution: float, unit: Unit, folder: str, step: float) -> Any:  # noqa: D102
+    def init(self, sid: str, time_resolution: float, unit: Unit, folder: str, step: float) -> Any:
         self.step_size, self.unit = step, unit
         self.fmu, self.into, self.out = slave(unit, folder), inputs(unit), outputs(unit)
         attrs = [*unit.inputs, *unit.outputs]
         self.meta["models"] = {"Fmu": {"public": True, "params": [], "attrs": attrs}}
         return self.meta
 
-    def create(self, num: int, model: str) -> Any:  # noqa: D102
+    def create(self, num: int, model: str) -> Any:
         return [{"eid": "fmu", "type": model}]
 
-    def step(self, time: int, given: Any, max_advance: int) -> int:  # noqa: D102
+    def step(self, time: int, given: Any, max_advance: int) -> int:
         if Adapter.meter is not None:
             Adapter.meter.loaded()
             Adapter.meter = None
@@ -41,7 +41,7 @@ class Adapter(mosaik_api_v3.Simulator):
         self.fmu.doStep(time * self.step_size, self.step_size)
         return time + 1
 
-    def get_data(self, requested: Any) -> Any:  # noqa: D102
+    def get_data(self, requested: Any) -> Any:
         values = dict(zip(self.unit.outputs, self.fmu.getReal(self.out), strict=True))
         return {"fmu": {name: values[name] for name in requested["fmu"]}}
 
@@ -54,13 +54,13 @@ class Collector(mosaik_api_v3.Simulator):
         super().__init__({"type": "event-based", "models": {"Rows": meta}})
         self.rows: list[Any] = []
 
-    def create(self, num: int, model: str) -> Any:  # noqa: D102
+    def create(self, num: int, model: str) -> Any:
         return [{"eid": "rows", "type": model}]
 
-    def step(self, time: int, given: Any, max_advance: int) -> None:  # noqa: D102
+    def step(self, time: int, given: Any, max_advance: int) -> None:
         self.rows.append((time, given))
 
-    def get_data(self, requested: Any) -> Any:  # noqa: D102
+    def get_data(self, requested: Any) -> Any:
         return {}
 
 
@@ -93,5 +93,7 @@ def run(system: System, meter: Meter) -> dict[str, float]:
     meter.done(system.steps)
     values = []
     for unit in system.units:
-        values += [world.get_data([entities[unit.name]], name)[entities[unit.name]][name] for name in unit.outputs]
+        values += [
+            world.get_data([entities[unit.name]], name)[entities[unit.name]][name] for name in unit.outputs
+        ]
     return named(system, values)

@@ -25,7 +25,11 @@ def written(system: System) -> Path:
     for unit in system.units:
         source = f"resources/{Path(unit.fmu).name}"
         component = ET.SubElement(
-            elements, f"{{{SSD}}}Component", name=unit.name, type="application/x-fmu-sharedlibrary", source=source
+            elements,
+            f"{{{SSD}}}Component",
+            name=unit.name,
+            type="application/x-fmu-sharedlibrary",
+            source=source,
         )
         connectors = ET.SubElement(component, f"{{{SSD}}}Connectors")
         for kind, names in (("input", unit.inputs), ("output", unit.outputs)):

@@ -32,7 +32,7 @@ class Unit:
     outputs: list[str]
     references: dict[str, int]
     parameters: dict[str, float]
-    starts: dict[str, float]
+    starts: dict[str, float] = field(default_factory=dict)
     """The inputs before the first step, as outputs that are handed on make them."""
 
 
@@ -58,6 +58,8 @@ class System:
     """jacobi or gauss-seidel, in the order of the units."""
     record: bool
     """Whether all outputs are to be kept at every step."""
+    at_once: bool
+    """Whether a container FMU is to be stepped by a single call."""
     folder: Path
     """A place for files; gone afterwards."""
 
@@ -66,7 +68,7 @@ class System:
         """Read a job."""
         job = json.loads(path.read_text())
         units = [Unit(**unit) for unit in job.pop("units")]
-        wires = [Wire(*wire) for wire in job.pop("wires")]
+        wires = [Wire(**wire) for wire in job.pop("wires")]
         return cls(units, wires, folder=path.parent, **job)
 
     @property
@@ -84,10 +86,10 @@ class System:
     def refuse_unless(self, *methods: str) -> None:
         """Say so if the tool knows none of these methods."""
         if self.method not in methods:
-            raise Unable(f"it has no {self.method} method")
+            raise UnableError(f"it has no {self.method} method")
 
 
-class Unable(Exception):
+class UnableError(Exception):
     """The tool cannot do this."""
 
 

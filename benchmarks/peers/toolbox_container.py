@@ -1,4 +1,4 @@
-"""The container FMU of Renault's fmu_manipulation_toolbox, driven through FMPy step by step."""
+"""The container FMU of Renault's fmu_manipulation_toolbox."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from system import Meter, System
 PACKAGE = "fmu_manipulation_toolbox"
 
 
-def run(system: System, meter: Meter, at_once: bool = False) -> dict[str, float]:
+def run(system: System, meter: Meter) -> dict[str, float]:
     """Make a container, load it and step it."""
-    return container.run(made(system), system, meter, at_once)
+    return container.run(made(system), system, meter)
 
 
 def made(system: System) -> Path:

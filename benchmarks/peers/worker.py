@@ -13,7 +13,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from system import Meter, System, Unable
+from system import Meter, System, UnableError
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
         meter.begin()
         result["values"] = tool.run(system, meter)
         result |= {"load": meter.load, "steps": meter.steps, "memory": meter.memory, "stepped": meter.stepped}
-    except Unable as error:
+    except UnableError as error:
         result["unable"] = str(error)
     answer.write(json.dumps(result) + "\n")
     answer.flush()

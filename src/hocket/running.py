@@ -214,7 +214,7 @@ def _whole_steps(design: Blueprint, study: Study) -> int:
             f"the step {written(step)} does not divide {span}",
             where="stop",
             expected="a whole number of steps",
-            hint=f"stop at {written(below)} or {written(below + step)}",
+            hint=f"stop at {written(below)} or {written(below + step)}, or choose another step",
         )
     return count.numerator
 

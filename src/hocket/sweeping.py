@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
@@ -178,12 +179,13 @@ def _checked(
 def _varied(study: Study, sets: list[Mapping[str, Any]]) -> list[Study]:
     """Return a study for each of the parameters; raises ScenarioError with everything that is wrong."""
     studies: list[Study] = []
-    faults: dict[Fault, None] = {}
+    faults: dict[Fault, Fault] = {}
     for number, one in enumerate(sets):
         try:
             studies.append(varied(study, one, f"parameters[{number}]"))
         except ScenarioError as error:
-            faults |= dict.fromkeys(error.faults)
+            for fault in error.faults:  # a misspelt name is the same fault in all of them
+                faults.setdefault(replace(fault, where=""), fault)
     if faults:
-        raise ScenarioError(list(faults))
+        raise ScenarioError(list(faults.values()))
     return studies

@@ -27,16 +27,15 @@ NAMESPACES = " ".join(
         ("ssb", "SignalDictionary"),
     )
 )
-OWN = "http://hocket.example"
-_built = tempfile.TemporaryDirectory()
+OWN = "urn:hocket:ssp"
 
 
 @cache
 def fmu(name, version=2, binary=None, **overrides):
     """The bytes of a test FMU; without a binary nothing is compiled."""
     given = overrides if binary else {**overrides, "binary": None}
-    folder = Path(_built.name) / str(len(list(Path(_built.name).iterdir())))
-    return build(name, version, folder=folder, **given).read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        return build(name, version, folder=Path(folder), **given).read_bytes()
 
 
 def ssd(inside, more="", version="1.0", name="demo"):

@@ -304,14 +304,38 @@ def test_what_an_import_has_put_in_is_written_as_it_was(tmp_path):
     assert valid(tmp_path / "again.ssp")
 
 
+def test_items_pass_through_levels(tmp_path, made):
+    inner = Composite(
+        Scenario(
+            {"t": Fmu(made("types"))},
+            {"t.u_enum": "u", "t.u_bool": "b", "y": "t.y_enum"},
+            [Port("u", type="enumeration"), Port("b", type="boolean")],
+            [Port("y", type="enumeration")],
+        ),
+        "1 ms",
+    )
+    links = {"in.u": "a.y_enum", "in.b": "a.y_bool", "a.u_enum": "in.y"}
+    returned(
+        Study(Composite(Scenario({"a": Fmu(made("types")), "in": inner}, links), "1 ms")), tmp_path / "x.ssp"
+    )
+    assert valid(tmp_path / "x.ssp")
+
+
+def test_a_text_that_xml_cannot_hold_is_refused(tmp_path, made):
+    with pytest.raises(ScenarioError, match="a name or text cannot be written as XML"):
+        write_ssp(Composite(Scenario({"a": Fmu(made("types"), p_string="\x01")}), "1 ms"), tmp_path / "x.ssp")
+
+
 def test_models_that_are_no_fmus_are_refused_by_name(tmp_path, made):
     inner = Composite(Scenario({"plant": StateSpace(A=[[0]], C=[[1]], outputs=["x"])}), "1 ms")
-    scenario = Scenario({"a": Fmu(made("gain")), "in": inner, "wind": Function(abs, ["v"])})
+    loose = StateSpace(D=[[2.0]], inputs=["u = 1"], outputs=["y"])
+    scenario = Scenario({"a": Fmu(made("gain")), "in": inner, "wind": Function(abs, ["v"]), "k": loose})
     with pytest.raises(ScenarioError) as caught:
         write_ssp(Composite(scenario, "1 ms"), tmp_path / "x.ssp")
     assert [fault.what for fault in caught.value.faults] == [
         "`in.plant` is a StateSpace, and an SSP holds FMUs",
         "`wind` is a Function, and an SSP holds FMUs",
+        "`k` is a StateSpace, and an SSP holds FMUs",
     ]
     assert not list(tmp_path.glob("*.ssp*"))
 

@@ -46,6 +46,11 @@ GOOD = (
 # fmt: on
 
 
+def open_fault(reason):
+    """Mark what fails until hocket is mended; then the mark must go."""
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
 def sanitized_builder():
     """Return tests/fmus/build.py as a module of its own, whose FMUs have the sanitizers in them."""
     spec = importlib.util.spec_from_file_location("sanitized_build", ROOT / "tests" / "fmus" / "build.py")
@@ -454,10 +459,20 @@ def test_going_back_after_a_failed_step(version, fmu, drive):
     assert outcome.end.startswith("failed: fast at step 5")
 
 
+@pytest.mark.parametrize(
+    "reuse",
+    [
+        pytest.param(False, id="elsewhere"),
+        pytest.param(True, id="in the same place", marks=open_fault("states are told apart by address only")),
+    ],
+)
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_state_outlives_its_instance(version, fmu, drive):
+def test_a_state_outlives_its_instance(version, reuse, fmu, drive, monkeypatch):
+    if reuse:  # freed memory is used again at once: a new state lies where the old one was
+        now = f"{ENVIRONMENT['ASAN_OPTIONS']}:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
+        monkeypatch.setitem(ENVIRONMENT, "ASAN_OPTIONS", now)
     outcome = drive(Fmu(fmu("lag", version)), "start", "output", "steps 2", "stale")
-    assert outcome.lines[-1] == "done"
+    assert outcome.end == "done"
     assert not outcome.all("an old state was restored")
     assert not outcome.all("two states are one")
     assert not outcome.all("it goes on differently")
@@ -476,6 +491,7 @@ def test_inputs_may_come_with_other_powers_of_time_after_a_rewind(version, fmu, 
     assert outcome.end == "done"
 
 
+@open_fault("fmu_values.hpp lets any whole number pass for a boolean")
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_boolean_is_true_or_false(version, fmu, drive):
     model = Fmu(fmu("types", version))
@@ -484,6 +500,7 @@ def test_a_boolean_is_true_or_false(version, fmu, drive):
     assert "does not fit the type" in outcome.end
 
 
+@open_fault("fmu_values.hpp lets any number pass for a float32")
 def test_a_number_too_large_for_32_bits_is_refused(fmu, drive):
     model = Fmu(fmu("types", 3))
     u = [1e300 if port.name == "u_float32" else 0.0 for port in model.inputs]

@@ -134,7 +134,7 @@ def test_types_and_texts(tmp_path, version):
 
 def test_arrays(tmp_path):
     path = build("arrays", 3, folder=tmp_path)
-    model = Fmu(path, isolate=True, n=2, A=[1.0, 2.0, 3.0, 4.0])
+    model = Fmu(path, isolate=True, n=2, A=[[1.0, 2.0], [3.0, 4.0]])
     simulator = model.open()
     simulator.start(0.0)
     assert simulator.output(0.0, np.array([[1.0, 10.0]])).tolist() == [21.0, 43.0]
@@ -194,7 +194,7 @@ def test_steps_without_end(tmp_path, engine):
     model = Fmu(build("hangs", 2, folder=tmp_path), isolate=True, time_limit="300 ms")
     error, run = failed(model, tmp_path, engine)
     assert str(error) == (
-        "a step took longer than 300 ms: fmi2DoStep did not return\n"
+        "a step took longer than 0.3 s: fmi2DoStep did not return\n"
         "  where:    `m`, step() at t = 0.5 s\n"
         "  try:      if it may take that long, raise time_limit: Fmu(..., time_limit=...)"
     )
@@ -287,7 +287,7 @@ def test_last_words(tmp_path):
     simulator = Fmu(simulator.model.path, isolate=True, time_limit="100 ms").open()
     simulator.start(0.0)
     simulator.step(0.0, 0.1, np.zeros((1, 1)))
-    with pytest.raises(hk.SimulatorError, match="closing it took longer than 100 ms: fmi2Terminate did not"):
+    with pytest.raises(hk.SimulatorError, match="closing it took longer than 0.1 s: fmi2Terminate did not"):
         simulator.close()
 
 
@@ -387,35 +387,44 @@ SCRIPT = """
 import sys
 import hocket as hk
 from hocket.simulators.fmu import Fmu
-models = {f"m{k}": Fmu(sys.argv[1], isolate=True) for k in range(2)}
+models = {f"m{k}": Fmu(sys.argv[1], isolate=True, at=float(sys.argv[5 + k])) for k in range(2)}
 level = hk.Composite(hk.Scenario(models, {"m0.u": "m1.y", "m1.u": "m0.y"}), step=0.1)
 run = hk.run(level, stop=1, folder=sys.argv[2], engine=sys.argv[3], threads=int(sys.argv[4]),
              progress=lambda t, stop: print(t, flush=True))
 """
 
 
-def hanging(tmp_path, engine, threads=1):
+def hanging(tmp_path, engine, threads=1, ats=(0.5, 0.5)):
     command = [sys.executable, "-c", SCRIPT, build("hangs", 2, folder=tmp_path), tmp_path / "run", engine]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
-        [*map(str, command), str(threads)],
+        [*map(str, (*command, threads, *ats))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
     )
-    facts = tmp_path / "run" / "run.json"
+    plan = tmp_path / "run" / "plan.txt"  # written when all is started
     for _ in range(600):
-        if facts.exists():
+        if plan.exists():
             break
         time.sleep(0.05)
-    time.sleep(0.5)
+    time.sleep(1.0)
     return process
 
 
-@pytest.mark.parametrize(("engine", "threads"), [("native", 1), ("native", 2), ("interpreter", 1)])
-def test_two_times_control_c_ends_a_step_without_end(tmp_path, engine, threads):
-    process = hanging(tmp_path, engine, threads)
+@pytest.mark.parametrize(
+    ("engine", "threads", "ats"),
+    [
+        ("native", 1, (0.5, 0.5)),
+        ("interpreter", 1, (0.5, 0.5)),
+        ("native", 2, (0.5, 0.5)),
+        ("native", 2, (0.5, 9.0)),  # one thread hangs, the other waits for it
+        ("native", 2, (9.0, 0.5)),
+    ],
+)
+def test_two_times_control_c_ends_a_step_without_end(tmp_path, engine, threads, ats):
+    process = hanging(tmp_path, engine, threads, ats)
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     assert process.poll() is None

@@ -18,6 +18,16 @@ from fmus.build import build, versions
 from hocket.simulators.fmu.recipe import Fmu
 
 VERSIONS = (1, 2, 3)
+
+
+def open_fault(reason):
+    """Mark what fails until hocket is mended; then the mark must go."""
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+# FMI 1 puts the model identifier before its functions: recipe.py looks for them without it
+UNPREFIXED = open_fault("Fmu._exported does not look for the prefixed names of FMI 1")
+SOME_PREFIXED = [pytest.param(1, marks=UNPREFIXED), 2, 3]
 ENGINES = ("native", "interpreter")
 H = Fraction(1, 10)
 
@@ -478,6 +488,7 @@ def test_polynomials_are_integrated_exactly(version, curve, engine, fmu):
     assert np.abs(found.values - integral(found.t)).max() < 1e-12
 
 
+@UNPREFIXED
 def test_fmi_1_takes_derivatives_too(fmu, trace):
     # it cannot rewind, so that there is no past: interpolated from the first step on
     models = {"source": hk.Function(lambda t: 1.0 + 2.0 * t, ["u"]), "ramp": fmu("ramp", 1)}
@@ -489,21 +500,21 @@ def test_fmi_1_takes_derivatives_too(fmu, trace):
     assert slopes == [pytest.approx({"1": 2.0})] * 3
 
 
-def test_a_chain_of_integrators(fmu):
-    for version in VERSIONS:
-        models = {
-            "a": fmu("ramp", version, u=2.0),
-            "b": fmu("ramp", version),
-            "c": fmu("ramp", version, y0=1.0),
-        }
-        how = {"orchestrator": hk.GaussSeidel(["a", "b", "c"]), "extrapolation": "linear"}
-        found = run(models, {"b.u": "a.y", "c.u": "b.y"}, stop=2, **how)
-        t = found["b.y"].t
-        assert np.abs(found["a.y"].values - 2.0 * t).max() < 1e-13
-        assert np.abs(found["b.y"].values - t**2).max() < 1e-13
-        # a line through samples of t^2 is h^2/6 too much in the mean, and that for every step
-        trapezoids = 1.0 + t**3 / 3.0 + float(H) ** 2 * t / 6.0
-        assert np.abs(found["c.y"].values - trapezoids).max() < 1e-12
+@pytest.mark.parametrize("version", SOME_PREFIXED)
+def test_a_chain_of_integrators(version, fmu):
+    models = {
+        "a": fmu("ramp", version, u=2.0),
+        "b": fmu("ramp", version),
+        "c": fmu("ramp", version, y0=1.0),
+    }
+    how = {"orchestrator": hk.GaussSeidel(["a", "b", "c"]), "extrapolation": "linear"}
+    found = run(models, {"b.u": "a.y", "c.u": "b.y"}, stop=2, **how)
+    t = found["b.y"].t
+    assert np.abs(found["a.y"].values - 2.0 * t).max() < 1e-13
+    assert np.abs(found["b.y"].values - t**2).max() < 1e-13
+    # a line through samples of t^2 is h^2/6 too much in the mean, and that for every step
+    trapezoids = 1.0 + t**3 / 3.0 + float(H) ** 2 * t / 6.0
+    assert np.abs(found["c.y"].values - trapezoids).max() < 1e-12
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -546,7 +557,7 @@ def test_fmi_3_asks_for_its_inputs_inside_the_step(engine, fmu, trace):
         assert seen == pytest.approx([1.0 + 2.0 * (0.1 * k + s) for s in offsets], abs=1e-14)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", SOME_PREFIXED)
 def test_the_slopes_of_outputs(version, fmu):
     model = fmu("ramp", version)
     assert model.abilities.slopes
@@ -780,6 +791,7 @@ def test_a_state_that_was_not_all_is_found_out_in_the_first_rewind(version, engi
     run(models, {"lag.u": "it.y"}, engine=engine)
 
 
+@open_fault("window.py does not say whose save() or restore() failed")
 @pytest.mark.parametrize("version", [2, 3])
 def test_who_cannot_go_back_is_named(version, fmu):
     scenario = hk.Scenario({"it": fmu("liar", version), "lag": fmu("lag", version)}, {"lag.u": "it.y"})
@@ -810,7 +822,7 @@ def test_a_simulator_that_lies_is_found_out_whichever_state_it_goes_back_to(vers
     for k in range(3):
         states.append(simulator.save())
         simulator.step(0.1 * k, 0.1, u)
-    with pytest.raises(hk.SimulatorError, match="the same step from t = 0.2 s"):
+    with pytest.raises(hk.SimulatorError, match=r"the same step from t = 0\.2 s"):
         simulator.restore(states[2])
     simulator.close()
 
@@ -819,10 +831,21 @@ def test_a_simulator_that_lies_is_found_out_whichever_state_it_goes_back_to(vers
 def test_a_state_of_an_earlier_start_is_refused(version, fmu):
     simulator = fmu("lag", version).open()
     simulator.start(0.0)
-    saved = simulator.save()
+    old = simulator.save()
     simulator.start(0.0)
     with pytest.raises(hk.SimulatorError):
-        simulator.restore(saved)
+        simulator.restore(old)
+    # a new state may lie where the old one was: it is another all the same
+    u = np.array([[1.0]])
+    new = simulator.save()
+    with pytest.raises(hk.SimulatorError):
+        simulator.restore(old)
+    del old
+    simulator.step(0.0, 0.1, u)
+    other = simulator.save()
+    simulator.restore(new)
+    assert simulator.output(0.0, u) == [0.0]
+    del other
     simulator.close()
 
 

@@ -80,7 +80,7 @@ for _function, *_examples in (
         "hocket run ball.fmu --set e=0.8 --observe resting --plot",
         "hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y",
     ),
-    (plan, "hocket plan car.toml"),
+    (plan, "hocket plan car.toml", "hocket plan a.fmu b.fmu --connect b.u=a.y"),
     (show, "hocket show car.toml", "hocket show ball.fmu --all"),
     (
         sweep,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from hocket.cli.screen import tell
@@ -38,10 +38,11 @@ class _Ear(logging.Handler):
         elif self.counts[kind] == 1:
             tell(text)
 
-    def finish(self, failure: str) -> None:
-        """Say what was held back."""
+    def finish(self, said: Iterable[str]) -> None:
+        """Say what was held back, unless it was said otherwise."""
+        failures = [" ".join(text.split()) for text in said]
         for text in dict.fromkeys(self.errors):
-            if text.partition(": ")[2] not in failure:
+            if not any(text.partition(": ")[2] in failure for failure in failures):
                 tell(text)
         more = sum(self.counts.values()) - len(self.counts) - len(self.errors)
         if more > 0 and not self.everything:
@@ -49,18 +50,19 @@ class _Ear(logging.Handler):
 
 
 @contextmanager
-def heard(everything: bool) -> Iterator[None]:
-    """Print what FMUs say, while a verb is at work."""
-    ear, level, failure = _Ear(everything), LOGGER.level, ""
+def heard(everything: bool) -> Iterator[list[str]]:
+    """Print what FMUs say, while a verb is at work; to the list it adds what it tells about errors itself."""
+    ear, level = _Ear(everything), LOGGER.level
+    said: list[str] = []
     LOGGER.addHandler(ear)
     LOGGER.setLevel(logging.INFO if everything else logging.WARNING)
     try:
-        yield
+        yield said
     except HocketError as error:
-        failure = " ".join(str(error).split())
+        said.append(str(error))
         raise
     finally:
         deliver()
         LOGGER.removeHandler(ear)
         LOGGER.setLevel(level)
-        ear.finish(failure)
+        ear.finish(said)

@@ -1,6 +1,6 @@
 """hocket plan: what will be done, step by step, in words.
 
-In:  a scenario file, or an FMU
+In:  a scenario file, or FMUs
 Out: the plan of every level
 """
 
@@ -13,15 +13,15 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from hocket import read
 from hocket.cli import options, words
 from hocket.cli.screen import say
+from hocket.cli.typed import studied
 from hocket.engine.blueprint import Blueprint
 
 
-def plan(file: options.File) -> None:
+def plan(files: options.Files, connect: options.Connect = None) -> None:
     """Print what a step of each level consists of. Nothing is run."""
-    study = read(file)
+    study = studied(files, connect or ())
     levels = {level.path: level for level in study.composite.blueprint.levels()}
     for path, level in levels.items():
         around = levels[path.rpartition(".")[0]] if path else None

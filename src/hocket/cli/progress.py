@@ -36,7 +36,7 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def counted(name: str, quiet: bool) -> Iterator[Progress | None]:
+def counted(name: str, runs: int, quiet: bool) -> Iterator[Progress | None]:
     """Give what `sweep` calls to show its progress; None where nobody would see it."""
     if quiet or not watched(stderr=True):
         yield None
@@ -52,8 +52,8 @@ def counted(name: str, quiet: bool) -> Iterator[Progress | None]:
         redirect_stdout=watched(),
     )
     with bar:
-        task = bar.add_task(name, total=1.0, done=0)
-        yield lambda done, total: bar.update(task, total=total, completed=done, done=int(done))
+        task = bar.add_task(name, total=runs, done=0)
+        yield lambda done, _runs: bar.update(task, completed=done, done=int(done))
 
 
 @contextmanager

@@ -20,8 +20,7 @@ from hocket.cli.progress import shown
 from hocket.cli.screen import say, tell
 from hocket.cli.summary import summary
 from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import assigned, placed, recorded, studied
-from hocket.clock import Duration
+from hocket.cli.typed import assigned, check_stop, placed, recorded, studied
 from hocket.errors import ScenarioError
 
 
@@ -74,10 +73,7 @@ def run(
     the scenario or the command is wrong.
     """
     study = studied(files, connect or (), observe or (), interface, isolate, log)
-    end: Duration | None = study.stop if stop is None else stop
-    if end is None:
-        hint = f"`hocket run {files[0]} --stop 10`, or in the file: a table [run] with `stop = 10`"
-        raise ScenarioError("nothing says when the run stops", str(files[0]), "a stop time", hint)
+    check_stop(study, stop, files, "run")
     if overwrite and folder is None:
         hint = "leave it out: without --folder every run gets a new folder in runs/"
         raise ScenarioError("`--overwrite` needs `--folder`", "", "the folder whose run is replaced", hint)
@@ -91,11 +87,11 @@ def run(
         kept(folder, stem, overwrite) as place,
         placed(files, [name for name, value in typed.items() if value]),
         heard(log),
-        shown(study.name, study.start if start is None else start, study.composite.step, quiet) as progress,
+        shown(study.name, start or study.start, step or study.composite.step, quiet) as progress,
     ):
         done = hocket.run(
             study,
-            end,
+            stop,
             start=start,
             step=step,
             every=every,

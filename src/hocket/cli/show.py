@@ -6,7 +6,9 @@ Out: the levels with their models and ports as a tree, their connections as tabl
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -80,7 +82,8 @@ def _facts(model: Model) -> Iterator[str]:
     yield words.kind(model)
     if isinstance(model, Fmu):
         method = f"model exchange by {method}" if model.exchange else "co-simulation"
-    yield from (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
+    names = (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
+    yield from (Path(name).name if os.path.isabs(name) else name for name in names)
     yield from ["isolated"] if getattr(model, "isolated", False) else []
     stateless = getattr(model, "x0", None) == ()
     yield from ["no state"] if stateless else [str(method)] if method else []

@@ -26,7 +26,7 @@ from hocket.cli.logs import heard
 from hocket.cli.progress import counted
 from hocket.cli.screen import say, tell, watched
 from hocket.cli.targets import check_file
-from hocket.cli.typed import assigned, halves, placed, recorded, studied, value_of
+from hocket.cli.typed import assigned, check_stop, halves, placed, plain, recorded, studied, value_of
 from hocket.cli.words import count
 from hocket.errors import ScenarioError
 from hocket.files.study import Study
@@ -75,17 +75,25 @@ def sweep(
     Ctrl-C stops all of them: every row so far is kept. The exit code is 1 then, and when a run fails.
     """
     study = studied(files, connect or (), observe or (), interface, isolate, log)
+    check_stop(study, stop, files, "sweep")
     fixed = assigned(study, assign or ())
     varied = _combinations(study, vary)
     if csv:
         check_file(csv)
-    typed = {"start": start, "stop": stop, "every": every, "record": record, "connect": connect}
+    typed = {
+        "start": start,
+        "stop": stop,
+        "every": every,
+        "record": record,
+        "connect": connect,
+        "set": assign,
+    }
     stem = files[0].stem if len(files) == 1 else study.name
     with (
         kept(folder, f"{stem}-sweep", overwrite) as place,
         placed(files, [name for name, value in typed.items() if value]),
-        heard(log),
-        counted(study.name, quiet) as progress,
+        heard(log) as said,
+        counted(study.name, len(varied), quiet) as progress,
     ):
         results = hocket.sweep(
             study,
@@ -101,6 +109,7 @@ def sweep(
             errors="return",
             progress=progress,
         )
+        said += [str(result) for result in results if isinstance(result, Exception)]
         _raise_scenario_fault(results)
     _report(varied, results, place, quiet, csv)
     good = [isinstance(result, hocket.Run) and result.status == "finished" for result in results]
@@ -129,14 +138,10 @@ def _combinations(study: Study, vary: Sequence[str]) -> list[dict[str, Any]]:
 def _values(study: Study, name: str, text: str) -> list[Any]:
     """Return the values of `1,2,5` or of `1:3:5`, the second with equal distances."""
     parts = text.split(":")
-    if len(parts) == 3:
-        try:
-            first, last, number = float(parts[0]), float(parts[1]), int(parts[2])
-        except ValueError:
-            number = 0
-        if number < 1:
-            expected = "first:last:count, as 1:3:5"
-            raise ScenarioError(f"`{text}` is no range", f"--vary {name}", expected)
+    if len(parts) > 1 and all(isinstance(plain(part), int | float) for part in parts):
+        if len(parts) != 3 or not parts[2].strip().isdecimal() or int(parts[2]) < 1:
+            raise ScenarioError(f"`{text}` is no range", f"--vary {name}", "first:last:count, as 1:3:5")
+        first, last, number = float(parts[0]), float(parts[1]), int(parts[2])
         return [float(f"{value:.12g}") for value in np.linspace(first, last, number)]
     try:
         listed = tomllib.loads(f"values = [{text}]")["values"]
@@ -166,10 +171,8 @@ def _report(
         if isinstance(result, Exception):
             which = ", ".join(f"{name} = {value}" for name, value in one.items())
             tell(f"{which}: {str(result).splitlines()[0]}")
-    if len(results) < len(varied):
-        tell(
-            f"stopped by Ctrl-C: {len(varied) - len(results):,} of {count(len(varied), 'run')} were not begun"
-        )
+    if len(results) < len(varied) or any(row[-1] == "stopped" for row in rows):
+        tell(f"stopped by Ctrl-C: {len(results):,} of {count(len(varied), 'run')} were begun")
     if csv:
         _write(csv, heads, rows)
     if quiet:

@@ -115,7 +115,26 @@ def _full(composite: Composite, port: str) -> str:
 
 def recorded(study: Study, patterns: Sequence[str] | None) -> list[str] | None:
     """Return the patterns of `--record` as paths; None: what the scenario records."""
+    for pattern in patterns or ():
+        _check_port(study.composite, pattern)
     return [_full(study.composite, pattern) for pattern in patterns] if patterns else None
+
+
+def _check_port(composite: Composite, name: str) -> None:
+    """Refuse a variable of an FMU that would have to be observed first."""
+    try:
+        path, variable = split(composite, name)
+    except ScenarioError:
+        return  # a pattern, or a name that the run refuses
+    model = dict(leaves(composite))[path]
+    ports = [port.name for port in (*model.inputs, *model.outputs)]
+    if isinstance(model, Fmu) and variable in model.description.by_name and variable not in ports:
+        array = bool(model.description.by_name[variable].dimensions)
+        hint = f"--record '{name}*'" if array else f"--observe {name}"
+        raise ScenarioError(f"`{name}` is no port but {_A[array]}", "--record", "an input or output", hint)
+
+
+_A = {True: "an array of them", False: "a variable inside"}
 
 
 def assigned(study: Study, written: Sequence[str], option: str = "--set") -> dict[str, Any]:
@@ -159,6 +178,14 @@ def plain(text: str) -> Any:
     return found if isinstance(found, (bool, int, float, str, list)) else text
 
 
+def check_stop(study: Study, stop: str | None, files: Sequence[Path], verb: str) -> None:
+    """Refuse a run that nothing would end."""
+    if study.stop is None and stop is None:
+        hint = f"`hocket {verb} {files[0]} --stop 10`"
+        hint += ", or in the file: a table [run] with `stop = 10`" if files[0].suffix == ".toml" else ""
+        raise ScenarioError("nothing says when the run stops", str(files[0]), "a stop time", hint)
+
+
 @contextmanager
 def placed(files: Sequence[Path], typed: Sequence[str]) -> Iterator[None]:
     """Let faults of the run say whether they come from an option or from the file."""
@@ -177,5 +204,7 @@ def _place(where: str, files: Sequence[Path], typed: Sequence[str]) -> str:
         return f"--{key}" if key in typed else f"`{key}` in {', '.join(map(str, files))}"
     if key.startswith("connections.") and "connect" in typed and len(files) > 1:
         return "--connect"
-    option = _OPTIONS.get(key.partition("[")[0])
+    if key.startswith("parameters["):
+        return f"--vary{' or --set' if 'set' in typed else ''}{sign}{rest}"
+    option = _OPTIONS.get(key)
     return f"{option}{sign}{rest}" if option else where

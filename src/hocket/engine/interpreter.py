@@ -309,7 +309,7 @@ class Level:
 
     def save(self) -> Any:
         """Return the state of the whole tree."""
-        children: list[Any] = [child.save() for child in self.children]  # type: ignore[attr-defined]
+        children = [self._each("save", child) for child in range(len(self.children))]
         inputs = [(tick, u.copy()) for tick, u in (self.inputs, self.offered)]
         kept = None if self.rows is None else self.rows.count
         return children, self.memory.save(), list(self.ticks), self.now, inputs, kept
@@ -317,13 +317,22 @@ class Level:
     def restore(self, state: Any) -> None:
         """Go back to a saved state; rows kept since then are dropped."""
         children, memory, ticks, self.now, inputs, kept = state
-        for child, saved in zip(self.children, children, strict=True):
-            child.restore(saved)  # type: ignore[attr-defined]
+        for child, saved in enumerate(children):
+            self._each("restore", child, saved)
         self.memory.restore(memory)
         self.ticks = list(ticks)
         self.inputs, self.offered = [(tick, u.copy()) for tick, u in inputs]
         if self.rows is not None and kept is not None:
             self.rows.drop(kept)
+
+    def _each(self, call: str, child: int, *arguments: Any) -> Any:
+        simulator = self.children[child]
+        try:
+            return getattr(simulator, call)(*arguments)
+        except Exception as error:
+            if isinstance(simulator, Level):
+                raise
+            raise self.blamed(child, call, self.clock.time(self.ticks[child]), error) from error
 
     def close(self) -> None:
         """Close every simulator, the later ones even if an earlier one fails."""

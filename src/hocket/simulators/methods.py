@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.linalg import expm
 
 from hocket.model import Array
 
@@ -95,6 +94,8 @@ def linear_maps(
 
 def _exact(A: Array, B: Array, h: float, degree: int) -> Maps:
     """One exponential of A and a chain of integrators (formulas, section 1): works for singular A."""
+    from scipy.linalg import expm  # here: the process of an isolated FMU does without
+
     n = len(A)
     # with more inputs than states the chain is of states, and B comes after it
     many = B.shape[1] > n

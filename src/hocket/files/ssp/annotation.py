@@ -55,7 +55,7 @@ def read_annotation(node: Node | None, element: str, findings: Findings) -> dict
         # as many lines in front as there are in the file, so that faults name those of the file
         place = parsed(Source(written.file, "\n" * (written.line - 1) + written.text), toml)
         read = WRONG if place is WRONG else KINDS[element].read(place.source.table, place)
-        findings.faults += toml.in_order()
+        findings.told.update(dict.fromkeys(toml.in_order()))
         return {} if read is WRONG else dict(read)
     return {}
 

@@ -6,6 +6,7 @@ Out: one FileError with all faults; notes in words
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,30 +16,33 @@ from hocket.errors import Fault, FileError, HocketError
 from hocket.files.ssp.nodes import Node
 
 T = TypeVar("T")
+_PLACE = re.compile(r"(.*), line (\d+)")
 
 
 @dataclass(eq=False)
 class Findings:
     """Collects; nothing is raised before everything was looked at."""
 
-    faults: list[Fault] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    told: dict[Fault, None] = field(default_factory=dict)
+    noted: dict[str, None] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """By path in hocket: what the SSP calls an element that had to be renamed."""
     foreign: Counter[str] = field(default_factory=Counter)
     """The types of other tools' annotations, which are not read."""
 
+    @property
+    def faults(self) -> list[Fault]:
+        """The faults, each once, as they were found."""
+        return list(self.told)
+
     def fault(self, at: Node | str, what: str, expected: str = "", hint: str = "") -> None:
         """Note what is wrong, and where."""
         where = at if isinstance(at, str) else at.where
-        fault = Fault(what, where, expected, hint)
-        if fault not in self.faults:
-            self.faults.append(fault)
+        self.told[Fault(what, where, expected, hint)] = None
 
     def note(self, text: str) -> None:
         """Note what was assumed or left out."""
-        if text not in self.notes:
-            self.notes.append(text)
+        self.noted[text] = None
 
     def tried(self, at: Node, make: Callable[[], T], about: str = "") -> T | None:
         """Return what is made; its faults are noted here, with what they are about in front."""
@@ -48,12 +52,15 @@ class Findings:
             for fault in error.faults:
                 # the path of an unpacked file says nothing to who wrote the SSP
                 inner = f" ({fault.where})" if fault.where and "/" not in fault.where else ""
-                told = replace(fault, what=f"{about}{fault.what}", where=f"{at.where}{inner}")
-                if told not in self.faults:
-                    self.faults.append(told)
+                self.told[replace(fault, what=f"{about}{fault.what}", where=f"{at.where}{inner}")] = None
         return None
 
     def raise_faults(self) -> None:
-        """Raise all faults as one error, if there are any."""
-        if self.faults:
-            raise FileError(self.faults)
+        """Raise all faults as one error, if there are any, as they stand in the files."""
+        faults = self.faults
+        places = [_PLACE.match(fault.where) for fault in faults]
+        files = list(dict.fromkeys(place[1] if place else "" for place in places))
+        lines = [(files.index(place[1]), int(place[2])) if place else (len(files), 0) for place in places]
+        ordered = sorted(range(len(lines)), key=lambda number: lines[number])
+        if ordered:
+            raise FileError([faults[number] for number in ordered])

@@ -18,6 +18,7 @@ from hocket.simulators.fmu.facts import Description, Interface
 
 _SYSTEMS = {"Linux": ("linux", ".so"), "Windows": ("windows", ".dll"), "Darwin": ("darwin", ".dylib")}
 _SHORT = {"linux": "linux", "windows": "win", "darwin": "darwin"}
+_DYNSYM = 11
 _MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
 
 
@@ -68,7 +69,7 @@ def binary(folder: Path, description: Description, interface: Interface, where: 
 
 
 def exported(binary: Path, names: Iterable[str]) -> set[str]:
-    """Return which functions a binary exports: in its table each name ends with a NUL."""
+    """Return those of the names that a binary exports, without loading it."""
     status = binary.stat()
     return set(_exported(str(binary), status.st_mtime_ns, status.st_size, tuple(names)))
 
@@ -78,4 +79,29 @@ def _exported(path: str, _changed: int, size: int, names: tuple[str, ...]) -> fr
     if not size:
         return frozenset()
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        found = _dynamic(content)
+        if found is not None:
+            return frozenset(names) & found
+        # not an ELF file, or one without sections: its table of exports ends each name with a NUL
         return frozenset(name for name in names if content.find(name.encode() + b"\0") >= 0)
+
+
+def _dynamic(content: mmap.mmap) -> set[str] | None:
+    """Return the names in the dynamic symbol table of a 64-bit ELF file that are defined in it."""
+    if content[:6] != b"\x7fELF\x02\x01" or len(content) < 64:
+        return None
+    offset, size, count = struct.unpack_from("<Q10xHH", content, 40)
+    if not offset or size < 64 or offset + size * count > len(content):
+        return None
+    sections = [struct.unpack_from("<IIQQQQIIQQ", content, offset + size * k) for k in range(count)]
+    for _, kind, _, _, at, length, link, _, _, entry in sections:
+        if kind == _DYNSYM and entry and link < count:
+            texts, texts_length = sections[link][4:6]
+            names = set()
+            for place in range(at, min(at + length, len(content) - 23), entry):
+                name, _, _, section = struct.unpack_from("<IBBH", content, place)
+                if section and name < texts_length:
+                    end = content.find(b"\0", texts + name)
+                    names.add(content[texts + name : end].decode(errors="replace"))
+            return names
+    return None

@@ -8,8 +8,6 @@ The checks run in a process of their own: an FMU that crashes or hangs there is 
 
 from __future__ import annotations
 
-import _ctypes
-import ctypes
 import json
 import logging
 import math
@@ -98,7 +96,7 @@ def probe(model: Fmu, *, here: bool = False) -> Probe:
     """
     _ = model.binary
     plain = _remade(Fmu, model, isolate=False)
-    findings = _findings(plain, tuple(CHECKS), lambda _: None) if here else _apart(plain)
+    findings = _findings(plain, tuple(CHECKS), lambda _: None, set()) if here else _apart(plain)
     return Probe(str(model.file), tuple(findings))
 
 
@@ -112,25 +110,28 @@ def _remade(kind: type[_F], model: Fmu, **changes: Any) -> _F:
 def _apart(model: Fmu) -> Iterator[Finding]:
     """Yield the findings of other processes: after a crash the next one goes on with the next check."""
     left, late = tuple(CHECKS), 0
+    failed: set[str] = set()
     while left:
-        found, end, timed_out = _process(model, left)
+        found, end, timed_out = _process(model, left, failed)
         yield from found
+        failed |= {finding.name for finding in found if finding.verdict == "false"}
         left = left[len(found) :]
         if not left:
             return
         name, *rest = left
         left, late = tuple(rest), late + timed_out
+        failed.add(name)
         yield Finding(name, "false", end)
         if name in ("loads", "steps") or late > 1:
             yield from (Finding(other, "untried", f"`{name}` ended the process") for other in left)
             return
 
 
-def _process(model: Fmu, names: tuple[str, ...]) -> tuple[list[Finding], str, bool]:
+def _process(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[list[Finding], str, bool]:
     """Return what a process found, and if that is not all, how it ended and whether that was by time."""
     with tempfile.TemporaryDirectory(prefix="hocket-probe-", ignore_cleanup_errors=True) as folder:
         place = Path(folder)
-        (place / "job").write_bytes(pickle.dumps((model, names)))
+        (place / "job").write_bytes(pickle.dumps((model, names, failed)))
         (place / "note").write_bytes(bytes(_NOTE))
         path = [entry for entry in sys.path if isinstance(entry, str)]
         code = f"import sys; sys.path[:] = {path!r}; from {__name__} import _serve; _serve({folder!r})"
@@ -144,6 +145,10 @@ def _process(model: Fmu, names: tuple[str, ...]) -> tuple[list[Finding], str, bo
             late = _watched(process, place / "found", len(names), float(model.time_limit))
         finally:
             _killed(process)
+        if not (place / "found").exists():
+            raise InternalError(
+                "the process of the probe did not come up", "", "", "; ".join(_lines(place / "said"))
+            )
         lines = [json.loads(line) for line in _lines(place / "found")]
         for line in lines:
             if "internal" in line:
@@ -205,7 +210,7 @@ def _end(code: int, late: bool, doing: str, words: list[str], model: Fmu) -> str
 def _serve(folder: str) -> None:
     """Make the checks that the folder asks for, in this process, and leave the findings there."""
     place = Path(folder)
-    model, names = pickle.loads((place / "job").read_bytes())
+    model, names, failed = pickle.loads((place / "job").read_bytes())
     patience = math.ceil(float(model.time_limit)) + 5
     with (
         open(place / "note", "r+b") as file,
@@ -224,7 +229,7 @@ def _serve(folder: str) -> None:
 
         tell("")
         try:
-            for finding in _findings(model, names, note):
+            for finding in _findings(model, names, note, failed):
                 tell(json.dumps(asdict(finding)))
         except Exception:
             tell(json.dumps({"internal": traceback.format_exc()}))
@@ -277,6 +282,7 @@ class _Bench:
         self.limit = float(model.time_limit)
         self.said: list[str] = []
         self.lasted = 0.0  # seconds, of the newest step
+        self.rewinds = True  # as far as is known
         self.t0, self.h, self.count, self.stop = _grid(model)
         self.names = [port.name for port in model.outputs]
         self.real = np.array([port.type == "real" for port in model.inputs], dtype=bool)
@@ -361,9 +367,12 @@ class _Bench:
 
     @cached_property
     def few(self) -> int:
-        """How many steps a check may make; never more than went well."""
-        affordable = self.limit / 40 / max(float(np.mean(self.course.lasted or [0.0])), 1e-9)
-        return max(1, min(len(self.course.rows), 100, int(affordable)))
+        """How many steps a check may make several times; never more than went well."""
+        return max(1, min(len(self.course.rows), 100, self.affordable(1 / 40)))
+
+    def affordable(self, share: float) -> int:
+        """Return how many steps can be made in that share of the time limit."""
+        return int(share * self.limit / max(float(np.mean(self.course.lasted or [0.0])), 1e-9))
 
     @cached_property
     def reactions(self) -> _Reactions:
@@ -373,16 +382,8 @@ class _Bench:
     def lacking(self, *functions: str) -> list[str]:
         """Return which functions the binary does not have."""
         prefix = f"{self.used.identifier}_" if self.major == 1 else ""
-        binary = self.model.binary
-        try:
-            library = ctypes.CDLL(str(binary))
-        except OSError:
-            there = exported(binary, functions)
-            return [name for name in functions if name not in there]
-        missing = [name for name in functions if not hasattr(library, prefix + name)]
-        if hasattr(_ctypes, "dlclose"):  # what it keeps in static variables shall go with its last instance
-            _ctypes.dlclose(library._handle)
-        return missing
+        there = exported(self.model.binary, [prefix + name for name in functions])
+        return [name for name in functions if prefix + name not in there]
 
     def gap(self, ones: Array, others: Array) -> tuple[float, str]:
         """Return the largest difference for numbers of the size of one, and words for it."""
@@ -460,9 +461,12 @@ def _listening(said: list[str]) -> Iterator[None]:
         LOGGER.propagate = passes
 
 
-def _findings(model: Fmu, names: Sequence[str], note: Callable[[str], None]) -> Iterator[Finding]:
-    """Yield what the checks of these names find, in this process."""
+def _findings(
+    model: Fmu, names: Sequence[str], note: Callable[[str], None], failed: set[str]
+) -> Iterator[Finding]:
+    """Yield what the checks of these names find, in this process; `failed` are those that did before."""
     bench, dead = _Bench(model, note), ""
+    bench.rewinds = "rewind" not in failed
     for name in names:
         if dead:
             yield Finding(name, "untried", dead)
@@ -472,13 +476,15 @@ def _findings(model: Fmu, names: Sequence[str], note: Callable[[str], None]) -> 
             with _listening(bench.said):
                 verdict, what = CHECKS[name](bench)
         except HocketError as error:
-            hint = error.faults[0].hint
+            hint = error.faults[0].hint if name == "loads" else ""
             verdict, what = "false", f"{_what(error)}; {hint}" if hint else _what(error)
         yield Finding(name, verdict, what)
         if name == "loads" and verdict == "false":
             dead = "it does not start"
         elif name == "steps" and not len(bench.course.rows):
             dead = "it makes no step"
+        elif name == "rewind" and verdict == "false":
+            bench.rewinds = False
 
 
 # the checks
@@ -541,22 +547,21 @@ def _no_rewind(bench: _Bench) -> Found | None:
     """Return what is to be said where there is nothing to rewind."""
     if not bench.used.can_save:
         return "not declared", "it does not declare that its state can be saved"
+    if not bench.rewinds:
+        return "untried", "it does not rewind"
     lacking = bench.lacking(*_STATE[bench.major])
     return ("false", f"it says that its state can be saved, {_without(lacking)}") if lacking else None
-
-
-def _restored(bench: _Bench, simulator: Any, state: Any) -> None:
-    """Go back; what hocket itself sees wrong with that is seen here too, with numbers."""
-    bench.note("restoring its state")
-    try:
-        simulator.restore(state)
-    except SimulatorError:
-        simulator.restore(state)
 
 
 def _saved(bench: _Bench, simulator: Any) -> Any:
     bench.note("saving its state")
     return simulator.save()
+
+
+def _restored(bench: _Bench, simulator: Any, state: Any) -> None:
+    """Go back; raises SimulatorError where hocket itself finds that the next step is not the same."""
+    bench.note("restoring its state")
+    simulator.restore(state)
 
 
 def _rewind(bench: _Bench) -> Found:
@@ -600,7 +605,7 @@ def _rewind(bench: _Bench) -> Found:
 def _memory(bench: _Bench) -> Found:
     refused = _no_rewind(bench)
     if refused:
-        return "not declared", "nothing to save"
+        return refused if refused[0] == "untried" else ("not declared", "nothing to save")
     if _resident() is None:
         return "untried", "this system does not tell how much memory is used"
     with bench.simulator() as simulator:
@@ -786,11 +791,12 @@ def _input_slopes(bench: _Bench) -> Found:
             return "untried", f"no output depends on the inputs within {_count(count, 'step')}"
         return "false", "inputs that move are taken as held: no output changes"
     what, good = f"{_count(count, 'step')}: a linear input has an effect", True
-    if bench.used.variable_step:
-        fine = ends(1, line, 20, 0.5)
+    parts = min(20, bench.affordable(1 / 4) // count)
+    if bench.used.variable_step and parts >= 4:
+        fine = ends(1, line, parts, 0.5)
         coarse, better = (float(np.max(np.abs(rows - fine))) for rows in (held, linear))
         good = better < coarse
-        what = f"against steps of h/20 a linear input errs by {better:.2g}, a held one by {coarse:.2g}"
+        what = f"against steps of h/{parts} a linear input errs by {better:.2g}, a held one by {coarse:.2g}"
     try:
         bends = not np.array_equal(ends(2, bow), ends(3, bow))
         what += "; parabolas are honoured" if bends else "; parabolas are taken as lines"

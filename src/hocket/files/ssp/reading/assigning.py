@@ -33,22 +33,33 @@ def _system(system: System, given: Mapping[str, Setting], findings: Findings) ->
         if name in merged:
             system.settings[name] = merged[name]
             _take(system, name, merged[name], connector.unit, findings)
+    down = _down(system, merged)
+    for wire in system.wires:
+        source, target = wire.source.connector, wire.target
+        if wire.constant and target.element is not None and source in system.values:
+            down[target.element][target.connector] = system.settings[source].passed_on(
+                system.values[source],
+                system.connectors[source].unit,
+                wire.link.transformation,
+                wire.link.suppress,
+            )
     for part in system.parts.values():
-        inside = f"{part.name}."
-        down = {name[len(inside) :]: s for name, s in merged.items() if name.startswith(inside)}
-        for wire in system.wires:
-            source = wire.source.connector
-            if wire.constant and wire.target.element == part.name and source in system.values:
-                down[wire.target.connector] = system.settings[source].passed_on(
-                    system.values[source],
-                    system.connectors[source].unit,
-                    wire.link.transformation,
-                    wire.link.suppress,
-                )
         if isinstance(part, System):
-            _system(part, down, findings)
+            _system(part, down[part.name], findings)
         elif isinstance(part, Component) and part.fmu is not None:
-            _component(part, part.fmu, _merged(part.bindings, down), findings)
+            _component(part, part.fmu, _merged(part.bindings, down[part.name]), findings)
+
+
+def _down(system: System, merged: Mapping[str, Setting]) -> dict[str, dict[str, Setting]]:
+    """Return what is for each element, by the names in it; an element's own name may have dots."""
+    down: dict[str, dict[str, Setting]] = {name: {} for name in system.parts}
+    for name, setting in merged.items():
+        end = name.find(".")
+        while end >= 0:
+            if name[:end] in down:
+                down[name[:end]][name[end + 1 :]] = setting
+            end = name.find(".", end + 1)
+    return down
 
 
 def _merged(own: Iterable[tuple[str, Setting]], given: Mapping[str, Setting]) -> dict[str, Setting]:

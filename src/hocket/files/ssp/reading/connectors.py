@@ -36,6 +36,12 @@ class Connectors:
     def __init__(self, system: System, models: Mapping[str, Model], at: At, findings: Findings):
         self.system, self.models, self.at, self.findings = system, models, at, findings
         self.spots: dict[str, list[Spot]] = {}
+        self.wires: dict[str, list[tuple[Wire, End, bool]]] = {}
+        """Per connector: the wires to elements, the other end, and whether that is the source."""
+        for wire in system.wires:
+            for end, other, source in ((wire.source, wire.target, False), (wire.target, wire.source, True)):
+                if end.element is None and other.element is not None:
+                    self.wires.setdefault(end.connector, []).append((wire, other, source))
         for name, connector in system.connectors.items():
             if self.kind(name) not in _NOT_DURING_A_RUN:
                 self.spots[name] = list(self._made(name, connector))
@@ -70,18 +76,17 @@ class Connectors:
 
     def _others(self, name: str) -> Iterator[tuple[Spot, Wire]]:
         """Yield the ports of elements that a connector is connected with."""
-        for wire in self.system.wires:
-            for end, other, source in ((wire.source, wire.target, False), (wire.target, wire.source, True)):
-                if end.element is None and end.connector == name and other.element is not None:
-                    for spot in self.at(other, source, wire) or ():
-                        yield spot, wire
+        for wire, other, source in self.wires.get(name, ()):
+            for spot in self.at(other, source, wire) or ():
+                yield spot, wire
 
     def _called(self, name: str) -> str:
         """Return the name of a port that no path into a model has."""
-        source = self.kind(name) == "input"
-        for model_name, model in self.models.items():
-            ports = model.outputs if source else model.inputs
-            if any(f"{model_name}.{port.name}" == name for port in ports):
+        owner, _, port = name.partition(".")
+        if port and owner in self.models:
+            model = self.models[owner]
+            ports = model.outputs if self.kind(name) == "input" else model.inputs
+            if any(each.name == port for each in ports):
                 plain = name.replace(".", "_")
                 self.findings.note(f"the connector `{name}` is called `{plain}` here: `{name}` is a port")
                 return plain

@@ -7,13 +7,14 @@ Out: its Wires; what cannot be a connection is noted
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from hocket.errors import nearest
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.reading.dictionaries import Hubs
 from hocket.files.ssp.reading.parts import Component, End, Link, Part, Reference, System, Wire
-from hocket.simulators.fmu.facts import Variable
+from hocket.simulators.fmu.facts import Description, Variable
 
 Role: TypeAlias = Literal["source", "target", "parameter", "constant", "open"]
 """parameter: takes a value before the start; constant: gives one; open: whatever the other end is not."""
@@ -26,6 +27,7 @@ _INSIDE: dict[str, Role] = {
     "input": "source", "parameter": "constant", "structuralParameter": "constant", "output": "target",
     "local": "target", "constant": "target", "calculatedParameter": "target",
 }  # fmt: skip
+_ELEMENT = re.compile(r"(.+)\[[\d, ]+\]")
 _WORDS: dict[Role, str] = {"source": "output", "constant": "parameter", "target": "input"}
 
 
@@ -119,11 +121,19 @@ def _role(end: End, link: Link, system: System, findings: Findings) -> Role | No
 def variable(component: Component, connector: str) -> Variable | None:
     """Return the variable of an FMU; of an array written as `x[1]`, `x[2]` ... the first of them."""
     assert component.fmu is not None
-    known = component.fmu.description.by_name
-    if connector in known:
-        return known[connector]
-    pattern = re.compile(re.escape(connector) + r"\[[\d, ]+\]")
-    return next((found for name, found in known.items() if pattern.fullmatch(name)), None)
+    description = component.fmu.description
+    return description.by_name.get(connector) or _arrays(description).get(connector)
+
+
+@lru_cache(maxsize=64)
+def _arrays(description: Description) -> dict[str, Variable]:
+    """Return the first element of every array that is written as single variables, by the array's name."""
+    arrays: dict[str, Variable] = {}
+    for name, found in description.by_name.items():
+        match = _ELEMENT.fullmatch(name)
+        if match:
+            arrays.setdefault(match[1], found)
+    return arrays
 
 
 def _variable_role(component: Component, end: End, link: Link, findings: Findings) -> Role | None:

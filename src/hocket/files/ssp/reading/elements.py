@@ -25,7 +25,7 @@ def read_connectors(nodes: Iterable[Node], document: Document, findings: Finding
     """Return connectors, or entries of a dictionary, by name."""
     found: dict[str, Connector] = {}
     for node in nodes:
-        name, kind = node.attributes.get("name", ""), node.get("kind")
+        name, kind = node.get("name"), node.get("kind")
         if kind and kind not in _KINDS:
             findings.fault(node, f"the connector `{name}` is of the kind `{kind}`", ", ".join(_KINDS))
             kind = ""
@@ -57,8 +57,7 @@ def read_link(node: Node, findings: Findings) -> Link:
         except ValueError:
             findings.fault(node, f"the {side}Indices are `{written}`", "whole numbers from 1")
             indices = ()
-        element = node.attributes.get(f"{side}Element") or None
-        ends.append(End(element, node.attributes.get(f"{side}Connector", ""), indices))
+        ends.append(End(node.get(f"{side}Element") or None, node.get(f"{side}Connector"), indices))
     suppress = TRUTHS.get(node.get("suppressUnitConversion").lower(), False)
     return Link(ends[0], ends[1], read_transformation(node, findings), suppress, node)
 

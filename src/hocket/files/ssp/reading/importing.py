@@ -25,6 +25,7 @@ from hocket.files.ssp.reading.settling import settled
 from hocket.files.ssp.reading.steps import default_step
 from hocket.files.ssp.terms import DEFAULT
 from hocket.files.study import Study
+from hocket.simulators.fmu.recipe import Fmu
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def imported(path: Path | str, ssd: str = "") -> Imported:
     assert study is not None
     _note_foreign(findings)
     name = study.name or (file.parent if file.name == DEFAULT else file).stem
-    notes = tuple(findings.notes)
+    notes = tuple(findings.noted)
     return Imported(replace(study, name=name, path=file.absolute(), notes=notes), findings.names)
 
 
@@ -117,9 +118,14 @@ def _note_foreign(findings: Findings) -> None:
 
 def _note_binaries(system: System, findings: Findings) -> None:
     """Note the FMUs that cannot be run on this computer; they can still be looked at."""
+    missing: dict[Fmu, str] = {}
     for component in system.components():
-        if component.fmu is not None:
+        fmu = component.fmu
+        if fmu is not None and fmu not in missing:
             try:
-                _ = component.fmu.binary
+                _ = fmu.binary
+                missing[fmu] = ""
             except FileError as error:
-                findings.note(f"`{component.name}` cannot be run here: {error.faults[0].what}")
+                missing[fmu] = error.faults[0].what
+        if fmu is not None and missing[fmu]:
+            findings.note(f"`{component.name}` cannot be run here: {missing[fmu]}")

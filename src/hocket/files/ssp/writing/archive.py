@@ -20,6 +20,7 @@ from hocket.engine.composite import Composite
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.ssp.annotation import NAMESPACE, annotate, written
 from hocket.files.ssp.names import free
+from hocket.files.ssp.nodes import MalformedError, parse
 from hocket.files.ssp.terms import DEFAULT
 from hocket.files.ssp.writing.describing import Writer
 from hocket.files.ssp.writing.folding import foldable
@@ -64,10 +65,11 @@ def write_ssp(what: Study | Composite, path: Path | str) -> None:
 
 def _foreign(scenario: Scenario, path: str = "") -> Iterator[Fault]:
     """Yield the models that an SSP cannot hold."""
+    driven = {connection.target for connection in scenario.connections}
     for name, model in scenario.models.items():
         if isinstance(model, Composite):
             yield from _foreign(model.scenario, f"{path}{name}.")
-        elif not isinstance(model, Fmu) and not foldable(model):
+        elif not isinstance(model, Fmu) and not foldable(name, model, driven):
             what = f"`{path}{name}` is a {type(model).__name__}, and an SSP holds FMUs"
             yield Fault(what, f"models.{path}{name}", "an FMU, or a level of FMUs")
 
@@ -110,7 +112,7 @@ def description(study: Study, sources: dict[Path, str]) -> bytes:
     root.set("generationTool", "hocket")
     writer.needs.versioned.append(root)
     writer.system(root, "root", study.composite)
-    writer.definitions(root)
+    writer.terms.write(root)
     experiment = ElementTree.SubElement(root, f"{SSD}DefaultExperiment", startTime=_time(study.start))
     run = {"every": study.every, "start": _odd(study.start), "stop": None}
     if study.stop is not None:
@@ -124,6 +126,11 @@ def description(study: Study, sources: dict[Path, str]) -> bytes:
     writer.needs.finish()
     ElementTree.indent(root)
     text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
+    try:
+        parse(text, DEFAULT)
+    except MalformedError as error:
+        line = text.split(b"\n")[error.line - 1].decode().strip()
+        raise ScenarioError(f"a name or text cannot be written as XML: {line!r:.80}") from None
     return text
 
 

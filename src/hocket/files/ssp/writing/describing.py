@@ -1,13 +1,12 @@
 """Systems, components and connections as XML.
 
 In:  a Composite whose models are FMUs and composites, every level with the ports its connections need
-Out: the <System> of an SSD; units and enumerations that it refers to
+Out: the <System> of an SSD, with the version, units and enumerations that it needs
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
@@ -16,17 +15,44 @@ from hocket.engine.composite import Composite
 from hocket.errors import Fault
 from hocket.files.ssp.annotation import annotate, written
 from hocket.files.ssp.terms import FMU, INTERFACES
-from hocket.files.ssp.units import BASES, Unit, defined, fmu_unit
+from hocket.files.ssp.units import IDENTITY, Line
+from hocket.files.ssp.writing.definitions import Definitions
 from hocket.files.ssp.writing.folding import Fold, folded
 from hocket.files.ssp.writing.schema import SSC, SSD, TAGS, Needs
 from hocket.files.ssp.writing.sets import bound, of_fmu, of_ports
-from hocket.model import Port, Scenario
+from hocket.model import Connection, Port, Scenario
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
 
 _NAMESPACE = SSD[1:-1]
-_TAGS = {"real": "Real", "integer": "Integer", "boolean": "Boolean", "enumeration": "Integer"}
+_TAGS = {"real": "Real", "integer": "Integer", "boolean": "Boolean"}
 _IMPLEMENTATIONS = {name: word for word, name in INTERFACES.items()}
+
+
+class Ends:
+    """The ports that the connections of a scenario name."""
+
+    def __init__(self, scenario: Scenario):
+        self.scenario = scenario
+        self.own = [{port.name: port for port in ports} for ports in (scenario.outputs, scenario.inputs)]
+        self.ports: dict[int, list[dict[str, Port]]] = {}
+        self.used: dict[str, list[str]] = {}
+        """Per model: its ports that are connected."""
+        for connection in scenario.connections:
+            for path, source in ((connection.source, True), (connection.target, False)):
+                owner, name, _ = self.found(path, source)
+                self.used.setdefault(owner, []).append(name)
+
+    def found(self, path: str, source: bool) -> tuple[str, str, Port]:
+        """Return the model, empty for the level itself, the name of the port, and the port."""
+        if path in self.own[source]:
+            return "", path, self.own[source][path]
+        owner, _, name = path.partition(".")
+        model = self.scenario.models[owner]
+        if id(model) not in self.ports:
+            sides = (model.inputs, model.outputs)
+            self.ports[id(model)] = [{port.name: port for port in ports} for ports in sides]
+        return owner, name, self.ports[id(model)][source][name]
 
 
 @dataclass
@@ -36,8 +62,7 @@ class Writer:
     sources: Mapping[Any, str]
     """By file: where the FMU is in the archive."""
     needs: Needs = field(default_factory=Needs)
-    units: dict[str, Unit] = field(default_factory=dict)
-    enumerations: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    terms: Definitions = field(default_factory=Definitions)
     faults: list[Fault] = field(default_factory=list)
 
     def system(self, parent: Element, name: str, composite: Composite) -> None:
@@ -45,60 +70,49 @@ class Writer:
         fold = folded(composite.scenario)
         scenario = fold.scenario
         node = SubElement(parent, f"{SSD}System", name=name)
-        ends = [(port, "input") for port in scenario.inputs] + [(port, "output") for port in scenario.outputs]
-        if ends:
+        if scenario.inputs or scenario.outputs:
             connectors = SubElement(node, f"{SSD}Connectors")
-            for port, kind in ends:
-                self._port(connectors, port, kind)
+            for kind, ports in (("input", scenario.inputs), ("output", scenario.outputs)):
+                for port in ports:
+                    self._port(connectors, port, kind)
         # a name such as `mass.force` would set the variable of `mass` too
         starts = [port for port in scenario.inputs if port.name.partition(".")[0] not in scenario.models]
         bound(node, of_ports(starts), name, self.needs)
+        ends = Ends(scenario)
         elements = SubElement(node, f"{SSD}Elements")
         for model_name, model in scenario.models.items():
             if isinstance(model, Composite):
                 self.system(elements, model_name, model)
             elif isinstance(model, Fmu):
-                self._component(elements, model_name, model, scenario)
+                self._component(elements, model_name, model, ends)
         if scenario.connections:
             connections = SubElement(node, f"{SSD}Connections")
             for connection in scenario.connections:
-                self._connection(connections, connection, fold)
+                self._connection(connections, connection, fold, ends)
         table, faults = written(fold.level(composite), "Level", name)
         self.faults += faults
         annotate(node, _NAMESPACE, "Level", table)
 
     def _port(self, parent: Element, port: Port, kind: str) -> None:
         connector = SubElement(parent, f"{SSD}Connector", name=port.name, kind=kind)
+        if port.type == "enumeration":
+            return  # without a type it is of that of what it leads to
         typed = SubElement(connector, f"{SSC}{_TAGS[port.type]}")
-        if port.type == "real" and self._unit(port.unit, None):
+        if port.type == "real" and self.terms.unit(port.unit, None):
             typed.set("unit", port.unit)
 
-    def _unit(self, name: str, fmu: Fmu | None) -> bool:
-        """Keep a unit that is referred to; False if nobody knows what it is."""
-        if not name or name in self.units:
-            return bool(name)
-        told = fmu_unit(fmu, name) if fmu else None
-        unit = told if told and told.exponents else defined(name)
-        if unit is not None:
-            self.units[name] = unit
-        return unit is not None
-
-    def _component(self, parent: Element, name: str, fmu: Fmu, scenario: Scenario) -> None:
+    def _component(self, parent: Element, name: str, fmu: Fmu, ends: Ends) -> None:
+        """Append an FMU. Inputs that nothing drives are left out: not every tool can do with them."""
         source = self.sources[fmu.file]
         node = SubElement(parent, f"{SSD}Component", name=name, type=FMU, source=source)
         if fmu.interface != "auto":
             node.set("implementation", _IMPLEMENTATIONS[fmu.interface])
-        targets, sources = (
-            {
-                _connector(fmu, path.removeprefix(f"{name}."))[0]
-                for path in paths
-                if path.startswith(f"{name}.")
-            }
-            for paths in ([c.target for c in scenario.connections], [c.source for c in scenario.connections])
-        )
-        outputs = {v.name for v in fmu.description.variables if v.causality == "output" and v.numeric}
+        connected = {_connector(fmu, port)[0] for port in ends.used.get(name, ())}
         used = [
-            v for v in fmu.description.variables if v.name in targets | sources | outputs and not v.alias_of
+            variable
+            for variable in fmu.description.variables
+            if variable.name in connected or (variable.causality == "output" and variable.numeric)
+            if not variable.alias_of
         ]
         if used:
             connectors = SubElement(node, f"{SSD}Connectors")
@@ -118,80 +132,50 @@ class Writer:
         connector = SubElement(parent, f"{SSD}Connector", name=name, kind=kind)
         typed = SubElement(connector, f"{SSC}{self.needs.tag(TAGS[variable.type])}")
         if variable.type == "enumeration":
-            typed.set("name", self._enumeration(name, variable.items))
-        elif variable.unit and self._unit(variable.unit, fmu):
+            typed.set("name", self.terms.enumeration(name, variable.items))
+        elif variable.unit and self.terms.unit(variable.unit, fmu):
             typed.set("unit", variable.unit)
         for size in shape(variable, fmu.settings.sizes):
             self.needs.second("an array")
             SubElement(connector, f"{SSC}Dimension", size=str(size))
 
-    def _enumeration(self, name: str, items: Mapping[str, int]) -> str:
-        """Return the name of an enumeration with these items."""
-        for known, other in self.enumerations.items():
-            if other == items:
-                return known
-        made = re.sub(r"\W", "_", name)
-        while made in self.enumerations:
-            made += "_"
-        self.enumerations[made] = dict(items)
-        return made
-
-    def _connection(self, parent: Element, connection: Any, fold: Fold) -> None:
-        scenario = fold.scenario
+    def _connection(self, parent: Element, connection: Connection, fold: Fold, ends: Ends) -> None:
         node = SubElement(parent, f"{SSD}Connection")
-        bare = False
+        bare, ports = False, []
         for side, path in (("start", connection.source), ("end", connection.target)):
-            own = scenario.input_names if side == "start" else scenario.output_names
-            owner, _, name = path.partition(".")
-            model = None if path in own else scenario.models[owner]
+            owner, name, port = ends.found(path, side == "start")
+            model = fold.scenario.models[owner] if owner else None
             indices: tuple[int, ...] = ()
-            if model is None:
-                name = path
-            else:
+            if owner:
                 node.set(f"{side}Element", owner)
             if isinstance(model, Fmu):
                 name, indices = _connector(model, name)
             node.set(f"{side}Connector", name)
             if indices:
                 node.set(f"{side}Indices", " ".join(map(str, indices)))
-            bare = bare or (not isinstance(model, Fmu) and not _unit_of(scenario, path, side == "start"))
-        units = [_unit_of(scenario, connection.source, True), _unit_of(scenario, connection.target, False)]
-        # a system's connector without a unit would take that of the other end
-        if (bare and any(units)) or connection in fold.suppressed:
+            bare = bare or (not isinstance(model, Fmu) and not port.unit)
+            ports.append(port)
+        # a connector of a system without a unit would take that of the other end
+        if (bare and any(port.unit for port in ports)) or connection in fold.suppressed:
             node.set("suppressUnitConversion", "true")
-        table = fold.tables.get(connection)
-        if table:
-            mapping = SubElement(node, f"{SSC}IntegerMappingTransformation")
-            for source, target in table:
-                SubElement(mapping, f"{SSC}MapEntry", source=str(source), target=str(target))
-        elif (connection.gain, connection.offset) != (1.0, 0.0):
+        line = Line(connection.gain, connection.offset)
+        if connection in fold.tables:
+            _mapping(node, "Integer", fold.tables[connection])
+        elif line != IDENTITY and {port.type for port in ports} == {"boolean"}:
+            _mapping(node, "Boolean", [(int(x), int(line(x) != 0)) for x in (0.0, 1.0)])
+        elif line != IDENTITY:
             gain, offset = repr(connection.gain), repr(connection.offset)
             SubElement(node, f"{SSC}LinearTransformation", factor=gain, offset=offset)
         own_table, faults = written(connection, "Connection", connection.target)
         self.faults += faults
         annotate(node, _NAMESPACE, "Connection", own_table)
 
-    def definitions(self, root: Element) -> None:
-        """Append the enumerations and units that were referred to."""
-        if self.enumerations:
-            parent = SubElement(root, f"{SSD}Enumerations")
-            for name, items in self.enumerations.items():
-                node = SubElement(parent, f"{SSC}Enumeration", name=name)
-                for item, value in items.items():
-                    SubElement(node, f"{SSC}Item", name=item, value=str(value))
-        if self.units:
-            parent = SubElement(root, f"{SSD}Units")
-            for name, unit in self.units.items():
-                node = SubElement(parent, f"{SSC}Unit", name=name)
-                SubElement(node, f"{SSC}BaseUnit", dict(_base(unit)))
 
-
-def _base(unit: Unit) -> Iterator[tuple[str, str]]:
-    yield from ((base, str(power)) for base, power in zip(BASES, unit.exponents, strict=True) if power)
-    if unit.factor != 1.0:
-        yield "factor", repr(unit.factor)
-    if unit.offset:
-        yield "offset", repr(unit.offset)
+def _mapping(parent: Element, kind: str, table: Iterable[tuple[int, int]]) -> None:
+    mapping = SubElement(parent, f"{SSC}{kind}MappingTransformation")
+    for source, target in table:
+        texts = (str(bool(n)).lower() if kind == "Boolean" else str(n) for n in (source, target))
+        SubElement(mapping, f"{SSC}MapEntry", dict(zip(("source", "target"), texts, strict=True)))
 
 
 def _connector(fmu: Fmu, port: str) -> tuple[str, tuple[int, ...]]:
@@ -200,13 +184,3 @@ def _connector(fmu: Fmu, port: str) -> tuple[str, tuple[int, ...]]:
         return port, ()
     base, _, inside = port.rpartition("[")
     return base, tuple(int(number) for number in inside.rstrip("]").split(","))
-
-
-def _unit_of(scenario: Scenario, path: str, source: bool) -> str:
-    own = scenario.inputs if source else scenario.outputs
-    owner, _, name = path.partition(".")
-    found = [port for port in own if port.name == path]
-    if not found:
-        model = scenario.models[owner]
-        found = [port for port in (model.outputs if source else model.inputs) if port.name == name]
-    return found[0].unit if found else ""

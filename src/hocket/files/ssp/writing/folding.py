@@ -6,6 +6,7 @@ Out: the same without them: their effect is a transformation of the connection
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,21 +51,18 @@ class Fold:
         )
 
 
-def foldable(model: Model) -> bool:
-    """Return whether a model is a factor, or a table that an import has made."""
+def foldable(name: str, model: Model, driven: Collection[str]) -> bool:
+    """Return whether a model is a factor, or a table that an import has made, and something drives it."""
     if isinstance(model, Python):
-        return model.cls == LOOKUP
-    return isinstance(model, StateSpace) and not model.A and len(model.inputs) == len(model.outputs) == 1
+        return model.cls == LOOKUP and f"{name}.u" in driven
+    alone = isinstance(model, StateSpace) and not model.A and len(model.inputs) == len(model.outputs) == 1
+    return alone and f"{name}.{model.inputs[0].name}" in driven
 
 
 def folded(scenario: Scenario) -> Fold:
     """Return a scenario without the models that a connection can stand for."""
-    into = {c.target.partition(".")[0]: c for c in scenario.connections if "." in c.target}
-    gone = {
-        name
-        for name, model in scenario.models.items()
-        if foldable(model) and name in into and into[name].target not in scenario.output_names
-    }
+    driven = {c.target for c in scenario.connections if c.target not in scenario.output_names}
+    gone = {name for name, model in scenario.models.items() if foldable(name, model, driven)}
     if not gone:
         return Fold(scenario)
     kept: list[Connection] = []
