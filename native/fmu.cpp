@@ -48,6 +48,7 @@ void Fmu::integrate(int version) {
 // problems
 
 bool Fmu::wrong(std::string what) {
+    spoke_ = false;
     problem_ = std::move(what);
     failure_ = {};
     failure_.kind = Failure::Kind::reported;
@@ -66,19 +67,27 @@ bool Fmu::good(fmi::Status status, const char* function) {
     static const char* names[] = {"OK", "Warning", "Discard", "Error", "Fatal", "Pending"};
     if (status >= fmi::error && status != fmi::pending) phase_ = status == fmi::fatal ? Phase::lost : Phase::terminated;
     const bool known = status >= 0 && status <= fmi::pending;
-    return wrong(std::string(function) + " returned " + (known ? names[status] : std::to_string(status).c_str()));
+    wrong(std::string(function) + " returned " + (known ? names[status] : std::to_string(status).c_str()));
+    spoke_ = true;
+    return false;
 }
 
 // the life of an instance
 
 bool Fmu::instantiate() {
     close();
+    forget_complaints(setup.name);
     problem_.clear();
     failure_ = {};
     newest_ = nullptr;
     std::fill(known_.begin(), known_.end(), std::nan(""));
+    ++life_;
     instance_ = create();
-    if (!instance_) return wrong("it cannot be instantiated");
+    if (!instance_) {
+        wrong("it cannot be instantiated");
+        spoke_ = true;
+        return false;
+    }
     phase_ = Phase::instantiated;
     return true;
 }
@@ -225,7 +234,7 @@ bool Fmu::save(Saved& saved) {
     if (!ready()) return false;
     if (!can_save()) return wrong("it cannot save its state");
     const auto mine = std::find(lent_.begin(), lent_.end(), saved.state);
-    if (mine != lent_.end()) {
+    if (saved.life == life_ && mine != lent_.end()) {
         lent_.erase(mine);
     } else {
         saved.state = nullptr;  // none yet, or one that was freed with its instance
@@ -234,6 +243,7 @@ bool Fmu::save(Saved& saved) {
             spare_.pop_back();
         }
     }
+    saved.life = life_;
     const bool got = good(get_state(&saved.state), "getting the FMU state");
     if (saved.state) lent_.push_back(saved.state);
     if (!got) return false;
@@ -245,7 +255,7 @@ bool Fmu::save(Saved& saved) {
 }
 
 bool Fmu::restore(Saved& saved) {
-    if (std::find(lent_.begin(), lent_.end(), saved.state) == lent_.end())
+    if (saved.life != life_ || std::find(lent_.begin(), lent_.end(), saved.state) == lent_.end())
         return wrong("the state was saved before its last start, and is gone");
     if (!recalled(saved)) return false;
     if (trusted_ || !saved.stepped) return true;
@@ -276,7 +286,7 @@ bool Fmu::recalled(Saved& saved) {
 void Fmu::release(Saved& saved) {
     if (newest_ == &saved) newest_ = nullptr;
     const auto found = std::find(lent_.begin(), lent_.end(), saved.state);
-    if (!saved.state || found == lent_.end()) return;  // freed with its instance
+    if (!saved.state || saved.life != life_ || found == lent_.end()) return;  // freed with its instance
     lent_.erase(found);
     if (spare_.size() < 4)
         spare_.push_back(saved.state);
@@ -294,6 +304,7 @@ bool Fmu::set_text(int port, const std::string& value) {
 }
 
 bool Fmu::get_text(int port, std::string& value) {
+    if (!instance_ || port < 0 || port >= static_cast<int>(setup.texts_out.size())) return wrong("there is no such text to get");
     if (read_text(setup.texts_out[port], setup.binary_out[port], value)) return true;
     failure_.call = Call::output;
     return false;

@@ -81,6 +81,8 @@ class Fmu : public Simulator {
     bool get_text(int port, std::string& value) override;
 
     const std::string& problem() const { return problem_; }
+    // What it said itself, if the last failure was its own.
+    std::string complaint() const { return spoke_ ? complaints(setup.name) : ""; }
     double reached() const { return failure_.value; }
     Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
@@ -134,6 +136,7 @@ class Fmu : public Simulator {
     std::vector<double> known_;  // the inputs that are set
     Failure failure_;
     std::string problem_;
+    bool spoke_ = false;  // the problem is a status that it returned
     std::vector<double> room_;
     std::vector<fmi::State> lent_;  // states in use: while there are any, it may have to go back
     std::unique_ptr<Exchange> exchange_;
@@ -144,6 +147,7 @@ class Fmu : public Simulator {
     Reach move(double t, double h, const double* u, double* reached);
     Saved* newest_ = nullptr;  // whose next step is still to be noted
     bool trusted_ = false;     // a rewind was seen to be true
+    int life_ = 0;             // counts the instances: a state is of one of them
     std::vector<fmi::State> spare_;  // states to be used again
 };
 
@@ -156,6 +160,7 @@ class Saved {
     Saved& operator=(const Saved&) = delete;
     std::shared_ptr<Fmu> fmu;
     fmi::State state = nullptr;
+    int life = 0;  // the instance it is of
     std::vector<double> known;
     std::vector<double> solution;  // model exchange: where the integration stands
     bool stepped = false;

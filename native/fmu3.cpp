@@ -178,7 +178,7 @@ class Fmu3 final : public Fmu {
             *reached = at;
             const bool short_of = early && at < end - 1e-12 * std::max(std::fabs(end), h);
             if (short_of && setup.early) return Reach::early;
-            if (events && !(enter_events() && leave_events())) return Reach::failed;
+            if (events && setup.events && !(enter_events() && leave_events())) return Reach::failed;
             if (!short_of) return Reach::whole;
             stuck_ = at > from ? 0 : stuck_ + 1;
             if (stuck_ > 100) return wrong("it returns early again and again without moving on"), Reach::failed;

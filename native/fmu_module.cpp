@@ -61,6 +61,11 @@ std::shared_ptr<Fmu> fmu(int version, const std::string& library, const std::str
     return make_fmu3(std::move(loaded), std::move(setup));
 }
 
+void check(const Fmu& fmu, const Numbers& u) {
+    if (static_cast<int>(u.shape(1)) != fmu.setup.inputs || u.shape(0) < 1)
+        throw std::invalid_argument(std::to_string(u.shape(1)) + " inputs were given, it has " + std::to_string(fmu.setup.inputs));
+}
+
 }  // namespace
 
 void bind_fmus(nb::module_& module) {
@@ -91,6 +96,7 @@ void bind_fmus(nb::module_& module) {
         // 0: done, 1: it ended early, 2: it failed
         .def("step",
              [](Fmu& self, double t, double h, const Numbers& u) {
+                 check(self, u);
                  self.given(static_cast<int>(u.shape(0)));
                  if (self.step({0, 0, t, h}, u.data())) return 0;
                  return self.failure().kind == Failure::Kind::stopped_early ? 1 : 2;
@@ -98,6 +104,7 @@ void bind_fmus(nb::module_& module) {
         // None: it failed
         .def("output",
              [](Fmu& self, const Numbers& u) -> nb::object {
+                 check(self, u);
                  bool good = true;
                  nb::object y = numbers(self.setup.outputs, [&](double* data) {
                      good = self.output(0, u.data(), data) || self.failure().kind == Failure::Kind::none;
@@ -106,6 +113,7 @@ void bind_fmus(nb::module_& module) {
              })
         .def("slope",
              [](Fmu& self, const Numbers& u) -> nb::object {
+                 check(self, u);
                  bool good = true;
                  nb::object y = numbers(self.setup.outputs, [&](double* data) { good = self.slope(0, u.data(), data); });
                  return good ? y : nb::none();
@@ -121,7 +129,7 @@ void bind_fmus(nb::module_& module) {
              [](Fmu& self, int port, const nb::bytes& value) { return self.set_text(port, {value.c_str(), value.size()}); })
         .def_prop_ro("problem", &Fmu::problem)
         .def_prop_ro("reached", &Fmu::reached)
-        .def_prop_ro("complaint", [](const Fmu& self) { return complaint(self.setup.name); })
+        .def_prop_ro("complaint", &Fmu::complaint)
         .def_prop_rw(
             "early", [](const Fmu& self) { return self.setup.early; }, [](Fmu& self, bool early) { self.setup.early = early; })
         .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)

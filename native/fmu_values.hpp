@@ -12,7 +12,7 @@
 namespace hocket {
 
 template <class T> bool fits(double value) {
-    if constexpr (std::is_floating_point_v<T>) return true;
+    if constexpr (std::is_floating_point_v<T>) return !std::isfinite(value) || std::fabs(value) <= std::numeric_limits<T>::max();
     if constexpr (std::is_same_v<T, bool>) return value == 0.0 || value == 1.0;
     // 2^63 and 2^64 are doubles, the largest integers are not
     const double below = std::is_signed_v<T> ? -std::ldexp(1.0, sizeof(T) * 8 - 1) : 0.0;
@@ -25,8 +25,8 @@ template <class T> bool Fmu::packed(const Group& group, const double* values, st
     room.resize(group.places.size());
     for (std::size_t k = 0; k < room.size(); ++k) {
         const double value = values[group.places[k]];
-        if (!fits<T>(value)) {
-            char text[64];
+        if (!fits<T>(value) || (group.type == Type::boolean && value != 0.0 && value != 1.0)) {
+            char text[96];
             std::snprintf(text, sizeof text, "%.17g does not fit the type of input number %d", value, group.places[k] + 1);
             return wrong(text);
         }

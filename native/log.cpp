@@ -1,5 +1,6 @@
 #include "log.hpp"
 
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -8,11 +9,12 @@ namespace hocket {
 namespace {
 
 constexpr std::size_t most = 10000;  // a chatty FMU must not fill the memory between two looks
+constexpr std::size_t remembered = 3;  // complaints of one instance
 
 struct Log {
     std::mutex lock;
     std::vector<Message> waiting;
-    std::map<std::string, std::string> complaints;
+    std::map<std::string, std::deque<std::string>> complaints;
     std::size_t dropped = 0;
     void (*sink)(const Message&) = nullptr;
 };
@@ -27,7 +29,11 @@ Log& the_log() {
 void log(Message message) {
     Log& log = the_log();
     std::lock_guard guard(log.lock);
-    if (message.status > 0) log.complaints[message.name] = message.text;
+    if (message.status > 0) {
+        auto& own = log.complaints[message.name];
+        own.push_back(message.text);
+        if (own.size() > remembered) own.pop_front();
+    }
     if (log.sink)
         log.sink(message);
     else if (log.waiting.size() < most)
@@ -54,11 +60,20 @@ std::vector<Message> take_log() {
     return taken;
 }
 
-std::string complaint(const std::string& name) {
+std::string complaints(const std::string& name) {
     Log& log = the_log();
     std::lock_guard guard(log.lock);
+    std::string joined;
     const auto found = log.complaints.find(name);
-    return found == log.complaints.end() ? "" : found->second;
+    if (found == log.complaints.end()) return joined;
+    for (const std::string& text : found->second) joined += (joined.empty() ? "" : "; ") + text;
+    return joined;
+}
+
+void forget_complaints(const std::string& name) {
+    Log& log = the_log();
+    std::lock_guard guard(log.lock);
+    log.complaints.erase(name);
 }
 
 }  // namespace hocket

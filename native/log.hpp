@@ -19,7 +19,8 @@ void log(Message message);
 // From now on messages go there instead of being kept; one at a time.
 void redirect_log(void (*sink)(const Message& message));
 std::vector<Message> take_log();
-// The newest complaint of an instance, taken already or not.
-std::string complaint(const std::string& name);
+// The newest complaints of an instance, taken already or not.
+std::string complaints(const std::string& name);
+void forget_complaints(const std::string& name);
 
 }  // namespace hocket

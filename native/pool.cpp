@@ -46,13 +46,14 @@ bool Pool::run(void (*task)(void*, int), void* context) {
         wake_.notify_all();
     }
     task(context, 0);
-    for (unsigned spin = 0; left_.load(std::memory_order_acquire) > 0; ++spin) {
+    for (int spin = 0; left_.load(std::memory_order_acquire) > 0;) {
         if (spin < spins) {
             pause();
-            continue;
+            ++spin;
+        } else {
+            std::this_thread::yield();
+            if (idle) idle();
         }
-        std::this_thread::yield();
-        if (idle && spin % 1024 == 0) idle();
     }
     busy_.store(false, std::memory_order_release);
     return true;

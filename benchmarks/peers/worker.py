@@ -21,7 +21,7 @@ def main() -> None:
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     name, job = sys.argv[1:]
-    system, meter = System.read(Path(job)), Meter()
+    system, meter = System.read(Path(job).resolve()), Meter()
     tool = importlib.import_module(name)
     result: dict[str, object] = {"version": version(tool.PACKAGE)}
     os.chdir(system.folder)

@@ -16,6 +16,9 @@ from typing import Any
 _PRODUCT = re.compile(r"(?<=[A-Za-z0-9)])\.(?=[A-Za-z(])")
 _POWER = re.compile(r"([A-Za-z])(-?[0-9]+)")
 
+_MEANT = {"Nm": "N*m", "Nms": "N*m*s", "Nm/rad": "N*m/rad", "Nm.s/rad": "N*m*s/rad", "Nms/rad": "N*m*s/rad"}
+"""Units as tools write them, which would be read as something else: pint takes `Nm` for numbers of metres."""
+
 
 @cache
 def _registry() -> Any:
@@ -52,6 +55,7 @@ def conversion(source: str, target: str) -> tuple[float, float]:
 
 def _parsed(unit: str) -> Any:
     """Return a unit as pint knows it; also read are `N.m`, `m/s2` and `kg.m-3`, and `-` for none."""
+    unit = _MEANT.get(unit, unit)
     plain = _POWER.sub(r"\1**\2", _PRODUCT.sub("*", unit))
     for written in ("dimensionless",) if unit in ("-", "1") else (unit, plain):
         try:

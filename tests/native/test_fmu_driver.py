@@ -46,11 +46,6 @@ GOOD = (
 # fmt: on
 
 
-def open_fault(reason):
-    """Mark what fails until hocket is mended; then the mark must go."""
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
 def sanitized_builder():
     """Return tests/fmus/build.py as a module of its own, whose FMUs have the sanitizers in them."""
     spec = importlib.util.spec_from_file_location("sanitized_build", ROOT / "tests" / "fmus" / "build.py")
@@ -463,7 +458,7 @@ def test_going_back_after_a_failed_step(version, fmu, drive):
     "reuse",
     [
         pytest.param(False, id="elsewhere"),
-        pytest.param(True, id="in the same place", marks=open_fault("states are told apart by address only")),
+        pytest.param(True, id="in the same place"),
     ],
 )
 @pytest.mark.parametrize("version", [2, 3])
@@ -491,7 +486,6 @@ def test_inputs_may_come_with_other_powers_of_time_after_a_rewind(version, fmu, 
     assert outcome.end == "done"
 
 
-@open_fault("fmu_values.hpp lets any whole number pass for a boolean")
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_boolean_is_true_or_false(version, fmu, drive):
     model = Fmu(fmu("types", version))
@@ -500,7 +494,6 @@ def test_a_boolean_is_true_or_false(version, fmu, drive):
     assert "does not fit the type" in outcome.end
 
 
-@open_fault("fmu_values.hpp lets any number pass for a float32")
 def test_a_number_too_large_for_32_bits_is_refused(fmu, drive):
     model = Fmu(fmu("types", 3))
     u = [1e300 if port.name == "u_float32" else 0.0 for port in model.inputs]

@@ -20,14 +20,6 @@ from hocket.simulators.fmu.recipe import Fmu
 VERSIONS = (1, 2, 3)
 
 
-def open_fault(reason):
-    """Mark what fails until hocket is mended; then the mark must go."""
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
-# FMI 1 puts the model identifier before its functions: recipe.py looks for them without it
-UNPREFIXED = open_fault("Fmu._exported does not look for the prefixed names of FMI 1")
-SOME_PREFIXED = [pytest.param(1, marks=UNPREFIXED), 2, 3]
 ENGINES = ("native", "interpreter")
 H = Fraction(1, 10)
 
@@ -488,7 +480,6 @@ def test_polynomials_are_integrated_exactly(version, curve, engine, fmu):
     assert np.abs(found.values - integral(found.t)).max() < 1e-12
 
 
-@UNPREFIXED
 def test_fmi_1_takes_derivatives_too(fmu, trace):
     # it cannot rewind, so that there is no past: interpolated from the first step on
     models = {"source": hk.Function(lambda t: 1.0 + 2.0 * t, ["u"]), "ramp": fmu("ramp", 1)}
@@ -500,7 +491,7 @@ def test_fmi_1_takes_derivatives_too(fmu, trace):
     assert slopes == [pytest.approx({"1": 2.0})] * 3
 
 
-@pytest.mark.parametrize("version", SOME_PREFIXED)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_chain_of_integrators(version, fmu):
     models = {
         "a": fmu("ramp", version, u=2.0),
@@ -557,7 +548,7 @@ def test_fmi_3_asks_for_its_inputs_inside_the_step(engine, fmu, trace):
         assert seen == pytest.approx([1.0 + 2.0 * (0.1 * k + s) for s in offsets], abs=1e-14)
 
 
-@pytest.mark.parametrize("version", SOME_PREFIXED)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_slopes_of_outputs(version, fmu):
     model = fmu("ramp", version)
     assert model.abilities.slopes
@@ -791,7 +782,6 @@ def test_a_state_that_was_not_all_is_found_out_in_the_first_rewind(version, engi
     run(models, {"lag.u": "it.y"}, engine=engine)
 
 
-@open_fault("window.py does not say whose save() or restore() failed")
 @pytest.mark.parametrize("version", [2, 3])
 def test_who_cannot_go_back_is_named(version, fmu):
     scenario = hk.Scenario({"it": fmu("liar", version), "lag": fmu("lag", version)}, {"lag.u": "it.y"})

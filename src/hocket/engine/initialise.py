@@ -78,13 +78,14 @@ def consistent(
     """Return the outputs y of all leaves with y = g(x0, L y); loops are solved."""
     wiring = leaves.wiring
     y = [np.zeros(len(model.outputs)) for model in wiring.models]
+    known: set[int] = set()
 
     def read(leaf: int) -> None:
         u = np.zeros((1, len(wiring.models[leaf].inputs)))
         for index, (port, drive) in enumerate(
             zip(wiring.models[leaf].inputs, wiring.drives[leaf], strict=True)
         ):
-            if drive is None:
+            if drive is None or (drive.child >= 0 and drive.child not in known and port.start is not None):
                 u[0, index] = port.start or 0.0
             elif drive.child == CONSTANT:
                 u[0, index] = drive.offset
@@ -93,6 +94,7 @@ def consistent(
                 u[0, index] = (
                     value if drive.gain == 1.0 and drive.offset == 0.0 else drive.gain * value + drive.offset
                 )
+        known.add(leaf)
         try:
             y[leaf] = numbers(simulators[leaf].output(t, u), len(wiring.models[leaf].outputs))
         except Exception as error:

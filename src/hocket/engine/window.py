@@ -9,7 +9,8 @@ Without it a first step has one sample to extrapolate from, and the order of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,7 +45,9 @@ def window(
     keeps a curve of degree 0: it has no past worth telling. So have all if the sweeps do not settle.
     `frozen` leaves do not move: they are sampled, at steps of their own.
     """
-    saved = [simulator.save() for simulator in simulators]  # type: ignore[attr-defined]
+    names = leaves.wiring.names
+    rewinding: Any = simulators
+    saved = [_blamed(leaf.save, name, "save", t) for leaf, name in zip(rewinding, names, strict=True)]
     cold: Curves = [[[value] for value in outputs] for outputs in y0]
     curves, best = cold, np.inf
     samples: list[Array] = []
@@ -52,8 +55,8 @@ def window(
         for sweep in range(SWEEPS):
             # all leaves see the curves of the sweep before: their order must not matter
             samples = []
-            for leaf, simulator in enumerate(simulators):
-                simulator.restore(saved[leaf])  # type: ignore[attr-defined]
+            for leaf, simulator in enumerate(rewinding):
+                _blamed(partial(simulator.restore, saved[leaf]), names[leaf], "restore", t)
                 u = _inputs(leaves, leaf, curves, degree, starts)
                 steps = 0 if frozen[leaf] else degree + 1
                 samples.append(_sampled(simulator, leaves.wiring.names[leaf], t, delta, steps, u))
@@ -74,8 +77,8 @@ def window(
                 break
             best = min(best, change)
     finally:
-        for simulator, state in zip(simulators, saved, strict=True):
-            simulator.restore(state)  # type: ignore[attr-defined]
+        for simulator, state, name in zip(rewinding, saved, names, strict=True):
+            _blamed(partial(simulator.restore, state), name, "restore", t)
     return [
         [
             curve if _trusted(curve, column, delta) else [column[0]]
@@ -83,6 +86,13 @@ def window(
         ]
         for ours, each in zip(curves, samples, strict=True)
     ]
+
+
+def _blamed(call: Callable[[], Any], name: str, word: str, t: float) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        raise blame(name, word, t, error) from error
 
 
 def _curve(column: Array, delta: float) -> list[Any]:

@@ -185,7 +185,7 @@ SIMULATORS = (
         Field("isolate", TRUTH, "a process of its own", get=_option("isolate")),
         Field("time_limit", DURATION, "of a call, when isolated"),
         Field("reevaluate", TRUTH, "whether outputs follow inputs between steps"),
-        Field("early_return", TRUTH, "whether a step may end early, at an event", get=_option("early_return")),
+        Field("early_return", TRUTH, "whether a step may end at an event", get=_option("early_return")),
         Field("tolerance", NUMBER, "told to the FMU"),
         Field("logging", TRUTH, "whether it shall log all it can"),
         Field("method", Choice(METHODS), "of model exchange", get=_option("method")),

@@ -3,59 +3,35 @@
 In:  an Fmu
 Out: a live simulator with the same numbers; `native` is what a level steps without Python
 
-`serving.py` runs in the other process. The two share a piece of memory; in a step no Python runs on either side.
+`serving.py` runs in the other process. The two share memory; in a step no Python runs on either side.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-import signal
 import subprocess
-import sys
-import tempfile
 import weakref
-from dataclasses import fields
-from pathlib import Path
-from types import SimpleNamespace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
-from hocket.clock import written
 from hocket.errors import SimulatorError
 from hocket.model import Array
 from hocket.simulators.fmu import live
+from hocket.simulators.fmu.endings import obituary
+from hocket.simulators.fmu.launching import abandoned, launched
 from hocket.simulators.fmu.logs import deliver
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
 
-_PACKAGES = ("hocket", "hocket.simulators", "hocket.simulators.fmu")
-_DERIVED = (
-    "file", "unpacked", "description", "settings", "faces", "inputs", "outputs", "texts", "exchange",
-    "interface_used", "binary",
-)  # fmt: skip
-_ROOM = 64 << 20
-"""Bytes for texts and pickles; only those that are used take memory."""
-_OPENING = 60.0
+_OPENING = Fraction(60)
 """Seconds that a process may take to come up, whatever the time limit."""
 _EXITING = 1.0
-_DOING = {
-    "open": ("loading it", "while it was loaded"),
-    "start": ("its start", "during its start"),
-    "step": ("a step", "during a step"),
-    "output": ("evaluating its outputs", "while its outputs were evaluated"),
-    "slope": ("evaluating its slopes", "while its slopes were evaluated"),
-    "ready": ("its initialisation", "during its initialisation"),
-    "save": ("saving its state", "while its state was saved"),
-    "restore": ("restoring its state", "while its state was restored"),
-    "text": ("getting a text", "while a text was got"),
-    "set_text": ("setting a text", "while a text was set"),
-    "close": ("closing it", "while it was closed"),
-}
-"""What is asked of it, as it is called in messages."""
+"""Seconds that it may take to end, once the FMU is freed."""
 
 
 def opened(model: Fmu) -> Isolated:
@@ -68,10 +44,10 @@ class State:
 
     def __init__(self, number: int, forgotten: list[int]):
         self.number = number
-        self._forgotten = forgotten
+        self.forgotten = forgotten
 
     def __del__(self) -> None:
-        self._forgotten.append(self.number)
+        self.forgotten.append(self.number)
 
 
 class Isolated:
@@ -86,37 +62,21 @@ class Isolated:
         self.early = False
         """Whether its level handles steps that end early; set before the start."""
         self._limit = float(model.time_limit)
+        self._opening = max(model.time_limit, _OPENING)
         self._number = next(live._counts[model.interface_used.identifier])
         self._launch()
 
     def _launch(self) -> None:
-        model = self.model
-        boot = pickle.dumps(
-            {
-                "path": [entry for entry in sys.path if isinstance(entry, str)],
-                "packages": {name: list(sys.modules[name].__path__) for name in _PACKAGES},
-                "model": pickle.dumps(_facts(model)),
-                "number": self._number,
-            }
-        )
-        sizes = len(model.inputs), len(model.outputs)
-        fd = _memory(_native.Isolated.needed(*sizes, max(_ROOM, len(boot))))
-        try:
-            self._door = _native.Isolated(fd, *sizes, self._limit)
-            self._door.put(boot)
-            self._process = _started(fd, self._door.payload_at, len(boot), str(model.file))
-        finally:
-            os.close(fd)
-        self._door.attach(self._process.pid)
+        self._process, self._door = launched(self.model, self._number)
         self._up = False
         self._forgotten: list[int] = []
-        self._finalizer = weakref.finalize(self, _abandoned, self._process, self._door, os.getpid())
+        self._finalizer = weakref.finalize(self, abandoned, self._process, self._door, os.getpid())
 
     def _wait_up(self) -> None:
         """Wait until the FMU is loaded; raises what went wrong with that."""
         if self._up:
             return
-        if not self._door.wait_opened(max(self._limit, _OPENING)):
+        if not self._door.wait_opened(float(self._opening)):
             error = self.fault()
             self._end()
             raise error
@@ -176,8 +136,8 @@ class Isolated:
         return State(self._call("save", forgotten), self._forgotten)
 
     def restore(self, state: State) -> None:
-        """Go back to a state."""
-        self._call("restore", state.number)
+        """Go back to a state; that of an earlier process is not known any more."""
+        self._call("restore", state.number if state.forgotten is self._forgotten else None)
 
     def close(self) -> None:
         """Terminate and free the FMU and end its process, by force if it does not end within a second."""
@@ -223,27 +183,9 @@ class Isolated:
         if door.end == "interrupted":
             raise _native.take_raised() or KeyboardInterrupt
         if door.end:
-            return self._obituary()
+            limit = self._opening if door.asked == "open" else self.model.time_limit
+            return obituary(door, limit, self.model.logging)
         return SimulatorError(*pickle.loads(door.payload))
-
-    def _obituary(self) -> SimulatorError:
-        door = self._door
-        if door.end == "closed":
-            return SimulatorError("it is closed")
-        subject, during = _DOING.get(door.asked, ("a call", "during a call"))
-        function = door.function.decode(errors="replace")
-        said = door.said.decode(errors="replace")
-        if door.end == "late":
-            limit = max(self._limit, _OPENING) if door.asked == "open" else self.model.time_limit
-            what = f"{subject} took longer than {written(limit)}"
-            what += f": {function} did not return" if function else ""
-            return SimulatorError(what, hint="if it may take that long, raise time_limit: Fmu(..., time_limit=...)")
-        where = f"in {function}" if function else during
-        what = f"its process ended: {_cause(door.end, door.code)} {where}"
-        hint = "" if said or self.model.logging else "Fmu(..., logging=True) lets it say more"
-        if door.end == "signalled" and door.code == signal.SIGKILL:
-            hint = "the system does this when memory runs out"
-        return SimulatorError(f"{what}: {said}" if said else what, hint=hint)
 
 
 class IsolatedExchange(Isolated):
@@ -253,55 +195,6 @@ class IsolatedExchange(Isolated):
         """Return A, B, C, D where it stands."""
         matrices: tuple[Array, Array, Array, Array] = self._call("jacobian", t, _plain(u))
         return matrices
-
-
-def _cause(end: str, code: int) -> str:
-    if end == "exited":
-        return f"exit code {code}"
-    if end == "vanished":
-        return "nobody knows how,"
-    words = (signal.strsignal(code) or "a signal").lower()
-    try:
-        return f"{words} ({signal.Signals(code).name})"
-    except ValueError:
-        return f"{words} (signal {code})"
-
-
-def _facts(model: Fmu) -> SimpleNamespace:
-    """Return what the live simulator asks of its model: the recipe itself would import far more."""
-    names = (*(field.name for field in fields(model) if field.name != "values"), *_DERIVED)
-    return SimpleNamespace(**{name: getattr(model, name) for name in names})
-
-
-def _memory(size: int) -> int:
-    """Return the file descriptor of memory to share: it has no name, and goes with the last who holds it."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("hocket")
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    os.truncate(fd, size)
-    return fd
-
-
-def _started(fd: int, at: int, length: int, where: str) -> subprocess.Popen[bytes]:
-    # -P: a file `numpy.py` beside the script of the user is not ours to run. A group of its own: Ctrl-C at the
-    # terminal is for this process only.
-    script = Path(__file__).with_name("serving.py")
-    command = [sys.executable, "-P", str(script), *map(str, (fd, os.getpid(), at, length))]
-    try:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(fd,), process_group=0)
-    except (OSError, ValueError) as error:
-        what = f"a process for it cannot be started: {error}"
-        raise SimulatorError(what, where, f"a Python at `{sys.executable}`") from None
-
-
-def _abandoned(process: subprocess.Popen[bytes], door: Any, owner: int) -> None:
-    """End a process whose simulator was not closed."""
-    if os.getpid() == owner:  # not in a copy that was forked off
-        door.detach()
-        process.kill()
-        process.wait()
 
 
 def _plain(u: Array) -> Array:

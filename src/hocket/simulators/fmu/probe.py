@@ -8,6 +8,7 @@ The checks run in a process of their own: an FMU that crashes or hangs there is 
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import math
@@ -96,7 +97,7 @@ def probe(model: Fmu, *, here: bool = False) -> Probe:
     """
     _ = model.binary
     plain = _remade(Fmu, model, isolate=False)
-    findings = _findings(plain, tuple(CHECKS), lambda _: None, set()) if here else _apart(plain)
+    findings = _findings(_Bench(plain), tuple(CHECKS)) if here else _apart(plain)
     return Probe(str(model.file), tuple(findings))
 
 
@@ -145,7 +146,7 @@ def _process(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[list
             late = _watched(process, place / "found", len(names), float(model.time_limit))
         finally:
             _killed(process)
-        if not (place / "found").exists():
+        if not (place / "found").exists() or not (place / "found").stat().st_size:
             raise InternalError(
                 "the process of the probe did not come up", "", "", "; ".join(_lines(place / "said"))
             )
@@ -227,9 +228,12 @@ def _serve(folder: str) -> None:
             found.write(line + "\n")
             found.flush()
 
-        tell("")
         try:
-            for finding in _findings(model, names, note, failed):
+            bench = _Bench(model, note)
+            bench.rewinds = "rewind" not in failed
+            importlib.import_module(f"hocket.simulators.fmu.{'exchange' if model.exchange else 'live'}")
+            tell("")  # from here on time is the FMU's
+            for finding in _findings(bench, names):
                 tell(json.dumps(asdict(finding)))
         except Exception:
             tell(json.dumps({"internal": traceback.format_exc()}))
@@ -276,7 +280,7 @@ class _Course:
 class _Bench:
     """An FMU, a grid of steps, and inputs that change."""
 
-    def __init__(self, model: Fmu, note: Callable[[str], None]):
+    def __init__(self, model: Fmu, note: Callable[[str], None] = lambda _: None):
         self.model, self.note = model, note
         self.used, self.major = model.interface_used, model.description.major
         self.limit = float(model.time_limit)
@@ -461,12 +465,9 @@ def _listening(said: list[str]) -> Iterator[None]:
         LOGGER.propagate = passes
 
 
-def _findings(
-    model: Fmu, names: Sequence[str], note: Callable[[str], None], failed: set[str]
-) -> Iterator[Finding]:
-    """Yield what the checks of these names find, in this process; `failed` are those that did before."""
-    bench, dead = _Bench(model, note), ""
-    bench.rewinds = "rewind" not in failed
+def _findings(bench: _Bench, names: Sequence[str]) -> Iterator[Finding]:
+    """Yield what the checks of these names find, in this process."""
+    dead = ""
     for name in names:
         if dead:
             yield Finding(name, "untried", dead)

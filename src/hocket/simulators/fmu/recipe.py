@@ -281,7 +281,9 @@ class Fmu(Recipe):
     def _exported(self, names: tuple[str, ...]) -> set[str]:
         """Return which functions the binary has; all of them if there is none for this platform."""
         try:
-            return exported(self.binary, names)
+            prefix = f"{self.interface_used.identifier}_" if self.description.major == 1 else ""
+            found = exported(self.binary, tuple(prefix + name for name in names))
+            return {name.removeprefix(prefix) for name in found}
         except ScenarioError:
             return set(names)  # open() refuses it; until then the description is believed
 

@@ -120,8 +120,12 @@ class Service:
         self.states[self.count] = self.live.save()
         return self.count
 
-    def restore(self, number: int) -> None:
+    def restore(self, number: int | None) -> None:
         """Go back to a state."""
+        if number not in self.states:
+            from hocket.errors import SimulatorError
+
+            raise SimulatorError("the state was saved before the last start")
         self.live.restore(self.states[number])
 
     def text(self, port: int) -> bytes:

@@ -1,0 +1,61 @@
+"""How the process of an isolated FMU has ended, in words.
+
+In:  the door to it, as it was left
+Out: an error
+"""
+
+from __future__ import annotations
+
+import signal
+from fractions import Fraction
+from typing import Any
+
+from hocket.clock import written
+from hocket.errors import SimulatorError
+
+_DOING = {
+    "open": ("loading it", "while it was loaded"),
+    "start": ("its start", "during its start"),
+    "ready": ("its initialisation", "during its initialisation"),
+    "step": ("a step", "during a step"),
+    "output": ("evaluating its outputs", "while its outputs were evaluated"),
+    "slope": ("evaluating its slopes", "while its slopes were evaluated"),
+    "jacobian": ("evaluating its derivatives", "while its derivatives were evaluated"),
+    "save": ("saving its state", "while its state was saved"),
+    "restore": ("restoring its state", "while its state was restored"),
+    "text": ("getting a text", "while a text was got"),
+    "set_text": ("setting a text", "while a text was set"),
+    "close": ("closing it", "while it was closed"),
+}
+_LONGER = "if it may take that long, raise time_limit: Fmu(..., time_limit=...)"
+_LOUDER = "Fmu(..., logging=True) lets it say more"
+_MEMORY = "the system does this when memory runs out"
+
+
+def obituary(door: Any, limit: Fraction, logging: bool) -> SimulatorError:
+    """Return the error for a process that is gone; `limit` is what the last call was allowed, in seconds."""
+    if door.end == "closed":
+        return SimulatorError("it is closed")
+    subject, during = _DOING.get(door.asked, ("a call", "during a call"))
+    function = door.function.decode(errors="replace")
+    said = door.said.decode(errors="replace")
+    if door.end == "late":
+        what = f"{subject} took longer than {written(limit)}"
+        what += f": {function} did not return" if function else ""
+        return SimulatorError(what, hint=_LONGER)
+    what = f"its process ended: {_cause(door.end, door.code)} {f'in {function}' if function else during}"
+    killed = door.end == "signalled" and door.code == signal.SIGKILL
+    hint = _MEMORY if killed else "" if said or logging else _LOUDER
+    return SimulatorError(f"{what}: {said}" if said else what, hint=hint)
+
+
+def _cause(end: str, code: int) -> str:
+    if end == "exited":
+        return f"exit code {code}"
+    if end == "vanished":
+        return "nobody knows how,"
+    words = (signal.strsignal(code) or "a signal").lower()
+    try:
+        return f"{words} ({signal.Signals(code).name})"
+    except ValueError:
+        return f"{words} (signal {code})"
