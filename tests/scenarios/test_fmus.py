@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fmus.build import build
 
 import hocket as hk
+from fmus.build import build
 
 ENGINES = ("native", "interpreter")
 LINKS = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
@@ -71,7 +71,10 @@ def test_a_level_of_fmus(fmus: Any) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_chain_through_units_is_no_loop(fmus: Any, engine: Any) -> None:
     """Feedthrough passes through several units, and twice through one of them, within an instant."""
-    models = {"source": hk.Function(np.cos, outputs=["y"]), **{f"g{k}": fmus("gain", k=2.0) for k in range(3)}}
+    models = {
+        "source": hk.Function(np.cos, outputs=["y"]),
+        **{f"g{k}": fmus("gain", k=2.0) for k in range(3)},
+    }
     links = {"g0.u": "source.y", "g1.u": "g0.y", "g2.u": "g1.y"}
     run = hk.run(hk.Composite(hk.Scenario(models, links), "0.1 s"), stop=1, engine=engine)
     assert run["g2.y"].values == pytest.approx(8 * np.cos(run["g2.y"].t), abs=1e-14)
@@ -131,7 +134,9 @@ def test_what_would_be_lost_is_refused(fmus: Any, source: str, target: str, mess
     assert error.value.faults[0].what == message
 
 
-@pytest.mark.parametrize(("source", "target"), [("y_bool", "u_int"), ("y_enum", "u_int"), ("y_int", "u_real")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("y_bool", "u_int"), ("y_enum", "u_int"), ("y_int", "u_real")]
+)
 def test_what_fits_is_connected(fmus: Any, source: str, target: str) -> None:
     models = {"a": fmus("types", u_bool=False), "b": fmus("types", p_int=0, p_real=1.0)}
     composite = hk.Composite(hk.Scenario(models, {f"b.{target}": f"a.{source}"}), 1, "gauss-seidel")
@@ -157,7 +162,9 @@ def test_all_go_back_and_meet_a_step_that_ended_early(fmus: Any, version: int) -
     composite = hk.Composite(hk.Scenario(models, {"lag.u": "a.y"}), "0.1 s")
     assert "if one ends early, all go back" in str(composite.plan())
     run = hk.run(composite, stop=1)
-    assert run["a.y"].t.tolist() == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.455, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    assert run["a.y"].t.tolist() == pytest.approx(
+        [0, 0.1, 0.2, 0.3, 0.4, 0.455, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    )
     t, y = run["a.y"].t, 0.0  # explicit Euler on the steps that were made
     for k in range(len(t) - 1):
         y += (t[k + 1] - t[k]) * (t[k] - y)
