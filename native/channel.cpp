@@ -78,17 +78,19 @@ void Turn::raise(std::uint32_t to) {
     if (asleep.load(std::memory_order_seq_cst)) futex_wake(number);
 }
 
-bool Turn::spin(std::uint32_t until, Nanoseconds patience) const {
+bool Turn::spin(std::uint32_t until, Nanoseconds longest, Patience& patience) const {
     if (number.load(std::memory_order_acquire) == until) return true;
-    if (usual.load(std::memory_order_relaxed) > patience || patience == 0) return false;
+    if (usual.load(std::memory_order_relaxed) > longest || longest == 0 || !patience.spins()) return false;
+    bool there = false;
     const Nanoseconds begin = now();
     do {
-        for (int k = 0; k < 32; ++k) {
+        for (int k = 0; k < 32 && !there; ++k) {
             pause();
-            if (number.load(std::memory_order_acquire) == until) return true;
+            there = number.load(std::memory_order_acquire) == until;
         }
-    } while (now() - begin < patience);
-    return false;
+    } while (!there && now() - begin < longest);
+    patience.learn(there);
+    return there;
 }
 
 bool Turn::sleep(std::uint32_t until, Nanoseconds longest) {

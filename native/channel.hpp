@@ -22,6 +22,16 @@ inline Nanoseconds now() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Whoever waits may spin first, unless that was in vain of late: then all cores have other work to do.
+struct Patience {
+    int vain = 0, left = 0;
+    bool spins() { return left == 0 || --left == 0; }
+    void learn(bool worked) {
+        vain = worked ? 0 : vain < 128 ? 2 * vain + 1 : vain;
+        left = vain;
+    }
+};
+
 // A number that one side raises and the other waits for; a futex.
 struct alignas(64) Turn {
     std::atomic<std::uint32_t> number{0};
@@ -29,7 +39,7 @@ struct alignas(64) Turn {
     std::atomic<Nanoseconds> usual{0};  // how long the side that raises it takes, smoothed
 
     void raise(std::uint32_t to);
-    bool spin(std::uint32_t until, Nanoseconds patience) const;
+    bool spin(std::uint32_t until, Nanoseconds longest, Patience& patience) const;
     bool sleep(std::uint32_t until, Nanoseconds longest);
     void took(Nanoseconds time) {
         const Nanoseconds before = usual.load(std::memory_order_relaxed);
@@ -49,7 +59,7 @@ struct Channel {
     Turn asked, answered;
     alignas(64) Ask ask = Ask::open;
     int rows = 1, port = 0;
-    Nanoseconds patience = 0;  // how long the answering side may spin
+    Nanoseconds spinning = 0;  // how long the answering side may do so
     Span span;
     std::size_t length = 0;  // of the payload
     alignas(64) int good = 0;

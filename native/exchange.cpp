@@ -107,7 +107,6 @@ bool Exchange::settle() {
 }
 
 bool Exchange::enter_events() {
-    ++events_;
     if (!std::isnan(time_)) floor_ = time_;
     return done(calls_.enter_events.call(fmu_.instance_), calls_.enter_events.name);
 }

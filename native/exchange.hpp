@@ -65,7 +65,6 @@ class Exchange {
     const std::vector<double>& inputs() const;
     bool has_directional() const { return calls_.has_directional(); }
     int indicators() const { return indicators_; }
-    std::int64_t events() const { return events_; }  // so far
     bool discarded() const { return last_ == fmi::discard; }
 
   private:
@@ -96,7 +95,6 @@ class Exchange {
     fmi::Status last_ = fmi::ok;
 
     int states_ = 0, indicators_ = 0;
-    std::int64_t events_ = 0;
     int rows_ = 1;
     double t_ = 0.0;               // when the step began
     std::vector<double> u_;        // its polynomials

@@ -88,7 +88,6 @@ void bind_exchange(nb::module_& module) {
                          const auto& u = self.inputs();
                          return numbers(u.size(), [&](double* data) { std::copy(u.begin(), u.end(), data); });
                      })
-        .def_prop_ro("events", &Exchange::events)
         .def_prop_ro("indicators", &Exchange::indicators)
         .def_prop_ro("has_directional", &Exchange::has_directional)
         .def_prop_ro("discarded", &Exchange::discarded);

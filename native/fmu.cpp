@@ -57,6 +57,7 @@ bool Fmu::wrong(std::string what) {
 
 void Fmu::stopped(double reached) {
     wrong("the step was not finished");
+    spoke_ = true;
     failure_.kind = Failure::Kind::stopped_early;
     failure_.value = reached;
 }

@@ -96,8 +96,8 @@ class Fmu2 final : public Fmu {
     }
 
     Instance create() override {
-        return f_.instantiate(setup.name.c_str(), setup.exchange ? model_exchange2 : co_simulation2, setup.token.c_str(), setup.resources.c_str(), &callbacks_, 0,
-                              setup.logging);
+        return f_.instantiate(setup.name.c_str(), setup.exchange ? model_exchange2 : co_simulation2, setup.token.c_str(),
+                              setup.resources.c_str(), &callbacks_, 0, setup.logging);
     }
     void destroy() override { f_.free(instance_); }
     bool enter_initialisation(double t, bool stops, double stop, bool tolerant, double tolerance) override {

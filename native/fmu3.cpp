@@ -176,8 +176,9 @@ class Fmu3 final : public Fmu {
                 return Reach::whole;
             if (terminates) return wrong("it asks to end the simulation"), Reach::failed;
             *reached = at;
-            const bool short_of = early && at < end - 1e-12 * std::max(std::fabs(end), h);
-            if (short_of && setup.early) return Reach::early;
+            const double least = 1e-12 * std::max(std::fabs(end), h);
+            const bool short_of = early && at < end - least;
+            if (short_of && setup.early && at > t + least) return Reach::early;  // an event at t itself is handled here
             if (events && setup.events && !(enter_events() && leave_events())) return Reach::failed;
             if (!short_of) return Reach::whole;
             stuck_ = at > from ? 0 : stuck_ + 1;

@@ -16,7 +16,7 @@ bool (*Isolated::interrupted)() = nullptr;
 
 namespace {
 
-constexpr Nanoseconds spinning = 50'000;   // a wake-up costs about as much
+constexpr Nanoseconds spinning = 30'000;   // a wake-up costs about as much
 constexpr Nanoseconds slice = 10'000'000;  // between two looks at the process
 
 std::atomic<int> waiting{0};        // for long
@@ -25,7 +25,7 @@ std::atomic<unsigned> given_up{0};  // how often the user has stopped waiting
 // Those that spin must leave a core to those that work.
 std::atomic<int> population{0}, asking{0};
 
-Nanoseconds patience_of(int sides) {
+Nanoseconds spinning_of(int sides) {
     static const int available = cores();
     return sides <= available ? spinning : 0;
 }
@@ -55,7 +55,7 @@ bool Isolated::raise(Ask ask) {
     const Nanoseconds at = now();
     if (since_) memory_->asked.took(at - since_);
     memory_->ask = ask;
-    memory_->patience = patience_of(population.load(std::memory_order_relaxed) + 1);
+    memory_->spinning = spinning_of(population.load(std::memory_order_relaxed) + 1);
     memory_->asked.raise(++number_);
     return true;
 }
@@ -63,7 +63,7 @@ bool Isolated::raise(Ask ask) {
 bool Isolated::wait(const char* name, double limit) {
     if (end_ != End::none) return false;
     const int pairs = asking.fetch_add(1, std::memory_order_relaxed) + 1;
-    const bool soon = memory_->answered.spin(number_, patience_of(2 * pairs));
+    const bool soon = memory_->answered.spin(number_, spinning_of(2 * pairs), patience_);
     asking.fetch_sub(1, std::memory_order_relaxed);
     if (!soon && !wait_long(name, limit)) return false;
     listen();

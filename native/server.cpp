@@ -21,7 +21,7 @@ Server::Server(int fd, int parent) : memory_(fd), number_(memory_->asked.number.
 
 void Server::await() {
     ++number_;
-    if (!memory_->asked.spin(number_, memory_->patience))
+    if (!memory_->asked.spin(number_, memory_->spinning, patience_))
         while (!memory_->asked.sleep(number_, idle))
             if (orphaned()) _exit(1);
     since_ = now();

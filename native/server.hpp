@@ -26,6 +26,7 @@ class Server {
     Memory memory_;
     std::uint32_t number_ = 0;
     Nanoseconds since_ = 0;
+    Patience patience_;
     Simulator::StepOutput both_ = nullptr;
     int rows_ = 0;
 };

@@ -193,7 +193,7 @@ class Driver {
         if (failure.kind == Failure::Kind::none) line += ", outputs" + shown(y_);
         if (failure.kind == Failure::Kind::stopped_early) line += ", reached" + shown({fmu_->reached()});
         if (!fmu_->problem().empty()) line += ", " + fmu_->problem();
-        const std::string said = complaint(fmu_->setup.name);
+        const std::string said = fmu_->complaint();
         tell(line, said.empty() ? "" : " (" + said + ")");
     }
 

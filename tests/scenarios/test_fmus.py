@@ -181,6 +181,15 @@ def test_a_ball_bounces_in_its_level(fmus: Any) -> None:
     assert run.final("ball.h") == pytest.approx(0.7 * 9.81 * bounce * s - 9.81 / 2 * s**2, abs=1e-12)
 
 
+def test_a_ball_bounces_until_it_rests(fmus: Any) -> None:
+    """Bounces come closer and closer, the later ones at times that rounding moves."""
+    ball = {"ball": fmus("ball", 3)}
+    run = hk.run(hk.Composite(hk.Scenario(ball), "0.1 s"), stop=4)
+    assert run.final("ball.h") == 0.0
+    alone = hk.run(hk.Composite(hk.Scenario({"ball": fmus("ball", 2)}), "0.1 s"), stop=4)
+    assert run.final("ball.bounces") == alone.final("ball.bounces") > 10
+
+
 def test_where_others_cannot_go_back_an_fmi3_fmu_goes_on_alone(fmus: Any) -> None:
     stubborn = hk.Python(Stubborn)
     models = {"ball": fmus("ball", 3), "other": stubborn}

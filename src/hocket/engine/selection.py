@@ -47,13 +47,17 @@ class Recorded:
     child: int | None = None
 
 
+_ELEMENT = re.compile(r"\[\d+(?:,\d+)*\]")
+"""An element of an array in a name, `x[1]`: no wildcard."""
+
+
 def choose(design: Blueprint, clock: Clock, patterns: Sequence[str], every: Every) -> list[Choice]:
     """Return the tables to keep, before anything is opened.
 
     A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
     an exact path always counts, and may also name an input.
     """
-    exact = {pattern for pattern in patterns if not any(sign in pattern for sign in "*?[")}
+    exact = {pattern for pattern in patterns if not any(sign in _ELEMENT.sub("", pattern) for sign in "*?[")}
     known: list[str] = []
     found: set[str] = set()
     chosen: list[Choice] = []
@@ -122,7 +126,8 @@ def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:
 
 
 def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")
+    plain = (_ELEMENT.sub(lambda element: f"[[]{element[0][1:]}", pattern) for pattern in patterns)
+    return re.compile("|".join(map(translate, plain)) or r"(?!)")
 
 
 def attach(recorded: Iterable[Recorded]) -> None:
