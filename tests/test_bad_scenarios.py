@@ -290,7 +290,10 @@ def test_unreadable_files(here: Path) -> None:
     (here / "folder.toml").mkdir()
     with pytest.raises(FileError) as caught:
         read("folder.toml")
-    assert str(caught.value) == "`folder.toml` is a folder\n  where:    folder.toml\n  expected: a TOML file"
+    assert str(caught.value) == (
+        "`folder.toml` is a folder, and holds no SystemStructure.ssd or modelDescription.xml\n"
+        "  where:    folder.toml\n  expected: a name that ends in .toml, .ssp, .ssd or .fmu"
+    )
     with pytest.raises(FileError) as caught:
         read("bda.toml")
     assert (
@@ -312,7 +315,7 @@ def test_a_run_of_broken_steps(here: Path) -> None:
 the step 10 ms does not divide the run from 0 s to 1.005 s
   where:    stop
   expected: a whole number of steps
-  try:      stop at 1 s or 1.01 s"""
+  try:      stop at 1 s or 1.01 s, or choose another step"""
     )
 
 

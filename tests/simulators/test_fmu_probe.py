@@ -281,7 +281,7 @@ def test_instances_that_share_something(tmp_path, monkeypatch):
 def test_memory_that_grows(tmp_path, monkeypatch):
     kept = []
     instead(
-        monkeypatch, "save", lambda self, original: (kept.append(bytearray(b"x" * 4096)), original(self))[1]
+        monkeypatch, "save", lambda self, original: (kept.append(bytearray(b"x" * 65536)), original(self))[1]
     )
     finding = probed(tmp_path, "lag")["memory"]
     assert finding.verdict == "false"

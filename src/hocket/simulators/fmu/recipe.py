@@ -55,8 +55,8 @@ class Fmu(Recipe):
     instance per process only), whose calls may take `time_limit`. `observe` names variables to put out beside
     the outputs, as they are at the end of each step. With `reevaluate` the outputs are got again when inputs
     change between steps. `early_return` lets a step end early, at an event, and its level go back and meet it
-    there (None: as an FMI 3 FMU declares). `tolerance` is told to the FMU. `method`, `step`, `rtol` and `atol`
-    are those of `Ode`, for model exchange. Paths start in `folder`.
+    there (None: as an FMI 3 FMU declares). `tolerance` is told to the FMU. `method`, `step`, `rtol` and
+    `atol` are those of `Ode`, for model exchange. Paths start in `folder`.
     """
 
     path: str
