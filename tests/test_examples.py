@@ -17,7 +17,7 @@ EXAMPLES = ROOT / "examples"
 
 
 def test_every_example_is_tested():
-    tested = {"three_masses.py", "two_masses.toml", "thermostat.py", "car.toml", "skyhook.py"}
+    tested = {"three_masses.py", "two_fmus.py", "two_masses.toml", "thermostat.py", "car.toml", "skyhook.py"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
 
 
@@ -44,6 +44,16 @@ def test_two_masses_follow_the_matrix_exponential():
         exact.append(propagator @ exact[-1])
     error = np.abs(run["second.x"].values - np.array(exact)[:, 2]).max()
     assert error < 1e-4
+
+
+def test_two_fmus_follow_the_matrix_exponential(tmp_path):
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "two_fmus.py", tmp_path], capture_output=True, text=True, check=True
+    )
+    A = np.array([[0, 1, 0, 0], [-0.2, -0.3, 0.1, 0.2], [0, 0, 0, 1], [0.1, 0.2, -0.2, -0.4]])
+    exact = (expm(A * 50.0) @ [0.1, 0.1, 0.2, 0.1])[2]
+    assert float(done.stdout.split(" is at ")[1].split()[0]) == pytest.approx(exact, abs=1e-4)
+    assert (tmp_path / "two_fmus.png").stat().st_size > 10_000
 
 
 def test_the_thermostat_keeps_the_room_between_its_limits():
