@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import hocket
+from fmus.build import build
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -104,9 +105,13 @@ def test_the_car_follows_a_monolithic_solution():
 
 def test_the_readme_runs(tmp_path, monkeypatch):
     text = (ROOT / "README.md").read_text()
-    code = text.split("```python\n")[1].split("```")[0]
+    fmus, code = (block.split("```")[0] for block in text.split("```python\n")[1:])
     assert len(code.strip().splitlines()) <= 12
     monkeypatch.chdir(tmp_path)
+    for name in ("first", "second"):
+        build(name, 2, folder=tmp_path)
+    exec(fmus, {})
+    Path("masses.png").unlink()
     names: dict = {}
     exec(code, names)
     # golden two_mass: exact x2 at t = 50 is -0.000304456633298077
