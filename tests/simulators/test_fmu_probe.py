@@ -350,7 +350,7 @@ def test_after_a_crash_the_next_check_goes_on(tmp_path, monkeypatch):
         late = names[0] == "memory"
         return [Finding(name, "true", "") for name in names[:done]], "it crashed", late
 
-    monkeypatch.setattr(probing, "_process", process)
+    monkeypatch.setattr(probing.process, "_run", process)
     found = probe(Fmu(build("lag", 2, folder=tmp_path)))
     assert asked == [("loads", []), ("memory", ["rewind"]), ("input derivatives", ["reevaluate", "rewind"])]
     assert found.false == ("rewind", "reevaluate")
@@ -359,7 +359,7 @@ def test_after_a_crash_the_next_check_goes_on(tmp_path, monkeypatch):
 
 def test_a_fault_of_our_own_is_told(tmp_path, monkeypatch):
     model = Fmu(build("lag", 2, folder=tmp_path))
-    monkeypatch.setattr(probing, "CHECKS", {"loads": None})
+    monkeypatch.setitem(CHECKS, "loads", None)
     with pytest.raises(TypeError):
         probe(model, here=True)
     monkeypatch.setattr(probing, "CHECKS", {"nothing": None})

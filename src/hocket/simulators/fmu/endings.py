@@ -54,6 +54,11 @@ def _cause(end: str, code: int) -> str:
         return f"exit code {code}"
     if end == "vanished":
         return "nobody knows how,"
+    return signalled(code)
+
+
+def signalled(code: int) -> str:
+    """Return words for a signal, such as `segmentation fault (SIGSEGV)`."""
     words = (signal.strsignal(code) or "a signal").lower()
     try:
         return f"{words} ({signal.Signals(code).name})"

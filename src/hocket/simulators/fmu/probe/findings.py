@@ -1,0 +1,57 @@
+"""What a probe finds.
+
+In:  of each ability a verdict and a sentence
+Out: a Probe, and whether the FMU can be trusted
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Verdict: TypeAlias = Literal["true", "false", "not declared", "untried"]
+Found: TypeAlias = tuple[Verdict, str]
+
+INTEGRATED: Found = "not declared", "hocket integrates it"
+
+
+def judged(good: bool, what: str) -> Found:
+    """Return a verdict on what was declared."""
+    return "true" if good else "false", what
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of one ability."""
+
+    name: str
+    verdict: Verdict
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What was found of an FMU; `probe["rewind"]` is one finding."""
+
+    file: str
+    findings: tuple[Finding, ...]
+
+    def __getitem__(self, name: str) -> Finding:
+        return {finding.name: finding for finding in self.findings}[name]
+
+    def __str__(self) -> str:
+        width = max(len(finding.name) for finding in self.findings)
+        lines = (f"{found.name:{width}}  {found.verdict:12}  {found.what}" for found in self.findings)
+        return "\n".join((*lines, self.summary))
+
+    @property
+    def false(self) -> tuple[str, ...]:
+        """The names of what is not as it should be."""
+        return tuple(finding.name for finding in self.findings if finding.verdict == "false")
+
+    @property
+    def summary(self) -> str:
+        """One line: whether it can be trusted."""
+        if self.false:
+            return f"not to be trusted: {', '.join(self.false)}"
+        return "all that it declares is true"

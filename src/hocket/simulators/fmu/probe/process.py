@@ -1,0 +1,171 @@
+"""The process in which checks are made: started, watched, and replaced when an FMU has ended it.
+
+In:  an Fmu, the names of checks
+Out: findings, also of what ended a process
+
+The two sides share a folder: `job` goes in; `found` has a finding per line, `note` what is being done,
+`said` what was printed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import mmap
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from hocket.clock import written
+from hocket.errors import InternalError
+from hocket.simulators.fmu.endings import signalled
+from hocket.simulators.fmu.probe.bench import Bench
+from hocket.simulators.fmu.probe.checks import checked
+from hocket.simulators.fmu.probe.findings import Finding
+from hocket.simulators.fmu.recipe import Fmu
+
+_NOTE = 200
+"""Bytes of a note."""
+_OPENING = 60.0
+"""Seconds that the other process may take to come up."""
+
+
+def apart(model: Fmu, names: tuple[str, ...]) -> Iterator[Finding]:
+    """Yield the findings of other processes: after a crash the next one goes on with the next check."""
+    left, late = names, 0
+    failed: set[str] = set()
+    while left:
+        found, end, timed_out = _run(model, left, failed)
+        yield from found
+        failed |= {finding.name for finding in found if finding.verdict == "false"}
+        left = left[len(found) :]
+        if not left:
+            return
+        name, *rest = left
+        left, late = tuple(rest), late + timed_out
+        failed.add(name)
+        yield Finding(name, "false", end)
+        if name in ("loads", "steps") or late > 1:
+            yield from (Finding(other, "untried", f"`{name}` ended the process") for other in left)
+            return
+
+
+def _run(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[list[Finding], str, bool]:
+    """Return what a process found, and if that is not all, how it ended and whether that was by time."""
+    with tempfile.TemporaryDirectory(prefix="hocket-probe-", ignore_cleanup_errors=True) as folder:
+        place = Path(folder)
+        job, found, note, said = (place / name for name in ("job", "found", "note", "said"))
+        job.write_bytes(pickle.dumps((model, names, failed)))
+        note.write_bytes(bytes(_NOTE))
+        found.touch()
+        process = _started(place)
+        try:
+            late = _watched(process, found, len(names), float(model.time_limit))
+        finally:
+            _killed(process)
+        if not found.stat().st_size:
+            words = "; ".join(_lines(said))
+            raise InternalError("the process of the probe did not come up", "", "", words)
+        lines = [json.loads(line) for line in _lines(found)]
+        for line in lines:
+            if "internal" in line:
+                raise InternalError(f"a check failed: {line['internal']}")
+        last = [line for line in _lines(said) if not line.startswith(("Fatal Python", "  File"))]
+        doing = note.read_bytes().rstrip(b"\0").decode(errors="replace")
+        end = _end(process.returncode, late, doing, last, model)
+        return [Finding(**line) for line in lines], end, late
+
+
+def _started(place: Path) -> subprocess.Popen[bytes]:
+    path = [entry for entry in sys.path if isinstance(entry, str)]
+    code = f"import sys; sys.path[:] = {path!r}; from {__name__} import serve; serve({str(place)!r})"
+    # -P: a file `numpy.py` beside the script of the user is not ours to run
+    command = [sys.executable, "-P", "-c", code]
+    with open(place / "said", "wb") as said:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, process_group=0)
+
+
+def _watched(process: subprocess.Popen[bytes], found: Path, wanted: int, limit: float) -> bool:
+    """Wait for a process; return True if a check took too long."""
+    seen, deadline = 0, time.monotonic() + _OPENING + limit
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.02)
+            return False
+        size = found.stat().st_size
+        if size != seen:
+            seen, deadline = size, time.monotonic() + limit
+            if len(_lines(found)) == wanted:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(1.0)
+                return False
+        elif time.monotonic() > deadline:
+            return True
+
+
+def _killed(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and what it has started."""
+    if process.poll() is None:
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        process.wait()
+
+
+def _lines(file: Path) -> list[str]:
+    return [line for line in file.read_text(errors="replace").splitlines() if line.strip()]
+
+
+def _end(code: int, late: bool, doing: str, words: list[str], model: Fmu) -> str:
+    """Return how a process ended."""
+    if late or (code < 0 and -code == getattr(signal, "SIGALRM", 0)):
+        what = f"it took longer than {written(model.time_limit)}"
+    elif code < 0:
+        what = f"it crashed: {signalled(-code)}"
+    else:
+        what = f"it ended the process, with exit code {code}"
+    said = f"; its last words: {words[-1].strip()[:200]}" if words and not late else ""
+    return f"{what}, in {doing or 'its binary'}{said}"
+
+
+def serve(folder: str) -> None:
+    """Make the checks that the folder asks for, in this process, and leave the findings there."""
+    place = Path(folder)
+    model, names, failed = pickle.loads((place / "job").read_bytes())
+    patience = math.ceil(float(model.time_limit)) + 5
+    with (
+        open(place / "note", "r+b") as file,
+        mmap.mmap(file.fileno(), _NOTE) as memory,
+        open(place / "found", "a") as found,
+    ):
+
+        def note(text: str) -> None:
+            memory[:] = text.encode()[:_NOTE].ljust(_NOTE, b"\0")
+
+        def tell(line: str) -> None:
+            if hasattr(signal, "alarm"):  # ends this process should nobody watch it any more
+                signal.alarm(patience)
+            found.write(line + "\n")
+            found.flush()
+
+        try:
+            bench = Bench(model, note)
+            bench.rewinds = "rewind" not in failed
+            importlib.import_module(f"hocket.simulators.fmu.{'exchange' if model.exchange else 'live'}")
+            tell("")  # from here on time is the FMU's
+            for finding in checked(bench, names):
+                tell(json.dumps(asdict(finding)))
+        except Exception:
+            tell(json.dumps({"internal": traceback.format_exc()}))
