@@ -45,9 +45,30 @@ void Fmu::integrate(int version) {
     if (setup.exchange) exchange_ = std::make_unique<Exchange>(*this, *library_, version);
 }
 
+void Fmu::warm_up() {
+    Hot& hot = hot_;
+    hot.instance = instance_;
+    hot.calls = library_->calls;
+    hot.feeds = setup.feeds_through;
+    hot.quick = phase_ == Phase::stepping && plain() && !trial() && lent_.empty();
+    const auto count = [](const std::vector<Group>& groups) { return groups.empty() ? 0 : groups[0].references.size(); };
+    const std::size_t inputs = count(setup.set), outputs = count(setup.get);
+    hot.quick = hot.quick && std::max(inputs, outputs) <= 0xffff;
+    if (!hot.quick || hot.out) return;
+    hot.inputs = static_cast<std::uint16_t>(inputs);
+    hot.outputs = static_cast<std::uint16_t>(outputs);
+    hot.in = inputs ? setup.set[0].references.data() : nullptr;
+    hot.out = setup.get[0].references.data();
+    if (inputs + outputs > std::size(hot.kept)) return;
+    std::copy_n(hot.out, outputs, std::copy_n(hot.in, inputs, hot.kept));
+    hot.in = hot.kept;
+    hot.out = hot.kept + inputs;
+}
+
 // problems
 
 bool Fmu::wrong(std::string what) {
+    hot_.quick = false;
     spoke_ = false;
     problem_ = std::move(what);
     failure_ = {};
@@ -124,6 +145,7 @@ bool Fmu::ready() {
 }
 
 void Fmu::close() {
+    hot_.quick = false;
     if (!instance_) return;
     if (phase_ != Phase::lost) {
         for (auto* states : {&lent_, &spare_})
@@ -143,6 +165,7 @@ bool Fmu::set_groups(const double* u) {
     for (const Group& group : setup.set)
         if (!set_group(group, u)) return false;
     std::copy(u, u + setup.inputs, known_.begin());
+    hot_.stale = false;
     return true;
 }
 
@@ -155,7 +178,8 @@ bool Fmu::get_groups(double* y) {
 bool Fmu::set_inputs(const double* u) { return setup.inputs == 0 || set_groups(u); }
 
 bool Fmu::evaluate(const double* u, double* y) {
-    if (setup.feeds_through && !std::equal(known_.begin(), known_.end(), u) && !set_inputs(u)) return false;
+    const bool as_set = !hot_.stale && std::equal(known_.begin(), known_.end(), u);
+    if (setup.feeds_through && !as_set && !set_inputs(u)) return false;
     return get_groups(y);
 }
 
@@ -232,6 +256,9 @@ bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
 // state
 
 bool Fmu::save(Saved& saved) {
+    hot_.quick = false;
+    if (hot_.stale) std::fill(known_.begin(), known_.end(), std::nan(""));
+    hot_.stale = false;
     if (!ready()) return false;
     if (!can_save()) return wrong("it cannot save its state");
     const auto mine = std::find(lent_.begin(), lent_.end(), saved.state);

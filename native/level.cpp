@@ -6,6 +6,12 @@
 
 namespace hocket {
 
+namespace {
+
+constexpr int ahead = 4;  // how many simulators ahead memory is fetched
+
+}  // namespace
+
 void Ring::push(std::int64_t tick, double value, double slope) {
     if (count == 0 || ticks[newest] != tick) {
         newest = (newest + 1) % depth;
@@ -29,6 +35,7 @@ void Level::add_child(std::shared_ptr<Simulator> child, int child_rows, int chil
     foreign_ = foreign_ || child->foreign();
     Slot slot;
     slot.simulator = child.get();
+    slot.hot = child->hot();
     slot.step_output = child->step_output();
     slot.outputs = child_outputs;
     slot.unchecked = !child->checks_itself();
@@ -177,6 +184,16 @@ bool Level::run(std::vector<Operation>& program) {
     return true;
 }
 
+[[gnu::always_inline]] inline bool Level::both(Slot& slot, std::int64_t count) {
+    if (slot.simple && slot.tick == own_.tick && count == own_.ticks) [[likely]] {
+        slot.tick += count;
+        if (slot.step_output(*slot.simulator, own_, slot.u, slot.y)) [[likely]]
+            return true;
+        return failed(slot);
+    }
+    return both_slowly(slot, count);
+}
+
 bool Level::execute(Operation& operation) {
     using Kind = Operation::Kind;
     switch (operation.kind) {
@@ -187,7 +204,13 @@ bool Level::execute(Operation& operation) {
         case Kind::step_read:
             if (operation.parallel && pool_) return spread(operation, static_cast<int>(operation.children.size()));
             if (operation.kind == Kind::step_read && operation.begin >= 0) {
-                for (Slot *slot = &slots_[operation.begin], *end = slot + (operation.end - operation.begin); slot < end; ++slot)
+                Slot *slot = &slots_[operation.begin], *end = slot + (operation.end - operation.begin);
+                for (; end - slot > ahead && slot->hot; ++slot) {
+                    __builtin_prefetch(slot[ahead].hot);
+                    if (!both(*slot, operation.ticks)) [[unlikely]]
+                        return false;
+                }
+                for (; slot < end; ++slot)
                     if (!both(*slot, operation.ticks)) [[unlikely]]
                         return false;
                 return true;
@@ -246,12 +269,8 @@ bool Level::read_child(Slot& slot) {
     return finish_read(slot, polynomials);
 }
 
-inline bool Level::both(Slot& slot, std::int64_t count) {
+bool Level::both_slowly(Slot& slot, std::int64_t count) {
     if (!slot.simple) return step_child(slot, count) && read_child(slot);
-    if (slot.tick == own_.tick && count == own_.ticks) [[likely]] {
-        slot.tick += count;
-        return slot.step_output(*slot.simulator, own_, slot.u, slot.y) || failed(slot);
-    }
     const Span other = span(slot, count);
     slot.tick += count;
     return slot.step_output(*slot.simulator, other, slot.u, slot.y) || failed(slot);

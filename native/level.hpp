@@ -57,9 +57,10 @@ struct TextCopy {
 };
 
 // What stepping and reading a child touches, close together.
-struct Slot {
+struct alignas(64) Slot {
     Simulator::StepOutput step_output = nullptr;
     Simulator* simulator = nullptr;
+    const void* hot = nullptr;
     double* u = nullptr;
     double* y = nullptr;
     std::int64_t tick = 0;
@@ -164,6 +165,7 @@ class Level final : public Simulator {
     bool step_child(Slot& slot, std::int64_t ticks);
     bool read_child(Slot& slot);
     bool both(Slot& slot, std::int64_t ticks);
+    bool both_slowly(Slot& slot, std::int64_t ticks);
     bool finish_read(Slot& slot, const double* u);
     bool apply(Operation::Kind kind, Slot& slot, std::int64_t ticks);
     bool each(Operation& operation, int index);

@@ -25,6 +25,8 @@ class Library {
         return function;
     }
 
+    void (*calls[3])() = {};  // set, doStep and get of reals, once an instance has found them: all instances share these
+
   private:
     Library(std::string path, std::string prefix);
     void* symbol(const char* name) const;

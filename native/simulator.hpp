@@ -74,6 +74,7 @@ class Simulator {
             return self.step(span, u) && self.output(span.tick + span.ticks, u, y);
         };
     }
+    virtual const void* hot() const { return nullptr; }  // what a step touches first: fetched ahead of time
     virtual bool timed() const { return true; }  // it looks at the seconds of a span
     virtual void given(int /*rows*/) {}          // how many powers of time its inputs come with
     // The time of what it shows now: a level with a longer step shows what it reached last.

@@ -159,7 +159,7 @@ class Fmu(Recipe):
         """The parameters and start values given, by name."""
         return dict(self.values)
 
-    @property
+    @cached_property
     def options(self) -> dict[str, Any]:
         """The keywords that remake it, where they differ from the defaults; `folder` aside."""
         relative = next((r for r in (self.tolerance, self.description.tolerance) if r is not None), 1e-6)
@@ -233,7 +233,7 @@ class Fmu(Recipe):
         """Whether it gets a process of its own."""
         return self.interface_used.only_once if self.isolate is None else self.isolate
 
-    @property
+    @cached_property
     def binary(self) -> Path:
         """The shared library for this platform; raises FileError if there is none."""
         return binary(self.unpacked, self.description, self.interface_used, str(self.file))
