@@ -165,7 +165,6 @@ bool Fmu::set_groups(const double* u) {
     for (const Group& group : setup.set)
         if (!set_group(group, u)) return false;
     std::copy(u, u + setup.inputs, known_.begin());
-    hot_.stale = false;
     return true;
 }
 
@@ -178,8 +177,7 @@ bool Fmu::get_groups(double* y) {
 bool Fmu::set_inputs(const double* u) { return setup.inputs == 0 || set_groups(u); }
 
 bool Fmu::evaluate(const double* u, double* y) {
-    const bool as_set = !hot_.stale && std::equal(known_.begin(), known_.end(), u);
-    if (setup.feeds_through && !as_set && !set_inputs(u)) return false;
+    if (setup.feeds_through && !std::equal(known_.begin(), known_.end(), u) && !set_inputs(u)) return false;
     return get_groups(y);
 }
 
@@ -257,8 +255,6 @@ bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
 
 bool Fmu::save(Saved& saved) {
     hot_.quick = false;
-    if (hot_.stale) std::fill(known_.begin(), known_.end(), std::nan(""));
-    hot_.stale = false;
     if (!ready()) return false;
     if (!can_save()) return wrong("it cannot save its state");
     const auto mine = std::find(lent_.begin(), lent_.end(), saved.state);

@@ -131,8 +131,7 @@ class Fmu : public Simulator {
     // All that a step of plain reals touches, in one cache line: a ring of many FMUs lives on this.
     struct alignas(64) Hot {
         bool quick = false;  // stepping, nothing to note beside it: set, doStep, get and no more
-        bool feeds = false;  // outputs may be asked for again under other inputs:
-        bool stale = false;  // known_ does not tell what is set
+        bool feeds = false;  // outputs may be asked for again: it must be known what is set
         std::uint16_t inputs = 0, outputs = 0;
         fmi::Instance instance = nullptr;
         void (*const* calls)() = nullptr;  // set, doStep, get

@@ -74,7 +74,7 @@ class Fmu2 final : public Fmu {
             const Status set = reinterpret_cast<Set<double>*>(hot.calls[0])(hot.instance, hot.in, hot.inputs, u);
             if (set > warning) [[unlikely]]
                 return failed(set, "fmi2SetReal", Call::step, span);
-            if (hot.feeds) hot_.stale = true;
+            if (hot.feeds) std::copy(u, u + hot.inputs, known_.begin());
         }
         const Status stepped = reinterpret_cast<Step2*>(hot.calls[1])(hot.instance, span.t, span.h, 1);
         if (stepped > warning) [[unlikely]]
