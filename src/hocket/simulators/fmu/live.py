@@ -38,7 +38,8 @@ def opened(model: Fmu) -> CoSimulation:
     try:
         return CoSimulation(model)
     except RuntimeError as error:
-        hint = "a library that it needs may be missing: `ldd` on that file lists them"
+        lacking = "has no function" in str(error)
+        hint = "" if lacking else "a library that it needs may be missing: `ldd` on that file lists them"
         raise SimulatorError(f"its binary cannot be loaded: {error}", str(model.file), "", hint) from None
 
 
