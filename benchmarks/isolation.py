@@ -89,7 +89,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = build("lag", 2, folder=Path(folder))
         print(f"{'a step and its outputs, us':<40}{'in process':>12}{'isolated':>12}")
-        for count in (1, 2, 4):
+        for count in (1, 2, 4, 16):
             plain, isolated = best(lambda isolate, count=count: native(path, count, isolate))
             print(f"{f'native engine, {count} in a ring':<40}{plain * 1e6:12.2f}{isolated * 1e6:12.2f}")
         plain, isolated = best(lambda isolate: called(path, isolate))

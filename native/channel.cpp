@@ -71,6 +71,33 @@ int cores() {
     return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
+int core() {
+#ifdef __linux__
+    return sched_getcpu();
+#else
+    return Channel::anywhere;
+#endif
+}
+
+void move_to(int core) {
+#ifdef __linux__
+    thread_local const cpu_set_t everywhere = [] {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        sched_getaffinity(0, sizeof set, &set);
+        return set;
+    }();
+    cpu_set_t set = everywhere;
+    if (core != Channel::anywhere && core < CPU_SETSIZE && CPU_ISSET(core, &everywhere)) {
+        CPU_ZERO(&set);
+        CPU_SET(core, &set);
+    }
+    sched_setaffinity(0, sizeof set, &set);
+#else
+    (void)core;
+#endif
+}
+
 // Turn: either the sleeper sees the new number, or the other side sees that someone sleeps.
 
 void Turn::raise(std::uint32_t to) {
@@ -78,17 +105,17 @@ void Turn::raise(std::uint32_t to) {
     if (asleep.load(std::memory_order_seq_cst)) futex_wake(number);
 }
 
-bool Turn::spin(std::uint32_t until, Nanoseconds longest, Patience& patience) const {
+bool Turn::await(std::uint32_t until, Awake awake, Patience& patience) const {
     if (number.load(std::memory_order_acquire) == until) return true;
-    if (usual.load(std::memory_order_relaxed) > longest || longest == 0 || !patience.spins()) return false;
+    if (usual.load(std::memory_order_relaxed) > awake.longest || awake.longest == 0 || !patience.lasts()) return false;
     bool there = false;
     const Nanoseconds begin = now();
     do {
-        for (int k = 0; k < 32 && !there; ++k) {
-            pause();
+        for (int k = 0; k < (awake.yields ? 1 : 32) && !there; ++k) {
+            awake.yields ? static_cast<void>(sched_yield()) : pause();
             there = number.load(std::memory_order_acquire) == until;
         }
-    } while (!there && now() - begin < longest);
+    } while (!there && now() - begin < awake.longest);
     patience.learn(there);
     return there;
 }

@@ -22,10 +22,17 @@ inline Nanoseconds now() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Whoever waits may spin first, unless that was in vain of late: then all cores have other work to do.
+// Whoever waits for little time stays awake: to wake up on an idle core takes longer than most steps. With a core for
+// every side it spins; else it gives its core away, to the other side first of all, which follows it there.
+struct Awake {
+    Nanoseconds longest = 0;  // 0: goes to sleep at once
+    bool yields = false;
+};
+
+// It may stay awake unless that was in vain of late: then all cores have other work to do.
 struct Patience {
     int vain = 0, left = 0;
-    bool spins() { return left == 0 || --left == 0; }
+    bool lasts() { return left == 0 || --left == 0; }
     void learn(bool worked) {
         vain = worked ? 0 : vain < 128 ? 2 * vain + 1 : vain;
         left = vain;
@@ -39,7 +46,7 @@ struct alignas(64) Turn {
     std::atomic<Nanoseconds> usual{0};  // how long the side that raises it takes, smoothed
 
     void raise(std::uint32_t to);
-    bool spin(std::uint32_t until, Nanoseconds longest, Patience& patience) const;
+    bool await(std::uint32_t until, Awake awake, Patience& patience) const;
     bool sleep(std::uint32_t until, Nanoseconds longest);
     void took(Nanoseconds time) {
         const Nanoseconds before = usual.load(std::memory_order_relaxed);
@@ -51,6 +58,7 @@ struct alignas(64) Turn {
 struct Channel {
     static constexpr std::uint32_t version = 1;
     static constexpr int most_rows = 16;
+    static constexpr int anywhere = -1;
     std::uint32_t format = version;
     int inputs = 0, outputs = 0;
     std::size_t size = 0, payload_at = 0, log_at = 0, log_size = 0;
@@ -59,7 +67,8 @@ struct Channel {
     Turn asked, answered;
     alignas(64) Ask ask = Ask::open;
     int rows = 1, port = 0;
-    Nanoseconds spinning = 0;  // how long the answering side may do so
+    Awake awake;               // the side that answers, while it waits
+    int core = anywhere;       // where it is to run: where it is asked from
     Span span;
     std::size_t length = 0;  // of the payload
     alignas(64) int good = 0;
@@ -104,6 +113,8 @@ class Memory {
     int inputs_ = 0, outputs_ = 0;
 };
 
-int cores();  // that this process may use
+int cores();             // that this process may use
+int core();              // that this thread runs on
+void move_to(int core);  // this thread; anywhere: back to all it may use
 
 }  // namespace hocket

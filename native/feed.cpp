@@ -9,7 +9,7 @@ namespace hocket {
 
 bool Level::feed(const Operation& operation) {
     for (const Copy& copy : operation.copies) u[copy.to] = y[copy.from];
-    for (int child : operation.based) base[child] = slots_[child].tick;
+    for (int child : operation.based) children[child].base = slots_[child].tick;
     for (int number : operation.fits) fit(fits[number]);
     for (int child : operation.texted)
         if (!hand_on(child)) return false;
@@ -17,9 +17,9 @@ bool Level::feed(const Operation& operation) {
 }
 
 bool Level::hand_on(int child) {
-    for (const TextCopy& copy : texts_of_[child]) {
-        if (!children[copy.from]->get_text(copy.source, text_)) return failed(slots_[copy.from]);
-        if (!children[child]->set_text(copy.target, text_)) return failed(slots_[child]);
+    for (const TextCopy& copy : children[child].texts) {
+        if (!slots_[copy.from].simulator->get_text(copy.source, text_)) return failed(slots_[copy.from]);
+        if (!slots_[child].simulator->set_text(copy.target, text_)) return failed(slots_[child]);
     }
     return true;
 }
@@ -90,9 +90,10 @@ void Level::fit(Fit& f) {
         for (int k = 0; k < count; ++k) c[k] = f.gain * c[k];
         c[0] = c[0] + f.offset;
     }
-    double* to = u.data() + first_u[f.child] + f.input;
-    const int stride = inputs[f.child];
-    for (int k = 0; k < rows[f.child]; ++k) to[k * stride] = k < count ? c[k] : 0.0;
+    const Child& child = children[f.child];
+    double* to = u.data() + slots_[f.child].u + f.input;
+    const int stride = child.inputs;
+    for (int k = 0; k < child.rows; ++k) to[k * stride] = k < count ? c[k] : 0.0;
 }
 
 }  // namespace hocket

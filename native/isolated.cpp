@@ -16,7 +16,9 @@ bool (*Isolated::interrupted)() = nullptr;
 
 namespace {
 
-constexpr Nanoseconds spinning = 30'000;   // a wake-up costs about as much
+constexpr Nanoseconds spinning = 30'000;    // a wake-up costs about as much
+constexpr Nanoseconds yielding = 1'000'000;  // and is felt in steps that take less than this
+constexpr std::uint32_t settled = 64;        // questions, before one is sure of that
 constexpr Nanoseconds slice = 10'000'000;  // between two looks at the process
 
 std::atomic<int> waiting{0};        // for long
@@ -25,9 +27,10 @@ std::atomic<unsigned> given_up{0};  // how often the user has stopped waiting
 // Those that spin must leave a core to those that work.
 std::atomic<int> population{0}, asking{0};
 
-Nanoseconds spinning_of(int sides) {
+bool crowded() {
     static const int available = cores();
-    return sides <= available ? spinning : 0;
+    const int sides = population.load(std::memory_order_relaxed) + std::max(1, asking.load(std::memory_order_relaxed));
+    return sides > available;
 }
 
 }  // namespace
@@ -55,15 +58,19 @@ bool Isolated::raise(Ask ask) {
     const Nanoseconds at = now();
     if (since_) memory_->asked.took(at - since_);
     memory_->ask = ask;
-    memory_->spinning = spinning_of(population.load(std::memory_order_relaxed) + 1);
+    crowded_ = crowded();
+    memory_->awake = {crowded_ ? 0 : spinning, false};
+    const bool follows = crowded_ && number_ > settled && memory_->answered.usual.load(std::memory_order_relaxed) < yielding;
+    memory_->core = follows ? core() : Channel::anywhere;
     memory_->asked.raise(++number_);
     return true;
 }
 
 bool Isolated::wait(const char* name, double limit) {
     if (end_ != End::none) return false;
-    const int pairs = asking.fetch_add(1, std::memory_order_relaxed) + 1;
-    const bool soon = memory_->answered.spin(number_, spinning_of(2 * pairs), patience_);
+    asking.fetch_add(1, std::memory_order_relaxed);
+    const Awake awake{crowded_ ? yielding : spinning, crowded_};
+    const bool soon = memory_->answered.await(number_, awake, patience_);
     asking.fetch_sub(1, std::memory_order_relaxed);
     if (!soon && !wait_long(name, limit)) return false;
     listen();

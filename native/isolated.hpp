@@ -81,6 +81,7 @@ class Isolated final : public Simulator {
     std::uint32_t number_ = 1;  // of the question; the first is to open
     Nanoseconds since_ = 0;     // when the last answer came
     Patience patience_;
+    bool crowded_ = false;  // there are more sides than cores
     Failure failure_;
     End end_ = End::none;
     int code_ = 0;

@@ -28,46 +28,34 @@ Level::Level(Clock clock, std::int64_t length, int degree, int inputs)
     offered = used;
 }
 
-void Level::add_child(std::shared_ptr<Simulator> child, int child_rows, int child_inputs, int child_outputs) {
-    child->given(child_rows);
-    timed_ = timed_ || child->timed();
-    python_ = python_ || child->needs_python();
-    foreign_ = foreign_ || child->foreign();
-    Slot slot;
-    slot.simulator = child.get();
-    slot.hot = child->hot();
-    slot.step_output = child->step_output();
-    slot.outputs = child_outputs;
-    slot.unchecked = !child->checks_itself();
-    slot.curved = child_rows > 1;
-    slots_.push_back(slot);
-    children.push_back(std::move(child));
-    rows.push_back(child_rows);
-    inputs.push_back(child_inputs);
-    outputs.push_back(child_outputs);
-    first_u.push_back(static_cast<int>(u.size()));
-    first_y.push_back(static_cast<int>(y.size()));
-    u.resize(u.size() + static_cast<std::size_t>(child_rows) * child_inputs);
-    y.resize(y.size() + child_outputs);
+void Level::add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
+    simulator->given(rows);
+    timed_ = timed_ || simulator->timed();
+    python_ = python_ || simulator->needs_python();
+    foreign_ = foreign_ || simulator->foreign();
+    slots_.push_back({.simulator = simulator.get(), .u = static_cast<int>(u.size()), .y = static_cast<int>(y.size())});
+    hot_.push_back(simulator->hot());
+    Child& child = children.emplace_back();
+    child.rows = rows;
+    child.inputs = inputs;
+    child.outputs = outputs;
+    child.unchecked = !simulator->checks_itself();
+    child.simulator = std::move(simulator);
+    u.resize(u.size() + static_cast<std::size_t>(child.coefficients()));
+    y.resize(y.size() + outputs);
     ring_of.resize(y.size(), -1);
-    base.push_back(0);
-    sloped_.push_back(0);
-    fits_of_.emplace_back();
-    copies_of_.emplace_back();
-    texts_of_.emplace_back();
-    rings_of_.emplace_back();
 }
 
 void Level::add_drive(const Fit& fit, bool plain) {
     if (plain) {
-        copies_of_[fit.child].push_back({fit.source, first_u[fit.child] + fit.input});
+        children[fit.child].copies.push_back({fit.source, slots_[fit.child].u + fit.input});
     } else {
-        fits_of_[fit.child].push_back(static_cast<int>(fits.size()));
+        children[fit.child].fits.push_back(static_cast<int>(fits.size()));
         fits.push_back(fit);
     }
 }
 
-void Level::add_text(int from, int source, int to, int target) { texts_of_[to].push_back({from, source, target}); }
+void Level::add_text(int from, int source, int to, int target) { children[to].texts.push_back({from, source, target}); }
 
 void Level::add_output(int source, double gain, double offset) {
     outputs_.push_back({source, gain, offset, gain != 1.0 || offset != 0.0});
@@ -81,9 +69,10 @@ void Level::set_ring(int signal, int depth, bool sloped) {
     ring.values.resize(depth);
     ring.slopes.resize(depth);
     ring_of[signal] = static_cast<int>(rings.size());
-    const auto child = std::upper_bound(first_y.begin(), first_y.end(), signal) - first_y.begin() - 1;
-    rings_of_[child].push_back(signal);
-    if (sloped) sloped_[child] = 1;
+    const auto after = std::upper_bound(slots_.begin(), slots_.end(), signal, [](int at, const Slot& slot) { return at < slot.y; });
+    Child& child = children[after - slots_.begin() - 1];
+    child.rings.push_back(signal);
+    child.sloped = child.sloped || sloped;
     rings.push_back(std::move(ring));
 }
 
@@ -97,7 +86,7 @@ void Level::share(Pool* pool, bool always, bool locked) {
     always_parallel_ = always;
     locked_ = locked;
     for (auto& child : children)
-        if (auto* level = dynamic_cast<Level*>(child.get())) level->share(pool, always, locked);
+        if (auto* level = dynamic_cast<Level*>(child.simulator.get())) level->share(pool, always, locked);
 }
 
 void Level::set_programs(std::vector<Operation> step, std::vector<Operation> output) {
@@ -106,22 +95,18 @@ void Level::set_programs(std::vector<Operation> step, std::vector<Operation> out
     output_program_ = std::move(output);
     prepare(step_program_);
     prepare(output_program_);
-    for (std::size_t child = 0; child < children.size(); ++child) {
-        slots_[child].u = u.data() + first_u[child];
-        slots_[child].y = y.data() + first_y[child];
-        Slot& slot = slots_[child];
-        slot.ringed = !rings_of_[child].empty();
-        slot.simple = slot.outputs > 0 && !slot.unchecked && !slot.ringed && !slot.curved;
+    int seen = 0, slopes = 0;
+    for (std::size_t number = 0; number < children.size(); ++number) {
+        Child& child = children[number];
+        const bool plain = child.outputs > 0 && !child.unchecked && child.rings.empty() && !child.curved();
+        if (plain) slots_[number].quick = child.simulator->step_output();
+        child.seen = seen;
+        child.slopes = slopes;
+        if (child.curved()) seen += child.coefficients();
+        if (child.sloped) slopes += child.outputs;
     }
-    std::size_t room = 0, slopes = 0;
-    first_seen_.clear();
-    for (std::size_t child = 0; child < children.size(); ++child) {
-        first_seen_.push_back(static_cast<int>(room));
-        if (rows[child] > 1) room += static_cast<std::size_t>(rows[child]) * inputs[child];
-        slopes = std::max(slopes, static_cast<std::size_t>(outputs[child]));
-    }
-    seen_.resize(room);
-    slopes_.resize(slopes * children.size() * (rings.empty() ? 0 : 1));
+    seen_.resize(seen);
+    slopes_.resize(slopes);
 }
 
 void Level::prepare(std::vector<Operation>& program) {
@@ -132,14 +117,15 @@ void Level::prepare(std::vector<Operation>& program) {
         if (neighbours) {
             operation.begin = list.front();
             operation.end = list.back() + 1;
+            operation.fetches = hot_[operation.begin] != nullptr;
         }
         if (operation.kind == Operation::Kind::feed || operation.kind == Operation::Kind::solve)
-            for (int child : operation.children) {
-                const auto& copies = copies_of_[child];
-                operation.copies.insert(operation.copies.end(), copies.begin(), copies.end());
-                operation.fits.insert(operation.fits.end(), fits_of_[child].begin(), fits_of_[child].end());
-                if (rows[child] > 1) operation.based.push_back(child);
-                if (!texts_of_[child].empty()) operation.texted.push_back(child);
+            for (int number : operation.children) {
+                const Child& child = children[number];
+                operation.copies.insert(operation.copies.end(), child.copies.begin(), child.copies.end());
+                operation.fits.insert(operation.fits.end(), child.fits.begin(), child.fits.end());
+                if (child.curved()) operation.based.push_back(number);
+                if (!child.texts.empty()) operation.texted.push_back(number);
             }
         for (auto& body : operation.bodies) prepare(body);
     }
@@ -185,9 +171,9 @@ bool Level::run(std::vector<Operation>& program) {
 }
 
 [[gnu::always_inline]] inline bool Level::both(Slot& slot, std::int64_t count) {
-    if (slot.simple && slot.tick == own_.tick && count == own_.ticks) [[likely]] {
+    if (slot.quick && slot.tick == own_.tick && count == own_.ticks) [[likely]] {
         slot.tick += count;
-        if (slot.step_output(*slot.simulator, own_, slot.u, slot.y)) [[likely]]
+        if (slot.quick(*slot.simulator, own_, u.data() + slot.u, y.data() + slot.y)) [[likely]]
             return true;
         return failed(slot);
     }
@@ -204,12 +190,13 @@ bool Level::execute(Operation& operation) {
         case Kind::step_read:
             if (operation.parallel && pool_) return spread(operation, static_cast<int>(operation.children.size()));
             if (operation.kind == Kind::step_read && operation.begin >= 0) {
-                Slot *slot = &slots_[operation.begin], *end = slot + (operation.end - operation.begin);
-                for (; end - slot > ahead && slot->hot; ++slot) {
-                    __builtin_prefetch(slot[ahead].hot);
-                    if (!both(*slot, operation.ticks)) [[unlikely]]
-                        return false;
-                }
+                Slot *slot = slots_.data() + operation.begin, *end = slots_.data() + operation.end;
+                if (operation.fetches)
+                    for (const void** hot = hot_.data() + operation.begin + ahead; end - slot > ahead; ++slot, ++hot) {
+                        __builtin_prefetch(*hot);
+                        if (!both(*slot, operation.ticks)) [[unlikely]]
+                            return false;
+                    }
                 for (; slot < end; ++slot)
                     if (!both(*slot, operation.ticks)) [[unlikely]]
                         return false;
@@ -251,48 +238,48 @@ inline Span Level::span(const Slot& slot, std::int64_t count) const {
 inline bool Level::step_child(Slot& slot, std::int64_t count) {
     const Span now = span(slot, count);
     slot.tick = now.tick + count;
-    return slot.simulator->step(now, slot.u) || failed(slot);
+    return slot.simulator->step(now, u.data() + slot.u) || failed(slot);
 }
 
 bool Level::read_child(Slot& slot) {
-    if (slot.outputs == 0) return true;
-    const double* polynomials = slot.u;
-    const int child = number(slot);
-    if (slot.curved && base[child] != slot.tick) {
-        double* seen = seen_.data() + first_seen_[child];
-        std::memcpy(seen, polynomials, sizeof(double) * rows[child] * inputs[child]);
-        const double ds = clock.span(slot.tick - base[child]);
-        for (int j = 0; j < inputs[child]; ++j) shift(seen + j, rows[child], inputs[child], ds);
+    const Child& child = children[number(slot)];
+    if (child.outputs == 0) return true;
+    const double* polynomials = u.data() + slot.u;
+    if (child.curved() && child.base != slot.tick) {
+        double* seen = seen_.data() + child.seen;
+        std::memcpy(seen, polynomials, sizeof(double) * child.coefficients());
+        const double ds = clock.span(slot.tick - child.base);
+        for (int j = 0; j < child.inputs; ++j) shift(seen + j, child.rows, child.inputs, ds);
         polynomials = seen;
     }
-    if (!slot.simulator->output(slot.tick, polynomials, slot.y)) return failed(slot);
-    return finish_read(slot, polynomials);
+    if (!slot.simulator->output(slot.tick, polynomials, y.data() + slot.y)) return failed(slot);
+    return finish_read(slot, child, polynomials);
 }
 
 bool Level::both_slowly(Slot& slot, std::int64_t count) {
-    if (!slot.simple) return step_child(slot, count) && read_child(slot);
+    if (!slot.quick) return step_child(slot, count) && read_child(slot);
     const Span other = span(slot, count);
     slot.tick += count;
-    return slot.step_output(*slot.simulator, other, slot.u, slot.y) || failed(slot);
+    return slot.quick(*slot.simulator, other, u.data() + slot.u, y.data() + slot.y) || failed(slot);
 }
 
-inline bool Level::finish_read(Slot& slot, const double* polynomials) {
-    if (slot.unchecked) {
+inline bool Level::finish_read(Slot& slot, const Child& child, const double* polynomials) {
+    if (child.unchecked) {
+        const double* values = y.data() + slot.y;
         double sum = 0.0;
-        for (int k = 0; k < slot.outputs; ++k) sum += slot.y[k] - slot.y[k];
+        for (int k = 0; k < child.outputs; ++k) sum += values[k] - values[k];
         if (sum != 0.0) [[unlikely]]
             return failed(slot);
     }
-    if (!slot.ringed) return true;
-    const int child = number(slot);
+    if (child.rings.empty()) return true;
     double* slopes = nullptr;
-    if (sloped_[child]) {
-        slopes = slopes_.data() + (slopes_.size() / children.size()) * child;
+    if (child.sloped) {
+        slopes = slopes_.data() + child.slopes;
         if (!slot.simulator->slope(slot.tick, polynomials, slopes)) return failed(slot);
     }
     const std::int64_t at = slot.simulator->shown_at(slot.tick);
-    for (int signal : rings_of_[child])
-        rings[ring_of[signal]].push(at, y[signal], slopes ? slopes[signal - first_y[child]] : 0.0);
+    for (int signal : child.rings)
+        rings[ring_of[signal]].push(at, y[signal], slopes ? slopes[signal - slot.y] : 0.0);
     return true;
 }
 
@@ -309,11 +296,11 @@ bool Level::failed(Slot& slot) {
     if (first_failure.kind == Failure::Kind::none) {
         first_failure.kind = Failure::Kind::internal;
         first_failure.tick = slot.tick;
-        for (int port = slot.outputs - 1; port >= 0; --port)
-            if (!std::isfinite(slot.y[port])) {
+        for (int port = children[number(slot)].outputs - 1; port >= 0; --port)
+            if (const double value = y[slot.y + port]; !std::isfinite(value)) {
                 first_failure.kind = Failure::Kind::not_finite;
                 first_failure.port = port;
-                first_failure.value = slot.y[port];
+                first_failure.value = value;
             }
     }
     if (!first_failure.level) {
@@ -352,7 +339,7 @@ void Level::keep_last_row() {
     reached_ = now;
     keep_row(now > 0 && rows_ && rows_->newest != now);
     for (auto& child : children)
-        if (auto* level = dynamic_cast<Level*>(child.get())) level->keep_last_row();
+        if (auto* level = dynamic_cast<Level*>(child.simulator.get())) level->keep_last_row();
 }
 
 void Level::keep_row(bool due) {
@@ -364,11 +351,12 @@ void Level::keep_row(bool due) {
     data.push_back(clock.time(tick));
     for (const Column& column : columns_) {
         if (column.is_input) {
-            const double s = clock.span(tick - base[column.child]);
-            const double* c = u.data() + first_u[column.child] + column.port;
-            data.push_back(value_at(c, rows[column.child], inputs[column.child], s));
+            const Child& child = children[column.child];
+            const double s = clock.span(tick - child.base);
+            const double* c = u.data() + slots_[column.child].u + column.port;
+            data.push_back(value_at(c, child.rows, child.inputs, s));
         } else {
-            data.push_back(y[first_y[column.child] + column.port]);
+            data.push_back(y[slots_[column.child].y + column.port]);
         }
     }
 }

@@ -56,19 +56,28 @@ struct TextCopy {
     int from, source, target;
 };
 
-// What stepping and reading a child touches, close together.
-struct alignas(64) Slot {
-    Simulator::StepOutput step_output = nullptr;
+// What stepping and reading a child touches: two of them in a cache line.
+struct alignas(32) Slot {
+    Simulator::StepOutput quick = nullptr;  // step and read in one call; none: there is more to do than that
     Simulator* simulator = nullptr;
-    const void* hot = nullptr;
-    double* u = nullptr;
-    double* y = nullptr;
+    int u = 0, y = 0;  // where its inputs and outputs begin
     std::int64_t tick = 0;
-    int outputs = 0;
-    bool unchecked = false;  // its outputs must be looked at: NaN and infinity are errors
-    bool ringed = false;     // some of its outputs keep samples
-    bool curved = false;     // its inputs have slopes
-    bool simple = false;     // none of these, and it has outputs
+};
+
+// The rest of what is known of it.
+struct Child {
+    std::shared_ptr<Simulator> simulator;
+    int rows = 1, inputs = 0, outputs = 0;
+    std::int64_t base = 0;        // the tick its polynomials begin at
+    std::vector<int> fits;        // its inputs: fitted,
+    std::vector<Copy> copies;     // copied,
+    std::vector<TextCopy> texts;  // and texts
+    std::vector<int> rings;       // outputs that keep samples,
+    bool sloped = false;          // with slopes
+    bool unchecked = false;       // its outputs must be looked at: NaN and infinity are errors
+    int seen = 0, slopes = 0;     // where its room is
+    bool curved() const { return rows > 1; }
+    int coefficients() const { return rows * inputs; }
 };
 
 struct Operation {
@@ -76,6 +85,7 @@ struct Operation {
     Kind kind = Kind::record;
     std::vector<int> children;
     int begin = -1, end = -1;               // children that are neighbours; -1: they are not
+    bool fetches = false;                   // what they touch, ahead of time
     std::int64_t ticks = 0;
     int n = 0;
     bool parallel = false;
@@ -105,7 +115,7 @@ class Level final : public Simulator {
     Level(Clock clock, std::int64_t length, int degree, int inputs);
 
     // building
-    void add_child(std::shared_ptr<Simulator> child, int rows, int inputs, int outputs);
+    void add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs);
     void add_drive(const Fit& fit, bool plain);
     void add_text(int from, int source, int to, int target);
     void add_output(int source, double gain, double offset);
@@ -133,10 +143,7 @@ class Level final : public Simulator {
     int degree;
     int own_inputs;
     std::set<std::shared_ptr<const void>> models;    // what children share and must outlive them
-    std::vector<std::shared_ptr<Simulator>> children;
-    std::vector<int> rows, inputs, outputs;          // per child
-    std::vector<int> first_u, first_y;               // per child
-    std::vector<std::int64_t> base;                  // per child
+    std::vector<Child> children;
     std::vector<double> u, y;                        // coefficients; newest outputs
     std::vector<int> ring_of;                        // per output: its ring, or -1
     std::vector<Ring> rings;
@@ -166,7 +173,7 @@ class Level final : public Simulator {
     bool read_child(Slot& slot);
     bool both(Slot& slot, std::int64_t ticks);
     bool both_slowly(Slot& slot, std::int64_t ticks);
-    bool finish_read(Slot& slot, const double* u);
+    bool finish_read(Slot& slot, const Child& child, const double* u);
     bool apply(Operation::Kind kind, Slot& slot, std::int64_t ticks);
     bool each(Operation& operation, int index);
     bool spread(Operation& operation, int count);
@@ -178,15 +185,10 @@ class Level final : public Simulator {
     void keep_row(bool due);
 
     std::vector<Operation> step_program_, output_program_;
-    std::vector<std::vector<int>> fits_of_;          // per child
-    std::vector<std::vector<Copy>> copies_of_;       // per child
-    std::vector<std::vector<TextCopy>> texts_of_;    // per child
-    std::vector<std::vector<int>> rings_of_;         // per child: ring numbers
-    std::vector<char> sloped_;                       // per child
     std::vector<Slot> slots_;                        // per child
+    std::vector<const void*> hot_;                   // per child: what to fetch ahead of time
     std::vector<Output> outputs_;
-    std::vector<double> seen_, slopes_;              // room per child for polynomials seen from another time
-    std::vector<int> first_seen_;
+    std::vector<double> seen_, slopes_;              // room: polynomials seen from another time; slopes of outputs
     std::shared_ptr<Rows> rows_;
     std::vector<Column> columns_;
     std::mutex failing_;

@@ -128,9 +128,10 @@ struct Builder {
         };
         copy(u, level->u);
         copy(y, level->y);
-        copy(base, level->base);
         copy(used, level->used);
         copy(offered, level->offered);
+        if (base.size() != level->children.size()) throw std::invalid_argument("state of another size");
+        for (std::size_t k = 0; k < base.size(); ++k) level->children[k].base = base.data()[k];
         level->used_base = used_base;
         level->offered_base = offered_base;
     }
@@ -167,7 +168,7 @@ class Engine {
         nb::object error = nb::none();
         const auto* level = static_cast<const Level*>(f.level);
         if (f.kind == Failure::Kind::raised)
-            if (auto* simulator = dynamic_cast<PythonSimulator*>(level->children[f.child].get()))
+            if (auto* simulator = dynamic_cast<PythonSimulator*>(level->children[f.child].simulator.get()))
                 error = simulator->take_error();
         return nb::make_tuple(kinds[static_cast<int>(f.kind)], reinterpret_cast<std::uintptr_t>(level), f.child, f.port,
                               static_cast<int>(f.call), f.tick, f.ticks, f.value, error);

@@ -21,9 +21,10 @@ Server::Server(int fd, int parent) : memory_(fd), number_(memory_->asked.number.
 
 void Server::await() {
     ++number_;
-    if (!memory_->asked.spin(number_, memory_->spinning, patience_))
+    if (!memory_->asked.await(number_, memory_->awake, patience_))
         while (!memory_->asked.sleep(number_, idle))
             if (orphaned()) _exit(1);
+    if (memory_->core != core_) move_to(core_ = memory_->core);
     since_ = now();
 }
 

@@ -28,7 +28,7 @@ class Server {
     Nanoseconds since_ = 0;
     Patience patience_;
     Simulator::StepOutput both_ = nullptr;
-    int rows_ = 0;
+    int rows_ = 0, core_ = Channel::anywhere;
 };
 
 }  // namespace hocket

@@ -63,7 +63,7 @@ void Level::share_out(Operation& operation, int count) {
     std::vector<double> load(threads, 0.0);
     auto stays = [&](int index) {  // Python is only called on the thread that holds its lock
         if (operation.kind == Operation::Kind::together) return python_ || (locked_ && foreign_);
-        const Simulator& child = *children[operation.children[index]];
+        const Simulator& child = *children[operation.children[index]].simulator;
         return child.needs_python() || (locked_ && child.foreign());
     };
     operation.shares.assign(threads, {});
