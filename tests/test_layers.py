@@ -6,8 +6,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "hocket"
 
 ORDER = [
-    "errors", "clock", "units", "model", "signals", "_native", "simulators", "graph", "wiring", "plan",
-    "feedthrough", "orchestrators", "engine", "parameters", "files", "pacing", "execution", "running",
+    "errors", "clock", "units", "model", "signals", "_native", "simulators", "graph", "passing", "wiring",
+    "plan", "feedthrough", "orchestrators", "engine", "parameters", "files", "pacing", "execution", "running",
     "sweeping", "testing", "cli",
 ]  # fmt: skip
 

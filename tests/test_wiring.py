@@ -5,7 +5,8 @@ import pytest
 from hocket import Composite, Hold, Polynomial, Scenario, StateSpace
 from hocket.errors import ScenarioError
 from hocket.model import Connection, Port
-from hocket.wiring import OWN, Drive, check, unchecked, wire, with_ports_made
+from hocket.passing import with_ports_made
+from hocket.wiring import OWN, Drive, check, unchecked, wire
 
 
 def block(inputs=(), outputs=()):

@@ -6,7 +6,7 @@ Out: a Wiring, by indices; or every fault in the scenario at once
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -348,62 +348,3 @@ def _paths(scenario: Scenario, source: bool) -> Iterator[str]:
     for name, model in scenario.models.items():
         for port in model.outputs if source else model.inputs:
             yield f"{name}.{port.name}"
-
-
-def with_ports_made(scenario: Scenario) -> Scenario:
-    """Return the scenario with a port at every level that a connection passes on its way.
-
-    `axle.wheel.force` reaches into the level `axle`: that level gets an output named `wheel.force`. Names
-    that lead nowhere are left alone: `wire` reports them.
-    """
-    needs: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-    for connection in scenario.connections:
-        for path, source in ((connection.target, False), (connection.source, True)):
-            if path in (scenario.input_names if source else scenario.output_names):
-                continue
-            owner, _, port = path.partition(".")
-            if as_level(scenario.models.get(owner)):
-                needs.setdefault(owner, ({}, {}))[source].setdefault(port)
-    made: dict[str, Model] = {}
-    for name, model in scenario.models.items():
-        level = as_level(model)
-        if level:
-            inputs, outputs = needs.get(name, ({}, {}))
-            made[name] = level.with_scenario(with_ports_made(_with_ports(level.scenario, inputs, outputs)))
-    return scenario.with_models({**scenario.models, **made}) if made else scenario
-
-
-def _with_ports(
-    scenario: Scenario, inputs: Sequence[str] | dict[str, None], outputs: Sequence[str] | dict[str, None]
-) -> Scenario:
-    ends: tuple[list[Port], list[Port]] = ([], [])
-    made: list[Connection] = []
-    driven = {connection.target for connection in scenario.connections}
-    for source, wanted in ((False, inputs), (True, outputs)):
-        for path in wanted:
-            port = _find(scenario, path, source)
-            if port is None or path in (scenario.output_names if source else scenario.input_names):
-                continue
-            if not source and path in driven:
-                continue  # already driven inside: the check says so
-            ends[source].append(Port(path, port.unit, None if source else port.start, type=port.type))
-            made.append(Connection(path, path))
-    return Scenario(
-        scenario.models,
-        (*scenario.connections, *made),
-        (*scenario.inputs, *ends[0]),
-        (*scenario.outputs, *ends[1]),
-        scenario.record,
-    )
-
-
-def _find(scenario: Scenario, path: str, source: bool) -> Port | None:
-    owner, _, name = path.partition(".")
-    model = scenario.models.get(owner)
-    if model is None:
-        return None
-    for port in model.outputs if source else model.inputs:
-        if port.name == name:
-            return port
-    level = as_level(model)
-    return _find(level.scenario, name, source) if level else None

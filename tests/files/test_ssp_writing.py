@@ -33,11 +33,11 @@ from hocket.files.ssp import read_ssp, write_ssp
 from hocket.files.study import Study
 from hocket.model import Connection, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
+from hocket.passing import with_ports_made
 from hocket.signals import Nepce, Polynomial
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.sources import Function
 from hocket.simulators.state_space import Gain, StateSpace
-from hocket.wiring import with_ports_made
 
 _ = cached
 

@@ -28,7 +28,8 @@ from hocket import (
     StateSpace,
 )
 from hocket.feedthrough import Feedthrough
-from hocket.wiring import wire, with_ports_made
+from hocket.passing import with_ports_made
+from hocket.wiring import wire
 
 METHODS = ("exact", "euler", "implicit-euler", "heun", "rk4", "trapezoid", "ab2")
 UNITS = ("m", "cm"), ("m/s", "km/h"), ("K", "degC"), ("N", "")

@@ -19,9 +19,10 @@ from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError, nearest
 from hocket.feedthrough import Feedthrough
 from hocket.model import Abilities, Connection, Extrapolator, Model, Orchestrator, Port, Scenario
+from hocket.passing import with_ports_made
 from hocket.plan import Plan
 from hocket.signals import Hold
-from hocket.wiring import check, unchecked, with_ports_made
+from hocket.wiring import check, unchecked
 
 StartMode: TypeAlias = Literal["window", "cold"]
 

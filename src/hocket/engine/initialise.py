@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_degree
-from hocket.engine.interpreter import Level, blame, not_finite, numbers
+from hocket.engine.calls import blame, not_finite, numbers
+from hocket.engine.interpreter import Level
 from hocket.engine.loops import fixed_point
 from hocket.engine.window import Curves, window
 from hocket.errors import ConvergenceError

@@ -9,26 +9,23 @@ code yields the matrix of a step.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
-from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hocket.clock import Clock, seconds
+from hocket.engine.attempts import attempt, exact
+from hocket.engine.calls import EarlyError, blame, not_finite, numbers, read_only
 from hocket.engine.memory import Memory
 from hocket.engine.rows import Rows
-from hocket.errors import HocketError, SimulatorError
+from hocket.errors import SimulatorError
 from hocket.model import Array, Simulator
 from hocket.plan import Admit, Body, Feed, Plan, Read, Record, Solve, Step, Times, Together, Try
 from hocket.signals import shifted
 from hocket.wiring import Wiring
 
 EPSILON = 2.0**-52
-ATTEMPTS = 50
-"""How often one step is made shorter."""
 
 
 class Level:
@@ -120,7 +117,7 @@ class Level:
                     for _ in range(n):
                         self.run(inner)
                 case Try(inner):
-                    self.attempt(inner)
+                    attempt(self, inner)
                 case Admit():
                     self.inputs = self.offered
                 case Record():
@@ -157,37 +154,6 @@ class Level:
             raise self.blamed(child, "step", t, error) from error
         if not abs(reached - end) <= 1e-9 * h + 4.0 * EPSILON * abs(end):
             raise EarlyError(self.name(child), reached, t, h, end)
-
-    def attempt(self, body: Body) -> None:
-        """Do a body to the end of the step, in as many parts as its simulators want."""
-        end = self.reached
-        while True:
-            saved = self.save()
-            start = self.now
-            for _ in range(ATTEMPTS):
-                self.span = self.reached - start
-                try:
-                    self.run(body)
-                    break
-                except EarlyError as early:
-                    self.restore(saved)
-                    self.reached = self._between(early, start, self.reached)
-            else:
-                raise SimulatorError(
-                    f"the step was made shorter {ATTEMPTS} times, and one still ended early",
-                    where=f"`{self.path}`, t = {self.clock.time(start)!r} s",
-                )
-            if self.reached == end:
-                self.span = self.length
-                return
-            self.now, self.reached = self.reached, end
-
-    def _between(self, early: EarlyError, start: int, end: int) -> int:
-        """Return the tick where a simulator stopped; it need not be a whole number."""
-        tick = exact((Fraction(early.reached) - self.clock.start) / self.clock.tick)
-        if not start < tick < end or self.clock.time(tick) <= self.clock.time(start):
-            raise early
-        return tick
 
     def read(self, child: int) -> None:
         """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
@@ -347,67 +313,3 @@ class Level:
                 )
         if errors:
             raise errors[0]
-
-
-def exact(ticks: Fraction | int) -> int:
-    """Return ticks as they are counted: whole, but for a step that ended early."""
-    return ticks if isinstance(ticks, int) or ticks.denominator != 1 else ticks.numerator  # type: ignore[return-value]
-
-
-class EarlyError(SimulatorError):
-    """A step did not reach its end."""
-
-    def __init__(self, name: str, reached: float, t: float, h: float, end: float):
-        self.reached = reached
-        super().__init__(
-            f"`{name}` stopped at {reached!r} s instead of {end!r} s",
-            where=f"step from t = {t!r} s by {h!r} s",
-            hint="a shorter step of this level; or an FMU with early_return=True, if all others can rewind",
-        )
-
-
-def read_only(u: Array) -> Array:
-    """Return a view that a simulator cannot write into."""
-    view = u.view()
-    view.flags.writeable = False
-    return view
-
-
-def numbers(returned: Any, count: int) -> Array:
-    """Return what output() returned as an array; rows are kept as they are."""
-    if returned is None:
-        raise TypeError(f"output() returned None, expected {count} numbers")
-    y = np.asarray(returned)
-    if y.dtype.kind not in "biuf":
-        raise TypeError(f"output() returned {returned!r:.60}, expected {count} numbers")
-    y = y.astype(float).reshape(1) if y.ndim == 0 else y.astype(float)
-    if len(y) != count:
-        raise ValueError(f"{len(y)} outputs were returned, expected {count}")
-    return y
-
-
-def blame(name: str, call: str, t: float, error: Exception) -> SimulatorError:
-    """Return the error of a simulator with its name, the call and the time."""
-    where = f"`{name}`, {call}() at t = {t!r} s{_line(error)}"
-    if isinstance(error, HocketError):
-        fault = error.faults[0]
-        return SimulatorError(fault.what, where=where, expected=fault.expected, hint=fault.hint)
-    return SimulatorError(f"`{name}` raised {type(error).__name__}: {error}", where=where)
-
-
-def _line(error: Exception) -> str:
-    """Return the line of the simulator's own code that raised, if it has one."""
-    frames = traceback.extract_tb(error.__traceback__)
-    package = str(Path(__file__).parents[1])
-    theirs = [frame for frame in frames if not frame.filename.startswith(package)]
-    return f", {Path(theirs[-1].filename).name} line {theirs[-1].lineno}" if theirs else ""
-
-
-def not_finite(name: str, port: str, value: float, t: float) -> SimulatorError:
-    """Return the error for an output that is NaN or infinite."""
-    return SimulatorError(
-        f"`{name}.{port}` is {value}",
-        where=f"output at t = {t!r} s",
-        expected="a finite number",
-        hint="a smaller step, if the coupling is unstable; else look into the simulator",
-    )

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
-from hocket.engine.interpreter import EarlyError, Level, blame, not_finite
+from hocket.engine.calls import EarlyError, blame, not_finite
+from hocket.engine.interpreter import Level
 from hocket.engine.loops import no_convergence, no_solution, nodes_of
 from hocket.engine.selection import Recorded, attach
 from hocket.errors import HocketError, InternalError

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.engine.blueprint import Leaves
-from hocket.engine.interpreter import blame
+from hocket.engine.calls import blame
 from hocket.model import Array, Sample, Simulator
 from hocket.signals import shifted, through, value_at
 from hocket.wiring import CONSTANT, OWN

@@ -27,8 +27,9 @@ from hocket.files.ssp.writing.folding import foldable
 from hocket.files.ssp.writing.schema import SSD, register
 from hocket.files.study import Study
 from hocket.model import Scenario
+from hocket.passing import with_ports_made
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.wiring import check, with_ports_made
+from hocket.wiring import check
 
 _WHEN = (2000, 1, 1, 0, 0, 0)
 """The same study gives the same bytes."""

@@ -1,13 +1,13 @@
-"""The laws that simulators and extrapolators obey, for those who write them.
+"""The laws of simulators.
 
-In:  a Model or an Extrapolator
-Out: nothing, or a LawBroken that names the law and what was seen instead
+In:  a Model
+Out: nothing, or a LawBroken
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import pairwise
@@ -16,16 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hocket.model import Array, Extrapolator, Model, Sample, Simulator
-from hocket.signals import shifted, value_at
-
-
-class LawBroken(AssertionError):  # noqa: N818 - it is read as a sentence
-    """A law does not hold: `law` names it."""
-
-    def __init__(self, law: str, what: str):
-        self.law = law
-        super().__init__(f"law broken: {law}\n  {what}")
+from hocket.model import Array, Model, Simulator
+from hocket.signals import shifted
+from hocket.testing.laws import LawBroken, equal
 
 
 def check_simulator(
@@ -112,10 +105,6 @@ def _moved(u: Array, s: float) -> Array:
     return np.array(shifted(list(u), s))
 
 
-def _equal(ones: Sequence[Array], others: Sequence[Array]) -> bool:
-    return all(np.array_equal(one, other, equal_nan=True) for one, other in zip(ones, others, strict=True))
-
-
 def _ports(bench: _Bench) -> Iterator[str]:
     with bench.simulator() as simulator:
         wanted, got = len(bench.model.outputs), bench.outputs(simulator, bench.t, bench.u).size
@@ -148,7 +137,7 @@ def _pure(bench: _Bench) -> Iterator[str]:
         ):
             bench.outputs(simulator, t, other.copy())
             again = bench.outputs(simulator, t, bench.u.copy())
-            if not _equal([first], [again]):
+            if not equal([first], [again]):
                 yield f"output() {why} gives {again} after {first}"
 
 
@@ -157,9 +146,9 @@ def _independent(bench: _Bench) -> Iterator[str]:
         before = bench.outputs(one, bench.t, bench.u), bench.outputs(other, bench.t, bench.u)
         again = bench.outputs(one, bench.t, bench.u)
         seen = bench.steps(one, bench.t, 3)
-        if not _equal(before, [again, bench.outputs(other, bench.t, bench.u)]):
+        if not equal(before, [again, bench.outputs(other, bench.t, bench.u)]):
             yield "stepping one simulator changes the outputs of another"
-        elif not _equal(seen, bench.steps(other, bench.t, 3)):
+        elif not equal(seen, bench.steps(other, bench.t, 3)):
             yield "two simulators of one model answer differently to the same steps"
 
 
@@ -173,7 +162,7 @@ def _quiet(bench: _Bench) -> Iterator[str]:
                     bench.outputs(simulator, t, bench.u + bench.noise())
                 t = simulator.step(t, bench.h, bench.u.copy())
             ends.append(bench.outputs(simulator, t, bench.u))
-    if not _equal(ends[:1], ends[1:]):
+    if not equal(ends[:1], ends[1:]):
         yield f"three steps end at {ends[0]}, with output() called between them at {ends[1]}"
 
 
@@ -183,9 +172,9 @@ def _restart(bench: _Bench) -> Iterator[str]:
         seen = bench.steps(simulator, bench.t, 3)
         simulator.start(bench.t)
         again = bench.outputs(simulator, bench.t, bench.u)
-        if not _equal([before], [again]):
+        if not equal([before], [again]):
             yield f"after start() the outputs are {again}, at first they were {before}"
-        elif not _equal(seen, bench.steps(simulator, bench.t, 3)):
+        elif not equal(seen, bench.steps(simulator, bench.t, 3)):
             yield "after start() the same steps give other outputs"
 
 
@@ -203,11 +192,11 @@ def _rewind(bench: _Bench) -> Iterator[str]:
         seen = bench.steps(simulator, t, 3)
         for time in ("first", "second", "third"):
             simulator.restore(state)
-            if not _equal(seen, bench.steps(simulator, t, 3)):
+            if not equal(seen, bench.steps(simulator, t, 3)):
                 yield f"after the {time} restore() of a state the same steps give other outputs"
                 return
         simulator.restore(early)
-        if not _equal([before], [bench.outputs(simulator, bench.t, bench.u)]):
+        if not equal([before], [bench.outputs(simulator, bench.t, bench.u)]):
             yield "a state saved earlier has changed since"
 
 
@@ -259,7 +248,7 @@ def _input_degree(bench: _Bench) -> Iterator[str]:
             for _ in range(3):
                 t = simulator.step(t, bench.h, u.copy())
             ends.append(bench.outputs(simulator, t, still))
-    if not _equal(ends[:1], ends[1:2]) and _equal(ends[:1], ends[2:]):
+    if not equal(ends[:1], ends[1:2]) and equal(ends[:1], ends[2:]):
         yield f"input_degree is {declared}, but only the values of the inputs have an effect"
 
 
@@ -327,96 +316,3 @@ LAWS: dict[str, Law] = {
     "halving the step shows the declared order": _order,
 }
 """What `check_simulator` checks, in this order."""
-
-
-def check_extrapolator(extrapolator: Extrapolator) -> None:
-    """Check every law of an extrapolator; raises LawBroken for the first that does not hold."""
-    for law, faults in EXTRAPOLATOR_LAWS.items():
-        for what in faults(extrapolator):
-            raise LawBroken(law, what)
-
-
-_TIMES = np.array([-2.5, -2.1, -1.3, -1.2, -0.7, -0.45, -0.1, 0.0, 0.25, 0.8])
-"""Uneven, on both sides of the start of the step; repeated further back if more are needed."""
-
-
-def _samples(
-    values: Callable[[float], Any], slopes: Callable[[float], Any] | None, count: int
-) -> list[Sample]:
-    times = np.concatenate([_TIMES - 4.0 * back for back in range(count // len(_TIMES), -1, -1)])[-count:]
-    return [Sample(float(s), values(float(s)), slopes(float(s)) if slopes else None) for s in times]
-
-
-def _fitted(extrapolator: Extrapolator, samples: Sequence[Sample]) -> tuple[list[Any], Any]:
-    """Return the last fit over a history, with memory carried along as the engine does."""
-    w = extrapolator.start(samples[0].value)
-    coefficients: list[Any] = []
-    for end in range(1, len(samples) + 1):
-        coefficients, w = extrapolator.fit(list(samples[max(0, end - extrapolator.samples) : end]), w)
-    return coefficients, w
-
-
-def _curve(extrapolator: Extrapolator, degree: int, scale: Any = 1.0) -> list[Sample]:
-    """Return samples of a polynomial of this degree, with slopes if they are wanted."""
-    coefficients = [scale * (1.5 - 0.7 * power) for power in range(degree + 1)]
-    rates = [power * coefficient for power, coefficient in enumerate(coefficients)][1:] or [0.0 * scale]
-    slopes = (lambda s: value_at(rates, s)) if extrapolator.slopes else None
-    return _samples(lambda s: value_at(coefficients, s), slopes, extrapolator.samples + 3)
-
-
-def _cold(extrapolator: Extrapolator) -> Iterator[str]:
-    for count in range(1, extrapolator.samples + 1):
-        samples = _samples(lambda _: 2.5, (lambda _: 0.0) if extrapolator.slopes else None, count)
-        try:
-            value = value_at(_fitted(extrapolator, samples)[0], 0.5)
-        except (IndexError, ValueError, TypeError, ZeroDivisionError) as error:
-            yield f"fit() of the first {count} samples raised {type(error).__name__}: {error}"
-            return
-        if abs(value - 2.5) > 1e-9:
-            yield f"{count} samples of the constant 2.5 give {value}"
-
-
-def _degree(extrapolator: Extrapolator) -> Iterator[str]:
-    for degree in range(extrapolator.degree + 1):
-        samples = _curve(extrapolator, degree)
-        coefficients, _ = _fitted(extrapolator, samples)
-        if len(coefficients) > extrapolator.degree + 1:
-            yield f"{len(coefficients)} coefficients, more than degree {extrapolator.degree} has"
-        wanted = [1.5 - 0.7 * power for power in range(degree + 1)]
-        for s in (0.0, 0.5, 1.0):
-            value, true = value_at(coefficients, s), value_at(wanted, s)
-            if not abs(value - true) <= 1e-6 * (1.0 + abs(true)):
-                yield f"a polynomial of degree {degree} is {value} instead of {true} at {s} s"
-
-
-def _rows(extrapolator: Extrapolator) -> Iterator[str]:
-    scales = np.array([1.0, -0.3, 7.1])
-    together, _ = _fitted(extrapolator, _curve(extrapolator, extrapolator.degree, scales))
-    for index, scale in enumerate(scales):
-        alone, _ = _fitted(extrapolator, _curve(extrapolator, extrapolator.degree, scale))
-        if [float(row[index]) for row in together] != [float(value) for value in alone]:
-            yield f"a row of values gives {together}, its entry {index} alone {alone}"
-
-
-def _fit_is_pure(extrapolator: Extrapolator) -> Iterator[str]:
-    samples = _curve(extrapolator, extrapolator.degree + 1, np.array([1.0, -0.3, 7.1]))
-    _, w = _fitted(extrapolator, samples)
-    newest = samples[-extrapolator.samples :]
-    kept = [(sample.s, np.copy(sample.value)) for sample in newest], np.copy(w)
-    first, second = (extrapolator.fit(newest, w) for _ in range(2))
-    if not _equal(first[0], second[0]) or not np.array_equal(np.copy(w), kept[1]):
-        yield "fit() repeated gives other coefficients, or changes the memory"
-    if len(newest) != len(kept[0]) or not all(
-        sample.s == s and np.array_equal(sample.value, value)
-        for sample, (s, value) in zip(newest, kept[0], strict=True)
-    ):
-        yield "fit() changes the samples"
-
-
-EXTRAPOLATOR_LAWS: dict[str, Callable[[Extrapolator], Iterator[str]]] = {
-    "a cold start makes do with fewer samples": _cold,
-    "polynomials up to the degree are reproduced": _degree,
-    "rows of values are treated entry by entry": _rows,
-    "fit() is pure": _fit_is_pure,
-}
-"""What `check_extrapolator` checks, in this order."""
