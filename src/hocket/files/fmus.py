@@ -7,7 +7,6 @@ Out: a Study
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from hocket.clock import seconds
 from hocket.engine.composite import Composite
+from hocket.files.names import free, legal
 from hocket.files.study import Study
 from hocket.model import Connections, Scenario
 from hocket.simulators.fmu import Fmu
@@ -36,13 +36,7 @@ def read_fmu(path: Path | str) -> Study:
 
 def model_name(file: Path, taken: Collection[str] = ()) -> str:
     """Return the stem of a file as the name of a model; the second of the same name gets `_2`."""
-    plain = re.sub(r"[^\w-]", "_", file.stem)
-    plain = plain if re.match(r"[^\W\d]", plain) else f"_{plain}"
-    number, name = 1, plain
-    while name in taken:
-        number += 1
-        name = f"{plain}_{number}"
-    return name
+    return free(legal([file.stem])[file.stem], taken)
 
 
 def study_of(fmus: Mapping[str, Fmu], connections: Connections = ()) -> Study:

@@ -10,6 +10,7 @@ import contextlib
 import io
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -30,7 +31,7 @@ _TINY = 1e-13
 Between: TypeAlias = Callable[[float], Array]
 
 
-class _Solved:
+class _Solved(ABC):
     """A model exchange FMU and a solver. It has no `native`: its steps are made in Python."""
 
     settles = True
@@ -176,11 +177,11 @@ class _Solved:
                 low = middle
         return high, x
 
+    @abstractmethod
     def _steps(
         self, exchange: Any, t: float, s: float, stop: float
     ) -> Iterator[tuple[float, float, Array, Callable[[], Between]]]:
         """Yield the solver's steps: from, to, the state there, and what tells the states between."""
-        raise NotImplementedError
 
     def _rates(self, exchange: Any, s: float, x: Array) -> Array:
         rates: Array | None = exchange.rates(s, x)

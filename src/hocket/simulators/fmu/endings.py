@@ -27,12 +27,11 @@ _DOING = {
     "set_text": ("setting a text", "while a text was set"),
     "close": ("closing it", "while it was closed"),
 }
-_LONGER = "if it may take that long, raise time_limit: Fmu(..., time_limit=...)"
-_LOUDER = "Fmu(..., logging=True) lets it say more"
+_LONGER = "if it may take that long, a greater `time_limit` of the FMU"
 _MEMORY = "the system does this when memory runs out"
 
 
-def obituary(door: Any, limit: Fraction, logging: bool) -> SimulatorError:
+def obituary(door: Any, limit: Fraction) -> SimulatorError:
     """Return the error for a process that is gone; `limit` is what the last call was allowed, in seconds."""
     if door.end == "closed":
         return SimulatorError("it is closed")
@@ -45,8 +44,7 @@ def obituary(door: Any, limit: Fraction, logging: bool) -> SimulatorError:
         return SimulatorError(what, hint=_LONGER)
     what = f"its process ended: {_cause(door.end, door.code)} {f'in {function}' if function else during}"
     killed = door.end == "signalled" and door.code == signal.SIGKILL
-    hint = _MEMORY if killed else "" if said or logging else _LOUDER
-    return SimulatorError(f"{what}: {said}" if said else what, hint=hint)
+    return SimulatorError(f"{what}: {said}" if said else what, hint=_MEMORY if killed else "")
 
 
 def _cause(end: str, code: int) -> str:

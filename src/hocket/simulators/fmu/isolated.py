@@ -184,7 +184,7 @@ class Isolated:
             raise _native.take_raised() or KeyboardInterrupt
         if door.end:
             limit = self._opening if door.asked == "open" else self.model.time_limit
-            return obituary(door, limit, self.model.logging)
+            return obituary(door, limit)
         return SimulatorError(*pickle.loads(door.payload))
 
 

@@ -29,6 +29,7 @@ _TYPES = (
 )  # fmt: skip
 _CODES = {name: code for code, name in enumerate(_TYPES)} | {"integer": 6, "enumeration": 8}
 DONE, EARLY = 0, 1
+_LOUDER = "with logging=True, or --log on the command line, it may say more"
 
 _counts: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
 
@@ -169,7 +170,11 @@ class CoSimulation:
         deliver()
         said = self.native.complaint
         problem = self.native.problem or "a call failed"
-        hint = "" if said or self.model.logging else "Fmu(..., logging=True) lets it say more"
+        hint = (
+            ""
+            if said or self.model.logging
+            else "`logging=True`, or `--log` on the command line, lets it say more"
+        )
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 
 

@@ -25,6 +25,7 @@ from hocket.simulators.fmu.archive import unpacked
 from hocket.simulators.fmu.binaries import binary, exported
 from hocket.simulators.fmu.description import read
 from hocket.simulators.fmu.facts import FLOATS, Description, Interface
+from hocket.simulators.fmu.functions import INPUT_SLOPES, OUTPUT_SLOPES, STATE
 from hocket.simulators.fmu.ports import Faces, faces
 from hocket.simulators.fmu.values import Settings, checked
 from hocket.simulators.methods import ORDERS
@@ -34,16 +35,6 @@ from hocket.simulators.recipes import Recipe, positive
 InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
 
 _INTERFACES = ("auto", "co-simulation", "model-exchange")
-_REWIND = {
-    2: ("fmi2GetFMUstate", "fmi2SetFMUstate", "fmi2FreeFMUstate"),
-    3: ("fmi3GetFMUState", "fmi3SetFMUState", "fmi3FreeFMUState"),
-}
-_SLOPES = {
-    1: "fmiGetRealOutputDerivatives",
-    2: "fmi2GetRealOutputDerivatives",
-    3: "fmi3GetOutputDerivatives",
-}
-_INPUT_SLOPES = {1: "fmiSetRealInputDerivatives", 2: "fmi2SetRealInputDerivatives"}
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -251,9 +242,8 @@ class Fmu(Recipe):
     def abilities(self) -> Abilities:
         """What the description declares and the binary exports."""
         used, major = self.interface_used, self.description.major
-        wanted = (*_REWIND.get(major, ()), _SLOPES[major], *filter(None, [_INPUT_SLOPES.get(major)]))
-        there = self._exported(wanted)
-        rewind = used.can_save and major > 1 and there.issuperset(_REWIND[major])
+        there = self._exported((*STATE[major], *INPUT_SLOPES[major], OUTPUT_SLOPES[major]))
+        rewind = used.can_save and major > 1 and there.issuperset(STATE[major])
         if self.exchange:
             return Abilities(rewind=rewind, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
         known = self.description.by_name
@@ -264,7 +254,7 @@ class Fmu(Recipe):
             rewind=rewind,
             variable_step=used.variable_step,
             input_degree=None if self._takes_slopes(there) else 0,
-            slopes=used.output_derivatives >= 1 and _SLOPES[major] in there and sloping,
+            slopes=used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and sloping,
             reevaluates=self.reevaluate,
             stops_early=used.early_return if self.early_return is None else self.early_return,
         )
@@ -273,7 +263,7 @@ class Fmu(Recipe):
         """Return whether real inputs may move during a step."""
         major = self.description.major
         if major < 3:
-            return self.interface_used.interpolates_inputs and _INPUT_SLOPES[major] in there
+            return self.interface_used.interpolates_inputs and there.issuperset(INPUT_SLOPES[major])
         inputs = (v for v in self.description.variables if v.causality == "input" and v.type in FLOATS)
         followed = all(v.intermediate_update and not v.dimensions for v in inputs)
         return self.interface_used.intermediate_update and followed

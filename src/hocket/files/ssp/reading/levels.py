@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from hocket.engine.composite import Composite
+from hocket.files.names import legal
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.names import legal
 from hocket.files.ssp.reading.connectors import Connectors
 from hocket.files.ssp.reading.parts import Component, End, Reference, System, Wire
 from hocket.files.ssp.reading.spots import Ports, Spot, chosen

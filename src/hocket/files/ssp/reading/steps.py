@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hocket.clock import seconds, written
+from hocket.files.fmus import rounded_down
 from hocket.files.ssp.reading.parts import System
 
 _DEFAULT = Fraction(1, 1000)
@@ -26,20 +27,10 @@ def default_step(system: System, start: Fraction, stop: Fraction | None) -> tupl
         name = min(asked, key=lambda name: asked[name])
         step, reason = asked[name], f"which `{name}` asks for"
     elif span is not None:
-        step, reason = rounded(span / 1000), "about a thousandth of the run"
+        step, reason = rounded_down(span / 1000), "about a thousandth of the run"
     else:
         step, reason = _DEFAULT, "since nothing says how long the run is"
     if span is not None and (span / step).denominator != 1:
         step = span / (span / step).__ceil__()
         reason += ", shortened to divide the run"
     return step, f"the SSP tells no step: it is {written(step)}, {reason}"
-
-
-def rounded(value: Fraction) -> Fraction:
-    """Return the greatest of 1, 2, 5, 10 ... that is not above the value."""
-    power = Fraction(1)
-    while power > value:
-        power /= 10
-    while power * 10 <= value:
-        power *= 10
-    return max(factor * power for factor in (1, 2, 5) if factor * power <= value)

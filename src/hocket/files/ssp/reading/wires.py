@@ -6,8 +6,8 @@ Out: Connections, with a small model where one is not enough
 
 from __future__ import annotations
 
+from hocket.files.names import free, legal
 from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.names import free, legal
 from hocket.files.ssp.reading.parts import Wire
 from hocket.files.ssp.reading.spots import Spot
 from hocket.files.ssp.terms import LOOKUP

@@ -18,8 +18,8 @@ from xml.etree import ElementTree
 from hocket.clock import seconds
 from hocket.engine.composite import Composite
 from hocket.errors import Fault, FileError, ScenarioError
+from hocket.files.names import free
 from hocket.files.ssp.annotation import NAMESPACE, annotate, written
-from hocket.files.ssp.names import free
 from hocket.files.ssp.nodes import MalformedError, parse
 from hocket.files.ssp.terms import DEFAULT
 from hocket.files.ssp.writing.describing import Writer

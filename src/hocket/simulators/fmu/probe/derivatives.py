@@ -14,9 +14,9 @@ from hocket.errors import SimulatorError
 from hocket.model import Array
 from hocket.signals import shifted
 from hocket.simulators.fmu.facts import Interface
+from hocket.simulators.fmu.functions import DIRECTIONAL, INPUT_SLOPES, OUTPUT_SLOPES
 from hocket.simulators.fmu.probe.bench import Bench, apartness, remade, what
 from hocket.simulators.fmu.probe.findings import INTEGRATED, Found, judged
-from hocket.simulators.fmu.probe.functions import DIRECTIONAL, INPUT_SLOPES, OUTPUT_SLOPES
 from hocket.simulators.fmu.probe.words import count
 from hocket.simulators.fmu.recipe import Fmu
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from hocket.model import Array
+from hocket.simulators.fmu.functions import STATE
 from hocket.simulators.fmu.probe.bench import ROUNDING, Bench
 from hocket.simulators.fmu.probe.findings import Found, judged
-from hocket.simulators.fmu.probe.functions import STATE
 from hocket.simulators.fmu.probe.words import count
 
 _KEPT = 100

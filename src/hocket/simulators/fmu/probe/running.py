@@ -10,9 +10,9 @@ import time
 
 import numpy as np
 
+from hocket.simulators.fmu.functions import wanted
 from hocket.simulators.fmu.probe.bench import ROUNDING, Bench
 from hocket.simulators.fmu.probe.findings import Found, judged
-from hocket.simulators.fmu.probe.functions import wanted
 from hocket.simulators.fmu.probe.words import count, listed, quoted, seconds
 
 _ABSENT: Found = "not declared", "it has none"

@@ -1,6 +1,6 @@
 """Names that hocket can use: that of a model has no dots and no spaces.
 
-In:  the names of an SSP
+In:  names of files, or of another format
 Out: the same where possible, else similar ones
 """
 
