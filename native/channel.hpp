@@ -62,7 +62,6 @@ struct Channel {
     std::uint32_t format = version;
     int inputs = 0, outputs = 0;
     std::size_t size = 0, payload_at = 0, log_at = 0, log_size = 0;
-    std::size_t payload_size() const { return size - payload_at; }
 
     Turn asked, answered;
     alignas(64) Ask ask = Ask::open;

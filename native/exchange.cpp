@@ -10,7 +10,6 @@ namespace hocket {
 
 namespace {
 
-constexpr double never = std::numeric_limits<double>::infinity();
 constexpr int rounds = 1000;  // of event iteration, before it is given up
 
 }  // namespace
@@ -30,11 +29,9 @@ bool Exchange::done(fmi::Status status, const char* function) {
 bool Exchange::begin() {
     states_ = setup_.states;
     indicators_ = setup_.indicators;
-    if (calls_.count_states.call) {
+    if (calls_.count_states) {
         std::size_t states = 0, indicators = 0;
-        if (!done(calls_.count_states.call(fmu_.instance_, &states), calls_.count_states.name) ||
-            !done(calls_.count_indicators.call(fmu_.instance_, &indicators), calls_.count_indicators.name))
-            return false;
+        if (!done(calls_.count_states, &states) || !done(calls_.count_indicators, &indicators)) return false;
         states_ = static_cast<int>(states);
         indicators_ = static_cast<int>(indicators);
     }
@@ -49,7 +46,7 @@ bool Exchange::begin() {
     time_ = std::nan("");
     floor_ = -never;
     if (!settle()) return false;
-    if (states_ > 0 && !done(calls_.get_states.call(fmu_.instance_, x_.data(), states_), calls_.get_states.name)) return false;
+    if (states_ > 0 && !done(calls_.get_states, x_.data(), states_)) return false;
     placed_ = x_;
     settled_ = fmu_.known_;
     return true;
@@ -87,28 +84,28 @@ bool Exchange::settle() {
     bool changed = false;
     for (int round = 0; round == 0 || events.again; ++round) {
         events = {};
-        if (!done(calls_.update(fmu_.instance_, events), calls_.update_name)) return false;
+        if (!done(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
         if (events.terminates) return fmu_.wrong("it asks to end the simulation");
         if (round == rounds)
-            return fmu_.wrong(std::string("its events do not settle: ") + calls_.update_name + " asked for " +
+            return fmu_.wrong(std::string("its events do not settle: ") + calls_.update_name() + " asked for " +
                               std::to_string(rounds) + " rounds");
         changed = changed || events.states_changed;
     }
     defined_ = events.defined;
     next_ = events.next;
     if (changed && states_ > 0) {
-        if (!done(calls_.get_states.call(fmu_.instance_, x_.data(), states_), calls_.get_states.name)) return false;
+        if (!done(calls_.get_states, x_.data(), states_)) return false;
         placed_ = x_;
         past_length_ = 0.0;
     }
     sided_ = false;
     rated_ = false;
-    return done(calls_.enter_continuous.call(fmu_.instance_), calls_.enter_continuous.name);
+    return done(calls_.enter_continuous);
 }
 
 bool Exchange::enter_events() {
     if (!std::isnan(time_)) floor_ = time_;
-    return done(calls_.enter_events.call(fmu_.instance_), calls_.enter_events.name);
+    return done(calls_.enter_events);
 }
 
 bool Exchange::jump(const double* u) {
@@ -152,7 +149,7 @@ double Exchange::at(double s) const {
 
 bool Exchange::put_time(double time) {
     if (time == time_) return true;
-    const bool good = done(calls_.set_time.call(fmu_.instance_, time), calls_.set_time.name);
+    const bool good = done(calls_.set_time, time);
     time_ = good ? time : std::nan("");
     return good;
 }
@@ -175,7 +172,7 @@ bool Exchange::put_inputs(const double* u) {
 
 bool Exchange::put_states(const double* x) {
     if (std::equal(placed_.begin(), placed_.end(), x)) return true;
-    const bool good = done(calls_.set_states.call(fmu_.instance_, x, states_), calls_.set_states.name);
+    const bool good = done(calls_.set_states, x, states_);
     std::copy(x, x + states_, placed_.begin());
     if (!good) placed_[0] = std::nan("");
     return good;
@@ -193,7 +190,7 @@ bool Exchange::stand(double s, const double* x) {
 }
 
 bool Exchange::indicate(std::vector<double>& z) {
-    return indicators_ == 0 || done(calls_.get_indicators.call(fmu_.instance_, z.data(), indicators_), calls_.get_indicators.name);
+    return indicators_ == 0 || done(calls_.get_indicators, z.data(), indicators_);
 }
 
 // Whether an indicator has left its side of zero; FMI counts zero as below.
@@ -222,7 +219,7 @@ bool Exchange::enter(double t, int rows, const double* u) {
 
 bool Exchange::rates(double s, const double* x, double* dx) {
     if (!stand(s, x)) return false;
-    return states_ == 0 || done(calls_.get_rates.call(fmu_.instance_, dx, states_), calls_.get_rates.name);
+    return states_ == 0 || done(calls_.get_rates, dx, states_);
 }
 
 bool Exchange::watch(double s, double ds) {
@@ -259,7 +256,7 @@ bool Exchange::accept(double s, const double* x, bool& event) {
     if (!stand(s, x_.data())) return false;
     if (!setup_.completed_step) return true;
     bool terminates = false;
-    if (!done(calls_.completed(fmu_.instance_, !fmu_.can_save(), event, terminates), calls_.completed_name)) return false;
+    if (!done(calls_.completed(fmu_.instance_, !fmu_.can_save(), event, terminates), calls_.completed_name())) return false;
     return !terminates || fmu_.wrong("it asks to end the simulation");
 }
 
@@ -278,17 +275,17 @@ bool Exchange::evaluate(const double* u, double* y) {
 
 bool Exchange::probe(const double* x, const double* u, double* dx, double* y) {
     if (!put_states(x) || (fmu_.setup.inputs > 0 && !put_inputs(u))) return false;
-    if (states_ > 0 && !done(calls_.get_rates.call(fmu_.instance_, dx, states_), calls_.get_rates.name)) return false;
+    if (states_ > 0 && !done(calls_.get_rates, dx, states_)) return false;
     return fmu_.get_groups(y);
 }
 
 bool Exchange::directional(const std::vector<fmi::Reference>& unknowns, const std::vector<fmi::Reference>& knowns,
                            const std::vector<double>& seed, std::vector<double>& result) {
-    return done(calls_.directional(fmu_.instance_, unknowns, knowns, seed, result), calls_.directional_name);
+    return done(calls_.directional(fmu_.instance_, unknowns, knowns, seed, result), calls_.directional_name());
 }
 
 bool Exchange::nominals(double* values) {
-    return states_ == 0 || done(calls_.get_nominals.call(fmu_.instance_, values, states_), calls_.get_nominals.name);
+    return states_ == 0 || done(calls_.get_nominals, values, states_);
 }
 
 }  // namespace hocket

@@ -70,6 +70,9 @@ class Exchange {
   private:
     // what happens at an instant
     bool done(fmi::Status status, const char* function);
+    template <class F, class... Arguments> bool done(const Function<F>& function, Arguments... arguments) {
+        return done(function.call(fmu_.instance_, arguments...), function.name);
+    }
     bool settle();
     bool enter_events();
     bool jump(const double* u);  // an event that sets the inputs

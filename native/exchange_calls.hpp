@@ -10,11 +10,6 @@
 
 namespace hocket {
 
-template <class F> struct Function {
-    F* call = nullptr;
-    const char* name = "";
-};
-
 // What an FMU says when its discrete states are updated.
 struct Events {
     bool again = false, terminates = false, nominals_changed = false, states_changed = false, defined = false;
@@ -37,16 +32,18 @@ class ExchangeCalls {
     fmi::Status directional(fmi::Instance instance, const std::vector<fmi::Reference>& unknowns,
                             const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
                             std::vector<double>& result) const;
-    const char *update_name, *completed_name, *directional_name;
+    const char* update_name() const { return update3_ ? update3_.name : update2_.name; }
+    const char* completed_name() const { return completed3_ ? completed3_.name : completed2_.name; }
+    const char* directional_name() const { return directional3_ ? directional3_.name : directional2_.name; }
     bool has_directional() const { return directional2_ || directional3_; }
 
   private:
-    fmi::NewDiscreteStates2* update2_ = nullptr;
-    fmi::UpdateDiscrete3* update3_ = nullptr;
-    fmi::CompletedStep2* completed2_ = nullptr;
-    fmi::CompletedStep3* completed3_ = nullptr;
-    fmi::Directional2* directional2_ = nullptr;
-    fmi::Directional3* directional3_ = nullptr;
+    Function<fmi::NewDiscreteStates2> update2_;
+    Function<fmi::UpdateDiscrete3> update3_;
+    Function<fmi::CompletedStep2> completed2_;
+    Function<fmi::CompletedStep3> completed3_;
+    Function<fmi::Directional2> directional2_;
+    Function<fmi::Directional3> directional3_;
 };
 
 }  // namespace hocket

@@ -17,9 +17,10 @@ bool Level::feed(const Operation& operation) {
 }
 
 bool Level::hand_on(int child) {
+    std::string text;
     for (const TextCopy& copy : children[child].texts) {
-        if (!slots_[copy.from].simulator->get_text(copy.source, text_)) return failed(slots_[copy.from]);
-        if (!slots_[child].simulator->set_text(copy.target, text_)) return failed(slots_[child]);
+        if (!slots_[copy.from].simulator->get_text(copy.source, text)) return failed(slots_[copy.from]);
+        if (!slots_[child].simulator->set_text(copy.target, text)) return failed(slots_[child]);
     }
     return true;
 }

@@ -76,6 +76,13 @@ bool Fmu::wrong(std::string what) {
     return false;
 }
 
+bool Fmu::failed(Call call, std::int64_t tick, std::int64_t ticks) {
+    failure_.call = call;
+    failure_.tick = tick;
+    failure_.ticks = ticks;
+    return false;
+}
+
 void Fmu::stopped(double reached) {
     wrong("the step was not finished");
     spoke_ = true;
@@ -102,6 +109,8 @@ bool Fmu::instantiate() {
     problem_.clear();
     failure_ = {};
     newest_ = nullptr;
+    next_event_ = never;
+    forget();
     std::fill(known_.begin(), known_.end(), std::nan(""));
     ++life_;
     instance_ = create();
@@ -194,14 +203,7 @@ bool Fmu::finite(const double* y) {
 // stepping
 
 bool Fmu::step(const Span& span, const double* u) {
-    if (phase_ != Phase::stepping && !ready()) return false;
-    if (!advanced(span.t, span.h, u)) {
-        failure_.call = Call::step;
-        failure_.tick = span.tick;
-        failure_.ticks = span.ticks;
-        return false;
-    }
-    return true;
+    return (ready() && advanced(span.t, span.h, u)) || failed(Call::step, span.tick, span.ticks);
 }
 
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
@@ -237,18 +239,17 @@ bool Fmu::output(std::int64_t tick, const double* u, double* y) {
         done = set_inputs(u) && ready() && get_groups(y);
     else
         done = ready() && (exchange_ ? exchange_->evaluate(u, y) : evaluate(u, y));
-    if (done && finite(y)) return true;
-    failure_.call = Call::output;
-    failure_.tick = tick;
-    return false;
+    return (done && finite(y)) || failed(Call::output, tick);
 }
 
 bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
-    if (ready() && (setup.get.empty() || get_slopes(setup.get[0].references.data(), setup.get[0].references.size(), dy)))
-        return true;
-    failure_.call = Call::slope;
-    failure_.tick = tick;
-    return false;
+    if (!ready()) return failed(Call::slope, tick);
+    for (const Group& group : setup.get) {
+        room_.resize(group.places.size());
+        if (!get_slopes(group, room_.data())) return failed(Call::slope, tick);
+        for (std::size_t k = 0; k < room_.size(); ++k) dy[group.places[k]] = room_[k];
+    }
+    return true;
 }
 
 // state
@@ -257,21 +258,18 @@ bool Fmu::save(Saved& saved) {
     hot_.quick = false;
     if (!ready()) return false;
     if (!can_save()) return wrong("it cannot save its state");
-    const auto mine = std::find(lent_.begin(), lent_.end(), saved.state);
-    if (saved.life == life_ && mine != lent_.end()) {
-        lent_.erase(mine);
-    } else {
-        saved.state = nullptr;  // none yet, or one that was freed with its instance
-        if (!spare_.empty()) {
-            saved.state = spare_.back();
-            spare_.pop_back();
-        }
+    release(saved);
+    saved.state = nullptr;
+    if (!spare_.empty()) {
+        saved.state = spare_.back();
+        spare_.pop_back();
     }
     saved.life = life_;
     const bool got = good(get_state(&saved.state), "getting the FMU state");
     if (saved.state) lent_.push_back(saved.state);
     if (!got) return false;
     saved.known = known_;
+    saved.next_event = next_event_;
     if (exchange_) exchange_->keep(saved.solution);
     saved.stepped = false;
     newest_ = trusted_ ? nullptr : &saved;
@@ -302,6 +300,8 @@ bool Fmu::recalled(Saved& saved) {
     if (!good(set_state(saved.state), "setting the FMU state")) return false;
     if (phase_ == Phase::terminated) phase_ = Phase::stepping;
     known_ = saved.known;
+    next_event_ = saved.next_event;
+    forget();
     if (exchange_) exchange_->recall(saved.solution);
     newest_ = trusted_ || saved.stepped ? nullptr : &saved;
     return true;
@@ -322,16 +322,16 @@ void Fmu::release(Saved& saved) {
 
 bool Fmu::set_text(int port, const std::string& value) {
     const bool event = exchange_ && phase_ == Phase::stepping;
-    if (event ? exchange_->set_text(port, value) : write_texts(&setup.texts_in[port], 1, &value, setup.binary_in[port])) return true;
-    failure_.call = Call::step;
-    return false;
+    return (event ? exchange_->set_text(port, value) : put_text(port, value)) || failed(Call::step, 0);
+}
+
+bool Fmu::put_text(int port, const std::string& value) {
+    return write_texts(&setup.texts_in[port], 1, &value, setup.binary_in[port]);
 }
 
 bool Fmu::get_text(int port, std::string& value) {
     if (!instance_ || port < 0 || port >= static_cast<int>(setup.texts_out.size())) return wrong("there is no such text to get");
-    if (read_text(setup.texts_out[port], setup.binary_out[port], value)) return true;
-    failure_.call = Call::output;
-    return false;
+    return read_text(setup.texts_out[port], setup.binary_out[port], value) || failed(Call::output, 0);
 }
 
 }  // namespace hocket

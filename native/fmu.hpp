@@ -3,6 +3,7 @@
 // Out: instantiated, initialised, stepped, rewound and freed in the order that FMI prescribes
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct Group {
     std::vector<int> places;  // per value: the number of its port
 };
 
+constexpr double never = std::numeric_limits<double>::infinity();
+
 struct ExchangeSetup;
 class Exchange;
 
@@ -34,10 +37,12 @@ struct Setup {
     bool events = false;         // FMI 3: event mode is used
     bool early = false;          // its level handles steps that end early
     bool feeds_through = false;  // outputs follow inputs between steps
+    bool variable = false;       // steps may have any length
     bool interpolates = false;   // FMI 1, 2: input derivatives are accepted
     int inputs = 0, outputs = 0;
     std::vector<Group> set, get;
     std::vector<int> continuous;  // inputs that may be set while it steps (FMI 3)
+    std::vector<int> discrete;    // inputs that may change at events only
     std::vector<fmi::Reference> texts_in, texts_out;
     std::vector<bool> binary_in, binary_out;
     std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
@@ -106,16 +111,24 @@ class Fmu : public Simulator {
     virtual bool set_whole(Type type, const std::vector<fmi::Reference>& references, const std::vector<std::int64_t>& values) = 0;
     virtual bool write_texts(const fmi::Reference* references, std::size_t count, const std::string* values, bool binary) = 0;
     virtual bool read_text(fmi::Reference reference, bool binary, std::string& value) = 0;
-    virtual bool get_slopes(const fmi::Reference* references, std::size_t count, double* values) = 0;
+    virtual bool get_slopes(const Group& group, double* values) = 0;
     virtual fmi::Status get_state(fmi::State* state) = 0;
     virtual fmi::Status set_state(fmi::State state) = 0;
     virtual fmi::Status free_state(fmi::State* state) = 0;
     // Inputs at a communication point; FMI 3 may enter event mode for them.
     virtual bool set_inputs(const double* u);
     virtual bool evaluate(const double* u, double* y);
+    virtual bool put_text(int port, const std::string& value);
+    virtual void forget() {}  // what was set before: it went back
 
     bool good(fmi::Status status, const char* function);
     bool wrong(std::string what);
+    bool failed(Call call, std::int64_t tick, std::int64_t ticks = 0);
+    template <class F, class... Arguments> bool call(const Function<F>& function, Arguments... arguments) {
+        if (!function) [[unlikely]]
+            return wrong(std::string("its binary has no function ") + function.name);
+        return good(function.call(instance_, arguments...), function.name);
+    }
     void stopped(double reached);  // the step ended there
     bool trial() const { return newest_ != nullptr; }
     bool set_groups(const double* u);
@@ -149,6 +162,7 @@ class Fmu : public Simulator {
     bool straight_in_ = false, straight_out_ = false;  // one group of reals in the order of the ports
     int rows_ = 1;
     std::vector<double> known_;  // the inputs that are set
+    double next_event_ = never;  // that it has told of (FMI 3)
     Failure failure_;
     std::string problem_;
     bool spoke_ = false;  // the problem is a status that it returned
@@ -177,6 +191,7 @@ class Saved {
     fmi::State state = nullptr;
     int life = 0;  // the instance it is of
     std::vector<double> known;
+    double next_event = never;
     std::vector<double> solution;  // model exchange: where the integration stands
     bool stepped = false;
     int rows = 1;

@@ -40,12 +40,14 @@ std::shared_ptr<Fmu> fmu(int version, const std::string& library, const std::str
     setup.events = nb::cast<bool>(facts["events"]);
     setup.early = nb::cast<bool>(facts["early"]);
     setup.feeds_through = nb::cast<bool>(facts["feeds_through"]);
+    setup.variable = nb::cast<bool>(facts["variable"]);
     setup.interpolates = nb::cast<bool>(facts["interpolates"]);
     setup.inputs = nb::cast<int>(facts["inputs"]);
     setup.outputs = nb::cast<int>(facts["outputs"]);
     setup.set = groups(nb::cast<Groups>(facts["set"]));
     setup.get = groups(nb::cast<Groups>(facts["get"]));
     setup.continuous = nb::cast<std::vector<int>>(facts["continuous"]);
+    setup.discrete = nb::cast<std::vector<int>>(facts["discrete"]);
     for (const auto& [reference, binary] : nb::cast<Texts>(facts["texts_in"])) {
         setup.texts_in.push_back(reference);
         setup.binary_in.push_back(binary);
@@ -135,15 +137,11 @@ void bind_fmus(nb::module_& module) {
         .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)
         .def_prop_ro("name", [](const Fmu& self) { return self.setup.name; });
     // None: it failed
-    module.def("saved", [](const std::shared_ptr<Fmu>& self, nb::handle reuse) -> nb::object {
-        if (!reuse.is_none()) {
-            auto& saved = nb::cast<Saved&>(reuse);
-            return self->save(saved) ? nb::borrow(reuse) : nb::none();
-        }
+    module.def("saved", [](const std::shared_ptr<Fmu>& self) -> nb::object {
         auto* saved = new Saved(self);
         nb::object made = nb::cast(saved, nb::rv_policy::take_ownership);
         return self->save(*saved) ? made : nb::none();
-    }, "fmu"_a, "reuse"_a.none());
+    });
     module.def("fmu", &fmu);
     module.def("take_log", [] {
         nb::list messages;

@@ -13,14 +13,13 @@ namespace hocket {
 
 template <class T> bool fits(double value) {
     if constexpr (std::is_floating_point_v<T>) return !std::isfinite(value) || std::fabs(value) <= std::numeric_limits<T>::max();
-    if constexpr (std::is_same_v<T, bool>) return value == 0.0 || value == 1.0;
     // 2^63 and 2^64 are doubles, the largest integers are not
     const double below = std::is_signed_v<T> ? -std::ldexp(1.0, sizeof(T) * 8 - 1) : 0.0;
     const double above = std::ldexp(1.0, sizeof(T) * 8 - (std::is_signed_v<T> ? 1 : 0));
     return value == std::nearbyint(value) && value >= below && value < above;
 }
 
-// Room is kept by the caller, so that a step allocates nothing. bool has no vector worth the name.
+// Room is kept by the caller, so that a step allocates nothing.
 template <class T> bool Fmu::packed(const Group& group, const double* values, std::vector<T>& room) {
     room.resize(group.places.size());
     for (std::size_t k = 0; k < room.size(); ++k) {

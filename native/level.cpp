@@ -127,7 +127,11 @@ void Level::prepare(std::vector<Operation>& program) {
                 if (child.curved()) operation.based.push_back(number);
                 if (!child.texts.empty()) operation.texted.push_back(number);
             }
-        for (auto& body : operation.bodies) prepare(body);
+        for (auto& body : operation.bodies) {
+            prepare(body);
+            // a text is asked of its source, which another thread may be stepping
+            for (const auto& inner : body) operation.parallel = operation.parallel && inner.texted.empty();
+        }
     }
 }
 

@@ -195,7 +195,6 @@ class Level final : public Simulator {
     std::int64_t reached_ = 0;  // the tick that rows are kept for
     Span own_;           // the step under way, as long as the level's own
     bool timed_ = false;  // a child looks at seconds
-    std::string text_;
     Pool* pool_ = nullptr;
     bool always_parallel_ = false;
     bool python_ = false, foreign_ = false;

@@ -9,6 +9,13 @@
 
 namespace hocket {
 
+// A function, or none, and its name for those who must say so.
+template <class F> struct Function {
+    F* call = nullptr;
+    const char* name = "";
+    explicit operator bool() const { return call != nullptr; }
+};
+
 class Library {
   public:
     // Loads the library, or throws with what the loader says; equal paths share one.
@@ -17,12 +24,13 @@ class Library {
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
 
-    template <class F> F* find(const char* name) const { return reinterpret_cast<F*>(symbol(name)); }
+    template <class F> void find(Function<F>& function, const char* name) const {
+        function = {reinterpret_cast<F*>(symbol(name)), name};
+    }
     // A function that no FMU can do without.
-    template <class F> F* need(const char* name) const {
-        F* function = find<F>(name);
+    template <class F> void need(Function<F>& function, const char* name) const {
+        find(function, name);
         if (!function) throw std::runtime_error(path_ + " has no function " + prefix_ + name);
-        return function;
     }
 
     void (*calls[3])() = {};  // set, doStep and get of reals, once an instance has found them: all instances share these

@@ -13,7 +13,7 @@ Memory* heard_by = nullptr;
 
 }  // namespace
 
-Server::Server(int fd, int parent) : memory_(fd), number_(memory_->asked.number.load()) {
+Server::Server(int fd, int parent) : memory_(*new Memory(fd)), number_(memory_->asked.number.load()) {
     watch_crashes(&*memory_, parent);
     heard_by = &memory_;
     redirect_log([](const Message& message) { heard_by->say(message); });
@@ -21,9 +21,10 @@ Server::Server(int fd, int parent) : memory_(fd), number_(memory_->asked.number.
 
 void Server::await() {
     ++number_;
-    if (!memory_->asked.await(number_, memory_->awake, patience_))
+    if (!memory_->asked.await(number_, awake_, patience_))
         while (!memory_->asked.sleep(number_, idle))
             if (orphaned()) _exit(1);
+    awake_ = memory_->awake;
     if (memory_->core != core_) move_to(core_ = memory_->core);
     since_ = now();
 }
@@ -52,7 +53,11 @@ Ask Server::serve(Simulator* simulator) {
         await();
         const Ask ask = memory_->ask;
         if (ask == Ask::open || ask >= Ask::call || !simulator) return ask;
-        answer(served(*simulator));
+        const bool good = served(*simulator);
+        if (good && ask == Ask::get_text && !memory_.put(text_))
+            refuse("a text of " + std::to_string(text_.size()) + " bytes is too long for an isolated FMU");
+        else
+            answer(good);
     }
 }
 
@@ -64,13 +69,12 @@ bool Server::served(Simulator& simulator) {
         both_ = simulator.step_output();
     }
     bool good = false;
-    std::string text;
     switch (c.ask) {
         case Ask::step: good = simulator.step(c.span, memory_.u()); break;
         case Ask::output: good = simulator.output(c.span.tick, memory_.u(), memory_.y()); break;
         case Ask::step_output: good = both_(simulator, c.span, memory_.u(), memory_.y()); break;
         case Ask::slope: good = simulator.slope(c.span.tick, memory_.u(), memory_.y()); break;
-        case Ask::get_text: good = simulator.get_text(c.port, text) && memory_.put(text); break;
+        case Ask::get_text: good = simulator.get_text(c.port, text_); break;
         case Ask::set_text: good = simulator.set_text(c.port, memory_.payload()); break;
         default: break;
     }

@@ -23,12 +23,14 @@ class Server {
   private:
     void await();
     bool served(Simulator& simulator);
-    Memory memory_;
+    Memory& memory_;  // never unmapped: the FMU may speak, or the process end, when this is gone
+    Awake awake_;
     std::uint32_t number_ = 0;
     Nanoseconds since_ = 0;
     Patience patience_;
     Simulator::StepOutput both_ = nullptr;
     int rows_ = 0, core_ = Channel::anywhere;
+    std::string text_;
 };
 
 }  // namespace hocket

@@ -147,6 +147,22 @@ def test_overwrite(demo: Path) -> None:
     good("run", "demo.toml", "--folder", "out", "--overwrite", "--stop", "1")
     assert hocket.open_run("out").info["stop"] == 1.0
     assert "`--overwrite` needs `--folder`" in refused("run", "demo.toml", "--overwrite")
+    sweep = ("sweep", "tank.toml", "--vary", "bursts=5,6")
+    Path("simulators.py").write_text(SIMULATORS)
+    Path("tank.toml").write_text(TANK)
+    assert "`--overwrite` needs `--folder`" in refused(*sweep, "--overwrite")
+    good(*sweep, "--folder", "swept")
+    assert "overwrite=True (--overwrite)\n" in refused(*sweep, "--folder", "swept")
+
+
+def test_options_of_fmus_where_there_is_none(demo: Path) -> None:
+    words = ("--interface", "model-exchange", "--isolate", "--time-limit", "5 s", "--log")
+    message = refused("run", "demo.toml", *words)
+    for option in ("--interface", "--isolate", "--time-limit", "--log"):
+        assert f"`{option}` is for FMUs, and there is none\n     where:    demo.toml\n" in message
+    assert "`--log` is for FMUs" in refused("sweep", "demo.toml", "--vary", "left.k=1", "--log")
+    assert "`--all` is for an FMU, and `demo.toml` is none" in refused("show", "demo.toml", "--all")
+    assert not Path("runs").exists()
 
 
 def test_a_folder_that_is_none(demo: Path, here: Path) -> None:

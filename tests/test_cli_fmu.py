@@ -25,7 +25,20 @@ COUPLED = (
 def store(tmp_path_factory):
     """FMUs that every test may use."""
     folder = tmp_path_factory.mktemp("fmus")
-    names = ("lag", "gain", "first", "second", "ball", "types", "fails", "nan", "chatty", "vanderpol", "bare")
+    names = (
+        "lag",
+        "gain",
+        "first",
+        "second",
+        "ball",
+        "types",
+        "fails",
+        "hangs",
+        "nan",
+        "chatty",
+        "vanderpol",
+        "bare",
+    )
     for name in names:
         build(name, 2, folder=folder)
     build("arrays", 3, folder=folder)
@@ -114,6 +127,14 @@ def test_arrays():
     assert "try:      --record 'y*'\n" in refused("run", "arrays.fmu", "--record", "y")
 
 
+def test_a_whole_array_wins_over_elements_in_the_file(here):
+    model = '[models.it]\ntype = "fmu"\npath = "arrays.fmu"\nparameters = { "A[1,1]" = 99, u = [1, 1, 1] }\n'
+    (here / "it.toml").write_text(f"step = 0.1\n{model}")
+    whole = "A=[[1, 2, 0], [3, 4, 0], [0, 0, 1]]"
+    good("run", "it.toml", "--stop", "1", "--set", whole, "--folder", "out")
+    assert [final(f"it.y[{k}]") for k in (1, 2, 3)] == [3, 7, 1]
+
+
 def test_observe_and_record():
     good("run", "lag.fmu", "--observe", "der_y", "--folder", "all")
     assert hocket.open_run("all").ports == ("lag.y", "lag.der_y")
@@ -134,6 +155,18 @@ def test_isolated():
     good("run", "lag.fmu", "--set", "y0=1", "--isolate", "--folder", "alone")
     good("run", "lag.fmu", "--set", "y0=1", "--folder", "here")
     assert final("lag.y", "alone") == final("lag.y", "here")
+
+
+def test_a_time_limit_isolates():
+    message = refused("run", "hangs.fmu", "--time-limit", "500 ms", code=1)
+    assert message.startswith("a step took longer than 0.5 s: fmi2DoStep did not return\n")
+    assert "a greater `time_limit` (--time-limit) of the FMU\n" in message
+    assert "where:    `--time-limit`\n" in refused("run", "lag.fmu", "--time-limit", "soon")
+    assert "`--time-limit` is 0\n" in refused("sweep", "lag.fmu", "--vary", "T=1", "--time-limit", "0")
+    good("sweep", "lag.fmu", "--vary", "T=1", "--time-limit", "30 s", "--folder", "out")
+    model = hocket.read("out/001/scenario.toml").composite.scenario.models["lag"]
+    assert model.isolated
+    assert model.time_limit == 30
 
 
 def test_plot_alone_draws_in_the_folder_of_the_run():
@@ -258,6 +291,31 @@ def test_what_the_binary_lacks(here):
     assert (
         "declared, but its binary lacks the functions: saves and restores its state (fmi2GetFMUstate" in page
     )
+
+
+def test_functions_of_fmi_1_are_named_after_the_model(here):
+    build("ramp", 1, folder=here / "other")
+    build("bare", 1, folder=here / "other", canInterpolateInputs="true")
+    page = good("show", "other/ramp.fmu")
+    assert "steps of any length, inputs that move during a step, slopes of outputs\n" in page
+    lacks = "lacks the functions: inputs that move during a step (fmiSetRealInputDerivatives)"
+    assert lacks in good("show", "other/bare.fmu")
+
+
+def test_a_variable_named_like_an_element(here):
+    build("gain", 2, folder=here / "other", xml=lambda text: text.replace('name="y"', 'name="y[1, 2]"'))
+    assert re.search(r"^y\[1, 2\] +real +u$", good("show", "other/gain.fmu"), re.MULTILINE)
+    good("run", "other/gain.fmu", "--record", "y[1, 2]", "--folder", "out")
+    assert hocket.open_run("out").ports == ("gain.y[1, 2]",)
+
+
+def test_texts_are_shown(here):
+    models = "".join(f'[models.{name}]\ntype = "fmu"\npath = "types.fmu"\n' for name in "ab")
+    wire = '[connections]\n"b.u_string" = "a.y_string"\n"b.u_real" = "a.y_real"\n'
+    (here / "texts.toml").write_text(f"step = 0.1\n{models}{wire}")
+    shown = good("show", "texts.toml")
+    assert re.search(r"^b\.u_string +a\.y_string +text$", shown, re.MULTILINE)
+    assert re.search(r"^b\.u_real +a\.y_real +hold$", shown, re.MULTILINE)
 
 
 def test_types_and_ranges():

@@ -7,7 +7,8 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
-from hocket.parameters import leaves, remade, split, with_parameters
+from hocket.parameters import leaves, split, with_parameters
+from hocket.simulators.fmu.remaking import remade
 
 
 @pytest.fixture(autouse=True)
@@ -177,3 +178,26 @@ def test_an_fmu_made_again_keeps_its_options(tmp_path):
         folder=tmp_path,
     )
     assert again.file == path
+
+
+def test_a_whole_array_wins_over_elements_given_before(tmp_path):
+    path = build("arrays", 3, folder=tmp_path, binary=b"")
+    fmu = hk.Fmu(path, {"A[1,1]": 99.0, "A[2, 1]": 98.0, "u[1]": 5.0})
+    whole = ((1, 2, 3), (4, 5, 6), (7, 8, 9))
+    assert remade(fmu, {"A": whole}).parameters == {"A": whole, "u[1]": 5.0}
+    assert remade(remade(fmu, {"A": whole}), {"A[1,1]": 7.0}).parameters["A[1,1]"] == 7.0
+
+
+def test_in_fmi_2_the_elements_are_variables(tmp_path):
+    head = '<ScalarVariable name="{}" valueReference="{}" causality="parameter" variability="fixed">'
+    names = ("x[1]", "x[2]", "z", "z[1]")
+    more = "".join(
+        head.format(name, 90 + k) + '<Real start="1"/></ScalarVariable>' for k, name in enumerate(names)
+    )
+    path = build(
+        "lag", 2, folder=tmp_path, binary=b"",
+        xml=lambda text: text.replace("</ModelVariables>", more + "</ModelVariables>"),
+    )  # fmt: skip
+    fmu = hk.Fmu(path, {"x[1]": 9.0, "z[1]": 8.0})
+    again = remade(fmu, {"x": [1.0, 2.0], "z": 3.0})
+    assert again.parameters == {"x": (1.0, 2.0), "z": 3.0, "z[1]": 8.0}, "z[1] is no element of the scalar z"

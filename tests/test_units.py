@@ -6,7 +6,7 @@ from math import pi
 
 import pytest
 
-from hocket.units import conversion
+from hocket.units import conversion, difference, teach
 
 FACTORS = {
     ("km/h", "m/s"): 1 / 3.6,
@@ -130,7 +130,7 @@ def test_units_that_do_not_convert_are_refused_with_the_reason(source, target, m
 def test_equal_and_missing_units_cost_no_import():
     script = """
 import sys
-from hocket.units import conversion
+from hocket.units import conversion, difference, teach
 conversion("m/s", "m/s"), conversion("", "m")
 assert "pint" not in sys.modules
 conversion("m", "mm")
@@ -151,3 +151,27 @@ assert "pint" in sys.modules
 )
 def test_units_as_modelica_writes_them(modelica, plain):
     assert conversion(modelica, plain) == (1.0, 0.0)
+
+
+def test_a_difference_has_no_zero_point():
+    assert difference("degC") == "delta_degC"
+    assert difference("K") == "K"
+    assert difference("") == ""
+    assert difference("furlongs per fortnight squared") == "furlongs per fortnight squared"
+    assert conversion("delta_degC", "K") == (1.0, 0.0)
+    assert conversion("delta_degC", "delta_degF") == (pytest.approx(1.8), 0.0)
+    assert conversion("delta_degC", "degC") == (1.0, 0.0)  # a model that does not say so
+
+
+def test_a_model_may_define_a_unit():
+    with pytest.raises(ValueError, match="not a known physical unit"):
+        conversion("frame@60", "s")
+    teach("frame@60", "s**1", 0.5, 0.0)
+    assert conversion("frame@60", "ms") == (500.0, 0.0)
+    teach("s", "s**1", 0.5, 0.0)  # known anyway
+    assert conversion("s", "ms") == (1000.0, 0.0)
+    teach("warmth", "K**1", 2.0, 100.0)
+    assert conversion("warmth", "K") == (2.0, 100.0)
+    teach("frame@60", "s**1", 0.25, 0.0)
+    with pytest.raises(ValueError, match="two models define it in different ways"):
+        conversion("frame@60", "min")

@@ -1,12 +1,15 @@
 """Names become numbers, or faults that say what is wrong with them."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from hocket import Composite, Hold, Polynomial, Scenario, StateSpace
+from fmus.build import build
+from hocket import Composite, Fmu, Hold, Polynomial, Scenario, StateSpace
 from hocket.errors import ScenarioError
-from hocket.model import Connection, Port
+from hocket.model import Abilities, Connection, Port
 from hocket.passing import with_ports_made
-from hocket.wiring import OWN, Drive, check, unchecked, wire
+from hocket.wiring import OWN, Drive, TextDrive, check, unchecked, wire
 
 
 def block(inputs=(), outputs=()):
@@ -82,6 +85,21 @@ def test_a_connection_keeps_its_extrapolation_and_the_level_gives_the_rest():
     wiring = wire(scenario, linear)
     assert [drive.extrapolation for drive in wiring.drives[0]] == [linear, Hold(), None]
     assert wiring.extrapolators == {linear, Hold()}
+
+
+def test_what_jumps_is_held():
+    inputs = Port("u"), Port("v", held=True), Port("n", type="integer")
+    outputs = Port("y"), Port("s", held=True), Port("m", type="integer")
+    more = {"open": None, "abilities": Abilities()}
+    a = SimpleNamespace(inputs=inputs, outputs=outputs, **more)
+    b = SimpleNamespace(inputs=(Port("u"), Port("v")), outputs=(), **more)
+    connections = {"a.u": "a.y", "a.v": "a.y", "a.n": "a.m", "b.u": "a.s", "b.v": "a.m"}
+    linear = Polynomial(1)
+    wiring = wire(Scenario({"a": a, "b": b}, connections), linear)
+    assert [drive.extrapolation for drive in wiring.drives[0]] == [linear, Hold(), Hold()]
+    assert [drive.extrapolation for drive in wiring.drives[1]] == [Hold(), Hold()]
+    told = faults_of({"a": a, "b": b}, {**connections, "a.v": ("a.y", linear)})
+    assert told.startswith("a real that changes at events only cannot be extrapolated")
 
 
 def faults_of(models, connections, inputs=(), outputs=()):
@@ -187,6 +205,53 @@ nothing drives `spring.length`
 )
 def test_a_wrong_connection_is_told_with_its_place(connections, message):
     assert faults_of(MODELS, connections) == message
+
+
+@pytest.fixture
+def texts(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOCKET_CACHE", str(tmp_path / "cache"))
+    fmu = Fmu(build("types", 3, folder=tmp_path, binary=b""))
+    return {"a": fmu, "b": fmu, "c": fmu}
+
+
+def test_texts_have_one_source(texts):
+    to = "b.u_string"
+    assert wire(Scenario(texts, {to: "a.y_string"})).texts == (TextDrive(0, 0, 1, 0),)
+    connections = [
+        ("a.y_string", to),
+        ("c.y_string", to),
+        ("a.y_real", "b.u_real"),
+        ("a.y_binary", "b.u_binary"),
+    ]
+    message = f"""\
+`{to}` has two sources, `a.y_string` and `c.y_string`
+  where:    connections.{to}
+  expected: one source per input"""
+    assert faults_of(texts, connections) == message
+
+
+def test_texts_are_not_computed_with(texts):
+    wrong = [
+        Connection("a.y_string", "b.u_string", gain=2.0, offset=1.0),
+        Connection("a.y_binary", "b.u_binary", Hold()),
+    ]
+    message = """\
+2 faults:
+1. `a.y_string` is a text, which has no gain and no offset
+     where:    connections.b.u_string
+     expected: a text, handed on as it is
+2. `a.y_binary` is a text, which has no extrapolation
+     where:    connections.b.u_binary
+     expected: a text, handed on as it is"""
+    assert faults_of(texts, wrong) == message
+
+
+def test_strings_and_binaries_do_not_mix(texts):
+    message = """\
+`a.y_binary` is a binary, `b.u_string` is a string
+  where:    connections.b.u_string
+  expected: two strings, or two binaries"""
+    assert faults_of(texts, {"b.u_string": "a.y_binary"}) == message
 
 
 def test_a_level_may_not_pass_its_input_straight_on():

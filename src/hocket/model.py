@@ -40,6 +40,13 @@ class Port:
     """Of an output: the inputs it reacts to at once."""
     type: PortType = "real"
     """What its numbers mean; all travel as float64, whole numbers exactly up to 2^53."""
+    held: bool = False
+    """Of a real: it changes at events only. It is never extrapolated, as what is no real."""
+
+    @property
+    def discrete(self) -> bool:
+        """Whether it jumps from value to value."""
+        return self.held or self.type != "real"
 
     @staticmethod
     def of(written: str | Port) -> Port:

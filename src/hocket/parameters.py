@@ -15,6 +15,8 @@ from hocket.engine.composite import Composite
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Model
 from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.elements import array_of
+from hocket.simulators.fmu.remaking import remade
 
 
 def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
@@ -63,7 +65,7 @@ def split(composite: Composite, path: str, where: str = "") -> tuple[str, str]:
 
 def knows(model: Model, name: str) -> bool:
     """Return whether an FMU has a variable of that name, or an array it is an element of."""
-    return isinstance(model, Fmu) and not {name, name.partition("[")[0]}.isdisjoint(model.description.by_name)
+    return isinstance(model, Fmu) and not {name, array_of(name)}.isdisjoint(model.description.by_name)
 
 
 def with_parameters(composite: Composite, values: Mapping[str, Any], where: str = "parameters") -> Composite:
@@ -87,12 +89,6 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
     if faults:
         raise ScenarioError(faults)
     return with_leaves(composite, changed)
-
-
-def remade(fmu: Fmu, parameters: Mapping[str, Any] | None = None, **options: Any) -> Fmu:
-    """Return the FMU with more parameters and other options."""
-    given = {**fmu.parameters, **(parameters or {})}
-    return Fmu(fmu.path, given, folder=fmu.folder, **{**fmu.options, **options})
 
 
 def _set(model: Model, values: Mapping[str, Any], path: str) -> Model:

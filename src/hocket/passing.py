@@ -47,7 +47,9 @@ def _with_ports(
                 continue
             if not source and path in driven:
                 continue  # already driven inside: the check says so
-            ends[source].append(Port(path, port.unit, None if source else port.start, type=port.type))
+            ends[source].append(
+                Port(path, port.unit, None if source else port.start, type=port.type, held=port.held)
+            )
             made.append(Connection(path, path))
     return Scenario(
         scenario.models,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
+from itertools import count
 from typing import Any
 
 _PRODUCT = re.compile(r"(?<=[A-Za-z0-9)])\.(?=[A-Za-z(])")
@@ -18,6 +19,25 @@ _POWER = re.compile(r"([A-Za-z])(-?[0-9]+)")
 
 _MEANT = {"Nm": "N*m", "Nms": "N*m*s", "Nm/rad": "N*m/rad", "Nm.s/rad": "N*m*s/rad", "Nms/rad": "N*m*s/rad"}
 """Units as tools write them, which would be read as something else: pint takes `Nm` for numbers of metres."""
+
+_DELTA = "delta_"
+_numbers = count()
+_taught: dict[str, set[tuple[str, float, float]]] = {}
+"""Units that models define: base, factor and offset."""
+
+
+def teach(unit: str, base: str, factor: float, offset: float) -> None:
+    """Learn a unit that a model defines, factor * value + offset in base units; a name known anyway stays."""
+    _taught.setdefault(unit, set()).add((base, factor, offset))
+
+
+def difference(unit: str) -> str:
+    """Return the unit of a difference: that of `degC` is not counted from the freezing point."""
+    try:
+        counted = bool(unit) and not _registry().Quantity(1.0, _parsed(unit))._is_multiplicative
+    except ValueError:
+        return unit
+    return _DELTA + unit if counted else unit
 
 
 @cache
@@ -30,7 +50,7 @@ def _registry() -> Any:
 @cache
 def conversion(source: str, target: str) -> tuple[float, float]:
     """Return (gain, offset): target value = gain * source value + offset."""
-    if source == target or not source or not target:
+    if not source or not target or source.removeprefix(_DELTA) == target.removeprefix(_DELTA):
         return 1.0, 0.0
     import pint
 
@@ -62,7 +82,19 @@ def _parsed(unit: str) -> Any:
             return _registry().parse_units(written)
         except Exception as error:  # pint raises many kinds, tokenising errors among them
             reason = error
+    if unit in _taught:
+        return _learned(unit, frozenset(_taught[unit]))
     raise ValueError(f"`{unit}` is not a known physical unit") from reason
+
+
+@cache
+def _learned(unit: str, definitions: frozenset[tuple[str, float, float]]) -> Any:
+    if len(definitions) > 1:
+        raise ValueError(f"`{unit}` is not a known physical unit, and two models define it in different ways")
+    ((base, factor, offset),) = definitions
+    name = f"taught_{next(_numbers)}"
+    _registry().define(f"{name} = {factor!r} * {base or 'dimensionless'}; offset: {offset!r}")
+    return _registry().parse_units(name)
 
 
 def _kind(sides: list[Any]) -> str:

@@ -96,8 +96,9 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
             return drive
         if sampled[child] or sampled[drive.child]:
             return drive._replace(extrapolation=Latch())
-        discrete = wiring.models[child].inputs[port].type != "real"
-        return drive._replace(extrapolation=Hold() if discrete else extrapolation)
+        ends = wiring.models[child].inputs[port], wiring.models[drive.child].outputs[drive.port]
+        jumps = any(end.discrete for end in ends)
+        return drive._replace(extrapolation=Hold() if jumps else extrapolation)
 
     return replace(
         wiring,
@@ -215,6 +216,32 @@ class _Names:
             )
         return TextDrive(*ends[0], *ends[1])
 
+    def check_text(self, connection: Connection, where: str) -> None:
+        """Refuse what a text cannot be given, and a binary for a string; raises _WrongError."""
+        faults = []
+        given = {
+            "gain": connection.gain != 1.0,
+            "offset": connection.offset != 0.0,
+            "extrapolation": connection.extrapolation is not None,
+        }
+        named = " and no ".join(name for name, is_given in given.items() if is_given)
+        if named:
+            what = f"`{connection.source}` is a text, which has no {named}"
+            faults.append(Fault(what, where, "a text, handed on as it is"))
+        source, target = self._text_type(connection.source), self._text_type(connection.target)
+        if source and target and source != target:
+            what = f"`{connection.source}` is {_A[source]}, `{connection.target}` is {_A[target]}"
+            faults.append(Fault(what, where, "two strings, or two binaries"))
+        if faults:
+            raise _WrongError(*faults)
+
+    def _text_type(self, path: str) -> str:
+        """Return whether a text is a string or a binary; empty if its model does not tell."""
+        owner, _, port = path.partition(".")
+        described = getattr(self.models[self.number[owner]], "description", None)
+        known = getattr(described, "by_name", {})
+        return str(known[port].type) if port in known else ""
+
     def ends_of(self, connection: Connection, where: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return source and target of a connection; raises _WrongError with the faults of both."""
         found: list[tuple[int, int]] = []
@@ -236,19 +263,17 @@ class _Names:
         if source[0] == OWN and target[0] == OWN:
             what = f"`{connection.source}` passes straight to `{connection.target}`"
             raise _WrongError(Fault(what, where, "", "put a `Gain(1)` between"))
+        output, entry = self.ends(source[0])[True][source[1]], self.ends(target[0])[False][target[1]]
         try:
-            gain, offset = conversion(
-                self.ends(source[0])[True][source[1]].unit, self.ends(target[0])[False][target[1]].unit
-            )
+            gain, offset = conversion(output.unit, entry.unit)
         except ValueError as error:
             expected = f"`{connection.source}` and `{connection.target}` in units that convert"
             raise _WrongError(Fault(str(error), where, expected)) from None
-        kinds = self.ends(source[0])[True][source[1]].type, self.ends(target[0])[False][target[1]].type
         gain, offset = connection.gain * gain, connection.gain * offset + connection.offset
-        lost = _lost(*kinds, gain, offset)
+        lost = _lost(output.type, entry.type, gain, offset)
         if lost:
             raise _WrongError(
-                Fault(f"`{connection.source}` is {_A[kinds[0]]}, {lost}", where, f"{_A[kinds[1]]}")
+                Fault(f"`{connection.source}` is {_A[output.type]}, {lost}", where, _A[entry.type])
             )
         chosen: Any = connection.extrapolation
         if isinstance(chosen, str):
@@ -256,12 +281,20 @@ class _Names:
         if chosen is not None and not hasattr(chosen, "fit"):
             hint = nearest(str(chosen), NAMED)
             raise _WrongError(Fault(f"`{chosen!r:.40}` is no extrapolation", where, "", hint))
-        if chosen is not None and chosen.degree > 0 and kinds[1] != "real":
-            raise _WrongError(Fault(f"{_A[kinds[1]]} cannot be extrapolated", where, '"hold"'))
+        if chosen is not None and chosen.degree > 0 and entry.discrete:
+            what = "a real that changes at events only" if entry.held else _A[entry.type]
+            raise _WrongError(Fault(f"{what} cannot be extrapolated", where, '"hold"'))
         return Drive(source[0], source[1], chosen, gain, offset)
 
 
-_A = {"real": "a real", "integer": "an integer", "boolean": "a boolean", "enumeration": "an enumeration"}
+_A = {
+    "real": "a real",
+    "integer": "an integer",
+    "boolean": "a boolean",
+    "enumeration": "an enumeration",
+    "string": "a string",
+    "binary": "a binary",
+}
 _FITS = {("boolean", "integer"), ("enumeration", "integer")}
 
 
@@ -286,20 +319,18 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     names = _Names(scenario)
     driven: dict[tuple[int, int], Drive] = {}
     texts: list[TextDrive] = []
-    origin: dict[tuple[int, int], str] = {}
+    origin: dict[str, str] = {}
     for connection in scenario.connections:
         where = f"connections.{connection.target}"
         try:
             text = names.text_drive(connection, where)
             if text is not None:
+                _claim(origin, connection, where)
+                names.check_text(connection, where)
                 texts.append(text)
                 continue
             source, target = names.ends_of(connection, where)
-            if target in origin:
-                what = f"`{connection.target}` has two sources, `{origin[target]}` and `{connection.source}`"
-                hint = "add them in a `Sum` and connect that"
-                raise _WrongError(Fault(what, where, "one source per input", hint))
-            origin[target] = connection.source
+            _claim(origin, connection, where, "add them in a `Sum` and connect that")
             driven[target] = names.drive(connection, source, target, where)
         except _WrongError as wrong:
             faults += wrong.faults
@@ -314,6 +345,15 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
         tuple(scenario.models), names.models, drives, tuple(drive for drive in outputs if drive), tuple(texts)
     )
     return wiring, faults
+
+
+def _claim(origin: dict[str, str], connection: Connection, where: str, hint: str = "") -> None:
+    """Note what drives a target; raises _WrongError if something does already."""
+    source, target = connection.source, connection.target
+    if target in origin:
+        what = f"`{target}` has two sources, `{origin[target]}` and `{source}`"
+        raise _WrongError(Fault(what, where, "one source per input", hint))
+    origin[target] = source
 
 
 def _undriven(scenario: Scenario, driven: Collection[tuple[int, int]]) -> Iterator[Fault]:

@@ -107,12 +107,14 @@ Job read_job(const char* path) {
         else if (word == "events") line >> setup.events;
         else if (word == "early") line >> setup.early;
         else if (word == "feeds_through") line >> setup.feeds_through;
+        else if (word == "variable") line >> setup.variable;
         else if (word == "interpolates") line >> setup.interpolates;
         else if (word == "inputs") line >> setup.inputs;
         else if (word == "outputs") line >> setup.outputs;
         else if (word == "set") setup.set.push_back(group(line));
         else if (word == "get") setup.get.push_back(group(line));
         else if (word == "continuous") for (const auto& n : words(line)) setup.continuous.push_back(std::stoi(n));
+        else if (word == "discrete") for (const auto& n : words(line)) setup.discrete.push_back(std::stoi(n));
         else if (word == "text_in" || word == "text_out") {
             fmi::Reference reference = 0;
             bool binary = false;

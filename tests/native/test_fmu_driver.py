@@ -175,7 +175,16 @@ def job(model):
     yield f"name {used.identifier}"
     for word in ("token", "resources"):
         yield f"{word} {known[word]}"
-    for word in ("logging", "events", "early", "feeds_through", "interpolates", "inputs", "outputs"):
+    for word in (
+        "logging",
+        "events",
+        "early",
+        "feeds_through",
+        "variable",
+        "interpolates",
+        "inputs",
+        "outputs",
+    ):
         yield f"{word} {int(known[word])}"
     for word, groups in (("set", model.faces.input_groups), ("get", model.faces.output_groups)):
         for (code, references, places), group in zip(known[word], groups, strict=True):
@@ -186,7 +195,8 @@ def job(model):
                 for k, reference in enumerate(references)
             ]
             yield f"{word} {TYPES[code]} {' '.join(ends)}"
-    yield f"continuous {' '.join(map(str, known['continuous']))}"
+    for word in ("continuous", "discrete"):
+        yield f"{word} {' '.join(map(str, known[word]))}"
     for word in ("texts_in", "texts_out"):
         for reference, binary in known[word]:
             yield f"{word.replace('texts', 'text')} {reference} {int(binary)}"

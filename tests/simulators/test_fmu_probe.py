@@ -154,7 +154,7 @@ def test_an_undeclared_reaction(tmp_path, version):
 def test_a_declared_reaction_that_is_never_seen(tmp_path):
     found = probed(tmp_path, "gain", options={"k": 0.0})
     assert found["feedthrough"].what.endswith("never seen: `y` to `u`")
-    assert found["reevaluate"].what.endswith("use `Fmu(..., reevaluate=False)`, nothing is lost")
+    assert found["reevaluate"].what.endswith("(in a file `reevaluate = false`), nothing is lost")
 
 
 def test_no_dependencies_declared(tmp_path):
@@ -190,7 +190,9 @@ def test_outputs_that_cannot_be_got_between_steps(tmp_path):
     assert "is an error: fmi2GetReal returned Error" in found["reevaluate"].what
     found = probed(tmp_path, "strict", variables={"z": {"output": 0.0, "from": ["u"]}}, file="z.fmu")
     assert found.false == ("reevaluate",)
-    assert found["reevaluate"].what.endswith("use `Fmu(..., reevaluate=False)`")
+    assert found["reevaluate"].what.endswith(
+        "use `Fmu(..., reevaluate=False)` (in a file `reevaluate = false`)"
+    )
 
 
 def test_a_switch_is_respected(tmp_path):
@@ -222,7 +224,9 @@ def test_outputs_that_do_not_follow(tmp_path, monkeypatch):
     assert found.false == ()
     assert found["feedthrough"].verdict == "true"
     assert found["reevaluate"].verdict == "not declared"
-    assert found["reevaluate"].what.endswith("use `Fmu(..., reevaluate=False)`")
+    assert found["reevaluate"].what.endswith(
+        "use `Fmu(..., reevaluate=False)` (in a file `reevaluate = false`)"
+    )
 
 
 def test_a_trace_left_by_looking(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ Out: lines and tables for the screen; nothing of the FMU is loaded
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,11 @@ from hocket.files.fmus import study_of
 from hocket.files.formats import read
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.archive import DESCRIPTION, unpacked
-from hocket.simulators.fmu.binaries import binary, exported
+from hocket.simulators.fmu.binaries import binary, offered
 from hocket.simulators.fmu.description import read as read_description
+from hocket.simulators.fmu.elements import array_of
 from hocket.simulators.fmu.facts import Description, Interface, Variable
+from hocket.simulators.fmu.functions import DIRECTIONAL, INPUT_SLOPES, OUTPUT_SLOPES, STATE, wanted
 
 _GROUPS = (
     ("inputs", ("input",)),
@@ -34,46 +36,33 @@ _GROUPS = (
     ("calculated parameters", ("calculatedParameter",)),
     ("locals", ("local", "independent")),
 )
-_CLAIMS: tuple[tuple[str, str, dict[int, tuple[str, ...]]], ...] = (
-    (
-        "can_save",
-        "saves and restores its state",
-        {2: ("fmi2GetFMUstate", "fmi2SetFMUstate"), 3: ("fmi3GetFMUState", "fmi3SetFMUState")},
-    ),
-    (
-        "can_serialise",
-        "also as bytes",
-        {2: ("fmi2SerializeFMUstate",), 3: ("fmi3SerializeFMUState",)},
-    ),
+
+
+def _wanted(part: str) -> dict[int, tuple[str, ...]]:
+    """Return the functions of FMI whose names have a part, by version."""
+    return {
+        major: tuple(name for name in wanted(major, exchange=False) if part in name.lower())
+        for major in (1, 2, 3)
+    }
+
+
+_CLAIMS: tuple[tuple[str, str, Mapping[int, str | tuple[str, ...]]], ...] = (
+    ("can_save", "saves and restores its state", STATE),
+    ("can_serialise", "also as bytes", _wanted("serialize")),
     ("variable_step", "steps of any length", {}),
-    (
-        "interpolates_inputs",
-        "inputs that move during a step",
-        {1: ("fmiSetRealInputDerivatives",), 2: ("fmi2SetRealInputDerivatives",)},
-    ),
-    (
-        "output_derivatives",
-        "slopes of outputs",
-        {
-            1: ("fmiGetRealOutputDerivatives",),
-            2: ("fmi2GetRealOutputDerivatives",),
-            3: ("fmi3GetOutputDerivatives",),
-        },
-    ),
+    ("interpolates_inputs", "inputs that move during a step", INPUT_SLOPES),
+    ("output_derivatives", "slopes of outputs", OUTPUT_SLOPES),
     ("intermediate_update", "intermediate update", {}),
     ("event_mode", "event mode", {}),
     ("early_return", "steps may end early", {}),
-    (
-        "directional",
-        "directional derivatives",
-        {2: ("fmi2GetDirectionalDerivative",), 3: ("fmi3GetDirectionalDerivative",)},
-    ),
-    ("adjoint", "adjoint derivatives", {3: ("fmi3GetAdjointDerivative",)}),
+    ("directional", "directional derivatives", DIRECTIONAL),
+    ("adjoint", "adjoint derivatives", _wanted("adjoint")),
     ("asynchronous", "steps in the background", {}),
     ("completed_step", "wants to be told of each completed step", {}),
     ("only_once", "one instance per process (hocket gives each a process of its own)", {}),
     ("needs_execution_tool", "needs the tool that made it", {}),
 )
+"""What an interface may declare, in words, and the functions that it takes."""
 
 
 def is_fmu(file: Path) -> bool:
@@ -167,6 +156,7 @@ def _abilities(folder: Path, description: Description, interface: Interface) -> 
     lacking: list[str] = []
     for name, word, functions in _CLAIMS:
         needed = functions.get(description.major, ())
+        needed = (needed,) if isinstance(needed, str) else needed
         integrated = name == "variable_step" and interface is description.me
         if getattr(interface, name) and not integrated:
             missing = _missing(folder, description, interface, needed)
@@ -183,7 +173,7 @@ def _missing(
     folder: Path, description: Description, interface: Interface, needed: Sequence[str]
 ) -> list[str]:
     try:
-        there = exported(binary(folder, description, interface), needed)
+        there = offered(binary(folder, description, interface), description, interface, needed)
     except ScenarioError:
         return []
     return [name for name in needed if name not in there]
@@ -206,7 +196,9 @@ def _contents(description: Description) -> Iterator[tuple[str, str]]:
 
 def _variables(title: str, variables: Iterable[Variable], fmu: Fmu | None) -> Table:
     """Return a table of variables; columns that nothing has are left out."""
-    reacts = {port.name.partition("[")[0]: port.feedthrough for port in fmu.outputs} if fmu else {}
+    outputs = fmu.outputs if fmu else ()
+    reacts = {array_of(port.name): port.feedthrough for port in outputs}
+    reacts |= {port.name: port.feedthrough for port in outputs}
     rows = [
         (
             variable.name,

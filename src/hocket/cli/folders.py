@@ -21,6 +21,9 @@ from hocket.errors import FileError, HocketError, ScenarioError
 @contextmanager
 def kept(folder: Path | None, stem: str, overwrite: bool) -> Iterator[Path]:
     """Give the folder of the run; if it is new and nothing was recorded, a faulty scenario leaves none."""
+    if overwrite and folder is None:
+        hint = "leave it out: without --folder there is a new folder in runs/ each time"
+        raise ScenarioError("`--overwrite` needs `--folder`", "", "the folder that is replaced", hint)
     if folder is not None and not overwrite and _opened(folder):
         hint = "choose another folder, or replace that run with --overwrite"
         raise FileError(f"`{folder.name}` holds a run already", str(folder), "", hint)

@@ -74,6 +74,14 @@ Isolate = Annotated[
     bool,
     typer.Option("--isolate", metavar="", help="Each in a process of its own.", rich_help_panel=FMU_PANEL),
 ]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="What a call may take, if not 60 s; each is isolated.",
+        rich_help_panel=FMU_PANEL,
+    ),
+]
 Log = Annotated[
     bool,
     typer.Option(

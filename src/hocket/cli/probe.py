@@ -18,6 +18,7 @@ from hocket.cli.screen import console, say, watched
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.probe import Probe
 from hocket.simulators.fmu.probe import probe as probed
+from hocket.simulators.recipes import positive
 
 _STYLES = {"true": "green", "false": "bold red", "not declared": "dim", "untried": "yellow"}
 
@@ -36,7 +37,7 @@ def probe(
 
     Exit codes: 0 it is, 1 it is not or the FMU fails, 2 the FMU cannot be read.
     """
-    options: dict[str, Any] = {"interface": interface, "time_limit": time_limit}
+    options: dict[str, Any] = {"interface": interface, "time_limit": positive(time_limit, "--time-limit")}
     model = Fmu(file, **options)
     busy = console(stderr=True).status(f"probing {file.name}") if watched(stderr=True) else nullcontext()
     with busy:

@@ -20,8 +20,7 @@ from hocket.cli.progress import shown
 from hocket.cli.screen import say, tell
 from hocket.cli.summary import summary
 from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import assigned, check_stop, placed, recorded, studied
-from hocket.errors import ScenarioError
+from hocket.cli.typed import assigned, check_stop, fmu_options, placed, recorded, studied
 
 
 class Engine(StrEnum):
@@ -64,6 +63,7 @@ def run(
     observe: options.Observe = None,
     interface: options.Interfaces = None,
     isolate: options.Isolate = False,
+    time_limit: options.TimeLimit = None,
     log: options.Log = False,
 ) -> None:
     """Run a scenario, or FMUs, and keep what was computed; options win over the file.
@@ -72,11 +72,9 @@ def run(
     current step: every row so far is kept, and the exit code is 1. It is 1 too when the run fails, and 2 when
     the scenario or the command is wrong.
     """
-    study = studied(files, connect or (), observe or (), interface, isolate, log)
+    how = fmu_options(interface, isolate, time_limit, log)
+    study = studied(files, connect or (), observe or (), how)
     check_stop(study, stop, files, "run")
-    if overwrite and folder is None:
-        hint = "leave it out: without --folder every run gets a new folder in runs/"
-        raise ScenarioError("`--overwrite` needs `--folder`", "", "the folder whose run is replaced", hint)
     if csv:
         check_file(csv)
     if plot:

@@ -23,6 +23,7 @@ from hocket.cli.screen import say
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
+from hocket.errors import ScenarioError
 from hocket.files.study import Study
 from hocket.model import Model, Port
 from hocket.simulators.fmu import Fmu
@@ -40,6 +41,9 @@ def show(
         say(*fmu_page(file, everything))
         return
     study = read(file)
+    if everything:
+        what = f"`--all` is for an FMU, and `{file.name}` is none"
+        raise ScenarioError(what, str(file), "an FMU", "leave it out: all of a scenario is shown")
     levels = {level.path: level for level in study.composite.blueprint.levels()}
     tree = Tree(_label(study.name, _level(study.composite, levels[""], None)), guide_style="dim")
     tables = [_connections(study.composite, levels[""], f"connections of {study.name}")]
@@ -122,10 +126,16 @@ def _connections(composite: Composite, level: Blueprint, title: str) -> Table:
         table.add_column(heading, header_style="dim", overflow="fold")
     drives = dict(_drives(level))
     for connection in composite.scenario.connections:
-        drive = drives[connection.target]
-        fitted = words.extrapolation(drive.extrapolation) if drive.extrapolation else "none"
-        table.add_row(connection.target, connection.source, fitted, _conversion(drive))
+        drive = drives.get(connection.target)
+        table.add_row(connection.target, connection.source, _fitted(drive), _conversion(drive))
     return table
+
+
+def _fitted(drive: Drive | None) -> str:
+    """Return how an input is extrapolated; what is no drive is a text."""
+    if drive is None:
+        return "text"
+    return words.extrapolation(drive.extrapolation) if drive.extrapolation else "none"
 
 
 def _drives(level: Blueprint) -> Iterator[tuple[str, Drive]]:
@@ -139,7 +149,9 @@ def _drives(level: Blueprint) -> Iterator[tuple[str, Drive]]:
         yield port.name, drive
 
 
-def _conversion(drive: Drive) -> str:
+def _conversion(drive: Drive | None) -> str:
+    if drive is None:
+        return ""
     factor = "" if drive.gain == 1.0 else f"x {drive.gain:g}"
     return f"{factor} {drive.offset:+g}".strip() if drive.offset else factor
 

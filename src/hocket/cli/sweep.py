@@ -26,7 +26,17 @@ from hocket.cli.logs import heard
 from hocket.cli.progress import counted
 from hocket.cli.screen import say, tell, watched
 from hocket.cli.targets import check_file
-from hocket.cli.typed import assigned, check_stop, halves, placed, plain, recorded, studied, value_of
+from hocket.cli.typed import (
+    assigned,
+    check_stop,
+    fmu_options,
+    halves,
+    placed,
+    plain,
+    recorded,
+    studied,
+    value_of,
+)
 from hocket.cli.words import count
 from hocket.errors import ScenarioError
 from hocket.files.study import Study
@@ -68,13 +78,15 @@ def sweep(
     observe: options.Observe = None,
     interface: options.Interfaces = None,
     isolate: options.Isolate = False,
+    time_limit: options.TimeLimit = None,
     log: options.Log = False,
 ) -> None:
     """Run with every combination of parameters, in parallel, and print what became of them.
 
     Ctrl-C stops all of them: every row so far is kept. The exit code is 1 then, and when a run fails.
     """
-    study = studied(files, connect or (), observe or (), interface, isolate, log)
+    how = fmu_options(interface, isolate, time_limit, log)
+    study = studied(files, connect or (), observe or (), how)
     check_stop(study, stop, files, "sweep")
     fixed = assigned(study, assign or ())
     varied = _combinations(study, vary)

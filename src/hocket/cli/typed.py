@@ -7,7 +7,7 @@ Out: a Study, and parameters by path; or every fault with the option it is in
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -21,8 +21,10 @@ from hocket.errors import Fault, ScenarioError
 from hocket.files.fmus import model_name, study_of
 from hocket.files.study import Study
 from hocket.model import Connection
-from hocket.parameters import leaves, remade, split, with_leaves
+from hocket.parameters import leaves, split, with_leaves
 from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.remaking import remade
+from hocket.simulators.recipes import positive
 
 _OPTIONS = {"step": "--step", "parameters": "--set", "threads": "--threads", "realtime": "--realtime"}
 _RUN_KEYS = ("start", "stop", "every", "record")
@@ -32,22 +34,42 @@ def studied(
     files: Sequence[Path],
     connect: Sequence[str] = (),
     observe: Sequence[str] = (),
-    interface: Interface | None = None,
-    isolate: bool = False,
-    log: bool = False,
+    how: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Study:
-    """Return what was typed as one study."""
+    """Return what was typed as one study; `how` are options of its FMUs, by what was typed."""
     study = hocket.read(files[0]) if len(files) == 1 else _several(files)
-    options: dict[str, Any] = {"interface": interface.value} if interface else {}
-    options |= {"isolate": True} if isolate else {}
-    options |= {"logging": True} if log else {}
-    composite = study.composite
-    fmus = {path: model for path, model in leaves(composite) if isinstance(model, Fmu)}
-    if options:
-        composite = with_leaves(composite, {path: remade(fmu, **options) for path, fmu in fmus.items()})
+    composite = _equipped(study.composite, how or {}, str(files[0]))
     composite = _observed(composite, observe)
     composite = _connected(composite, connect)
     return replace(study, composite=composite)
+
+
+def fmu_options(
+    interface: Interface | None, isolate: bool, time_limit: str | None, log: bool
+) -> dict[str, dict[str, Any]]:
+    """Return the options of FMUs that were typed, and what they mean to an `Fmu`."""
+    found: dict[str, dict[str, Any]] = {}
+    if interface:
+        found["--interface"] = {"interface": interface.value}
+    if isolate:
+        found["--isolate"] = {"isolate": True}
+    if time_limit is not None:
+        found["--time-limit"] = {"isolate": True, "time_limit": positive(time_limit, "--time-limit")}
+    if log:
+        found["--log"] = {"logging": True}
+    return found
+
+
+def _equipped(composite: Composite, how: Mapping[str, Mapping[str, Any]], where: str) -> Composite:
+    """Return the composite with these options of all of its FMUs; without any FMU they are refused."""
+    fmus = {path: model for path, model in leaves(composite) if isinstance(model, Fmu)}
+    if how and not fmus:
+        faults = [
+            Fault(f"`{option}` is for FMUs, and there is none", where, "", "leave it out") for option in how
+        ]
+        raise ScenarioError(faults)
+    meant = {name: value for meaning in how.values() for name, value in meaning.items()}
+    return with_leaves(composite, {path: remade(fmu, **meant) for path, fmu in fmus.items()} if how else {})
 
 
 def _several(files: Sequence[Path]) -> Study:

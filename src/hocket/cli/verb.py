@@ -9,15 +9,18 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
 
 from hocket.cli.screen import failure, tell
-from hocket.errors import HocketError, InternalError, ScenarioError
+from hocket.errors import Fault, HocketError, InternalError, ScenarioError
 
 _REPORT = "This is a fault of hocket's own: please report it, with what `--debug` shows."
+_TYPED = {"overwrite=True": "--overwrite", "`time_limit`": "--time-limit"}
+"""Options of the command line, by what a hint calls them."""
 _DEBUG = inspect.Parameter(
     "debug",
     inspect.Parameter.KEYWORD_ONLY,
@@ -58,6 +61,7 @@ def answered(error: BaseException) -> int:
         failure(f"{type(error).__name__}: {error}")
         tell(_REPORT)
         return 1
+    error.faults = tuple(map(_as_typed, error.faults))
     failure(error.text())
     if isinstance(error, ScenarioError):
         return 2  # before anything ran: no rows to speak of in notes
@@ -65,3 +69,12 @@ def answered(error: BaseException) -> int:
     if isinstance(error, InternalError):
         tell(_REPORT)
     return 1
+
+
+def _as_typed(fault: Fault) -> Fault:
+    """Return a fault whose hint names options as they are typed, too."""
+    hint = fault.hint
+    for name, option in _TYPED.items():
+        if option not in hint:
+            hint = hint.replace(name, f"{name} ({option})")
+    return replace(fault, hint=hint)

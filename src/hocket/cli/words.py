@@ -15,6 +15,7 @@ from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
 from hocket.files.toml.kinds import Family
 from hocket.files.toml.place import Findings, Place, Source
 from hocket.model import Extrapolator, Model, Orchestrator
+from hocket.simulators.fmu.probe.words import count as count
 
 
 def orchestrator(thing: Orchestrator) -> str:
@@ -72,8 +73,3 @@ def short(number: float) -> str:
         if number >= scale:
             return f"{number / scale:#.3g}".rstrip(".") + sign
     return f"{number:#.3g}".rstrip(".")
-
-
-def count(number: int, thing: str) -> str:
-    """Return a number of things: 1 row, 1,001 rows."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

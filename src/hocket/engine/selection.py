@@ -22,6 +22,7 @@ from hocket.engine.interpreter import Level
 from hocket.engine.recording import Table
 from hocket.engine.rows import Column, Rows
 from hocket.errors import Fault, ScenarioError, nearest
+from hocket.simulators.fmu.elements import INDICES
 
 Every = Fraction | Literal["micro"] | None
 
@@ -47,17 +48,13 @@ class Recorded:
     child: int | None = None
 
 
-_ELEMENT = re.compile(r"\[\d+(?:,\d+)*\]")
-"""An element of an array in a name, `x[1]`: no wildcard."""
-
-
 def choose(design: Blueprint, clock: Clock, patterns: Sequence[str], every: Every) -> list[Choice]:
     """Return the tables to keep, before anything is opened.
 
     A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
-    an exact path always counts, and may also name an input.
+    an exact path always counts, and may also name an input. The indices of `x[1]` are no wildcard.
     """
-    exact = {pattern for pattern in patterns if not any(sign in _ELEMENT.sub("", pattern) for sign in "*?[")}
+    exact = {pattern for pattern in patterns if not any(sign in INDICES.sub("", pattern) for sign in "*?[")}
     known: list[str] = []
     found: set[str] = set()
     chosen: list[Choice] = []
@@ -126,7 +123,7 @@ def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:
 
 
 def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:
-    plain = (_ELEMENT.sub(lambda element: f"[[]{element[0][1:]}", pattern) for pattern in patterns)
+    plain = (INDICES.sub(lambda indices: f"[[]{indices[0][1:]}", pattern) for pattern in patterns)
     return re.compile("|".join(map(translate, plain)) or r"(?!)")
 
 

@@ -74,6 +74,13 @@ def exported(binary: Path, names: Iterable[str]) -> set[str]:
     return set(_exported(str(binary), status.st_mtime_ns, status.st_size, tuple(names)))
 
 
+def offered(binary: Path, description: Description, interface: Interface, names: Iterable[str]) -> set[str]:
+    """Return those of the functions of FMI that a binary exports; in FMI 1 it has the model before each."""
+    prefix = f"{interface.identifier}_" if description.major == 1 else ""
+    found = exported(binary, [prefix + name for name in names])
+    return {name.removeprefix(prefix) for name in found}
+
+
 @lru_cache(maxsize=256)
 def _exported(path: str, _changed: int, size: int, names: tuple[str, ...]) -> frozenset[str]:
     if not size:

@@ -63,14 +63,9 @@ def placed(model: Fmu, causality: str) -> list[tuple[Variable, range]]:
     return found
 
 
-def moves(variable: Variable) -> bool:
-    """Return whether an input may change between events."""
-    return variable.type in FLOATS and variable.variability == "continuous"
-
-
 def _moving(model: Fmu) -> tuple[bool, tuple[Group, ...]]:
     every = placed(model, "input")
-    chosen = [(variable, places) for variable, places in every if moves(variable)]
+    chosen = [(variable, places) for variable, places in every if variable.moves]
     groups = []
     for kind in FLOATS:
         own = [(variable, places) for variable, places in chosen if variable.type == kind]

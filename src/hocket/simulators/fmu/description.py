@@ -18,12 +18,11 @@ from xml.etree.ElementTree import Element, ElementTree
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.simulators.fmu.binaries import binary, exported
 from hocket.simulators.fmu.essentials import essentials
-from hocket.simulators.fmu.facts import FLOATS, WHOLE, Description, Interface, Unit, Variable
+from hocket.simulators.fmu.facts import BASES, FLOATS, WHOLE, Description, Interface, Unit, Variable
 from hocket.simulators.fmu.mending import mended
 
 __all__ = ["Description", "Interface", "Unit", "Variable", "binary", "exported", "read"]
 
-_BASE = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 _read: dict[str, tuple[tuple[int, int], Description]] = {}
 
 
@@ -269,6 +268,7 @@ class _Reading:
             previous=self.previous(element),
             clocks=tuple(clock.name for clock in found.clocks or ()),
             alias_of=None if found.alias is None else found.alias.name,
+            relative=told("relativeQuantity") in ("true", "1", True),
             negated=self.version == "1.0" and element.get("alias") == "negatedAlias",
         )
 
@@ -339,7 +339,7 @@ def _unit(unit: Any) -> Unit:
     base = unit.baseUnit
     if base is None:
         return Unit()
-    return Unit(base.factor, base.offset, tuple(getattr(base, name) for name in _BASE))
+    return Unit(base.factor, base.offset, tuple(getattr(base, name) for name in BASES))
 
 
 def _whole(text: str) -> int:

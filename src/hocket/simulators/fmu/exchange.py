@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hocket.errors import SimulatorError
 from hocket.model import Array, Simulator
 from hocket.simulators.fmu.continuous import ELSEWHERE, states
 from hocket.simulators.fmu.linearised import jacobian
-from hocket.simulators.fmu.live import CoSimulation, _plain
+from hocket.simulators.fmu.live import CoSimulation, _plain, loaded
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
@@ -20,11 +19,7 @@ if TYPE_CHECKING:
 
 def opened(model: Fmu) -> Simulator:
     """Load the FMU; nothing is instantiated yet."""
-    try:
-        exchange = ModelExchange(model)
-    except RuntimeError as error:
-        hint = "a library that it needs may be missing: `ldd` on that file lists them"
-        raise SimulatorError(f"its binary cannot be loaded: {error}", str(model.file), "", hint) from None
+    exchange = loaded(ModelExchange, model)
     if model.method not in ELSEWHERE or not states(model):
         return exchange
     from hocket.simulators.fmu.adaptive import Adaptive, Cvode

@@ -55,6 +55,8 @@ class Variable:
     clocks: tuple[str, ...] = ()
     alias_of: str | None = None
     """FMI 3: the variable it is another name of."""
+    relative: bool = False
+    """It is a difference: an offset between units does not count."""
     negated: bool = False
     """FMI 1: the value is minus the one behind the reference."""
 
@@ -62,6 +64,11 @@ class Variable:
     def numeric(self) -> bool:
         """Whether its values travel as floats."""
         return self.type not in ("string", "binary", "clock")
+
+    @property
+    def moves(self) -> bool:
+        """Whether it may change between events."""
+        return self.type in FLOATS and self.variability == "continuous"
 
     @property
     def port_type(self) -> PortType:
@@ -112,6 +119,9 @@ class Interface:
     evaluates_discrete: bool = False
 
 
+BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """In base units: factor * value + offset."""
@@ -119,7 +129,13 @@ class Unit:
     factor: float = 1.0
     offset: float = 0.0
     exponents: tuple[int, ...] | None = None
-    """Of kg, m, s, A, K, mol, cd, rad; None: not told."""
+    """Of BASES; None: not told."""
+
+    @property
+    def base(self) -> str:
+        """The base units, as a text."""
+        powers = zip(BASES, self.exponents or (), strict=False)
+        return "*".join(f"{name}**{power}" for name, power in powers if power)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.model import Array
-from hocket.simulators.fmu.continuous import elements, moves, placed
-from hocket.simulators.fmu.facts import FLOATS, Variable
+from hocket.simulators.fmu.continuous import elements, placed
+from hocket.simulators.fmu.facts import Variable
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.exchange import ModelExchange
@@ -31,7 +31,7 @@ def jacobian(live: ModelExchange, u: Array) -> tuple[Array, Array, Array, Array]
     unknowns, rows = _rates(live), list(range(size))
     if tells(live):
         for variable, places in placed(model, "output"):
-            if variable.type in FLOATS:
+            if variable.moves:
                 unknowns.append(variable)
                 rows += [size + place for place in places]
         _at(live, point, size)
@@ -88,7 +88,7 @@ def _knowns(live: ModelExchange, size: int) -> Iterator[tuple[Variable, range]]:
         yield variable, range(place, place + count)
         place += count
     for variable, places in placed(live.model, "input"):
-        if moves(variable):
+        if variable.moves:
             yield variable, range(size + places.start, size + places.stop)
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
 from hocket.errors import SimulatorError
 from hocket.model import Array
-from hocket.simulators.fmu.continuous import exchange_facts
+from hocket.simulators.fmu.continuous import exchange_facts, placed
 from hocket.simulators.fmu.logs import deliver
 from hocket.simulators.fmu.ports import Group
 from hocket.simulators.fmu.values import Setting
@@ -31,13 +31,20 @@ _CODES = {name: code for code, name in enumerate(_TYPES)} | {"integer": 6, "enum
 DONE, EARLY = 0, 1
 _LOUDER = "with logging=True, or --log on the command line, it may say more"
 
+Live = TypeVar("Live", bound="CoSimulation")
+
 _counts: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
 
 
 def opened(model: Fmu) -> CoSimulation:
     """Load the FMU; nothing is instantiated yet."""
+    return loaded(CoSimulation, model)
+
+
+def loaded(kind: type[Live], model: Fmu) -> Live:
+    """Return the live FMU; a binary that cannot be loaded is told in words."""
     try:
-        return CoSimulation(model)
+        return kind(model)
     except RuntimeError as error:
         lacking = "has no function" in str(error)
         hint = "" if lacking else "a library that it needs may be missing: `ldd` on that file lists them"
@@ -127,7 +134,7 @@ class CoSimulation:
 
     def save(self) -> Any:
         """Return the FMU's state."""
-        saved = _native.saved(self.native, None)
+        saved = _native.saved(self.native)
         if saved is None:
             raise self.fault()
         return saved
@@ -170,11 +177,7 @@ class CoSimulation:
         deliver()
         said = self.native.complaint
         problem = self.native.problem or "a call failed"
-        hint = (
-            ""
-            if said or self.model.logging
-            else "`logging=True`, or `--log` on the command line, lets it say more"
-        )
+        hint = "" if said or self.model.logging else _LOUDER
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 
 
@@ -194,6 +197,7 @@ def facts(model: Fmu) -> dict[str, Any]:
         "events": used.event_mode,
         "early": False,
         "feeds_through": model.reevaluate and any(port.feedthrough for port in model.outputs),
+        "variable": used.variable_step,
         "interpolates": used.interpolates_inputs,
         "inputs": len(model.inputs),
         "outputs": len(model.outputs),
@@ -203,6 +207,9 @@ def facts(model: Fmu) -> dict[str, Any]:
             number
             for number, port in enumerate(model.inputs)
             if used.intermediate_update and port.name in moving
+        ],
+        "discrete": [
+            place for variable, places in placed(model, "input") if not variable.moves for place in places
         ],
         "texts_in": _texts(faces.text_input_groups),
         "texts_out": _texts(faces.text_output_groups),

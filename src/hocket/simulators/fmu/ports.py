@@ -16,6 +16,7 @@ from typing import Any
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Port
 from hocket.simulators.fmu.facts import Description, Variable
+from hocket.units import difference, teach
 
 AT_MOST = 1_000_000
 """Ports of one FMU."""
@@ -113,6 +114,9 @@ def _faces(
     if count > AT_MOST:
         faults.append(Fault(f"it has {count:,} ports", "", f"at most {AT_MOST:,}", "smaller arrays"))
         return _NOTHING, tuple(faults)
+    for name, unit in description.units.items():
+        if unit.exponents is not None:
+            teach(name, unit.base, unit.factor, unit.offset)
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
     numbers_out, texts_out = _split(outputs)
@@ -173,9 +177,11 @@ def _split(variables: list[Variable]) -> tuple[list[Variable], list[Variable]]:
 def _ports(variable: Variable, sizes: Mapping[str, int], with_start: bool = False) -> Iterable[Port]:
     of = shape(variable, sizes)
     values = start_values(variable, of) if with_start else None
+    kind, unit = variable.port_type, difference(variable.unit) if variable.relative else variable.unit
+    held = kind == "real" and not variable.moves
     for number, index in enumerate(indices(of)):
         start = None if values is None else float(values[number])
-        yield Port(element(variable.name, index), variable.unit, start, (), variable.port_type)
+        yield Port(element(variable.name, index), unit, start, (), kind, held)
 
 
 def _names(variables: list[Variable], sizes: Mapping[str, int]) -> tuple[str, ...]:

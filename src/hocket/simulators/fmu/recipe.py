@@ -22,7 +22,7 @@ from hocket.clock import Duration, written
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Abilities, Port, Simulator
 from hocket.simulators.fmu.archive import unpacked
-from hocket.simulators.fmu.binaries import binary, exported
+from hocket.simulators.fmu.binaries import binary, offered
 from hocket.simulators.fmu.description import read
 from hocket.simulators.fmu.facts import FLOATS, Description, Interface
 from hocket.simulators.fmu.functions import INPUT_SLOPES, OUTPUT_SLOPES, STATE
@@ -265,15 +265,15 @@ class Fmu(Recipe):
         if major < 3:
             return self.interface_used.interpolates_inputs and there.issuperset(INPUT_SLOPES[major])
         inputs = (v for v in self.description.variables if v.causality == "input" and v.type in FLOATS)
-        followed = all(v.intermediate_update and not v.dimensions for v in inputs)
+        followed = all(
+            v.type == "real" and v.intermediate_update and not v.dimensions for v in inputs if v.moves
+        )
         return self.interface_used.intermediate_update and followed
 
     def _exported(self, names: tuple[str, ...]) -> set[str]:
         """Return which functions the binary has; all of them if there is none for this platform."""
         try:
-            prefix = f"{self.interface_used.identifier}_" if self.description.major == 1 else ""
-            found = exported(self.binary, tuple(prefix + name for name in names))
-            return {name.removeprefix(prefix) for name in found}
+            return offered(self.binary, self.description, self.interface_used, names)
         except ScenarioError:
             return set(names)  # open() refuses it; until then the description is believed
 

@@ -8,11 +8,12 @@ The checks run in a process of their own: an FMU that crashes or hangs there is 
 
 from __future__ import annotations
 
-from hocket.simulators.fmu.probe.bench import Bench, remade
+from hocket.simulators.fmu.probe.bench import Bench
 from hocket.simulators.fmu.probe.checks import CHECKS, checked
 from hocket.simulators.fmu.probe.findings import Finding, Probe
 from hocket.simulators.fmu.probe.process import apart
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.remaking import remade
 
 __all__ = ["CHECKS", "Finding", "Probe", "probe"]
 
@@ -24,6 +25,6 @@ def probe(model: Fmu, *, here: bool = False) -> Probe:
     platform.
     """
     _ = model.binary
-    plain, names = remade(Fmu, model, isolate=False), tuple(CHECKS)
+    plain, names = remade(model, isolate=False), tuple(CHECKS)
     found = checked(Bench(plain), names) if here else apart(plain, names)
     return Probe(str(model.file), tuple(found))

@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hocket.errors import HocketError, SimulatorError
 from hocket.model import Array, Port
 from hocket.signals import shifted
-from hocket.simulators.fmu.binaries import exported
+from hocket.simulators.fmu.binaries import offered
+from hocket.simulators.fmu.elements import array_of
 from hocket.simulators.fmu.facts import Variable
 from hocket.simulators.fmu.logs import deliver
 from hocket.simulators.fmu.probe.experiment import another, grid
@@ -31,12 +32,6 @@ Inputs: TypeAlias = Callable[[int], Array]
 
 ROUNDING = 1e-9
 """What may differ after a rewind, for numbers of the size of one; the engine allows as much."""
-_F = TypeVar("_F", bound=Fmu)
-
-
-def remade(kind: type[_F], model: Fmu, **changes: Any) -> _F:
-    """Return the same FMU with other options, or as another kind of model."""
-    return kind(model.path, model.parameters, folder=model.folder, **{**model.options, **changes})
 
 
 class Short(SimulatorError):  # noqa: N818 - what happened is no error
@@ -77,7 +72,7 @@ class Bench:
     def variable(self, port: Port) -> Variable:
         """Return the variable of a port; of an element, its array."""
         known = self.model.description.by_name
-        return known[port.name] if port.name in known else known[port.name.rpartition("[")[0]]
+        return known[port.name if port.name in known else array_of(port.name)]
 
     def u(self, n: int, tune: float = 0.0) -> Array:
         """Return the inputs of step n, somewhere between the start values and the others."""
@@ -179,9 +174,8 @@ class Bench:
 
     def lacking(self, *functions: str) -> list[str]:
         """Return which functions the binary does not have."""
-        prefix = f"{self.used.identifier}_" if self.major == 1 else ""
-        there = exported(self.model.binary, [prefix + name for name in functions])
-        return [name for name in functions if prefix + name not in there]
+        there = offered(self.model.binary, self.model.description, self.used, functions)
+        return [name for name in functions if name not in there]
 
     def refuted(self, claim: str, *functions: str) -> Found | None:
         """Return what is to be said where the binary lacks functions that a claim needs."""

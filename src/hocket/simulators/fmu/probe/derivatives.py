@@ -15,10 +15,11 @@ from hocket.model import Array
 from hocket.signals import shifted
 from hocket.simulators.fmu.facts import Interface
 from hocket.simulators.fmu.functions import DIRECTIONAL, INPUT_SLOPES, OUTPUT_SLOPES
-from hocket.simulators.fmu.probe.bench import Bench, apartness, remade, what
+from hocket.simulators.fmu.probe.bench import Bench, apartness, what
 from hocket.simulators.fmu.probe.findings import INTEGRATED, Found, judged
 from hocket.simulators.fmu.probe.words import count
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.remaking import remade
 
 
 def input_slopes(bench: Bench) -> Found:
@@ -108,12 +109,13 @@ def directional(bench: Bench) -> Found:
     if not bench.used.directional:
         return "not declared", "it does not give them"
     if not bench.model.exchange:
-        return "untried", 'hocket asks for them in model exchange only: interface="model-exchange"'
+        how = '`interface="model-exchange"`, or `--interface model-exchange` on the command line'
+        return "untried", f"hocket asks for them in model exchange only: {how}"
     if refuted := bench.refuted("it gives them", DIRECTIONAL[bench.major]):
         return refuted
     whole = []
     for kind in (Fmu, _Plain):
-        with bench.simulator(remade(kind, bench.model, method="heun")) as simulator:
+        with bench.simulator(remade(bench.model, kind=kind, method="heun")) as simulator:
             t = bench.time(len(bench.walk(simulator, min(bench.few, 3))))
             bench.note(f"getting directional derivatives at {t:.6g} s")
             a, b, c, d = simulator.jacobian(t, bench.u(2))

@@ -15,14 +15,15 @@ import numpy as np
 
 from hocket.errors import SimulatorError
 from hocket.model import Array, Port
-from hocket.simulators.fmu.probe.bench import ROUNDING, Bench, remade, what
+from hocket.simulators.fmu.probe.bench import ROUNDING, Bench, what
 from hocket.simulators.fmu.probe.findings import Found
 from hocket.simulators.fmu.probe.words import count, listed
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.remaking import remade
 
 Moved: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-_ADVICE = "use `Fmu(..., reevaluate=False)`"
+_ADVICE = "use `Fmu(..., reevaluate=False)` (in a file `reevaluate = false`)"
 
 
 class _Eager(Fmu):
@@ -68,7 +69,7 @@ def _reactions(bench: Bench) -> _Reactions:
         simulator.output(t, u)
 
     middle = max(1, bench.few // 2)
-    with bench.simulator(remade(_Eager, bench.model)) as simulator:
+    with bench.simulator(remade(bench.model, kind=_Eager)) as simulator:
         if bench.major > 1:
             tried(simulator, bench.t0, bench.u(0), found.first)
         if not bench.model.reevaluate:
