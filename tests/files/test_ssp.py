@@ -539,6 +539,36 @@ def test_without_the_annotation_a_step_is_found_and_told(tmp_path, asked, experi
     )
 
 
+def test_the_smallest_step_counts_though_names_repeat(tmp_path):
+    asked = {"left": "0.001", "right": "0.01"}
+    files = {f"{side}.fmu": fmu("gain", stepSize=step) for side, step in asked.items()}
+    inside = "".join(system(component("plant", f"{side}.fmu"), name=side) for side in asked)
+    study = read_ssp(archive(tmp_path, ssd(system(inside)), files))
+    assert study.composite.step == Fraction(1, 1000)
+    assert study.notes[0] == "the SSP tells no step: it is 1 ms, which `left.plant` asks for"
+
+
+@pytest.mark.parametrize(
+    ("own", "stop", "step", "told"),
+    [
+        ("0.0003", "3", Fraction(15, 10000), "1.5 ms, a multiple of the 0.3 ms that `a` steps by inside"),
+        ("0.25", "1", Fraction(1, 4), "0.25 s, a multiple of the 0.25 s that `a` steps by inside"),
+        (
+            "0.0003",
+            "1",
+            Fraction(1, 1112),
+            "1/1112 s, a multiple of the 0.3 ms that `a` steps by inside, shortened to divide the run",
+        ),
+    ],
+)
+def test_the_step_inside_an_fmu_is_obeyed(tmp_path, own, stop, step, told):
+    files = {"resources/gain.fmu": fmu("gain", 3, stepSize=None, fixedInternalStepSize=own)}
+    text = ssd(system(GAINS), f'<ssd:DefaultExperiment stopTime="{stop}"/>')
+    study = read_ssp(archive(tmp_path, text, files))
+    assert study.composite.step == step
+    assert study.notes[0] == f"the SSP tells no step: it is {told}"
+
+
 def test_an_input_of_a_system_that_nothing_drives_keeps_what_its_fmu_starts_with(tmp_path):
     both = connection("u", "a.u") + connection("u", "b.u", '<ssc:LinearTransformation factor="2"/>')
     study = gains(tmp_path, system(GAINS, both, connector("u", "input")))
@@ -566,6 +596,32 @@ def test_what_passes_straight_through_a_system_gets_a_model_of_its_own(tmp_path)
     outer = system(GAINS + inner, connection("a.y", "in.u") + connection("in.y", "b.u"))
     inside = gains(tmp_path, outer).composite.scenario.models["in"].scenario
     assert inside.connections == (Connection("u", "to_y.u"), Connection("to_y.y", "y"))
+
+
+def through(port, kind):
+    """Connections and elements: `a` to `b` through a system that does nothing."""
+    inside = f"<ssc:{kind}/>"
+    inner = system(
+        component("t", "resources/types.fmu"),
+        connection("u", "y"),
+        connector("u", "input", inside) + connector("y", "output", inside),
+        name="in",
+    )
+    elements = component("a", "resources/types.fmu") + component("b", "resources/types.fmu") + inner
+    return connection(f"a.y_{port}", "in.u") + connection("in.y", f"b.u_{port}"), "", elements
+
+
+@pytest.mark.parametrize(
+    ("port", "kind"), [("int", "Integer"), ("bool", "Boolean"), ("enum", 'Enumeration name="Level"')]
+)
+def test_it_keeps_its_type(tmp_path, port, kind):
+    study = types(tmp_path, *through(port, kind))
+    inside = study.composite.scenario.models["in"]
+    between = inside.scenario.models["to_y"]
+    assert {inside.outputs[0].type, between.outputs[0].type} == {kind.split()[0].lower()}
+    assert inside.outputs[0].feedthrough == ("u",)
+    assert list(study.composite.scenario.models) == ["a", "b", "in"]
+    assert not [note for note in study.notes if "drives" in note]
 
 
 def test_an_output_that_nothing_drives_is_no_port(tmp_path):

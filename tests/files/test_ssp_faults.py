@@ -107,6 +107,18 @@ CASES = {
         "`SystemStructure.ssd` is not well-formed XML: it has a document type, which SSP files do not have\n"
         f"  where:    {SSD}, line 1",
     ),
+    "an encoding of several bytes": (
+        ssd(system(MASSES)).replace("?>", ' encoding="gb2312"?>', 1),
+        None,
+        "`SystemStructure.ssd` cannot be read: multi-byte encodings are not supported\n"
+        f"  where:    {SSD}\n  expected: an encoding such as UTF-8",
+    ),
+    "an unknown encoding": (
+        ssd(system(MASSES)).replace("?>", ' encoding="utf-99"?>', 1),
+        None,
+        "`SystemStructure.ssd` cannot be read: unknown encoding: utf-99\n"
+        f"  where:    {SSD}\n  expected: an encoding such as UTF-8",
+    ),
     "something else": (
         "<a/>",
         None,
@@ -139,6 +151,21 @@ CASES = {
         None,
         "`https://example.org/x.fmu` is not a file: hocket does not fetch `https:`\n"
         f"  where:    {SSD}, line 3\n  expected: a path",
+    ),
+    "a path with a zero byte": (
+        ssd(system(component("a", "a%00.fmu"))),
+        None,
+        f"`a%00.fmu` is no path: embedded null byte\n  where:    {SSD}, line 3\n  expected: a path",
+    ),
+    "a path that is too long": (
+        ssd(system(component("a", f"{'a' * 300}.fmu"))),
+        None,
+        f"`{'a' * 300}.fmu` is no path: File name too long\n  where:    {SSD}, line 3\n  expected: a path",
+    ),
+    "a file with stars": (
+        ssd(system(component("a", "a.f**"))),
+        None,
+        f"there is no file `a.f**`\n  where:    {SSD}, line 3",
     ),
     "a damaged FMU": (
         ssd(system(component("a", "resources/gain.fmu"))),
@@ -206,8 +233,26 @@ CASES = {
     "a text": (
         ssd(system(TWO, connection("a.y_string", "b.u_real"))),
         TYPES,
-        f"`a.y_string` is a string, which hocket does not pass on\n  where:    {SSD}, line 3\n"
-        "  expected: numbers, truths and items of enumerations",
+        f"`a.y_string` (string) is connected to `b.u_real` (real)\n  where:    {SSD}, line 3\n"
+        "  expected: texts of one type",
+    ),
+    "a text through a system": (
+        ssd(system(TWO, connection("a.y_string", "y"), connector("y", "output", "<ssc:String/>"))),
+        TYPES,
+        "`a.y_string` is a string, which is not passed on from system to system\n"
+        f"  where:    {SSD}, line 3\n  expected: two FMUs of one system",
+    ),
+    "a text with a factor": (
+        ssd(system(TWO, connection("a.y_string", "b.u_string", '<ssc:LinearTransformation factor="2"/>'))),
+        TYPES,
+        f"`a.y_string` is a string, which cannot be transformed\n  where:    {SSD}, line 3\n"
+        "  expected: a connection without a transformation",
+    ),
+    "two sources of a text": (
+        ssd(system(TWO, connection("a.y_string", "b.u_string") + connection("b.y_string", "b.u_string"))),
+        TYPES,
+        f"`b.u_string` has two sources, `a.y_string` and `b.y_string`\n  where:    {SSD}, line 3\n"
+        "  expected: one source per input",
     ),
     "a parameter that an output drives": (
         ssd(system(GAINS, connection("a.y", "b.k"))),
@@ -250,6 +295,63 @@ CASES = {
         ),
         {"resources/arrays.fmu": fmu("arrays", 3), **GAIN},
         f"there is no `a.y[4]` in an array of 3\n  where:    {SSD}, line 3\n  expected: indices from 1",
+    ),
+    "too many values": (
+        ssd(
+            system(GAINS, connection("w", "a.u", startIndices="1"), sized("w", "input", 2000000)),
+            version="2.0",
+        ),
+        GAIN,
+        f"`w` has 2000000 values\n  where:    {SSD}, line 3\n  expected: at most 1000000",
+    ),
+    "too many values inside": (
+        ssd(
+            system(
+                GAINS
+                + system(component("g", "resources/gain.fmu"), "", sized("w", "output", 2000000), name="in"),
+                connection("in.w", "a.u", startIndices="1"),
+            ),
+            version="2.0",
+        ),
+        GAIN,
+        f"`w` has 2000000 values\n  where:    {SSD}, line 3\n  expected: at most 1000000",
+    ),
+    "an element of nothing": (
+        ssd(system(GAINS, connection("w", "a.u", startIndices="1"), sized("w", "input", 0)), version="2.0"),
+        GAIN,
+        f"there is no `w[1]` in an array of 0\n  where:    {SSD}, line 3\n  expected: indices from 1",
+    ),
+    "a size that is no number": (
+        ssd(system(GAINS, "", sized("w", "input", "\u00b2")), version="2.0"),
+        GAIN,
+        f"nothing says how many values the connector `w` has\n  where:    {SSD}, line 3\n"
+        '  expected: such as <Dimension size="3"/>',
+    ),
+    "a table and a factor through a dictionary": (
+        ssd(
+            system(
+                TWO + bus("n", "state"),
+                connection("a.y_int", "n.state", entries("Integer", (1, 3)))
+                + connection("n.state", "b.u_int", '<ssc:LinearTransformation factor="2"/>'),
+                after=dictionary(entry("state", "<ssc:Integer/>")),
+            )
+        ),
+        TYPES,
+        "`a.y_int` to `b.u_int`: a table of values, and a factor or a conversion of units\n"
+        f"  where:    {SSD}, line 3\n  expected: one of them",
+    ),
+    "two tables through a dictionary": (
+        ssd(
+            system(
+                TWO + bus("n", "state"),
+                connection("a.y_int", "n.state", entries("Integer", (1, 3)))
+                + connection("n.state", "b.u_int", entries("Integer", (3, 1))),
+                after=dictionary(entry("state", "<ssc:Integer/>")),
+            )
+        ),
+        TYPES,
+        "`a.y_int` to `b.u_int`: two tables of values in a row\n"
+        f"  where:    {SSD}, line 3\n  expected: one of them",
     ),
     "a set that is not XML": (
         ssd(system(GAINS, before=binding(source="resources/p.ssv"))),

@@ -57,6 +57,18 @@ def test_a_component_takes_an_inline_set(tmp_path):
     assert values(study, "a") == {"k": 3.0}
 
 
+def test_a_text_of_a_system_is_passed_on(tmp_path):
+    inside = system(
+        component("a", "resources/types.fmu"),
+        connection("name", "a.p_string"),
+        connector("name", "parameter", "<ssc:String/>"),
+        binding(inline(parameter("name", "two words", "String"))),
+    )
+    files = {"resources/types.fmu": fmu("types")}
+    study = read_ssp(archive(tmp_path, ssd(inside), files))
+    assert values(study, "a") == {"p_string": "two words"}
+
+
 def test_higher_levels_overrule_lower_ones_and_later_bindings_earlier_ones(tmp_path):
     """As the standard says: the system's binding counts, not the component's."""
     low = binding(inline(parameter("k", 1), parameter("u", 1)))

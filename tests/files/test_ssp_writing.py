@@ -26,16 +26,20 @@ from files.test_ssp import (
     parameter,
     ssd,
     system,
+    through,
+    types,
 )
 from hocket.engine.composite import Composite
 from hocket.errors import FileError, ScenarioError
 from hocket.files.ssp import read_ssp, write_ssp
+from hocket.files.ssp.terms import LOOKUP
 from hocket.files.study import Study
 from hocket.model import Connection, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.passing import with_ports_made
 from hocket.signals import Nepce, Polynomial
 from hocket.simulators.fmu import Fmu
+from hocket.simulators.python import Python
 from hocket.simulators.sources import Function
 from hocket.simulators.state_space import Gain, StateSpace
 
@@ -232,6 +236,17 @@ def test_values_of_every_type(tmp_path, made):
     assert items == [{"name": name, "value": str(i)} for i, name in enumerate(("off", "low", "high"), 1)]
 
 
+@pytest.mark.parametrize(("version", "kind"), [(2, "string"), (3, "binary")])
+def test_texts_come_back(tmp_path, made, version, kind):
+    models = {name: Fmu(made("types", version)) for name in "ab"}
+    links = {f"b.u_{kind}": f"a.y_{kind}", f"a.u_{kind}": f"b.y_{kind}"}
+    path = tmp_path / "x.ssp"
+    returned(Study(Composite(Scenario(models, links), "1 ms")), path)
+    tags = [node.tag for node in description(path).iter() if node.tag.endswith(kind.title())]
+    assert len(tags) == 4
+    assert version == 3 or valid(path)
+
+
 def test_types_of_fmi_3_and_arrays_need_version_2(tmp_path, made):
     values = {"p_int64": 2**60, "p_uint8": 200, "p_float32": 0.25, "p_binary": b"\x00\xff", "p_real": 1.0}
     wide = Study(Composite(Scenario({"a": Fmu(made("types", 3), values)}), "1 ms"))
@@ -242,6 +257,23 @@ def test_types_of_fmi_3_and_arrays_need_version_2(tmp_path, made):
     arrays = Scenario({"a": one, "b": two}, {"b.u[1]": "a.y[2]", "a.u[1]": "b.y[1]", "a.u[2]": "b.y[2]"})
     returned(Study(Composite(arrays, "1 ms")), tmp_path / "arrays.ssp")
     assert description(tmp_path / "arrays.ssp").get("version") == "2.0"
+
+
+def test_elements_are_laid_over_the_whole(tmp_path, made):
+    values = {"n": 2, "u": [0, 0], "A": [[1, 2], [3, 4]], "A[1,1]": 99, "A[2, 1]": 5}
+    model = Fmu(made("arrays", 3), values)
+    study = Study(Composite(Scenario({"a": model}), "1 ms"))
+    returned(study, tmp_path / "x.ssp")
+    back = read_ssp(tmp_path / "x.ssp").composite.scenario.models["a"]
+    assert back.parameters["A"] == ((99.0, 2.0), (5.0, 4.0))
+
+
+def test_a_list_sets_variables_with_a_blank_in_their_name(tmp_path, made):
+    path = made("gain", xml=lambda text: text.replace('name="k"', 'name="k[1, 1]"'))
+    study = Study(Composite(Scenario({"a": Fmu(path, k=[[3.0]])}), "1 ms"))
+    returned(study, tmp_path / "x.ssp")
+    both = Fmu(path, {"k": [[3.0]], "k[1, 1]": 4.0})
+    returned(Study(Composite(Scenario({"a": both}), "1 ms")), tmp_path / "y.ssp")
 
 
 def test_fmi_3_without_them_fits_into_version_1(tmp_path, made):
@@ -304,6 +336,12 @@ def test_what_an_import_has_put_in_is_written_as_it_was(tmp_path):
     assert valid(tmp_path / "again.ssp")
 
 
+@pytest.mark.parametrize(("port", "kind"), [("int", "Integer"), ("bool", "Boolean")])
+def test_what_passes_straight_through_comes_back_with_its_type(tmp_path, port, kind):
+    study = types(tmp_path, *through(port, kind))
+    returned(study, tmp_path / "again.ssp")
+
+
 def test_items_pass_through_levels(tmp_path, made):
     inner = Composite(
         Scenario(
@@ -319,6 +357,13 @@ def test_items_pass_through_levels(tmp_path, made):
         Study(Composite(Scenario({"a": Fmu(made("types")), "in": inner}, links), "1 ms")), tmp_path / "x.ssp"
     )
     assert valid(tmp_path / "x.ssp")
+
+
+def test_a_port_is_held_where_that_of_its_fmu_is(tmp_path, made):
+    jumping = Fmu(made("gain", xml=lambda text: text.replace('"continuous"', '"discrete"')))
+    inner = Composite(Scenario({"g": jumping}, {"g.u": "u"}, [Port("u", held=True)]), "1 ms")
+    links = {"in.u": "a.y"}
+    returned(Study(Composite(Scenario({"a": jumping, "in": inner}, links), "1 ms")), tmp_path / "x.ssp")
 
 
 def test_a_text_that_xml_cannot_hold_is_refused(tmp_path, made):
@@ -338,6 +383,14 @@ def test_models_that_are_no_fmus_are_refused_by_name(tmp_path, made):
         "`k` is a StateSpace, and an SSP holds FMUs",
     ]
     assert not list(tmp_path.glob("*.ssp*"))
+
+
+def test_a_table_and_a_factor_in_one_connection_are_refused(tmp_path, made):
+    table = Python(LOOKUP, outputs=[Port("y", type="integer")], table=[(1, 3)])
+    models = {"a": Fmu(made("types")), "t": table}
+    links = [Connection("a.y_int", "t.u", gain=2.0), Connection("t.y", "a.u_int")]
+    with pytest.raises(ScenarioError, match=r"`a\.y_int` goes through a table of values and a factor"):
+        write_ssp(Composite(Scenario(models, links), "1 ms"), tmp_path / "x.ssp")
 
 
 def test_a_scenario_with_faults_is_refused(tmp_path, made):

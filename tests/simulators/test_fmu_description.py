@@ -10,6 +10,8 @@ from fmus.build import build
 from hocket.errors import FileError, ScenarioError
 from hocket.simulators.fmu import Fmu, binaries, description
 from hocket.simulators.fmu.description import binary, exported, read
+from hocket.simulators.fmu.ports import faces
+from hocket.units import conversion
 
 HEAD = {
     1: '<fmiModelDescription fmiVersion="1.0" modelName="m" modelIdentifier="m" guid="g" '
@@ -194,6 +196,26 @@ def test_limits_and_units_of_declared_types(tmp_path):
     assert (v.unit, v.minimum, v.maximum) == ("km/h", 0.0, 200.0)
     assert found.units["km/h"].factor == 0.25
     assert found.units["km/h"].offset == 1.0
+
+
+def test_units_that_it_defines_and_differences(tmp_path):
+    more = (
+        '<UnitDefinitions><Unit name="tick"><BaseUnit s="1" factor="0.5"/></Unit></UnitDefinitions>'
+        '<TypeDefinitions><SimpleType name="Rise"><Real unit="degC" relativeQuantity="true"/></SimpleType>'
+        "</TypeDefinitions>"
+    )
+    values = {
+        "t": '<Real unit="tick" start="1"/>',
+        "own": '<Real unit="degC" relativeQuantity="true" start="1"/>',
+        "rise": '<Real declaredType="Rise" start="1"/>',
+        "heat": '<Real unit="degC" start="1"/>',
+    }
+    listed = "".join(scalar(name, k, values[name], causality="input") for k, name in enumerate(values))
+    ports = faces(one(tmp_path, 2, listed, more=more), {}).inputs
+    assert [port.unit for port in ports] == ["tick", "delta_degC", "delta_degC", "degC"]
+    others = ("s", "K", "K", "K")
+    found = [conversion(port.unit, other) for port, other in zip(ports, others, strict=True)]
+    assert found == [(0.5, 0.0), (1.0, 0.0), (1.0, 0.0), (1.0, 273.15)]
 
 
 def test_a_description_is_read_once_per_file(tmp_path):

@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.nodes import Node
+from hocket.files.ssp.terms import SSC, SSD
 from hocket.files.toml import layout
 from hocket.files.toml.codec import EXTRAPOLATIONS, FILE, LEVEL, MODELS
 from hocket.files.toml.document import parsed
@@ -23,7 +24,6 @@ from hocket.simulators.fmu.recipe import Fmu
 
 TYPE = "org.hocket.level"
 NAMESPACE = "urn:hocket:ssp"
-COMMON = "http://ssp-standard.org/SSP1/SystemStructureCommon"
 
 _ELSEWHERE = ("path", "parameters", "interface", "folder")
 """What SSP has words for."""
@@ -68,11 +68,11 @@ def foreign(root: Node, findings: Findings) -> None:
         foreign(child, findings)
 
 
-def annotate(parent: Element, prefix: str, element: str, table: dict[str, Any]) -> None:
-    """Append an annotation to an element whose namespace is `prefix`; nothing for an empty table."""
+def annotate(parent: Element, element: str, table: dict[str, Any]) -> None:
+    """Append an annotation to an element of an SSD; nothing for an empty table."""
     if table:
-        annotations = SubElement(parent, f"{{{prefix}}}Annotations")
-        annotation = SubElement(annotations, f"{{{COMMON}}}Annotation", type=TYPE)
+        annotations = SubElement(parent, f"{SSD}Annotations")
+        annotation = SubElement(annotations, f"{SSC}Annotation", type=TYPE)
         text = layout.text(Section(table))
         SubElement(annotation, f"{{{NAMESPACE}}}{element}").text = (
             f"\n{text}" if len(table) > 1 else text.strip()

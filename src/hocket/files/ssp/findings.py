@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from hocket.errors import Fault, FileError, HocketError
 from hocket.files.ssp.nodes import Node
 
 T = TypeVar("T")
+_SHOWN = 3
 _PLACE = re.compile(r"(.*), line (\d+)")
 
 
@@ -64,3 +65,10 @@ class Findings:
         ordered = sorted(range(len(lines)), key=lambda number: lines[number])
         if ordered:
             raise FileError([faults[number] for number in ordered])
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the first names, each once, and how many more there are."""
+    every = list(dict.fromkeys(names))
+    shown = ", ".join(f"`{name}`" for name in every[:_SHOWN])
+    return shown + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "")

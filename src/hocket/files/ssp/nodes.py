@@ -56,7 +56,10 @@ class Node:
 
 
 def parse(data: bytes, file: str) -> Node:
-    """Return the outermost element; document types are refused, since entities in them can explode."""
+    """Return the outermost element; ValueError or LookupError: an encoding that cannot be read.
+
+    Document types are refused, since entities in them can explode.
+    """
     parser = expat.ParserCreate()
     parser.buffer_text = True
     outside = Node("", {}, file, 0)

@@ -1,9 +1,15 @@
 """Words of the standard that reading and writing share.
 
 In:  nothing
-Out: media types, names of files and of interfaces
+Out: namespaces, media types, names of files and of interfaces
 """
 
+NAMESPACES = {
+    prefix: f"http://ssp-standard.org/SSP1/SystemStructure{name}"
+    for prefix, name in (("ssd", "Description"), ("ssc", "Common"), ("ssv", "ParameterValues"))
+}
+SSD, SSC, SSV = (f"{{{namespace}}}" for namespace in NAMESPACES.values())
+"""In front of the names of elements."""
 DEFAULT = "SystemStructure.ssd"
 FMU = "application/x-fmu-sharedlibrary"
 PACKAGE = "application/x-ssp-package"

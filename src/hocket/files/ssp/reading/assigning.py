@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.reading.directions import variable
+from hocket.files.ssp.findings import Findings, listed
 from hocket.files.ssp.reading.mapping import Setting
 from hocket.files.ssp.reading.parts import Component, Part, System
+from hocket.files.ssp.reading.variables import around
 from hocket.files.ssp.units import Unit, fmu_unit
 from hocket.simulators.fmu.facts import WHOLE, Variable
 from hocket.simulators.fmu.recipe import Fmu
@@ -75,7 +75,7 @@ def _merged(own: Iterable[tuple[str, Setting]], given: Mapping[str, Setting]) ->
 def _component(component: Component, fmu: Fmu, given: Mapping[str, Setting], findings: Findings) -> None:
     calculated = []
     for name, setting in given.items():
-        found = variable(component, name) or variable(component, name.partition("[")[0])
+        found = around(component, name)
         if found is None:
             continue
         if not found.settable or found.type == "clock":
@@ -86,11 +86,8 @@ def _component(component: Component, fmu: Fmu, given: Mapping[str, Setting], fin
         if name in component.values:
             component.values[name] = _fitting(component.values[name], found)
     if calculated:
-        listed = ", ".join(f"`{name}`" for name in calculated[:3])
-        more = f" and {len(calculated) - 3} more" if len(calculated) > 3 else ""
-        findings.note(
-            f"the FMU of `{component.name}` calculates {listed}{more}: the values given are not set"
-        )
+        what = f"the FMU of `{component.name}` calculates {listed(calculated)}"
+        findings.note(f"{what}: the values given are not set")
 
 
 def _take(part: Part, name: str, setting: Setting, unit: Unit | None, findings: Findings) -> None:
@@ -132,6 +129,4 @@ def _unused(found: Iterable[Setting]) -> Iterator[str]:
         if not setting.parameter.used:
             by_file[setting.node.file].append(setting.parameter.name)
     for file, names in by_file.items():
-        listed = ", ".join(f"`{name}`" for name in dict.fromkeys(names[:3]))
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        yield f"nothing takes {listed}{more} of {file}"
+        yield f"nothing takes {listed(names)} of {file}"

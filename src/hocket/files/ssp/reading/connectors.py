@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import product
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from hocket.files.ssp.arrays import flat
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.reading.parameters import REALS, WHOLES
 from hocket.files.ssp.reading.parts import Connector, End, System, Wire
@@ -36,6 +37,7 @@ class Connectors:
     def __init__(self, system: System, models: Mapping[str, Model], at: At, findings: Findings):
         self.system, self.models, self.at, self.findings = system, models, at, findings
         self.spots: dict[str, list[Spot]] = {}
+        """Without those that a fault was noted of."""
         self.wires: dict[str, list[tuple[Wire, End, bool]]] = {}
         """Per connector: the wires to elements, the other end, and whether that is the source."""
         for wire in system.wires:
@@ -43,8 +45,10 @@ class Connectors:
                 if end.element is None and other.element is not None:
                     self.wires.setdefault(end.connector, []).append((wire, other, source))
         for name, connector in system.connectors.items():
-            if self.kind(name) not in _NOT_DURING_A_RUN:
-                self.spots[name] = list(self._made(name, connector))
+            if self.kind(name) in _NOT_DURING_A_RUN:
+                self.spots[name] = []
+            elif (indices := self._indices(name, connector)) is not None:
+                self.spots[name] = list(self._made(name, connector, indices))
 
     def kind(self, name: str) -> str:
         """Return the kind of a connector, told or concluded."""
@@ -59,19 +63,20 @@ class Connectors:
         names = [name for name in self.spots if self.kind(name) != "input"]
         return [spot.port for name in names for spot in self.spots[name] if spot.path in driven]
 
-    def _made(self, name: str, connector: Connector) -> Iterator[Spot]:
+    def _made(self, name: str, connector: Connector, indices: list[tuple[int, ...]]) -> Iterator[Spot]:
         others = list(self._others(name))
         units = {unit for spot, wire in others if (unit := spot.unit) and not wire.link.suppress}
         unit = connector.unit or (units.pop() if len(units) == 1 else None)
         types = {spot.port.type for spot, _ in others}
         kind = _TYPES.get(connector.type) or (types.pop() if len(types) == 1 else "real")
+        held = kind == "real" and bool(others) and all(spot.port.held for spot, _ in others)
         items = connector.items or next((spot.items for spot, _ in others if spot.items), {})
         starts = self._starts(name, items)
         called = self._called(name)
-        for number, index in enumerate(self._indices(name, connector)):
+        for number, index in enumerate(indices):
             inside = f"[{','.join(map(str, index))}]" if index else ""
             start = starts[number] if number < len(starts) else None
-            port = Port(f"{called}{inside}", known(unit), start, (), kind)
+            port = Port(f"{called}{inside}", known(unit), start, (), kind, held)
             yield Spot(port.name, port, unit, items, own=True)
 
     def _others(self, name: str) -> Iterator[tuple[Spot, Wire]]:
@@ -97,33 +102,29 @@ class Connectors:
             return []
         value = self.system.values[name]
         try:
-            return [float(items.get(each, each)) for each in _flat(value)]
+            return [float(items.get(each, each)) for each in flat(value)]
         except ValueError:
             self.findings.fault(self.system.settings[name].node, f"`{name}` is {value!r:.40}", "a number")
             return []
 
-    def _indices(self, name: str, connector: Connector) -> list[tuple[int, ...]]:
-        """Return the indices of a connector's elements; [()] for a scalar."""
+    def _indices(self, name: str, connector: Connector) -> list[tuple[int, ...]] | None:
+        """Return the indices of a connector's elements, [()] for a scalar; None after noting a fault."""
         if connector.sizes is None:
             return [()]
         sizes = []
         for size in connector.sizes:
             told = str(self.system.values.get(size, size))
-            if not told.isdigit():
+            if not told.isdecimal():
                 return self._like_others(name, connector)
             sizes.append(int(told))
         if math.prod(sizes) > _MOST:
             self.findings.fault(connector.node, f"`{name}` has {math.prod(sizes)} values", f"at most {_MOST}")
-            return []
+            return None
         return list(product(*(range(1, size + 1) for size in sizes)))
 
-    def _like_others(self, name: str, connector: Connector) -> list[tuple[int, ...]]:
+    def _like_others(self, name: str, connector: Connector) -> list[tuple[int, ...]] | None:
         indices = list(dict.fromkeys(spot.index for spot, _ in self._others(name)))
         if not indices:
             what = f"nothing says how many values the connector `{name}` has"
             self.findings.fault(connector.node, what, 'such as <Dimension size="3"/>')
-        return indices
-
-
-def _flat(value: Any) -> list[Any]:
-    return [each for item in value for each in _flat(item)] if isinstance(value, list) else [value]
+        return indices or None

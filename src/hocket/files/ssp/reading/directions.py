@@ -6,15 +6,14 @@ Out: its Wires; what cannot be a connection is noted
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from hocket.errors import nearest
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.reading.dictionaries import Hubs
 from hocket.files.ssp.reading.parts import Component, End, Link, Part, Reference, System, Wire
-from hocket.simulators.fmu.facts import Description, Variable
+from hocket.files.ssp.reading.transformations import NONE
+from hocket.files.ssp.reading.variables import around, variable
 
 Role: TypeAlias = Literal["source", "target", "parameter", "constant", "open"]
 """parameter: takes a value before the start; constant: gives one; open: whatever the other end is not."""
@@ -27,7 +26,6 @@ _INSIDE: dict[str, Role] = {
     "input": "source", "parameter": "constant", "structuralParameter": "constant", "output": "target",
     "local": "target", "constant": "target", "calculatedParameter": "target",
 }  # fmt: skip
-_ELEMENT = re.compile(r"(.+)\[[\d, ]+\]")
 _WORDS: dict[Role, str] = {"source": "output", "constant": "parameter", "target": "input"}
 
 
@@ -67,6 +65,10 @@ def _direct(link: Link, stack: tuple[System, ...], findings: Findings) -> None:
     if one not in giving:
         ends.reverse()
         one, other = other, one
+    wrong = _text_fault(ends, link, system) if one != "constant" else None
+    if wrong:
+        findings.fault(link.node, *wrong)
+        return
     if any(isinstance(_part(end, system), Reference) for end in ends):
         Hubs.join(ends[0], ends[1], link, stack, findings)
         return
@@ -118,35 +120,41 @@ def _role(end: End, link: Link, system: System, findings: Findings) -> Role | No
     return (_INSIDE if end.element is None else _OUTSIDE).get(kind, "open")
 
 
-def variable(component: Component, connector: str) -> Variable | None:
-    """Return the variable of an FMU; of an array written as `x[1]`, `x[2]` ... the first of them."""
-    assert component.fmu is not None
-    description = component.fmu.description
-    return description.by_name.get(connector) or _arrays(description).get(connector)
-
-
-@lru_cache(maxsize=64)
-def _arrays(description: Description) -> dict[str, Variable]:
-    """Return the first element of every array that is written as single variables, by the array's name."""
-    arrays: dict[str, Variable] = {}
-    for name, found in description.by_name.items():
-        match = _ELEMENT.fullmatch(name)
-        if match:
-            arrays.setdefault(match[1], found)
-    return arrays
+def _text_fault(ends: list[End], link: Link, system: System) -> tuple[str, str] | None:
+    """Return why a text cannot go this way, and what is expected; None if it can, or is none."""
+    parts = [_part(end, system) for end in ends]
+    known = [
+        (end, each)
+        for end, part in zip(ends, parts, strict=True)
+        if isinstance(part, Component) and (each := around(part, end.connector))
+    ]
+    texts = [(end, each) for end, each in known if not each.numeric]
+    if not texts:
+        return None
+    end, text = texts[0]
+    what = f"`{end}` is a {text.type}"
+    if not all(isinstance(part, Component) for part in parts):
+        return f"{what}, which is not passed on from system to system", "two FMUs of one system"
+    if len({each.type for _, each in known}) > 1:
+        told = [f"`{end}` ({each.type})" for end, each in known]
+        return f"{told[0]} is connected to {told[1]}", "texts of one type"
+    if any(each.dimensions for _, each in texts):
+        return f"{what} array, which hocket does not pass on", "single texts"
+    if link.transformation != NONE:
+        return f"{what}, which cannot be transformed", "a connection without a transformation"
+    return None
 
 
 def _variable_role(component: Component, end: End, link: Link, findings: Findings) -> Role | None:
-    found = variable(component, end.connector) or variable(component, end.connector.partition("[")[0])
+    found = around(component, end.connector)
     if found is None:
         assert component.fmu is not None
         listed = [port.name for port in (*component.fmu.inputs, *component.fmu.outputs)]
         what = f"the FMU of `{component.name}` has no variable `{end.connector}`"
         findings.fault(link.node, what, "", nearest(end.connector, listed))
         return None
-    if not found.numeric:
-        what = f"`{end}` is a {found.type}, which hocket does not pass on"
-        findings.fault(link.node, what, "numbers, truths and items of enumerations")
+    if found.type == "clock":
+        findings.fault(link.node, f"`{end}` is a clock, which hocket does not tick")
         return None
     role = _OUTSIDE.get(found.causality, "source")
     connector = component.connectors.get(end.connector)

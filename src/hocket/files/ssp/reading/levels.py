@@ -107,7 +107,8 @@ class Level:
         """Return what an end stands for; None after noting that it is nothing."""
         try:
             if end.element is None:
-                return chosen(self.own.spots.get(end.connector, []) if self.own else [], end.indices)
+                own = self.own.spots if self.own else {}
+                return chosen(own[end.connector], end.indices) if end.connector in own else None
             if end.element in self.ports:
                 return self.ports[end.element].spots(end, source, self.findings)
             return self._inside(end, end.element, source, wire)
@@ -123,8 +124,10 @@ class Level:
                 what = f"`{end}` is an output of a system with nothing in it"
                 self.findings.fault(wire.link.node, what, "a system that computes it")
             return None
+        if end.connector not in inner.own.spots:
+            return None
         shown = {port.name for port in (self.models[name].outputs if source else self.models[name].inputs)}
-        spots = [spot for spot in inner.own.spots.get(end.connector, []) if spot.port.name in shown]
+        spots = [spot for spot in inner.own.spots[end.connector] if spot.port.name in shown]
         if not spots:
             what = f"`{end}` is an output that nothing drives inside"
             self.findings.fault(wire.link.node, what, "a connection to it")

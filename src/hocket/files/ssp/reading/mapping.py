@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.findings import Findings, listed
 from hocket.files.ssp.nodes import Node
 from hocket.files.ssp.reading.parameters import Parameter, check_version
 from hocket.files.ssp.reading.transformations import NONE, TRUTHS, Transformation, read_transformation
@@ -109,8 +109,5 @@ def settings(
         copy = replace(source, name=entry.target, node=entry.node, used=False)
         yield entry.target, Setting(copy, source.value, source.unit, entry.transformation, entry.suppress)
     if missing:
-        listed = ", ".join(f"`{name}`" for name in missing[:3])
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        findings.note(
-            f"a mapping names {listed}{more}, which no parameter is called ({mapping[0].node.file})"
-        )
+        what = f"a mapping names {listed(missing)}, which no parameter is called"
+        findings.note(f"{what} ({mapping[0].node.file})")

@@ -45,12 +45,17 @@ class Package:
             findings.fault(at, f"`{source}` is not a file: hocket does not fetch `{scheme[1]}:`", "a path")
             return None
         plain = unquote(source[scheme.end() :] if scheme else source).replace("\\", "/")
-        path = (base / plain).resolve()
+        try:
+            path = (base / plain).resolve()
+            there = path.exists()
+        except (OSError, RuntimeError, ValueError) as error:
+            findings.fault(at, f"`{source}` is no path: {getattr(error, 'strerror', '') or error}", "a path")
+            return None
         if self.closed and not path.is_relative_to(self.folder.resolve()):
             hint = "unpack the archive and open its folder, if you trust it"
             findings.fault(at, f"`{source}` leads out of the archive", "a path inside", hint)
             return None
-        found = path if path.exists() else _spelt_otherwise(path)
+        found = path if there else _spelt_otherwise(path)
         if found is None:
             known = sorted(self._beside(path, base))
             findings.fault(at, f"there is no file `{source}`", "", nearest(plain, known))
@@ -61,9 +66,10 @@ class Package:
         return found
 
     def _beside(self, path: Path, base: Path) -> list[str]:
-        files = [f for f in base.rglob(f"*{path.suffix}") if f.is_file()] if self.closed else []
-        files = files or (list(path.parent.glob(f"*{path.suffix}")) if path.parent.is_dir() else [])
-        return [f.relative_to(base).as_posix() for f in files if f.is_relative_to(base)]
+        files = [file for file in base.rglob("*") if file.is_file()] if self.closed else []
+        files = files or (list(path.parent.iterdir()) if path.parent.is_dir() else [])
+        alike = [file for file in files if file.name.endswith(path.suffix) and file.is_relative_to(base)]
+        return [file.relative_to(base).as_posix() for file in alike]
 
     def root(self, path: Path, tag: str, at: Node | None, findings: Findings) -> Node | None:
         """Return the outermost element of an XML file; None after noting what is wrong with it."""
@@ -73,6 +79,9 @@ class Package:
         except OSError as error:
             where = at.where if at else shown
             findings.fault(where, f"`{shown}` cannot be read: {error.strerror or error}")
+            return None
+        except (ValueError, LookupError) as error:
+            findings.fault(shown, f"`{path.name}` cannot be read: {error}", "an encoding such as UTF-8")
             return None
         except MalformedError as error:
             findings.fault(f"{shown}, line {error.line}", f"`{path.name}` is not well-formed XML: {error}")

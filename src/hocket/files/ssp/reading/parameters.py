@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hocket.errors import nearest
+from hocket.files.ssp.arrays import nested
 from hocket.files.ssp.findings import Findings
 from hocket.files.ssp.nodes import Node
 from hocket.files.ssp.reading.transformations import TRUTHS
@@ -110,9 +111,7 @@ def _value(node: Node, sizes: list[int]) -> Any:
     if len(values) != math.prod(sizes):
         shape = " x ".join(map(str, sizes))
         raise ValueError(f"{len(values)} values for an array of {shape}")
-    for size in reversed(sizes[1:]):
-        values = [values[start : start + size] for start in range(0, len(values), size)]
-    return values
+    return nested(values, sizes)
 
 
 def _single(tag: str, text: str) -> Any:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.reading.directions import variable
 from hocket.files.ssp.reading.parts import Component, End
+from hocket.files.ssp.reading.variables import variable
 from hocket.files.ssp.units import IDENTITY, Unit, fmu_unit, line
 from hocket.model import Port
 from hocket.simulators.fmu.recipe import Fmu
@@ -43,6 +43,8 @@ def chosen(spots: Sequence[Spot], indices: tuple[int, ...]) -> list[Spot]:
     """Return the elements that indices name, from 1; all if there are none. Raises ValueError."""
     if not indices:
         return list(spots)
+    if not spots:
+        raise ValueError("of 0")
     axes = len(spots[0].index)
     wanted = [indices] if len(indices) == axes else [(index,) for index in indices] if axes == 1 else []
     by_index = {spot.index: spot for spot in spots}
@@ -58,8 +60,9 @@ class Ports:
     def __init__(self, component: Component, model: Fmu, name: str):
         self.component, self.model, self.name = component, model, name
         self.sides: tuple[dict[str, list[Port]], dict[str, list[Port]]] = ({}, {})
-        for side, ports in zip(self.sides, (model.inputs, model.outputs), strict=True):
-            for port in ports:
+        numbers = (model.inputs, model.outputs)
+        for side, ports, texts in zip(self.sides, numbers, model.texts, strict=True):
+            for port in (*ports, *map(Port, texts)):
                 side.setdefault(port.name, []).append(port)
                 match = _ELEMENT.fullmatch(port.name)
                 if match:

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from hocket.files.names import free, legal
 from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.reading.parts import Wire
+from hocket.files.ssp.reading.parts import Link, Wire
 from hocket.files.ssp.reading.spots import Spot
 from hocket.files.ssp.terms import LOOKUP
 from hocket.files.ssp.units import IDENTITY, Line, line
-from hocket.model import Connection, Extrapolator, Model, Port, PortType
+from hocket.model import Connection, Extrapolator, Model, Port
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import Gain
 from hocket.units import conversion
+from hocket.wiring import _lost
 
 _LOSSLESS = {("boolean", "integer"), ("enumeration", "integer"), ("integer", "enumeration")}
-_FITS = {("boolean", "integer"), ("enumeration", "integer")}
+
+
+class _TableError(Exception):
+    """A table of values that cannot be had, and what is expected instead."""
+
+    def __init__(self, reason: str, expected: str):
+        super().__init__(reason)
+        self.expected = expected
 
 
 class Wires:
@@ -41,20 +49,22 @@ class Wires:
         self._driven[target.path] = source.path
         try:
             units, told, table = _effect(source, target, wire)
+        except _TableError as error:
+            what = f"`{source.path}` to `{target.path}`: {error}"
+            self.findings.fault(node, what, error.expected)
+            return
         except ValueError as error:
             what = f"`{source.path}` to `{target.path}`: {error}"
-            if wire.link.transformation.table:
-                self.findings.fault(node, what, "items of both enumerations")
-            else:
-                hint = 'suppressUnitConversion="true", if the numbers are meant as they are'
-                self.findings.fault(node, what, "units that convert", hint)
+            hint = 'suppressUnitConversion="true", if the numbers are meant as they are'
+            self.findings.fault(node, what, "units that convert", hint)
             return
         made = _automatic(source.port, target.port)
         whole = units.then(told)
-        if table or _needs_cast(source.port.type, target.port.type, whole):
+        if table or _lost(source.port.type, target.port.type, *whole):
             self._between(source, target, self._cast(source, target, table), whole, extrapolation)
         elif made is None or (source.own and target.own):
-            self._between(source, target, Gain(1.0), whole, extrapolation)
+            same = Gain(1.0) if target.port.type == "real" else self._cast(source, target, {})
+            self._between(source, target, same, whole, extrapolation)
         else:
             rest = told if units.near(made) else made.inverse().then(units).then(told)
             self.connections.append(Connection(source.path, target.path, extrapolation, *rest))
@@ -80,16 +90,6 @@ class Wires:
         self.connections.append(Connection(f"{name}.y", target.path, extrapolation))
 
 
-def _needs_cast(source: PortType, target: PortType, line: Line) -> bool:
-    """Return whether hocket would refuse a connection, since the target cannot hold every value."""
-    if target == "real":
-        return False
-    if source != target and (source, target) not in _FITS:
-        return True
-    whole = target == "integer" and all(value == int(value) for value in line)
-    return line != IDENTITY and not whole
-
-
 def _automatic(source: Port, target: Port) -> Line | None:
     """Return what hocket makes of the units by itself; None if it would refuse the connection."""
     try:
@@ -99,25 +99,39 @@ def _automatic(source: Port, target: Port) -> Line | None:
 
 
 def _effect(source: Spot, target: Spot, wire: Wire) -> tuple[Line, Line, dict[int, int]]:
-    """Return what a wire does: to the units, then by its transformation; or a table. Raises ValueError."""
+    """Return what a wire does: to the units, then by its transformation; or a table.
+
+    Raises ValueError for units that do not convert, _TableError for a table that cannot be had.
+    """
     links = [wire.link, *([wire.then] if wire.then else [])]
     tables = [link.transformation for link in links if link.transformation.kind != "linear"]
-    if tables:
-        if len(tables) > 1:
-            raise ValueError("two mapping transformations in a row")
+    units, told = _lines(source, target, wire, links)
+    if not tables:
+        return units, told, {}
+    if len(tables) > 1:
+        raise _TableError("two tables of values in a row", "one of them")
+    if not units.then(told).near(IDENTITY):
+        raise _TableError("a table of values, and a factor or a conversion of units", "one of them")
+    try:
         numbers = tables[0].numbers(source.items, target.items)
-        if tables[0].kind != "boolean":
-            return IDENTITY, IDENTITY, numbers
-        no, yes = numbers.get(0, 0), numbers.get(1, 1)
-        return IDENTITY, Line(float(yes - no), float(no)), {}
+    except ValueError as error:
+        raise _TableError(str(error), "items of both enumerations") from None
+    if tables[0].kind != "boolean":
+        return IDENTITY, IDENTITY, numbers
+    no, yes = numbers.get(0, 0), numbers.get(1, 1)
+    return IDENTITY, Line(float(yes - no), float(no)), {}
+
+
+def _lines(source: Spot, target: Spot, wire: Wire, links: list[Link]) -> tuple[Line, Line]:
+    """Return what happens to the units on the way, then what the last transformation does."""
     stops = [source.unit, *([wire.via] if wire.then and wire.via else []), target.unit]
     if len(stops) == len(links):  # a dictionary without a unit: converted at once
         suppressed = any(link.suppress for link in links)
         told = links[0].transformation.line.then(links[1].transformation.line)
-        return IDENTITY if suppressed else line(stops[0], stops[1]), told, {}
+        return IDENTITY if suppressed else line(stops[0], stops[1]), told
     units = IDENTITY
     for number, link in enumerate(links):
         if number:
             units = units.then(links[number - 1].transformation.line)
         units = units if link.suppress else units.then(line(stops[number], stops[number + 1]))
-    return units, links[-1].transformation.line, {}
+    return units, links[-1].transformation.line

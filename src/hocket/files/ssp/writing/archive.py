@@ -21,10 +21,10 @@ from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.names import free
 from hocket.files.ssp.annotation import NAMESPACE, annotate, written
 from hocket.files.ssp.nodes import MalformedError, parse
-from hocket.files.ssp.terms import DEFAULT
+from hocket.files.ssp.terms import DEFAULT, SSD
 from hocket.files.ssp.writing.describing import Writer
 from hocket.files.ssp.writing.folding import foldable
-from hocket.files.ssp.writing.schema import SSD, register
+from hocket.files.ssp.writing.schema import register
 from hocket.files.study import Study
 from hocket.model import Scenario
 from hocket.passing import with_ports_made
@@ -120,7 +120,7 @@ def description(study: Study, sources: dict[Path, str]) -> bytes:
         experiment.set("stopTime", _time(study.stop))
         run["stop"] = _odd(study.stop)
     table, faults = written(SimpleNamespace(**run), "Run", "run")
-    annotate(experiment, SSD[1:-1], "Run", table)
+    annotate(experiment, "Run", table)
     faults = [*writer.faults, *faults]
     if faults:
         raise ScenarioError(faults)

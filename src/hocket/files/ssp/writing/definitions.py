@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, SubElement
 
+from hocket.files.ssp.terms import SSC, SSD
 from hocket.files.ssp.units import BASES, Unit, defined, fmu_unit
-from hocket.files.ssp.writing.schema import SSC, SSD
 from hocket.simulators.fmu.recipe import Fmu
 
 

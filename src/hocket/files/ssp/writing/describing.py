@@ -14,17 +14,16 @@ from xml.etree.ElementTree import Element, SubElement
 from hocket.engine.composite import Composite
 from hocket.errors import Fault
 from hocket.files.ssp.annotation import annotate, written
-from hocket.files.ssp.terms import FMU, INTERFACES
+from hocket.files.ssp.terms import FMU, INTERFACES, SSC, SSD
 from hocket.files.ssp.units import IDENTITY, Line
 from hocket.files.ssp.writing.definitions import Definitions
 from hocket.files.ssp.writing.folding import Fold, folded
-from hocket.files.ssp.writing.schema import SSC, SSD, TAGS, Needs
+from hocket.files.ssp.writing.schema import TAGS, Needs
 from hocket.files.ssp.writing.sets import bound, of_fmu, of_ports
 from hocket.model import Connection, Port, Scenario
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
 
-_NAMESPACE = SSD[1:-1]
 _TAGS = {"real": "Real", "integer": "Integer", "boolean": "Boolean"}
 _IMPLEMENTATIONS = {name: word for word, name in INTERFACES.items()}
 
@@ -50,8 +49,11 @@ class Ends:
         owner, _, name = path.partition(".")
         model = self.scenario.models[owner]
         if id(model) not in self.ports:
-            sides = (model.inputs, model.outputs)
-            self.ports[id(model)] = [{port.name: port for port in ports} for ports in sides]
+            texts = getattr(model, "texts", ((), ()))
+            sides = zip((model.inputs, model.outputs), texts, strict=True)
+            self.ports[id(model)] = [
+                {port.name: port for port in (*ports, *map(Port, names))} for ports, names in sides
+            ]
         return owner, name, self.ports[id(model)][source][name]
 
 
@@ -91,7 +93,7 @@ class Writer:
                 self._connection(connections, connection, fold, ends)
         table, faults = written(fold.level(composite), "Level", name)
         self.faults += faults
-        annotate(node, _NAMESPACE, "Level", table)
+        annotate(node, "Level", table)
 
     def _port(self, parent: Element, port: Port, kind: str) -> None:
         connector = SubElement(parent, f"{SSD}Connector", name=port.name, kind=kind)
@@ -121,7 +123,7 @@ class Writer:
         bound(node, of_fmu(fmu), name, self.needs)
         table, faults = written(fmu, "Model", name)
         self.faults += faults
-        annotate(node, _NAMESPACE, "Model", table)
+        annotate(node, "Model", table)
 
     def _variable(self, parent: Element, fmu: Fmu, name: str) -> None:
         """Append the connector of a variable."""
@@ -161,6 +163,9 @@ class Writer:
         line = Line(connection.gain, connection.offset)
         if connection in fold.tables:
             _mapping(node, "Integer", fold.tables[connection])
+            if line != IDENTITY:
+                what = f"`{connection.source}` goes through a table of values and a factor"
+                self.faults.append(Fault(what, f"connections.{connection.target}", "one of them"))
         elif line != IDENTITY and {port.type for port in ports} == {"boolean"}:
             _mapping(node, "Boolean", [(int(x), int(line(x) != 0)) for x in (0.0, 1.0)])
         elif line != IDENTITY:
@@ -168,7 +173,7 @@ class Writer:
             SubElement(node, f"{SSC}LinearTransformation", factor=gain, offset=offset)
         own_table, faults = written(connection, "Connection", connection.target)
         self.faults += faults
-        annotate(node, _NAMESPACE, "Connection", own_table)
+        annotate(node, "Connection", own_table)
 
 
 def _mapping(parent: Element, kind: str, table: Iterable[tuple[int, int]]) -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, register_namespace
 
-_SSP = "http://ssp-standard.org/SSP1/SystemStructure"
-NAMES = {"ssd": "Description", "ssc": "Common", "ssv": "ParameterValues"}
-SSD, SSC, SSV = (f"{{{_SSP}{name}}}" for name in NAMES.values())
+from hocket.files.ssp.terms import NAMESPACES
 
 TAGS = {
     "real": "Real", "float32": "Float32", "integer": "Integer", "int8": "Int8", "uint8": "UInt8",
@@ -50,6 +48,5 @@ class Needs:
 
 def register(hocket: str) -> None:
     """Let the names have their usual prefixes."""
-    for prefix, name in NAMES.items():
-        register_namespace(prefix, f"{_SSP}{name}")
-    register_namespace("hocket", hocket)
+    for prefix, namespace in {**NAMESPACES, "hocket": hocket}.items():
+        register_namespace(prefix, namespace)

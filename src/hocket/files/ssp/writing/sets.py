@@ -6,11 +6,15 @@ Out: <ParameterBindings> with one inline <ParameterSet>
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
-from hocket.files.ssp.writing.schema import SSC, SSD, SSV, TAGS, Needs
+from hocket.files.ssp.arrays import flat
+from hocket.files.ssp.terms import SSC, SSD, SSV
+from hocket.files.ssp.writing.schema import TAGS, Needs
 from hocket.model import Port
 from hocket.simulators.fmu.facts import Variable
 from hocket.simulators.fmu.ports import element, indices, shape, start_values
@@ -68,40 +72,51 @@ def of_ports(ports: Iterable[Port]) -> Iterator[Value]:
 
 def of_fmu(fmu: Fmu) -> Iterator[Value]:
     """Yield what an FMU is given, arrays whole."""
-    known, sizes = fmu.description.by_name, fmu.settings.sizes
-    arrays: dict[str, dict[tuple[int, ...], Any]] = {}
+    given: dict[str, dict[tuple[int, ...], Any]] = {}
+    known = fmu.description.by_name
     for name, value in fmu.parameters.items():
-        base, _, inside = name.rpartition("[")
-        if name in known:
-            variable = known[name]
-            of = shape(variable, sizes)
-            yield _value(variable, name, _flat(value) if of else [value], of)
-        elif base in known and known[base].dimensions:
-            index = tuple(int(number) for number in inside.rstrip("]").split(","))
-            arrays.setdefault(base, {})[index] = value
-        else:
-            yield from _elements(fmu, name, value)
-    for name, given in arrays.items():
-        if name in fmu.parameters:
-            continue
-        of = shape(known[name], sizes)
-        starts = start_values(known[name], of) or (0,) * len(list(indices(of)))
-        values = [given.get(index, start) for index, start in zip(indices(of), starts, strict=True)]
-        yield _value(known[name], name, values, of)
+        for called, index, inner in _resolved(known, name, value):
+            given.setdefault(known[called].alias_of or called, {})[index] = inner
+    for name, values in given.items():
+        of = shape(known[name], fmu.settings.sizes)
+        yield _value(known[name], name, _laid(known[name], values, of), of)
 
 
-def _elements(fmu: Fmu, name: str, value: Any, index: tuple[int, ...] = ()) -> Iterator[Value]:
-    """Yield the variables `x[1]`, `x[2]` ... that a list for `x` sets in FMI 1 and 2."""
+def _resolved(
+    known: Mapping[str, Variable], name: str, value: Any
+) -> Iterator[tuple[str, tuple[int, ...], Any]]:
+    """Yield the variables that a name means, with the index of an element; () is the whole."""
+    base, _, inside = name.rpartition("[")
+    if name in known:
+        yield name, (), value
+    elif base in known and known[base].dimensions:
+        yield base, tuple(int(number) for number in inside.rstrip("]").split(",")), value
+    else:
+        # a list for `x` sets the variables `x[1]`, `x[2]` ... of FMI 1 and 2, perhaps with blanks in them
+        names = {_without_blanks(text): text for text in known}
+        for index, inner in _elements(value):
+            yield names[_without_blanks(element(name, index))], (), inner
+
+
+def _without_blanks(text: str) -> str:
+    return re.sub(r"\s", "", text)
+
+
+def _elements(value: Any, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
     if isinstance(value, (list, tuple)):
         for number, inner in enumerate(value, 1):
-            yield from _elements(fmu, name, inner, (*index, number))
-        return
-    written = element(name, index)
-    yield _value(fmu.description.by_name[written], written, [value], ())
+            yield from _elements(inner, (*index, number))
+    else:
+        yield index, value
 
 
-def _flat(value: Any) -> list[Any]:
-    return [each for item in value for each in _flat(item)] if isinstance(value, (list, tuple)) else [value]
+def _laid(variable: Variable, given: Mapping[tuple[int, ...], Any], of: tuple[int, ...]) -> list[Any]:
+    """Return all values of a variable, elements laid over the whole or over the start values."""
+    if not of:
+        return [given[()]]
+    whole = flat(given[()]) if () in given else start_values(variable, of)
+    whole = whole or [0] * math.prod(of)
+    return [given.get(index, value) for index, value in zip(indices(of), whole, strict=True)]
 
 
 def _value(variable: Variable, name: str, values: list[Any], of: tuple[int, ...]) -> Value:
