@@ -10,17 +10,12 @@ from system import Meter, System
 import hocket as hk
 from hocket.execution import Execution
 
-try:
-    from hocket import Fmu
-except ImportError:
-    from hocket.simulators.fmu.recipe import Fmu
-
 PACKAGE = "hocket"
 
 
 def run(system: System, meter: Meter) -> dict[str, float]:
     """Run twice: once for the time, once for the values at the end where nothing is to be recorded."""
-    models = {unit.name: Fmu(unit.fmu, unit.parameters) for unit in system.units}
+    models = {unit.name: hk.Fmu(unit.fmu, unit.parameters) for unit in system.units}
     wires = {f"{wire.target}.{wire.input}": f"{wire.source}.{wire.output}" for wire in system.wires}
     names = [unit.name for unit in system.units]
     jacobi = system.method == "jacobi"
