@@ -127,12 +127,35 @@ void Level::prepare(std::vector<Operation>& program) {
                 if (child.curved()) operation.based.push_back(number);
                 if (!child.texts.empty()) operation.texted.push_back(number);
             }
+        if (operation.kind == Operation::Kind::solve) widen_loop(operation);
         for (auto& body : operation.bodies) {
             prepare(body);
             // a text is asked of its source, which another thread may be stepping
             for (const auto& inner : body) operation.parallel = operation.parallel && inner.texted.empty();
         }
     }
+}
+
+// What else is in a loop whose children are fed with slopes: a slope follows every input at once.
+void Level::widen_loop(Operation& operation) const {
+    const auto inside = [&](int signal) {
+        return std::any_of(operation.children.begin(), operation.children.end(), [&](int child) {
+            return slots_[child].y <= signal && signal < slots_[child].y + children[child].outputs;
+        });
+    };
+    std::set<int> values, slopes;
+    for (const Copy& copy : operation.copies)
+        if (inside(copy.from)) values.insert(copy.from);
+    for (int number : operation.fits) {
+        const Fit& fit = fits[number];
+        if (fit.kind == Fit::Kind::passed || fit.kind == Fit::Kind::passed_hold || !inside(fit.source)) continue;
+        values.insert(fit.source);
+        if (fit.kind == Fit::Kind::hermite) slopes.insert(fit.source);
+    }
+    operation.slopes.assign(slopes.begin(), slopes.end());
+    if (slopes.empty()) return;
+    for (int signal : operation.signals) values.erase(signal);
+    operation.signals.insert(operation.signals.end(), values.begin(), values.end());
 }
 
 // the life of a step

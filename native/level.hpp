@@ -93,7 +93,8 @@ struct Operation {
     std::vector<int> fits;                  // feed
     std::vector<int> based;                 // feed: children whose polynomials have a degree
     std::vector<int> texted;                // feed: children that get texts
-    std::vector<int> signals;               // solve: the outputs that must agree with themselves
+    std::vector<int> signals;               // solve: the outputs that must agree with themselves,
+    std::vector<int> slopes;                // and those whose slopes must
     std::vector<double> room;               // solve: values, residuals, matrix
     std::vector<std::vector<Operation>> bodies;
 
@@ -159,10 +160,12 @@ class Level final : public Simulator {
         bool converts;
     };
     void prepare(std::vector<Operation>& program);
+    void widen_loop(Operation& operation) const;
     bool run(std::vector<Operation>& program);
     bool execute(Operation& operation);
     bool own_step(std::int64_t tick);
     bool solve(Operation& operation);
+    void newest(const Operation& operation, double* to) const;
     bool around(Operation& operation, const double* guess, double* found);
     bool loop_failed(Operation& operation, Failure::Kind kind, double residual);
     bool feed(const Operation& operation);

@@ -39,25 +39,33 @@ bool Level::loop_failed(Operation& operation, Failure::Kind kind, double residua
     return false;
 }
 
-// Puts a guess into the exchange memory and finds what it leads to.
+// Puts a guess into the exchange memory and finds what it leads to: values first, then slopes.
 bool Level::around(Operation& operation, const double* guess, double* found) {
-    const int size = static_cast<int>(operation.signals.size());
-    for (int i = 0; i < size; ++i) {
-        const int signal = operation.signals[i];
-        y[signal] = guess[i];
-        if (ring_of[signal] >= 0) rings[ring_of[signal]].values[rings[ring_of[signal]].newest] = guess[i];
+    for (int signal : operation.signals) {
+        y[signal] = *guess++;
+        if (ring_of[signal] >= 0) rings[ring_of[signal]].values[rings[ring_of[signal]].newest] = y[signal];
     }
+    const double length = clock.span(this->length);
+    for (int signal : operation.slopes) rings[ring_of[signal]].slopes[rings[ring_of[signal]].newest] = *guess++ / length;
     if (!feed(operation)) return false;
     for (int child : operation.children)
         if (!read_child(slots_[child])) return false;
-    for (int i = 0; i < size; ++i) found[i] = y[operation.signals[i]];
+    newest(operation, found);
     return true;
 }
 
+// The unknowns of a loop; slopes as changes over a step, so that all are of a size.
+void Level::newest(const Operation& operation, double* to) const {
+    for (int signal : operation.signals) *to++ = y[signal];
+    const double length = clock.span(this->length);
+    for (int signal : operation.slopes) *to++ = rings[ring_of[signal]].slopes[rings[ring_of[signal]].newest] * length;
+}
+
 bool Level::solve(Operation& operation) {
-    const int size = static_cast<int>(operation.signals.size());
+    const int size = static_cast<int>(operation.signals.size() + operation.slopes.size());
     operation.room.resize(static_cast<std::size_t>(size) * (size + 6));
     double* v = operation.room.data();
+    newest(operation, v);
     double *residual = v + size, *moved = v + 2 * size, *after = v + 3 * size, *change = v + 4 * size, *found = v + 5 * size;
     double* matrix = v + 6 * size;
     const auto residual_at = [&](const double* guess, double* to) {
@@ -65,7 +73,6 @@ bool Level::solve(Operation& operation) {
         for (int i = 0; i < size; ++i) to[i] = found[i] - guess[i];
         return true;
     };
-    for (int i = 0; i < size; ++i) v[i] = y[operation.signals[i]];
     if (!residual_at(v, residual)) return false;
     double before = 0.0, now_at = relative(residual, v, size);
     bool settled = false;

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hocket.errors import ConvergenceError
+from hocket.model import Value
 
 if TYPE_CHECKING:
     from hocket.engine.interpreter import Level
@@ -37,8 +40,11 @@ class StuckError(ArithmeticError):
     """Newton's method did not reach the tolerance; the argument is the last residual."""
 
 
-def solved(matrix: list[Values], right: Values) -> Values:
-    """Return x with matrix x = right, by elimination with partial pivoting; both are overwritten."""
+def solved(matrix: list[Values], right: list[Value]) -> list[Value]:
+    """Return x with matrix x = right, by elimination with partial pivoting; both are overwritten.
+
+    `right` may hold rows.
+    """
     size = len(right)
     largest = 0.0
     for row in matrix:
@@ -65,7 +71,7 @@ def solved(matrix: list[Values], right: Values) -> Values:
     return right
 
 
-def newton(evaluate: Callable[[Values], Values], guess: Values) -> Values:
+def newton(evaluate: Callable[[Values], Sequence[Value]], guess: Values) -> Values:
     """Return v with evaluate(v) = v; raises SingularError or StuckError."""
     v = list(guess)
     residual = _minus(evaluate(v), v)
@@ -97,8 +103,8 @@ def newton(evaluate: Callable[[Values], Values], guess: Values) -> Values:
     raise StuckError(size)
 
 
-def _minus(one: Values, other: Values) -> Values:
-    return [a - b for a, b in zip(one, other, strict=True)]
+def _minus(one: Sequence[Value], other: Values) -> Values:
+    return [float(a - b) for a, b in zip(one, other, strict=True)]
 
 
 def _relative(residual: Values, v: Values) -> float:
@@ -111,7 +117,7 @@ def _relative(residual: Values, v: Values) -> float:
 
 
 def fixed_point(
-    evaluate: Callable[[Values], Values], guess: Values, ports: Sequence[str], t: float
+    evaluate: Callable[[Values], Sequence[Value]], guess: Values, ports: Sequence[str], t: float
 ) -> Values:
     """Return v with evaluate(v) = v, or say which loop has none."""
     try:
@@ -120,6 +126,20 @@ def fixed_point(
         raise no_solution(ports, t) from None
     except StuckError as stuck:
         raise no_convergence(ports, t, stuck.args[0]) from None
+
+
+def linear_fixed_point(
+    evaluate: Callable[[Sequence[Value]], list[Value]], like: Sequence[Value]
+) -> list[Value]:
+    """Return v with evaluate(v) = v, where evaluate is K v and what does not depend on v; v may be rows."""
+    zeros = [np.zeros(np.shape(number)) for number in like]
+    apart = evaluate(zeros)
+    matrix: list[Values] = [[0.0] * len(like) for _ in like]
+    for j in range(len(like)):
+        after = evaluate([zero + 1.0 if i == j else zero for i, zero in enumerate(zeros)])
+        for i in range(len(like)):
+            matrix[i][j] = (1.0 if i == j else 0.0) - (_first(after[i]) - _first(apart[i]))
+    return solved(matrix, apart)
 
 
 def no_solution(ports: Sequence[str], t: float) -> ConvergenceError:
@@ -149,25 +169,58 @@ class Loop:
         self.level = level
         self.names = [f"{level.path}.{path}" if level.path else path for path in ports]
         self.children = [level.number[sim] for sim in sims]
-        self.nodes = nodes_of(level, ports)
+        within = [
+            drive
+            for child in self.children
+            for drive in level.wiring.drives[child]
+            if drive is not None and drive.child in self.children
+        ]
+        slopes = {(d.child, d.port) for d in within if d.extrapolation is not None and d.extrapolation.slopes}
+        nodes = nodes_of(level, ports)
+        # a slope follows every input at once, so with slopes all that is handed on inside is in the loop
+        more = {(d.child, d.port) for d in within} - set(nodes) if slopes else set()
+        values = [*nodes, *sorted(more)]
+        self.unknowns = [*((*node, 1) for node in values), *((*node, 2) for node in sorted(slopes))]
+        """Child, output, and whether its value (1) or its slope (2) must agree with itself."""
+        self.length = level.clock.span(level.length)
 
     def solve(self) -> None:
         """Leave the level with samples that agree with themselves."""
-        rings = self.level.memory.rings
-        guess = [float(rings[child][port][-1][1]) for child, port in self.nodes]
         t = self.level.clock.time(self.level.ticks[self.children[0]])
-        self._evaluate(fixed_point(self._evaluate, guess, self.names, t))
+        guess = self._newest()
+        try:
+            if np.ndim(guess[0]):
+                self._around(linear_fixed_point(self._around, guess))
+            else:
+                self._around(newton(self._around, [float(value) for value in guess]))
+        except SingularError:
+            raise no_solution(self.names, t) from None
+        except StuckError as stuck:
+            raise no_convergence(self.names, t, stuck.args[0]) from None
 
-    def _evaluate(self, values: Values) -> Values:
-        rings = self.level.memory.rings
-        for (child, port), value in zip(self.nodes, values, strict=True):
-            tick, _, slope = rings[child][port][-1]
-            rings[child][port][-1] = (tick, value, slope)
+    def _newest(self) -> list[Value]:
+        """Return the unknowns; slopes as changes over a step, so that all are of a size."""
+        found = []
+        for child, port, what in self.unknowns:
+            number = self.level.memory.rings[child][port][-1][what]
+            found.append(number if what == 1 else number * self.length)
+        return found
+
+    def _around(self, numbers: Sequence[Value]) -> list[Value]:
+        for (child, port, what), number in zip(self.unknowns, numbers, strict=True):
+            ring = self.level.memory.rings[child][port]
+            tick, value, slope = ring[-1]
+            ring[-1] = (tick, number, slope) if what == 1 else (tick, value, number / self.length)
         for child in self.children:
             self.level.feed(child)
         for child in self.children:
             self.level.read(child)
-        return [float(rings[child][port][-1][1]) for child, port in self.nodes]
+        return self._newest()
+
+
+def _first(number: Value) -> float:
+    """Return a number, or of a row the first: what it is about is the same in all columns."""
+    return float(number if np.ndim(number) == 0 else number[0])
 
 
 def nodes_of(level: Level, ports: Sequence[str]) -> list[tuple[int, int]]:

@@ -1,0 +1,121 @@
+"""The linear reading: the very plan that is run, run once on the identity, is the matrix of its step.
+
+In:  a Composite whose models are linear
+Out: a Reading: z' = Phi z + c over one period, and what each number of z is
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocket.analysis.lasting import Cell, cells, collected, place, structure
+from hocket.engine.blueprint import Blueprint, clock_of, opened
+from hocket.engine.composite import Composite
+from hocket.engine.initialise import initialise
+from hocket.engine.interpreter import Level
+from hocket.errors import ScenarioError
+from hocket.model import Array
+
+Indices: TypeAlias = NDArray[np.int64]
+
+SETTLING = 40
+"""Periods after which samples and memories must have taken their places."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One period of a composite as an affine map of z, everything that lasts from step to step."""
+
+    composite: Composite
+    Phi: Array
+    c: Array
+    cells: tuple[Cell, ...]
+    period: Fraction
+    """Seconds: the step of the outermost level, or the least common multiple with longer ones inside."""
+    z: Array
+    """Where the scenario itself stands when it has come into steady operation."""
+    since: Fraction
+    """Seconds from the start until then."""
+    root: Level = field(repr=False)
+
+    @cached_property
+    def live(self) -> Indices:
+        """The numbers of z that anything depends on; the others are computed anew before they are used."""
+        return live(self.Phi)
+
+    @cached_property
+    def core(self) -> Array:
+        """Phi without what nothing depends on: the same spectrum but for zeros."""
+        return np.asarray(self.Phi[np.ix_(self.live, self.live)])
+
+    def place_of(self, port: str, kind: str = "sample") -> int:
+        """Return where the newest value of an output is in z."""
+        for index, cell in enumerate(self.cells):
+            if cell.kind == kind and cell.back == 0 and f"{cell.owner}.{cell.name}" == port:
+                return index
+        raise ScenarioError(f"there is no `{port}` in the linear reading")
+
+
+def live(Phi: Array) -> Indices:
+    """Return the places whose columns count, whatever is read again and again from them."""
+    kept: Indices = np.arange(len(Phi), dtype=np.int64)
+    while True:
+        used = (Phi[np.ix_(kept, kept)] != 0.0).any(axis=0)
+        if used.all():
+            return kept
+        kept = kept[used]
+
+
+def read_linear(composite: Composite) -> Reading:
+    """Return the linear reading of a composite whose models are all linear."""
+    design = composite.blueprint
+    _check_linear(design)
+    root = opened(design, clock_of(design))
+    initialise(root, 0.0)
+    ticks = _period(design, root)
+    for _ in range(SETTLING):
+        before = structure(root)
+        _advance(root, ticks)
+        if structure(root) == before:
+            break
+    else:
+        raise ScenarioError("the scenario does not come into steady operation", expected="steps that repeat")
+    z, since = collected(root), root.clock.tick * root.now
+    named = tuple(cells(root))
+    size = len(z)
+    saved = root.save()
+    place(root, np.hstack([np.zeros((size, 1)), np.eye(size)]))
+    _advance(root, ticks)
+    after = collected(root).reshape(size, size + 1)
+    root.restore(saved)
+    c = after[:, 0].copy()
+    return Reading(composite, after[:, 1:] - after[:, :1], c, named, root.clock.tick * ticks, z, since, root)
+
+
+def _advance(root: Level, ticks: int) -> None:
+    root.advance(root.now, ticks, root.inputs[1])
+
+
+def _period(design: Blueprint, root: Level) -> int:
+    """Return the ticks after which all levels are at the end of a step."""
+    lengths = [root.clock.ticks(level.composite.step) for level in design.levels()]
+    return math.lcm(*lengths)
+
+
+def _check_linear(design: Blueprint) -> None:
+    leaves = design.leaves.wiring
+    others = [name for name, model in zip(leaves.names, leaves.models, strict=True) if not is_linear(model)]
+    if others:
+        raise ScenarioError(f"`{others[0]}` is not linear", expected="linear models: see `linearised`")
+
+
+def is_linear(model: Any) -> bool:
+    """Return whether simulators of the model carry rows: they have a `z`."""
+    return hasattr(model, "A") or hasattr(model, "stands_for")

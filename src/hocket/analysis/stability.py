@@ -1,0 +1,175 @@
+"""Does it grow? The spectral radius of a step, and who takes part in what grows.
+
+In:  a Reading, or a Composite
+Out: a Stability: the radius of the whole and of each level alone, the modes that decide
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.lasting import Cell
+from hocket.analysis.linear import Reading, read_linear
+from hocket.engine.composite import Composite
+from hocket.errors import HocketError
+from hocket.model import Array
+
+DENSE = 2000
+"""Numbers up to which all eigenvalues are computed; beyond, the largest ones only."""
+MARGIN = 1e-9
+"""How far from one a radius must be to decide."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Who takes part in a mode: a simulator by its states, or an output by its samples."""
+
+    name: str
+    kind: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Mode:
+    """An eigenvalue of the step, and who takes part in it; shares add up to one."""
+
+    eigenvalue: complex
+    period: float
+    """Seconds of one step."""
+    parts: tuple[Part, ...]
+
+    @property
+    def radius(self) -> float:
+        """The factor per step."""
+        return abs(self.eigenvalue)
+
+    @property
+    def frequency(self) -> float:
+        """Hertz; at most one turn in two steps."""
+        return abs(cmath.phase(self.eigenvalue)) / (2.0 * math.pi * self.period)
+
+
+@dataclass(frozen=True)
+class Stability:
+    """The verdict on one step repeated for ever."""
+
+    rho: float
+    stable: bool
+    """Nothing grows: all eigenvalues are inside the unit circle, or on it without growing together."""
+    period: float
+    modes: tuple[Mode, ...]
+    """The largest, first."""
+    levels: tuple[tuple[str, float | None], ...]
+    """Path and radius of each level by itself, its inputs held; None: it cannot run by itself."""
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return one row for each mode."""
+        return [
+            {
+                "factor per step": mode.radius,
+                "frequency [Hz]": mode.frequency,
+                "takes part": ", ".join(f"{part.name} {part.share:.0%}" for part in mode.parts[:4]),
+            }
+            for mode in self.modes
+        ]
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw the eigenvalues with the unit circle, and who takes part in the largest mode."""
+        from hocket.analysis.pictures import modes
+
+        return modes(self, path)
+
+
+def stability(what: Reading | Composite, modes: int = 6) -> Stability:
+    """Return whether a coupling is stable, and why not."""
+    reading = read_linear(what) if isinstance(what, Composite) else what
+    period = float(reading.period)
+    values, right, left = spectrum(reading.core, modes)
+    order = np.argsort(-np.abs(values), kind="stable")
+    rho = float(np.abs(values[order[0]])) if len(order) else 0.0
+    cells = [reading.cells[place] for place in reading.live]
+    kept = [place for place in order if values[place].imag >= 0.0][:modes]
+    found = [
+        Mode(complex(values[place]), period, participants(cells, right[:, place], left[:, place]))
+        for place in kept
+    ]
+    stable = rho < 1.0 - MARGIN or (rho <= 1.0 + MARGIN and semisimple(reading.core))
+    return Stability(rho, stable, period, tuple(found), tuple(_alone(reading)))
+
+
+def radius(what: Reading | Composite) -> float:
+    """Return the spectral radius of one period."""
+    reading = read_linear(what) if isinstance(what, Composite) else what
+    values = spectrum(reading.core, 1, vectors=False)[0]
+    return float(np.abs(values).max(initial=0.0))
+
+
+def spectrum(Phi: Array, wanted: int, vectors: bool = True) -> tuple[Any, Any, Any]:
+    """Return eigenvalues, right and left eigenvectors in columns; of a large matrix the largest ones only."""
+    if len(Phi) <= DENSE:
+        from scipy.linalg import eig, eigvals
+
+        if not vectors or not len(Phi):
+            return eigvals(Phi) if len(Phi) else np.zeros(0), Phi, Phi
+        values, left, right = eig(Phi, left=True, right=True)
+        return values, right, left
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import eigs
+
+    sparse = csr_array(Phi)
+    values, right = eigs(sparse, k=2 * wanted + 2, which="LM")
+    others, left = eigs(sparse.T, k=2 * wanted + 2, which="LM")
+    nearest = [int(np.argmin(np.abs(others.conj() - value))) for value in values]
+    return values, right, left[:, nearest].conj()
+
+
+def semisimple(Phi: Array) -> bool:
+    """Return whether the eigenvalues on the unit circle have as many eigenvectors as they count."""
+    from scipy.linalg import eigvals, svdvals
+
+    values = eigvals(Phi)
+    circle = values[np.abs(np.abs(values) - 1.0) <= math.sqrt(MARGIN)]
+    seen: list[complex] = []
+    for value in circle:
+        if any(abs(value - other) <= math.sqrt(MARGIN) for other in seen):
+            continue
+        seen.append(complex(value))
+        count = int((np.abs(circle - value) <= math.sqrt(MARGIN)).sum())
+        singular = svdvals(Phi - value * np.eye(len(Phi)))
+        if int((singular <= math.sqrt(MARGIN) * max(1.0, singular[0])).sum()) < count:
+            return False
+    return True
+
+
+def participants(cells: list[Cell], right: Array, left: Array) -> tuple[Part, ...]:
+    """Return who takes part in a mode: the products of left and right eigenvector, added up by owner.
+
+    Perez-Arriaga, Verghese & Schweppe (1982): such products do not depend on the scale of the numbers.
+    """
+    weights = np.abs(right * left.conj())
+    total = float(weights.sum()) or 1.0
+    shares: dict[tuple[str, str], float] = {}
+    for cell, weight in zip(cells, weights, strict=True):
+        simulator = cell.kind in ("state", "history")
+        key = (cell.owner, "simulator") if simulator else (f"{cell.owner}.{cell.name}", cell.kind)
+        shares[key] = shares.get(key, 0.0) + float(weight) / total
+    ranked = sorted(shares.items(), key=lambda item: -item[1])
+    return tuple(Part(name, kind, share) for (name, kind), share in ranked if share > 1e-6)
+
+
+def _alone(reading: Reading) -> list[tuple[str, float | None]]:
+    found: list[tuple[str, float | None]] = []
+    for level in reading.composite.blueprint.levels():
+        if not level.path:
+            continue
+        try:
+            found.append((level.path, radius(level.composite)))
+        except HocketError:
+            found.append((level.path, None))
+    return found

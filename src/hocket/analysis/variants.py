@@ -1,0 +1,51 @@
+"""The same scenario with other steps, for those who ask how far it carries.
+
+In:  a Composite and the step its outermost level shall have
+Out: a Composite whose levels keep their ratios
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+from hocket.clock import Duration, seconds
+from hocket.engine.composite import Composite
+from hocket.model import Model
+from hocket.simulators.state_space import StateSpace
+
+FINE = 10**12
+"""The largest denominator of a step in seconds."""
+
+
+def with_step(composite: Composite, step: Duration) -> Composite:
+    """Return the composite with another outermost step; the levels inside keep their ratios to it.
+
+    Simulators with steps of their own keep them, or the next shorter ones that divide the level's step.
+    """
+    return scaled(composite, seconds(step).limit_denominator(FINE) / composite.step)
+
+
+def scaled(composite: Composite, factor: Fraction, own: bool = False) -> Composite:
+    """Return the composite with all steps of levels times a factor; with `own`, those of simulators too."""
+    step = composite.step * factor
+    models = {name: _scaled(model, factor, step, own) for name, model in composite.scenario.models.items()}
+    scenario = composite.scenario.with_models(models)
+    how = composite.orchestrator, composite.extrapolation, composite.start, composite.sampled
+    return Composite(scenario, step, *how)
+
+
+def _scaled(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model:
+    if isinstance(model, Composite):
+        return scaled(model, factor, own)
+    step = getattr(model, "step", None)
+    if not isinstance(model, StateSpace) or step is None:
+        return model
+    return stepped(model, step * factor if own else level / (level / step).__ceil__())
+
+
+def stepped(model: StateSpace, step: Fraction) -> StateSpace:
+    """Return a linear model with another step of its own."""
+    facts: dict[str, Any] = {field.name: getattr(model, field.name) for field in fields(model)}
+    return StateSpace(**{**facts, "step": step})

@@ -1,0 +1,118 @@
+"""The systems of the papers with everything open to change, and random linear scenarios."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from hocket import Composite, GaussSeidel, Hold, Jacobi, Nepce, Scenario, StateSpace
+from native.random_scenarios import Pen
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+TWO = json.loads((GOLDEN / "two_mass.json").read_text())
+THREE = json.loads((GOLDEN / "three_mass.json").read_text())
+FILTERS = {
+    "Seidel12": (0.0, 0.0, 0.0),
+    "Seidel21": (0.0, 0.0, 0.0),
+    "Control12": (0.59, 0.36, 0.0),
+    "Control21": (0.0, 0.0, 0.6),
+}
+"""alpha of x2, v2 and F (Glumac & Kovacic)."""
+
+
+def two_masses(
+    coupling: str, h: float, alphas: tuple[float, ...] | None = None, **parameters: float
+) -> Composite:
+    """Return a coupling of Glumac and Kovacic, such as `Control21`, at a step."""
+    p = {**TWO["parameters"], **parameters}
+    x0 = TWO["conventions"]["x0 two mass"]
+    one = StateSpace(
+        A=[[0, 1], [-(p["c1"] + p["ck"]) / p["m1"], -(p["d1"] + p["dk"]) / p["m1"]]],
+        B=[[0, 0], [p["ck"] / p["m1"], p["dk"] / p["m1"]]],
+        C=[[p["ck"], p["dk"]]],
+        D=[[-p["ck"], -p["dk"]]],
+        x0=x0[:2],
+        inputs=["x2", "v2"],
+        outputs=["F"],
+    )
+    two = StateSpace(
+        A=[[0, 1], [-p["c2"] / p["m2"], -p["d2"] / p["m2"]]],
+        B=[[0], [1 / p["m2"]]],
+        C=np.eye(2),
+        x0=x0[2:],
+        inputs=["F"],
+        outputs=["x", "v"],
+    )
+    links = (("two.x", "one.x2"), ("two.v", "one.v2"), ("one.F", "two.F"))
+    connections = [
+        (source, target, Nepce(alpha) if alpha else Hold())
+        for (source, target), alpha in zip(links, alphas or FILTERS[coupling], strict=True)
+    ]
+    order = ["one", "two"] if coupling.endswith("12") else ["two", "one"]
+    scenario = Scenario({"one": one, "two": two}, connections)
+    return Composite(scenario, Fraction(h), GaussSeidel(order, outputs="stale"))
+
+
+def three_masses(scenario: int, *steps: str, outputs: str = "stale") -> Composite:
+    """Return the three masses of Hafner's thesis, flat with one step, nested with two."""
+    c1, c12, c23, c3 = THREE["parameters"]["c1_c12_c23_c3"][str(scenario)]
+    d1, d12, d23, d3 = THREE["parameters"]["d1_d12_d23_d3"]
+    m = 10.0
+    first = StateSpace(
+        A=[[0, 1], [-c1 / m, -d1 / m]],
+        B=[[0], [1 / m]],
+        C=np.eye(2),
+        x0=[1, 0],
+        inputs=["force"],
+        outputs=["x", "v"],
+        method="euler",
+        step="5 ms",
+    )
+    second = StateSpace(
+        A=[[0, 1], [-c12 / m, -d12 / m]],
+        B=[[0, 0, 0], [c12 / m, d12 / m, 1 / m]],
+        C=[[1, 0], [0, 1], [c12, d12]],
+        D=[[0, 0, 0], [0, 0, 0], [-c12, -d12, 0]],
+        x0=[2, 0],
+        inputs=["x1", "v1", "force"],
+        outputs=["x", "v", "pull"],
+        method="euler",
+        step="2.5 ms",
+    )
+    third = StateSpace(
+        A=[[0, 1], [-(c23 + c3) / m, -(d23 + d3) / m]],
+        B=[[0, 0], [c23 / m, d23 / m]],
+        C=[[1, 0], [0, 1], [c23, d23]],
+        D=[[0, 0], [0, 0], [-c23, -d23]],
+        x0=[3, 0],
+        inputs=["x2", "v2"],
+        outputs=["x", "v", "pull"],
+        method="euler",
+        step="1.25 ms",
+    )
+    inner = {"second.force": "third.pull", "third.x2": "second.x", "third.v2": "second.v"}
+    how = {"outputs": outputs, "inputs": "delayed" if outputs == "stale" else "clean"}
+    if len(steps) == 1:
+        outer = {"first.force": "second.pull", "second.x1": "first.x", "second.v1": "first.v"}
+        models = {"first": first, "second": second, "third": third}
+        return Composite(Scenario(models, outer | inner), steps[0], Jacobi(outputs=outputs))
+    pair = Composite(Scenario({"second": second, "third": third}, inner), steps[1], Jacobi(**how))
+    outer = {"first.force": "pair.second.pull", "pair.second.x1": "first.x", "pair.second.v1": "first.v"}
+    return Composite(Scenario({"first": first, "pair": pair}, outer), steps[0], Jacobi(**how))
+
+
+class LinearPen(Pen):
+    """Draws linear simulators only."""
+
+    def leaf(self, step: Fraction) -> StateSpace:
+        return self.linear(step)
+
+
+def random_linear(seed: int) -> Composite:
+    """Return a random scenario of linear simulators, one to three levels deep."""
+    rng = np.random.default_rng(seed)
+    step = Fraction(1, int(rng.choice([7, 10, 32])))
+    return LinearPen(rng).level(step, depth=int(rng.integers(1, 4)), outermost=True)[0]
