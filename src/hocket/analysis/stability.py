@@ -67,6 +67,8 @@ class Stability:
     """The largest, first."""
     levels: tuple[tuple[str, float | None], ...]
     """Path and radius of each level by itself, its inputs held; None: it cannot run by itself."""
+    eigenvalues: tuple[complex, ...] = ()
+    """All that were computed, zeros left out."""
 
     def rows(self) -> list[dict[str, object]]:
         """Return one row for each mode."""
@@ -100,7 +102,8 @@ def stability(what: Reading | Composite, modes: int = 6) -> Stability:
         for place in kept
     ]
     stable = rho < 1.0 - MARGIN or (rho <= 1.0 + MARGIN and semisimple(reading.core))
-    return Stability(rho, stable, period, tuple(found), tuple(_alone(reading)))
+    every = tuple(complex(value) for value in values[order])
+    return Stability(rho, stable, period, tuple(found), tuple(_alone(reading)), every)
 
 
 def radius(what: Reading | Composite) -> float:

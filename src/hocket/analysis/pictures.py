@@ -1,0 +1,79 @@
+"""What the pictures of measures share, and the picture of modes.
+
+In:  a measure
+Out: a Matplotlib figure; nothing global is touched and no display is needed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket.files.drawing import drawable, extra
+from hocket.files.whole import writing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from hocket.analysis.stability import Stability
+
+BLUE, RED, GREY = "#0072B2", "#D55E00", "#444444"
+
+
+def sheet(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with axes side by side."""
+    figure: Figure = extra("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
+    axes = list(figure.subplots(1, columns, squeeze=False)[0])
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def saved(figure: Figure, path: Path | str | None) -> Figure:
+    """Return the figure; `path` also saves it, in the format of its ending."""
+    if path is not None:
+        drawable(path)
+        with writing(path) as file:
+            figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
+    return figure
+
+
+def titled(axes: Axes, title: str) -> None:
+    """Put a title where those of runs are."""
+    axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
+
+
+def bars(axes: Axes, names: Sequence[str], shares: Sequence[float], colour: str = BLUE) -> None:
+    """Draw shares as lying bars, the largest on top."""
+    places = np.arange(len(names))[::-1]
+    axes.barh(places, shares, color=colour)
+    axes.set_yticks(places, names)
+    axes.grid(axis="x", alpha=0.3)
+
+
+def modes(measure: Stability, path: Path | str | None = None) -> Any:
+    """Draw the eigenvalues with the unit circle, and who takes part in the largest."""
+    figure, (plane, chart) = sheet(9, 4, 2)
+    turn = np.linspace(0.0, 2.0 * np.pi, 361)
+    plane.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8)
+    values = np.array(measure.eigenvalues)
+    out = np.abs(values) > 1.0
+    for chosen, colour in ((~out, BLUE), (out, RED)):
+        plane.plot(values[chosen].real, values[chosen].imag, ".", color=colour, markersize=7)
+    plane.set_aspect("equal")
+    plane.grid(alpha=0.3)
+    word = "stable" if measure.stable else "unstable"
+    titled(plane, f"{word}: the largest factor per step is {measure.rho:.6g}")
+    plane.set_xlabel("real part")
+    plane.set_ylabel("imaginary part")
+    if measure.modes:
+        parts = measure.modes[0].parts[:10]
+        names = [part.name if part.kind == "simulator" else f"{part.name} ({part.kind})" for part in parts]
+        bars(chart, names, [part.share for part in parts], BLUE if measure.stable else RED)
+        titled(chart, f"who takes part in it, at {measure.modes[0].frequency:.3g} Hz")
+        chart.set_xlabel("share")
+    return saved(figure, path)

@@ -1,0 +1,147 @@
+"""Is it well posed: who drives what, what reacts to itself at once, and where a step of delay comes in.
+
+In:  a Composite
+Out: a Posedness, from the scenario and its plans alone: nothing is run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hocket.engine.blueprint import Blueprint
+from hocket.engine.composite import Composite
+from hocket.feedthrough import Feedthrough
+from hocket.graph import components
+from hocket.plan import Body, Feed, Solve, Step, Times, Together, Try
+from hocket.wiring import OWN
+
+
+@dataclass(frozen=True)
+class Delay:
+    """A connection whose input is extrapolated: its source has not yet made the step."""
+
+    source: str
+    target: str
+    extrapolation: str
+    reacts: bool
+    """An output of the target's simulator reacts at once to it: the delay is seen right away."""
+
+
+@dataclass(frozen=True)
+class Posedness:
+    """What can be told of a scenario before any number is known."""
+
+    constant: tuple[tuple[str, float], ...]
+    """Inputs that nothing drives, and the values they keep."""
+    loops: tuple[tuple[str, ...], ...]
+    """Outputs that react at once to themselves, through levels too."""
+    harmless: tuple[tuple[str, ...], ...]
+    """Simulators that drive each other in a circle without a loop: somewhere nothing reacts at once."""
+    order: tuple[tuple[str, ...], ...]
+    """In which order outputs are evaluated at the start; those of one group at a time."""
+    delays: tuple[Delay, ...]
+    solved: bool
+    """The loops are solved in every step; else they are broken by a delay."""
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return one row for each delayed connection."""
+        return [
+            {
+                "from": delay.source,
+                "to": delay.target,
+                "how": delay.extrapolation,
+                "seen at once": "yes" if delay.reacts else "",
+            }
+            for delay in self.delays
+        ]
+
+
+def posedness(composite: Composite) -> Posedness:
+    """Return what drives what, at all levels; raises ScenarioError for what is no scenario at all."""
+    root = composite.blueprint
+    leaves = root.leaves.wiring
+    graph = Feedthrough(leaves, at_start=True)
+    constant = tuple(
+        (f"{name}.{port.name}", port.start or 0.0)
+        for name, model, drives in zip(leaves.names, leaves.models, leaves.drives, strict=True)
+        for port, drive in zip(model.inputs, drives, strict=True)
+        if drive is None
+    )
+    loops = tuple(tuple(graph.name(node) for node in loop) for loop in graph.loops)
+    order = tuple(tuple(leaves.names[leaf] for leaf in turn.read) for turn in graph.rounds())
+    levels = list(root.levels())
+    solved = not any("broken by a delay" in note for level in levels for note in level.plan.notes)
+    delays = tuple(delay for level in levels for delay in _delays(level))
+    return Posedness(constant, loops, tuple(_harmless(root, loops)), order, delays, solved)
+
+
+def _harmless(root: Blueprint, loops: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, ...]]:
+    leaves = root.leaves.wiring
+    edges = {
+        (drive.child, child)
+        for child, drives in enumerate(leaves.drives)
+        for drive in drives
+        if drive is not None and drive.child >= 0
+    }
+    looping = {path.rpartition(".")[0] for loop in loops for path in loop}
+    for group in components(len(leaves.names), edges):
+        names = tuple(leaves.names[leaf] for leaf in group)
+        if len(group) > 1 and not looping.issuperset(names):
+            yield names
+
+
+def _delays(level: Blueprint) -> Iterator[Delay]:
+    """Yield the connections of a level that are fed before their source has made the step."""
+    late: dict[tuple[int, int], bool] = {}
+    reached: dict[str, Fraction] = {}
+
+    def look(body: Body) -> None:
+        for instruction in body:
+            match instruction:
+                case Feed(sim):
+                    note(sim)
+                case Step(sim, fraction):
+                    reached[sim] = reached.get(sim, Fraction(0)) + fraction
+                case Times(n, inner):
+                    for _ in range(n):
+                        look(inner)
+                case Try(inner):
+                    look(inner)
+                case Together(bodies):
+                    for inner in bodies:
+                        look(inner)
+                case Solve():
+                    pass
+
+    def note(sim: str) -> None:
+        child = level.wiring.names.index(sim)
+        own = reached.get(sim, Fraction(0))
+        if own >= 1:
+            return  # fed again for its outputs, after its step
+        for index, drive in enumerate(level.wiring.drives[child]):
+            if drive is not None and drive.child != OWN:
+                source = level.wiring.names[drive.child]
+                behind = reached.get(source, Fraction(0)) <= own
+                late[(child, index)] = late.get((child, index), False) or behind
+
+    look(level.plan.step)
+    for (child, index), behind in late.items():
+        drive = level.wiring.drives[child][index]
+        if behind and drive is not None:
+            model = level.wiring.models[child]
+            port = model.inputs[index].name
+            source = level.wiring.models[drive.child].outputs[drive.port].name
+            yield Delay(
+                f"{level.name(drive.child)}.{source}",
+                f"{level.name(child)}.{port}",
+                "hold" if drive.extrapolation is None else _word(drive.extrapolation),
+                any(port in output.feedthrough for output in model.outputs),
+            )
+
+
+def _word(extrapolation: object) -> str:
+    degree = getattr(extrapolation, "degree", 0)
+    name = type(extrapolation).__name__.lower()
+    return name if name in ("hold", "latch", "nepce") else f"{name} of degree {degree}"
