@@ -94,12 +94,18 @@ def part_of(level: Blueprint) -> Part:
     return replace(part, levels=(here, *(each for one in inner for each in one.levels)), behind=behind)
 
 
+def reaction(model: Any) -> Array:
+    """Return how the outputs of a linear model react at once to the values of its inputs."""
+    D = np.array(model.D, dtype=np.float64)
+    values = D[0][: len(model.outputs)] if D.ndim == 3 else D  # identified: powers of time come after
+    return values.reshape(len(model.outputs), len(model.inputs))
+
+
 def _leaf(level: Blueprint, child: int) -> Part:
     name, model = level.name(child), level.wiring.models[child]
-    inputs, outputs = len(model.inputs), len(model.outputs)
-    given: Any = model
-    D: Array = np.array(given.D, dtype=np.float64).reshape(outputs, inputs)
-    part = Part(tuple(f"{name}.{port.name}" for port in model.outputs), D, np.eye(inputs), np.eye(outputs))
+    D = reaction(model)
+    ports = tuple(f"{name}.{port.name}" for port in model.outputs)
+    part = Part(ports, D, np.eye(len(model.inputs)), np.eye(len(ports)))
     return replace(part, behind=_behind(name, model, part))
 
 

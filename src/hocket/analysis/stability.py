@@ -22,6 +22,8 @@ from hocket.model import Array
 
 DENSE = 2000
 """Numbers up to which all eigenvalues are computed; beyond, the largest ones only."""
+NOTHING = 1e-6
+"""A mode that is gone after one step."""
 MARGIN = 1e-9
 """How far from one a radius must be to decide."""
 
@@ -76,9 +78,12 @@ class Stability:
             {
                 "factor per step": mode.radius,
                 "frequency [Hz]": mode.frequency,
-                "takes part": ", ".join(f"{part.name} {part.share:.0%}" for part in mode.parts[:4]),
+                "takes part": ", ".join(
+                    f"{p.name} {p.share:.0%}" for p in mode.parts[:4] if p.share >= 0.005
+                ),
             }
             for mode in self.modes
+            if mode.radius > NOTHING
         ]
 
     def plot(self, path: Path | str | None = None) -> Any:
@@ -120,8 +125,8 @@ def spectrum(Phi: Array, wanted: int, vectors: bool = True) -> tuple[Any, Any, A
 
         if not vectors or not len(Phi):
             return eigvals(Phi) if len(Phi) else np.zeros(0), Phi, Phi
-        values, left, right = eig(Phi, left=True, right=True)
-        return values, right, left
+        found: Any = eig(Phi, left=True, right=True)
+        return found[0], found[2], found[1]
     from scipy.sparse import csr_array
     from scipy.sparse.linalg import eigs
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.gains import Gains, Loop, flat_of, largest, part_of, strongest_loop
+from hocket.analysis.gains import Gains, Loop, flat_of, largest, part_of, reaction, strongest_loop
 from hocket.analysis.linear import is_linear, read_linear
 from hocket.analysis.stability import MARGIN, semisimple
 from hocket.engine.blueprint import Blueprint
@@ -152,7 +152,7 @@ class Resting:
 
     def open(self) -> StateSpaceSimulator:
         """Make a live simulator."""
-        D = self.model.D if self.inputs and self.outputs else ()
+        D = reaction(self.model).tolist() if self.inputs and self.outputs else ()
         return StateSpace(D=D, inputs=self.inputs, outputs=self.outputs).open()
 
 

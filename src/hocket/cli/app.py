@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import hocket
+from hocket.cli.check import check
 from hocket.cli.export import export
 from hocket.cli.new import new
 from hocket.cli.options import Plotting
@@ -80,6 +81,7 @@ for _function, *_examples in (
         "hocket run ball.fmu --set e=0.8 --observe resting --plot",
         "hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y",
     ),
+    (check, "hocket check car.toml --stop 10", "hocket check a.fmu b.fmu --connect b.u=a.y --json -"),
     (plan, "hocket plan car.toml", "hocket plan a.fmu b.fmu --connect b.u=a.y"),
     (show, "hocket show car.toml", "hocket show ball.fmu --all"),
     (

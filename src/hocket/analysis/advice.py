@@ -1,0 +1,134 @@
+"""The one change that helps most: each is tried in the linear reading, none is run.
+
+In:  a linear Composite and how long it shall run
+Out: changes, the best first, each with what it would bring
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from hocket.analysis.linear import read_linear
+from hocket.analysis.prediction import predicted_error
+from hocket.analysis.stability import radius
+from hocket.analysis.variants import scaled
+from hocket.clock import written
+from hocket.engine.composite import Composite
+from hocket.errors import HocketError
+from hocket.orchestrators import GaussSeidel, Jacobi
+from hocket.signals import Hold, Polynomial
+
+WORTH = 0.8
+"""An error must shrink to this part of itself, or a change is not worth its trouble."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something to do otherwise, and what that would bring."""
+
+    words: str
+    rho: float
+    error: float | None
+    """The largest error in relation to the values; None: the run has no end that is known."""
+    steps: float
+    """How many times the steps of now it would take."""
+
+
+def changes(composite: Composite, stop: Fraction | None, fixed_steps: bool = False) -> list[Change]:
+    """Return what helps, the best first; `fixed_steps`: other steps cannot be judged."""
+    found: list[Change] = []
+    for words, variant, steps in _variants(composite, fixed_steps):
+        try:
+            reading = read_linear(variant)
+            rho = radius(reading)
+            error = None if stop is None else predicted_error(reading, stop, measure=False).worst.relative
+        except HocketError:
+            continue
+        found.append(Change(words, rho, error, steps))
+    return sorted(found, key=_rank)
+
+
+def _rank(change: Change) -> tuple[bool, float, float]:
+    error = math.inf if change.error is None or math.isnan(change.error) else change.error
+    return (change.rho > 1.0, error if change.error is not None else change.rho, change.steps)
+
+
+def best(found: list[Change], rho: float, error: float | None) -> Change | None:
+    """Return the change to advise, if one is worth its trouble.
+
+    Of those that make it stable the cheapest; of a stable coupling the one that takes most off the error for
+    the same steps, then for more.
+    """
+    helping = [change for change in found if change.rho <= 1.0]
+    if rho > 1.0:
+        return min(helping, key=lambda change: (change.steps, _rank(change)), default=None)
+    if error is None or not error > 0.0:
+        return None
+    worth = [change for change in helping if change.error is not None and change.error < WORTH * error]
+    same = [change for change in worth if change.steps <= 1.0]
+    return min(same or worth, key=_rank, default=None)
+
+
+def _variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Composite, float]]:
+    """Yield changes in words, the composite with each, and how many times the steps it costs."""
+    if any(_mode(level) == "stale" for level in _levels(composite)):
+        yield 'outputs = "consistent"', _everywhere(composite, _consistent), 1.0
+    jacobi = any(isinstance(level.orchestrator, Jacobi) for level in _levels(composite))
+    if jacobi:
+        yield 'orchestrator "gauss-seidel"', _everywhere(composite, _sequential), 1.0
+    if any(isinstance(level.extrapolation, Hold) for level in _levels(composite)):
+        yield 'extrapolation "linear"', _everywhere(composite, _linear), 1.0
+        if jacobi:
+            both = _everywhere(_everywhere(composite, _sequential), _linear)
+            yield 'orchestrator "gauss-seidel" and extrapolation "linear"', both, 1.0
+    for part in () if fixed_steps else (2, 5, 10, 100):
+        step = composite.step / part
+        yield f"a step of {written(step)}", scaled(composite, Fraction(1, part)), float(part)
+
+
+def _levels(composite: Composite) -> Iterator[Composite]:
+    yield composite
+    for model in composite.scenario.models.values():
+        if isinstance(model, Composite):
+            yield from _levels(model)
+
+
+def _mode(composite: Composite) -> str:
+    return str(getattr(composite.orchestrator, "outputs", ""))
+
+
+def _everywhere(composite: Composite, change: Callable[[Composite], dict[str, Any]]) -> Composite:
+    models = {
+        name: _everywhere(model, change) if isinstance(model, Composite) else model
+        for name, model in composite.scenario.models.items()
+    }
+    how: dict[str, Any] = {
+        "orchestrator": composite.orchestrator,
+        "extrapolation": composite.extrapolation,
+        "start": composite.start,
+        "sampled": composite.sampled,
+    }
+    return Composite(composite.scenario.with_models(models), composite.step, **{**how, **change(composite)})
+
+
+def _consistent(composite: Composite) -> dict[str, Any]:
+    orchestrator: Any = composite.orchestrator
+    if isinstance(orchestrator, GaussSeidel):
+        order: Any = orchestrator.order
+        return {"orchestrator": GaussSeidel(order, inputs=orchestrator.inputs)}
+    return {"orchestrator": replace(orchestrator, outputs="consistent")} if _mode(composite) else {}
+
+
+def _sequential(composite: Composite) -> dict[str, Any]:
+    orchestrator = composite.orchestrator
+    if not isinstance(orchestrator, Jacobi):
+        return {}
+    return {"orchestrator": GaussSeidel(outputs=orchestrator.outputs, inputs=orchestrator.inputs)}
+
+
+def _linear(composite: Composite) -> dict[str, Any]:
+    return {"extrapolation": Polynomial(1)} if isinstance(composite.extrapolation, Hold) else {}

@@ -1,0 +1,168 @@
+"""How much a stable map amplifies on the unit circle: the peak of M(z) = D + C (z I - Phi)^-1 B.
+
+In:  Phi, B, C, D with rho(Phi) < 1
+Out: the peak over |z| = 1, where it is, and a level that M does not reach anywhere on the circle
+
+Phi is real, so the upper half of the circle tells everything: angles go from 0 to pi.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from hocket.model import Array
+
+Complex: TypeAlias = NDArray[np.complex128]
+Real: TypeAlias = NDArray[np.float64]
+
+GAP = 1e-7
+"""How far above the peak, relative to it, the level is that is shown not to be reached."""
+LARGEST = 200
+"""The size of Phi up to which that is shown: the pencil is twice as large, the cost its cube."""
+BATCH = 64
+"""The size of Phi up to which many points are tried in one call of LAPACK."""
+NEAR = 1e-3
+"""Eigenvalues of the pencil this near the circle are looked at; those not on it do no harm."""
+ROUNDS = 30
+TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Transfer:
+    """M(z) = D + C (z I - Phi)^-1 B."""
+
+    Phi: Array
+    B: Array | Complex
+    C: Array | Complex
+    D: Array | Complex
+    plain: bool = False
+    """M(z) = (z I - Phi)^-1."""
+
+    @classmethod
+    def resolvent(cls, Phi: Array) -> Transfer:
+        """Return (z I - Phi)^-1: every number may be disturbed, and is seen."""
+        n = len(Phi)
+        return cls(Phi, np.eye(n), np.eye(n), np.zeros((n, n)), plain=True)
+
+    def at(self, angle: float) -> Complex:
+        """Return M at a point of the unit circle."""
+        shifted = np.exp(1j * angle) * np.eye(len(self.Phi)) - self.Phi
+        return np.asarray(self.D + self.C @ np.linalg.solve(shifted, self.B.astype(complex)))
+
+    def gain(self, angle: float) -> float:
+        """Return the largest singular value of M at a point of the unit circle."""
+        return float(self.gains(np.array([angle]))[0])
+
+    def gains(self, angles: Real) -> Real:
+        """Return the gain at many points."""
+        if not self.D.size:
+            return np.zeros(len(angles))
+        if len(self.Phi) > BATCH and len(angles) > 1:
+            return np.array([self.gain(float(angle)) for angle in angles])
+        z = np.exp(1j * np.asarray(angles))[:, None, None]
+        shifted = z * np.eye(len(self.Phi)) - self.Phi
+        if self.plain:
+            smallest = np.linalg.svd(shifted, compute_uv=False)[:, -1]
+            return np.asarray(1.0 / np.maximum(smallest, TINY))
+        B = np.broadcast_to(self.B.astype(complex), (len(angles), *self.B.shape))
+        M = self.D + self.C @ np.linalg.solve(shifted, B)
+        return np.asarray(np.linalg.svd(M, compute_uv=False)[:, 0])
+
+    def crossings(self, level: float) -> Real:
+        """Return every angle where a singular value of M may equal the level, in ascending order.
+
+        They are the eigenvalues on the unit circle of a symplectic pencil (Hinrichsen & Son, 1989; with D
+        after Bruinsma & Steinbuch, 1990): z v = A v + Q p, p = z (P v + A* p).
+        """
+        n = len(self.Phi)
+        B, C, D = self.B, self.C, self.D
+        solve, squared = np.linalg.solve, level * level
+        R = squared * np.eye(D.shape[1]) - D.conj().T @ D
+        S = squared * np.eye(D.shape[0]) - D @ D.conj().T
+        A = self.Phi + B @ solve(R, D.conj().T @ C)
+        Q = level * B @ solve(R, B.conj().T)
+        P = level * C.conj().T @ solve(S, C)
+        left = np.block([[A, Q], [np.zeros((n, n)), np.eye(n)]])
+        right = np.block([[np.eye(n), np.zeros((n, n))], [P, A.conj().T]])
+        above, below = scipy.linalg.eig(left, right, right=False, homogeneous_eigvals=True)
+        near = np.abs(np.abs(above) - np.abs(below)) <= NEAR * np.abs(below)
+        angles = np.angle(above[near] / below[near])
+        return np.asarray(np.unique(angles[(angles > 0) & (angles < np.pi)]))
+
+    @cached_property
+    def eigenvalues(self) -> Complex:
+        """The spectrum of Phi."""
+        return np.asarray(np.linalg.eigvals(self.Phi), dtype=complex)
+
+    def angles(self, uniform: int = 33, spectral: int = 24) -> Real:
+        """Return where to look first: all around, and beside the eigenvalues nearest to the circle."""
+        largest = self.eigenvalues[np.argsort(-np.abs(self.eigenvalues))][:spectral]
+        beside = np.abs(np.angle(largest))
+        return np.asarray(np.unique(np.concatenate([np.linspace(0.0, np.pi, uniform), beside])))
+
+
+@dataclass(frozen=True, eq=False)
+class Peak:
+    """The largest gain, where it is, and the level that is reached nowhere."""
+
+    angle: float
+    gain: float
+    level: float
+    certified: bool
+    angles: Real
+    gains: Real
+
+
+def peak(transfer: Transfer) -> Peak:
+    """Return the largest gain on the unit circle: found by search, shown to be global by level sets."""
+    large = len(transfer.Phi) > LARGEST
+    angles = transfer.angles(9, 6) if large else transfer.angles()
+    gains = transfer.gains(angles)
+    angle, gain = _refined(transfer, angles, gains, 1 if large else 3)
+    for _ in range(0 if large else ROUNDS):
+        level = gain * (1.0 + GAP)
+        higher = _above(transfer, level)
+        if higher is None:
+            return Peak(angle, gain, level, True, angles, gains)
+        angles = np.unique(np.append(angles, higher))
+        gains = transfer.gains(angles)
+        angle, gain = _refined(transfer, angles, gains, 1)
+    return Peak(angle, gain, gain, False, angles, gains)
+
+
+def _above(transfer: Transfer, level: float) -> float | None:
+    """Return an angle with a gain above the level, or None where there is none.
+
+    Between neighbouring crossings the gain stays on one side, so one point of each arc decides.
+    """
+    ends = np.concatenate([[0.0], transfer.crossings(level), [np.pi]])
+    middles = (ends[1:] + ends[:-1]) / 2.0
+    gains = transfer.gains(middles)
+    best = int(np.argmax(gains))
+    return float(middles[best]) if gains[best] > level else None
+
+
+def _refined(transfer: Transfer, angles: Real, gains: Real, count: int) -> tuple[float, float]:
+    """Return the best point near the highest points of a grid."""
+    padded = np.concatenate([[-np.inf], gains, [-np.inf]])
+    tops = np.flatnonzero((padded[1:-1] >= padded[:-2]) & (padded[1:-1] >= padded[2:]))
+    best = int(np.argmax(gains))
+    angle, gain = float(angles[best]), float(gains[best])
+    # peaks are as wide as the eigenvalues behind them are inside the circle
+    width = 1.0 - float(np.abs(transfer.eigenvalues).max(initial=0.0))
+    exact = max(1e-9, (1e-4 if len(transfer.Phi) <= LARGEST else 1e-2) * width)
+    for top in tops[np.argsort(-gains[tops])][:count]:
+        low, high = angles[max(top - 1, 0)], angles[min(top + 1, len(angles) - 1)]
+        found = minimize_scalar(
+            lambda a: -transfer.gain(a), bounds=(low, high), method="bounded", options={"xatol": exact}
+        )
+        if -found.fun > gain:
+            angle, gain = float(found.x), float(-found.fun)
+    return angle, gain

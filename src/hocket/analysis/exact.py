@@ -1,0 +1,258 @@
+"""The exact answer: all leaves as one linear system, coupled without steps, solved by the matrix exponential.
+
+In:  a Composite of linear models: StateSpace, or what stands for others
+Out: an Exact: x' = A x + b, y = C x + d, at any times
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hocket.engine.blueprint import Leaves
+from hocket.engine.composite import Composite
+from hocket.engine.loops import no_solution
+from hocket.errors import ScenarioError
+from hocket.graph import components
+from hocket.model import Array
+from hocket.wiring import CONSTANT, Drive
+
+SINGULAR = 1e-12
+"""A loop whose gain is this close to one has no single solution."""
+EQUAL = 1e-12
+"""Times are equally spaced if none is further off than this part of the last one."""
+KEPT = 2**22
+"""Solutions of up to so many numbers are kept, for whoever asks at the same times again."""
+BLOCK = 64
+"""Small systems advance by so many steps at a time."""
+THIN = 0.1
+"""Larger ones are kept sparse if fewer of their numbers than this are not zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """The coupled system without any co-simulation (Glumac & Kovacic 2019, equation 16, with constants)."""
+
+    A: Array
+    b: Array
+    C: Array
+    d: Array
+    x0: Array
+    states: tuple[str, ...]
+    ports: tuple[str, ...]
+    """The outputs of all leaves, in the order of the rows of C."""
+    _flows: dict[float, Array] = field(default_factory=dict, repr=False)
+    _orbits: dict[float, Array] = field(default_factory=dict, repr=False)
+
+    @property
+    def generator(self) -> Array:
+        """A with the constant part as one more state, which is always one."""
+        n = len(self.A)
+        whole = np.zeros((n + 1, n + 1))
+        whole[:n, :n], whole[:n, n] = self.A, self.b
+        return whole
+
+    def weights(self, derivative: int = 0) -> Array:
+        """Return the outputs, or their time derivatives, as rows that act on [x, 1]."""
+        rows = np.hstack([self.C, self.d[:, None]])
+        for _ in range(derivative):
+            rows = rows @ self.generator
+        return rows
+
+    def flow(self, span: float) -> Array:
+        """Return the matrix that moves [x, 1] on by a time span."""
+        if span not in self._flows:
+            from scipy.linalg import expm
+
+            self._flows[span] = np.asarray(expm(self.generator * span))
+        return self._flows[span]
+
+    def at(self, t: float) -> Array:
+        """Return the outputs at a time."""
+        return np.asarray(self.weights() @ (self.flow(t) @ np.append(self.x0, 1.0)))
+
+    def outputs(self, times: Array) -> Array:
+        """Return the outputs, a row for each time; the times rise."""
+        return np.asarray(self.along(times) @ self.weights().T)
+
+    def along(self, times: Array) -> Array:
+        """Return [x, 1], a row for each time; equally spaced times cost one exponential."""
+        x = np.append(self.x0, 1.0)
+        times = np.asarray(times, dtype=float)
+        if not len(times):
+            return np.zeros((0, len(x)))
+        spacing = _spacing(times)
+        if spacing is not None:
+            before = round(times[0] / spacing)
+            if abs(times[0] - before * spacing) <= EQUAL * abs(times[-1]) and 0 <= before <= 10 * len(times):
+                return self._from_start(spacing, before + len(times))[before : before + len(times)]
+            return orbit(self.flow(spacing), self.flow(float(times[0])) @ x, len(times) - 1)
+        found = [self.flow(float(times[0])) @ x]
+        unit = 16.0 * np.finfo(float).eps * max(abs(times[0]), abs(times[-1]))
+        for span in np.round(np.diff(times) / unit) * unit:
+            found.append(self.flow(float(span)) @ found[-1])
+        return np.array(found)
+
+    def _from_start(self, spacing: float, count: int) -> Array:
+        """Return [x, 1] at so many equally spaced times or more, from the start on; they are kept."""
+        known = [each for each in self._orbits if abs(each - spacing) <= EQUAL * spacing]
+        spacing = known[0] if known else spacing
+        found = self._orbits.get(spacing, np.append(self.x0, 1.0)[None])
+        if len(found) < count:
+            more = orbit(self.flow(spacing), found[-1], count - len(found))
+            found = np.concatenate([found, more[1:]])
+            if found.size <= KEPT:
+                self._orbits[spacing] = found
+        return found
+
+
+def _spacing(times: Array) -> float | None:
+    """Return the time between equally spaced times; None if they are not, or too few."""
+    if len(times) < 2:
+        return None
+    even = np.linspace(times[0], times[-1], len(times))
+    off = float(np.abs(times - even).max())
+    spacing = float((times[-1] - times[0]) / (len(times) - 1))
+    return spacing if spacing > 0.0 and off <= EQUAL * np.abs(times).max() else None
+
+
+def orbit(step: Array, x: Array, count: int) -> Array:
+    """Return x, step x, step^2 x ... up to `count` steps, a row each."""
+    size = len(x)
+    block = BLOCK if size <= BLOCK and count > BLOCK else 1
+    powers = [step]
+    for _ in range(block - 1):
+        powers.append(step @ powers[-1])
+    stack: Any = np.vstack(powers)
+    if size > BLOCK and np.count_nonzero(step) < THIN * step.size:
+        from scipy.sparse import csr_array
+
+        stack = csr_array(step)
+    found = np.empty((count + 1, size))
+    found[0] = x
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, count, block):
+            reached = min(block, count - start)
+            following = stack[: reached * size] @ found[start]
+            found[start + 1 : start + 1 + reached] = following.reshape(reached, size)
+    return found
+
+
+def exact(composite: Composite) -> Exact:
+    """Return the coupled system of all leaves, wired directly to each other; extrapolation plays no part.
+
+    What is sampled counts as if it flowed, what was identified as the slowest motion that makes its steps.
+    Raises ConvergenceError for an algebraic loop without a single solution, and ScenarioError for a model
+    that is not linear.
+    """
+    leaves = composite.blueprint.leaves
+    names, models = leaves.wiring.names, leaves.wiring.models
+    blocks = [_system(name, model) for name, model in zip(names, models, strict=True)]
+    A, B, C, D = (_diagonal(parts) for parts in zip(*(block[:4] for block in blocks), strict=True))
+    x0, rate, shift = (np.concatenate(parts) for parts in zip(*(block[4:] for block in blocks), strict=True))
+    L, g = _wires(leaves, composite)
+    ports = tuple(
+        f"{n}.{port.name}" for n, model in zip(names, models, strict=True) for port in model.outputs
+    )
+    loop = D @ L
+    _check_loops(loop, ports)
+    right = np.hstack([C, (D @ g + shift)[:, None]])
+    y = np.linalg.solve(np.eye(len(loop)) - loop, right) if loop.any() else right
+    u = np.hstack([L @ y[:, :-1], (L @ y[:, -1] + g)[:, None]])
+    return Exact(
+        A=A + B @ u[:, :-1],
+        b=B @ u[:, -1] + rate,
+        C=y[:, :-1],
+        d=y[:, -1],
+        x0=x0,
+        states=tuple(
+            f"{n}.x{k + 1}" for n, block in zip(names, blocks, strict=True) for k in range(len(block[4]))
+        ),
+        ports=ports,
+    )
+
+
+_System = tuple[Array, Array, Array, Array, Array, Array, Array]
+"""A, B, C, D, x0, rate and shift: x' = A x + B u + rate, y = C x + D u + shift."""
+
+
+def _system(name: str, model: Any) -> _System:
+    n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
+    sizes = {"x0": n, "rate": n, "shift": p}
+    constants = [np.array(getattr(model, key, np.zeros(size)), dtype=float) for key, size in sizes.items()]
+    if hasattr(model, "A"):
+        shapes = zip("ABCD", ((n, n), (n, m), (p, n), (p, m)), strict=True)
+        A, B, C, D = (np.array(getattr(model, key), dtype=float).reshape(shape) for key, shape in shapes)
+    elif hasattr(model, "F"):
+        A, B, rate = _continuous(name, model, constants[1])
+        C, D, constants[1] = model.C[:p], model.D[0][:p], rate
+    else:
+        raise ScenarioError(f"`{name}` is not linear", expected="linear models: see `linearised`")
+    x0, rate, shift = constants
+    return A, B, C, D, x0, rate, shift[:p]
+
+
+def _continuous(name: str, model: Any, rate: Array) -> tuple[Array, Array, Array]:
+    """Return A, B and the rate whose step under held inputs is the identified one: its matrix logarithm."""
+    from scipy.linalg import logm
+
+    n, m = len(model.F), len(model.inputs)
+    if not n:
+        return np.zeros((0, 0)), np.zeros((0, m)), rate
+    whole = np.eye(n + m + 1)
+    whole[:n] = np.hstack([model.F, model.G[0], rate[:, None]])
+    values = np.linalg.eigvals(model.F)
+    if ((values.real <= 0.0) & (np.abs(values.imag) <= SINGULAR * np.abs(values).max())).any():
+        what = f"`{name}` was identified with a motion that changes its sign in every step"
+        raise ScenarioError(what, expected="steps that show how it moves between them", hint="shorter steps")
+    generator = np.real(logm(whole)) / float(model.h)
+    return generator[:n, :n], generator[:n, n : n + m], generator[:n, -1]
+
+
+def _diagonal(parts: tuple[Array, ...]) -> Array:
+    """Return blocks on a diagonal; some may be empty."""
+    whole = np.zeros(np.sum([part.shape for part in parts], axis=0))
+    row = column = 0
+    for part in parts:
+        whole[row : row + part.shape[0], column : column + part.shape[1]] = part
+        row, column = row + part.shape[0], column + part.shape[1]
+    return whole
+
+
+def _wires(leaves: Leaves, composite: Composite) -> tuple[Array, Array]:
+    """Return L and g: the inputs of all leaves are u = L y + g."""
+    wiring = leaves.wiring
+    first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
+    drives = [
+        (drive, port) for drives, model in zip(wiring.drives, wiring.models, strict=True)
+        for drive, port in zip(drives, model.inputs, strict=True)
+    ]  # fmt: skip
+    L, g = np.zeros((len(drives), first[-1])), np.zeros(len(drives))
+    for row, (drive, port) in enumerate(drives):
+        if drive is None:
+            g[row] = port.start or 0.0
+        elif drive.child >= 0:
+            L[row, first[drive.child] + drive.port] = drive.gain
+            g[row] = drive.offset
+        else:
+            g[row] = _constant(drive, composite)
+    return L, g
+
+
+def _constant(drive: Drive, composite: Composite) -> float:
+    """Return what an input gets that no leaf drives: it never changes."""
+    if drive.child == CONSTANT:
+        return drive.offset
+    return drive.gain * (composite.inputs[drive.port].start or 0.0) + drive.offset
+
+
+def _check_loops(gains: Array, ports: tuple[str, ...]) -> None:
+    """Refuse loops for which I - D L is singular; each by itself, so that scales do not matter."""
+    targets, sources = np.nonzero(gains)
+    edges = list(zip(sources.tolist(), targets.tolist(), strict=True))
+    for group in components(len(ports), edges) if edges else ():
+        around = np.linalg.eigvals(gains[np.ix_(group, group)])
+        if (np.abs(1.0 - around) <= SINGULAR * np.maximum(1.0, np.abs(around))).any():
+            raise no_solution([ports[place] for place in group], 0.0)

@@ -1,0 +1,392 @@
+"""Linear models of black boxes, from nothing but start, step and output.
+
+In:  a model, where it stands (time, inputs, perhaps a live simulator), the step of its level
+Out: a stand-in with the fit in one number, or the reason why there is none
+
+Each input is pushed for one step, a little and ten times as much, up and down. What differs from the
+undisturbed run are the Markov parameters of the model, if the four agree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocket.analysis.bench import Bench, Place, RefusedError
+from hocket.analysis.realise import Spectrum, responses
+from hocket.analysis.stand_ins import Identified
+from hocket.errors import HocketError
+from hocket.model import Array, Model
+
+STEPS = 64
+"""Steps after a pulse: enough for 24 states, and cheap."""
+ALONE = 512
+"""Steps of a model without inputs: all there is to see of it."""
+LATER = 3
+"""Steps after which a multistep method has its past."""
+PUSHES = 1e-3, 1e-2
+"""The size of pulses, in units of the input: what is linear is so over a decade."""
+LESS, ALIKE = (1.0, 0.01), 0.2
+"""The same pushes again, smaller, for what is too curved; and how far the answers may differ then."""
+LINEAR = 0.02
+"""How far the four responses may differ: a smooth model is off by about the size of the push, 1 %, a jump
+by as much as it answers at all."""
+POOR = 0.02
+"""A fit above this is refused: rho is about as wrong as the fit, so that its distance from 1 would mean
+nothing for most couplings."""
+ROUNDING = 1e-13
+"""Answers below this part of an output's values are rounding."""
+SILENT = 1e-10
+"""An output that moves by less than this part of its values does not count in a fit."""
+GROWTH = 1e4
+"""Where answers have grown so far, the rest of them tells of one mode only."""
+MILD = 30.0
+"""The same for answers that do not scale: they may have left what is linear only in the end."""
+RUNAWAY = 1e8
+"""The same for the undisturbed run: the rest of it is rounding."""
+SLOW = 1e-9
+"""Modes nearer to standing still than this are constants in the undisturbed run."""
+EARLY, FIRST, FEWEST = 8, 3, 8
+"""Steps in which an answer shows its size, or if it grows fast; and steps that are kept however it grows."""
+
+Pairs: TypeAlias = list[tuple[int, int]]
+"""What is pushed: power of time, number of the input."""
+Test: TypeAlias = tuple[list[Array], Array]
+"""Pushes, one for each step, and the answers to them."""
+Truth: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Identification:
+    """A stand-in and its fit, or why there is none."""
+
+    stand_in: Identified | None
+    fit: float
+    """The relative error of the predicted response to a test signal, of the output where it is largest."""
+    refused: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def identify(place: Place) -> Identification:
+    """Return a linear model of a black box, for the step of its level.
+
+    Some begin otherwise than they go on (a multistep method without a past): they are tried later again.
+    """
+    found = _identified(place, 0)
+    if found.stand_in is None:
+        later = _identified(place, LATER)
+        if later.stand_in is not None:
+            return replace(later, notes=(*later.notes, f"its first {LATER} steps are unlike the others"))
+    return found
+
+
+def _identified(place: Place, later: int) -> Identification:
+    bench: Bench | None = None
+    try:
+        bench = Bench(place, later)
+        return _Experiment(place, bench).result()
+    except RefusedError as refusal:
+        return Identification(None, math.nan, str(refusal))
+    except HocketError as error:
+        return Identification(None, math.nan, f"it failed when it was tried: {error.faults[0].what}")
+    except Exception as error:  # somebody else's code
+        return Identification(None, math.nan, f"it failed when it was tried: {type(error).__name__}: {error}")
+    finally:
+        if bench is not None:
+            bench.leave()
+
+
+@dataclass
+class _Pulses:
+    """The answers to pulses, per unit of push: shape (pushed, steps + 1, rows)."""
+
+    markov: Array
+    size: float
+    """The size of the push they were taken at, in units of the inputs."""
+    noise: float
+    """How far they are off, relative to the largest answer to the same push."""
+
+
+@dataclass
+class _Candidate:
+    """A realisation that is tried."""
+
+    F: Array
+    G: Array
+    C: Array
+    D: Array
+    w: Array
+    """How the state changes in the first step of the undisturbed run."""
+    singular: Array
+
+
+class _Experiment:
+    """One black box: runs, what they tell, and the model made of it."""
+
+    def __init__(self, place: Place, bench: Bench):
+        self.place = place
+        self.model = place.model
+        self.bench = bench
+        inputs = list(enumerate(self.model.inputs))
+        self.pairs: Pairs = [(k, j) for k in range(place.powers) for j, port in inputs if not port.discrete]
+        left_out = [f"`{port.name}`" for _, port in inputs if port.discrete]
+        self.notes = [f"not pushed, for they jump: {', '.join(left_out)}"] if left_out else []
+        self.units = _units(self.model, place.u)
+        self.steps = STEPS if self.pairs else ALONE // 2
+        free = self._checked(self.bench.run([self.bench.still] * (2 * self.steps)))
+        self.steps, longest = _length(free - free[0], self.steps, RUNAWAY), len(free) - 1
+        self.free = free if 2 * self.steps == longest else free[: self.steps + 1]
+        """Under constant inputs: twice as long as what is learnt from, unless it grows too far."""
+        self.scale = np.abs(self.free).max(axis=0)
+        """Per row: the size of its values."""
+
+    def result(self) -> Identification:
+        """Return the model with the best fit that the singular values allow."""
+        pulses = self._pulses() if self.pairs else None
+        moving = self._moving(pulses)
+        best, fit = self._best(pulses, moving if moving.any() else None)
+        if fit > POOR and pulses and moving.any():
+            alone, without = self._best(pulses, None)
+            if without <= POOR:
+                best, fit = alone, without
+                self.notes.append("its motion under constant inputs is not linear: the stand-in has none")
+        if fit > POOR:
+            raise RefusedError(self._poor(fit, bool(pulses)))
+        return Identification(self._stand_in(best), fit, notes=tuple(self.notes))
+
+    def _moving(self, pulses: _Pulses | None) -> Array:
+        """Return the changes from step to step under constant inputs; nothing where it is rounding."""
+        moving = np.diff(self.free, axis=0)
+        still = np.abs(moving).max(axis=0) <= ROUNDING * self.scale
+        if pulses is not None:
+            answers = np.abs(pulses.markov).max(axis=(0, 1)) * pulses.size
+            still |= np.abs(moving).max(axis=0) <= SILENT * answers
+        moving[:, still] = 0.0
+        return moving
+
+    def _poor(self, fit: float, pushed: bool) -> str:
+        steps = self.steps if pushed else len(self.free) - 1
+        what = "its answers to pushes are not those" if pushed else "its motion is not that"
+        off = f"by {fit:.0%}" if fit < 1.0 else "by more than it moves"
+        over = f"over {float(steps * self.place.h):.3g} s"
+        return f"{what} of a linear model: {over} the best one is off {off}"
+
+    # runs
+
+    def _checked(self, rows: Array) -> Array:
+        """Refuse numbers that are no reals and jump."""
+        for number, port in enumerate(self.model.outputs):
+            if port.type != "real" and np.any(rows[:, number] != rows[0, number]):
+                raise RefusedError(f"`{port.name}` is no real and jumps, which no linear model does")
+        return rows
+
+    def _push(self, size: float, power: int, index: int) -> Array:
+        push = self.bench.still.copy()
+        push[power, index] = size * self.units[index] / float(self.place.h) ** power
+        return push
+
+    def _pulses(self) -> _Pulses:
+        """Return the answers to one push of each input; refuse them if they do not scale.
+
+        What is only too curved for its inputs is tried again with less, and must answer about as before.
+        """
+        refusal, before = "", None
+        for part in LESS:
+            sizes = PUSHES[0] * part, PUSHES[1] * part
+            whole = self._answers(sizes)
+            same = before is None or _alike(whole.mean(axis=(0, 1)), before)
+            for growth in (GROWTH, MILD):
+                steps = _length(np.abs(whole).max(axis=(0, 1, 2)), self.steps, growth)
+                answers = whole[:, :, :, : steps + 1]
+                top = np.abs(answers).max(axis=(0, 1, 2, 3))
+                top = np.where(top > 0.0, top, 1.0)
+                spread = (np.ptp(answers, axis=(0, 1)).max(axis=1) / top).T
+                if same and spread.max(initial=0.0) <= LINEAR:
+                    self.steps = steps
+                    return _chosen(answers, top, sizes)
+                refusal = refusal or self._crooked(spread, sizes)
+            before = whole[1].mean(axis=0)
+        raise RefusedError(refusal)
+
+    def _answers(self, sizes: tuple[float, float]) -> Array:
+        """Return the answers to pushes of two sizes, up and down, per unit of push."""
+        rest = [self.bench.still] * (self.steps - 1)
+        answers = np.zeros((2, 2, len(self.pairs), self.steps + 1, self.free.shape[1]))
+        for number, (power, index) in enumerate(self.pairs):
+            for which, size in enumerate(sizes):
+                for side, sign in enumerate((1.0, -1.0)):
+                    rows = self.bench.run([sign * self._push(size, power, index), *rest])
+                    change = self._checked(rows) - self.free[: len(rows)]
+                    change[:, np.abs(change).max(axis=0) <= ROUNDING * self.scale] = 0.0
+                    answers[which, side, number] = sign * change / size
+        if not self.model.abilities.reevaluates:
+            answers[:, :, :, 0] = 0.0  # what is shown before a step belongs to the step before
+        return answers
+
+    def _crooked(self, spread: Array, sizes: tuple[float, float]) -> str:
+        row, number = divmod(int(spread.argmax()), len(self.pairs))
+        index = self.pairs[number][1]
+        output, entry = self.model.outputs[row % len(self.model.outputs)], self.model.inputs[index]
+        pushes = " and ".join(f"{size * self.units[index]:g}" for size in sizes)
+        answer = f"`{output.name}` does not answer `{entry.name}` linearly"
+        return f"{answer}: pushed by {pushes}, up and down, the answers differ by {spread.max():.0%}"
+
+    def _test(self, size: float, seed: int) -> Test:
+        """Return a signal that has not been used before, and the answers to it."""
+        chance = np.random.default_rng(seed)
+        signal = [
+            sum(
+                (chance.uniform(-1.0, 1.0) * self._push(size, *pair) for pair in self.pairs), self.bench.still
+            )
+            for _ in range(self.steps)
+        ]
+        rows = self._checked(self.bench.run(signal)) - self.free[: self.steps + 1]
+        if not self.model.abilities.reevaluates:
+            rows[0] = 0.0
+        return signal, rows
+
+    # what they tell
+
+    def _best(self, pulses: _Pulses | None, moving: Array | None) -> tuple[_Candidate, float]:
+        """Return the realisation of the lowest order that predicts about as well as any, and its fit.
+
+        The order is chosen by one signal, the fit is told by another; so with the two parts of a free run.
+        """
+        columns = [] if pulses is None else list(pulses.markov[:, 1:])
+        if moving is not None:
+            columns.append(moving[: self.steps])
+        spectrum = Spectrum.of(np.stack(columns, axis=2)) if columns else None
+        noise = ROUNDING if pulses is None else pulses.noise
+        orders = dict.fromkeys(spectrum.orders(noise)) if spectrum else [0]
+        tried = [self._candidate(spectrum, n, pulses, moving) for n in orders]
+        first, second = [self._test(pulses.size, seed) if pulses else None for seed in (1985, 2026)]
+        fits = [self._fit(candidate, first, 3 * self.steps // 2, moving) for candidate in tried]
+        good = max(3.0 * min(fits), 3.0 * noise)
+        best = next(candidate for candidate, fit in zip(tried, fits, strict=True) if fit <= good)
+        return best, self._fit(best, second, 2 * self.steps, moving)
+
+    def _candidate(
+        self, spectrum: Spectrum | None, n: int, pulses: _Pulses | None, moving: Array | None
+    ) -> _Candidate:
+        count, powers, size = self.free.shape[1], self.place.powers, len(self.place.u)
+        F, C, singular = np.zeros((n, n)), np.zeros((count, n)), np.zeros(0)
+        G, D = np.zeros((powers, n, size)), np.zeros((powers, count, size))
+        columns = np.zeros((n, len(self.pairs)))
+        if spectrum is not None:
+            (F, columns, C), singular = spectrum.realised(n), spectrum.singular
+        for number, (power, index) in enumerate(self.pairs if pulses else ()):
+            per_push = self.units[index] / float(self.place.h) ** power
+            G[power, :, index] = columns[:, number] / per_push
+            D[power, :, index] = pulses.markov[number, 0] / per_push  # type: ignore[union-attr]
+        return _Candidate(F, G, C, D, np.zeros(n) if moving is None else columns[:, -1], singular)
+
+    def _fit(self, tried: _Candidate, test: Test | None, length: int, moving: Array | None) -> float:
+        """Return the relative error of predicted answers, and of the predicted motion if there is one."""
+        fit = 0.0
+        if test is not None:
+            predicted = responses(tried.F, tried.G, tried.C, tried.D, test[0])
+            fit = relative_error(predicted, test[1], self.scale)
+        if moving is not None:
+            moved = self.free[: length + 1] - self.free[0]
+            fit = max(fit, relative_error(_motion(tried, len(moved)), moved, self.scale))
+        return fit
+
+    def _stand_in(self, best: _Candidate) -> Identified:
+        """Return the model with the state and the constants that repeat the undisturbed run.
+
+        w = (F - I) x0 + G u + rate and y0 = C x0 + D u + shift: what no x0 explains is constant.
+        """
+        u, still = self.place.u, np.eye(len(best.F))
+        wanted = best.w - best.G[0] @ u
+        x0 = _solved(best.F - still, wanted)
+        rate = wanted - (best.F - still) @ x0
+        shift = self.free[0] - best.C @ x0 - best.D[0] @ u
+        if self.bench.later:
+            x0 = self._began(best, best.G[0] @ u + rate, best.D[0] @ u + shift)
+        h, matrices = self.place.h, (best.F, best.G, best.C, best.D)
+        return Identified(self.model, h, *matrices, x0, rate, shift, best.singular)
+
+    def _began(self, best: _Candidate, pushed: Array, shown: Array) -> Array:
+        """Return the state from which the model does as the original did from its very start."""
+        self.bench.leave()
+        first = Bench(self.place)
+        measured = first.run([first.still] * (self.bench.later + 2 * len(best.F)))
+        power, forced = np.eye(len(best.F)), np.zeros(len(best.F))
+        left, right, size = [], [], np.where(self.scale > 0.0, self.scale, 1.0)
+        for y in measured:
+            left.append(best.C @ power / size[:, np.newaxis])
+            right.append((y - shown - best.C @ forced) / size)
+            power, forced = best.F @ power, best.F @ forced + pushed
+        return _solved(np.concatenate(left), np.concatenate(right))
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    return (
+        np.asarray(np.linalg.lstsq(matrix, right, rcond=SLOW)[0])
+        if matrix.size
+        else np.zeros(matrix.shape[1])
+    )
+
+
+def _alike(one: Array, other: Array) -> bool:
+    """Return whether answers to pushes of quite different sizes are about the same."""
+    length = min(one.shape[1], other.shape[1])
+    one, other = one[:, :length], other[:, :length]
+    largest = np.maximum(np.abs(one), np.abs(other)).max(axis=(0, 1))
+    return bool((np.abs(one - other).max(axis=(0, 1)) <= ALIKE * largest).all())
+
+
+def _chosen(answers: Array, top: Array, sizes: tuple[float, float]) -> _Pulses:
+    """Return the means of up and down, of the size that errs less.
+
+    Rounding and the noise of solvers count less in larger pushes, what is crooked counts more.
+    """
+    small, large = answers.mean(axis=1)
+    apart = np.abs(large - small) / top
+    bent = (np.abs(answers[:, 0] - answers[:, 1]) / top).max(axis=(1, 2, 3), initial=0.0)
+    each = np.abs(large / top).max(axis=(1, 2), initial=0.0)
+    noise = float((apart.max(axis=(1, 2)) / np.where(each > 0.0, each, 1.0)).max(initial=ROUNDING))
+    if bent[1] <= bent[0] and apart.max(initial=0.0) <= 2.0 * bent[0]:
+        return _Pulses(large, sizes[1], noise)
+    return _Pulses(small, sizes[0], max(noise / 50.0, ROUNDING))
+
+
+def relative_error(predicted: Array, measured: Array, scale: Array) -> float:
+    """Return the relative error of the row where it is largest, of those that answer at all."""
+    seen: Truth = np.abs(measured).max(axis=0) > SILENT * scale
+    if not seen.any():
+        return 0.0
+    with np.errstate(all="ignore"):  # a poor model may be off by any amount
+        off = np.linalg.norm((predicted - measured)[:, seen], axis=0)
+        worst = float((off / np.linalg.norm(measured[:, seen], axis=0)).max())
+    return worst if math.isfinite(worst) else math.inf
+
+
+def _length(rows: Array, most: int, growth: float) -> int:
+    """Return how many steps tell of more than the fastest growth."""
+    sizes = np.abs(rows)
+    early, first = (sizes[: count + 1].max(axis=0) for count in (EARLY, FIRST))
+    grown = ((sizes > growth * early) & (early > 0.0)) | ((sizes > growth**2 * first) & (first > 0.0))
+    after = grown.any(axis=1)
+    return min(max(int(np.argmax(after)), FEWEST), most) if after.any() else most
+
+
+def _motion(tried: _Candidate, count: int) -> Array:
+    """Return the sums of C F^i w, i < k, for each k."""
+    rows, w = [np.zeros(len(tried.C))], tried.w
+    with np.errstate(all="ignore"):  # a poor model may run away
+        for _ in range(count - 1):
+            rows.append(rows[-1] + tried.C @ w)
+            w = tried.F @ w
+    return np.array(rows)
+
+
+def _units(model: Model, u: Array) -> Array:
+    """Return the size of each input: its value, its nominal value, or one."""
+    known = getattr(getattr(model, "description", None), "by_name", {})
+    nominal = [getattr(known.get(port.name), "nominal", None) or 1.0 for port in model.inputs]
+    return np.maximum(np.abs(u), np.abs(nominal)) if len(u) else np.zeros(0)

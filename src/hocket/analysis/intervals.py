@@ -1,0 +1,222 @@
+"""For which values of a parameter is the coupling stable? All intervals, with their ends refined.
+
+In:  a function from a value to a Composite, and a range of values
+Out: Intervals: where rho < 1, islands included, and rho where it was looked at
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from hocket.analysis.linear import read_linear
+from hocket.analysis.stability import radius
+from hocket.engine.composite import Composite
+from hocket.errors import ConvergenceError, ScenarioError
+from hocket.model import Array
+
+MARGIN = 1e-10
+"""A coupling counts as stable below 1 minus this: on the circle itself rounding would decide."""
+CELLS = 64
+FINEST = 2.0**-12
+"""The shortest part of the range that is looked into, unless rho = 1 is known to be in it."""
+PRECISION = 1e-8
+"""How exactly the end of an interval is found, relative to its value."""
+STEEP = 2.0
+"""rho is expected to change between two points at most this much faster than beside them."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Values from low to high for which the coupling is stable."""
+
+    low: float
+    high: float
+    from_edge: bool
+    """It begins where the range begins, and may reach further."""
+    to_edge: bool
+    """It ends where the range ends, and may reach further."""
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Where the coupling is stable, over a range of one parameter."""
+
+    name: str
+    low: float
+    high: float
+    logarithmic: bool
+    intervals: tuple[Interval, ...]
+    values: Array = field(repr=False)
+    """Where rho was looked at, in ascending order."""
+    rho: Array = field(repr=False)
+    """The spectral radius there; infinite where the scenario has no solution."""
+
+    def __contains__(self, value: float) -> bool:
+        """Return whether the coupling is stable for a value."""
+        return any(each.low <= value <= each.high for each in self.intervals)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return one row per interval."""
+        return [
+            {
+                "parameter": self.name,
+                "from": each.low,
+                "to": each.high,
+                "ends": _ends(each),
+            }
+            for each in self.intervals
+        ]
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw rho over the parameter, with the stable intervals shaded."""
+        from hocket.analysis.pictures import BLUE, GREY, saved, sheet, titled
+
+        figure, (axes,) = sheet(7, 4)
+        shown = np.isfinite(self.rho)
+        axes.plot(self.values[shown], self.rho[shown], color=BLUE, linewidth=1.3)
+        axes.axhline(1.0, color=GREY, linewidth=0.8, linestyle="--")
+        for each in self.intervals:
+            axes.axvspan(each.low, each.high, color=BLUE, alpha=0.15, linewidth=1)
+        axes.set_xscale("log" if self.logarithmic else "linear")
+        axes.set_xlim(self.low, self.high)
+        if shown.any():
+            axes.set_ylim(0.0, min(2.0, 1.1 * max(1.0, float(self.rho[shown].max()))))
+        axes.set_xlabel(self.name.replace("$", r"\$"))
+        axes.set_ylabel("factor per step")
+        axes.grid(alpha=0.3)
+        titled(axes, "stable where shaded")
+        return saved(figure, path)
+
+
+def _ends(interval: Interval) -> str:
+    edges = (("low", interval.from_edge), ("high", interval.to_edge))
+    ends = [f"{side}: edge of the range" for side, edge in edges if edge]
+    return "; ".join(ends) or "both found"
+
+
+def stable_intervals(
+    make: Callable[[float], Composite],
+    low: float,
+    high: float,
+    logarithmic: bool = False,
+    name: str = "parameter",
+) -> Intervals:
+    """Return all intervals of a parameter in [low, high] for which the coupling is stable.
+
+    rho is looked at on a grid, finer where it is near one or turns; each crossing is then closed in on.
+    Islands narrower than 1/4096 of the range may be missed.
+    """
+    if not (math.isfinite(low) and math.isfinite(high) and low < high and (low > 0.0 or not logarithmic)):
+        raise ScenarioError(
+            f"a parameter cannot go from {low:g} to {high:g}",
+            where=name,
+            expected="two numbers, the lower one first" + (", above zero" if logarithmic else ""),
+        )
+    scale = _Scale(low, high, logarithmic)
+    known: dict[float, float] = {}
+
+    def height(s: float) -> float:
+        """Return rho - 1 at a place in the range, from 0 to 1."""
+        if s not in known:
+            known[s] = spectral_radius(make, scale.value(s)) - 1.0 + MARGIN
+        return known[s]
+
+    places = [k / CELLS for k in range(CELLS + 1)]
+    for s in places:
+        height(s)
+    while doubtful := _doubtful(known):
+        for s in doubtful:
+            height(s)
+    found = tuple(_intervals(scale, dict(known), height))
+    order = sorted(known)
+    rho = np.array([known[s] + 1.0 - MARGIN for s in order])
+    return Intervals(name, low, high, logarithmic, found, np.array([scale.value(s) for s in order]), rho)
+
+
+def last_stable(make: Callable[[float], Composite], values: Iterable[float]) -> float | None:
+    """Return the last value before the first unstable one, as Glumac & Kovacic (2019) found (63) and (64)."""
+    last = None
+    for value in values:
+        if not spectral_radius(make, float(value)) < 1.0 - MARGIN:
+            return last
+        last = float(value)
+    return last
+
+
+def spectral_radius(make: Callable[[float], Composite], value: float) -> float:
+    """Return rho for a value; infinite where a loop of the scenario has no solution."""
+    try:
+        return radius(read_linear(make(value)))
+    except ConvergenceError:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class _Scale:
+    low: float
+    high: float
+    logarithmic: bool
+
+    def value(self, s: float) -> float:
+        """Return the value at a place in the range, from 0 to 1."""
+        if s in (0.0, 1.0):
+            return self.high if s else self.low
+        if self.logarithmic:
+            return float(math.exp(math.log(self.low) + s * math.log(self.high / self.low)))
+        return self.low + s * (self.high - self.low)
+
+    def tolerance(self, s: float) -> float:
+        """Return how exactly a place must be known."""
+        if self.logarithmic:
+            return PRECISION / math.log(self.high / self.low)
+        return max(PRECISION * abs(self.value(s)) / (self.high - self.low), 1e-15)
+
+
+def _doubtful(known: dict[float, float]) -> list[float]:
+    """Return the middles of the parts in which rho might cross one and return."""
+    order = sorted(known)
+    heights = [min(known[s], 1e3) for s in order]
+    slopes = [
+        abs(b - a) / (t - s) for s, t, a, b in zip(order, order[1:], heights, heights[1:], strict=False)
+    ]
+    found = []
+    for k, (s, t) in enumerate(pairwise(order)):
+        a, b = heights[k], heights[k + 1]
+        if t - s <= FINEST or (a < 0.0) != (b < 0.0):
+            continue
+        steepest = STEEP * max(slopes[max(k - 1, 0) : k + 2])
+        if abs(a) + abs(b) < steepest * (t - s):
+            found.append((s + t) / 2.0)
+    return found
+
+
+def _intervals(
+    scale: _Scale, known: dict[float, float], height: Callable[[float], float]
+) -> Iterable[Interval]:
+    order = sorted(known)
+    start: float | None = scale.low if known[0.0] < 0.0 else None
+    begun_at_edge = start is not None
+    for s, t in pairwise(order):
+        before, after = known[s] < 0.0, known[t] < 0.0
+        if before == after:
+            continue
+        end = scale.value(_crossing(height, s, t, scale.tolerance(t)))
+        if before and start is not None:
+            yield Interval(start, end, begun_at_edge, False)
+            start = None
+        else:
+            start, begun_at_edge = end, False
+    if start is not None:
+        yield Interval(start, scale.high, begun_at_edge, True)
+
+
+def _crossing(height: Callable[[float], float], s: float, t: float, tolerance: float) -> float:
+    return float(brentq(lambda p: min(height(p), 1.0), s, t, xtol=tolerance, rtol=1e-14))

@@ -1,0 +1,266 @@
+"""Linear models of anything: the scenario with a linear stand-in for every simulator that is not linear.
+
+In:  a Composite, and where it shall be linearised: at its start, at a later time, at given points
+Out: the same Composite with stand-ins, and for each simulator how it was obtained and how well it fits
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.bench import Place, RefusedError
+from hocket.analysis.identify import POOR, identify
+from hocket.analysis.linear import is_linear
+from hocket.analysis.stand_ins import Identified, Tangent
+from hocket.analysis.tangents import Point, of_exchange, of_ode
+from hocket.clock import Duration, common, seconds, written
+from hocket.engine.blueprint import Blueprint, clock_of, opened, stuck, window_degree
+from hocket.engine.composite import Composite
+from hocket.engine.initialise import initialise, levels_of
+from hocket.engine.interpreter import Level
+from hocket.errors import Fault, ScenarioError, SimulatorError, nearest
+from hocket.files.drawing import drawable, extra
+from hocket.files.whole import writing
+from hocket.model import Array, Model
+from hocket.parameters import with_leaves
+from hocket.plan import Body, Step, Times, Together, Try
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.ode import Ode
+from hocket.simulators.sources import Csv, Function, Table
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """How one simulator got its linear model."""
+
+    path: str
+    how: str
+    """exact, constant, jacobian, identified or refused."""
+    fit: float
+    """The relative error of the model: of the predicted response to a test signal where it is identified, of
+    rates and outputs at changes of a thousandth where it is a Jacobian; not a number if refused."""
+    states: int
+    refused: str = ""
+    """Why it cannot be judged."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Linearised:
+    """A scenario with linear stand-ins, and the report on each of its simulators."""
+
+    made: Composite
+    """With the originals where there is no stand-in."""
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def composite(self) -> Composite:
+        """The linear composite; raises ScenarioError with the reasons if a simulator cannot be judged."""
+        faults = [
+            Fault(f"`{leaf.path}` cannot be judged: {leaf.refused}", leaf.path, "a linear response")
+            for leaf in self.leaves
+            if leaf.how == "refused"
+        ]
+        if faults:
+            raise ScenarioError(faults)
+        return self.made
+
+    @property
+    def fit(self) -> float:
+        """The worst fit of all; not a number if one was refused."""
+        fits = [leaf.fit for leaf in self.leaves]
+        return math.nan if any(map(math.isnan, fits)) else max(fits, default=0.0)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row per simulator."""
+        return [
+            {
+                "simulator": leaf.path,
+                "how": leaf.how,
+                "fit": leaf.fit,
+                "states": leaf.states,
+                "notes": "; ".join((leaf.refused,) * bool(leaf.refused) + leaf.notes),
+            }
+            for leaf in self.leaves
+        ]
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Return a picture of the fits; `path` also saves it."""
+        if path is not None:
+            drawable(path)
+        height = 1.2 + 0.3 * len(self.leaves)
+        figure = extra("matplotlib.figure", "plot").Figure(figsize=(7, height), layout="constrained")
+        axes = figure.subplots()
+        for place, leaf in enumerate(self.leaves):
+            if leaf.how == "refused":
+                axes.text(2e-16, place, leaf.refused[:64], va="center", fontsize="x-small")
+            else:
+                axes.barh(place, max(leaf.fit, 1e-16), left=1e-17, color="#0072B2")
+        axes.axvline(POOR, color="#D55E00", linewidth=1.3)
+        axes.set_yticks(range(len(self.leaves)), [f"{leaf.path} ({leaf.how})" for leaf in self.leaves])
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.set_xlim(1e-16, 1.0)
+        axes.set_xlabel("relative error of the linear model")
+        axes.spines[["top", "right"]].set_visible(False)
+        if path is not None:
+            with writing(path) as file:
+                figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
+        return figure
+
+
+def linearised(
+    composite: Composite, at: Duration | Mapping[str, Point] | None = None, *, still: bool = False
+) -> Linearised:
+    """Return the composite with every simulator that is not linear replaced by a linear stand-in.
+
+    `at` is a time after the start, to which the scenario is run first, or points for some of its Odes, by
+    path. Black boxes are identified for the step of their level: another step needs another call. With
+    `still`, what cannot be judged and has no inputs stands still: no coupling depends on how it moves.
+    """
+    design = composite.blueprint
+    points = at if isinstance(at, Mapping) else {}
+    ahead = Fraction(0) if at is None or isinstance(at, Mapping) else _ahead(at, composite.step)
+    names = design.leaves.wiring.names
+    for path in points:
+        if path not in names:
+            raise ScenarioError(f"there is no simulator `{path}`", "at", "", nearest(path, names))
+    if all(map(is_linear, design.leaves.wiring.models)):
+        exact = (_exact(name, model) for name, model in zip(names, design.leaves.wiring.models, strict=True))
+        return Linearised(design.composite, tuple(exact))
+    root = opened(design, clock_of(design, ahead))
+    looking = max(window_degree(level) for level in design.levels())
+    changed: dict[str, Model] = {}
+    leaves: list[Leaf] = []
+    try:
+        initialise(root, 0.0)
+        for _ in range(int(ahead / composite.step)):
+            root.advance(root.now, root.length, root.inputs[1])
+        for level, child in _children(root):
+            leaf, stand_in = _linear(level, child, points.get(level.name(child)), still, looking)
+            leaves.append(leaf)
+            changed[leaf.path] = stand_in
+    finally:
+        root.close()
+    return Linearised(_started(with_leaves(design.composite, changed), changed, design), tuple(leaves))
+
+
+def _ahead(at: Duration, step: Fraction) -> Fraction:
+    try:
+        time = seconds(at)
+    except ValueError as error:
+        raise ScenarioError(str(error), "at") from None
+    if time < 0 or (time / step).denominator != 1:
+        raise ScenarioError(f"{written(time)} is not a whole number of steps of {written(step)}", "at")
+    return time
+
+
+def _children(root: Level) -> Iterator[tuple[Level, int]]:
+    for level in levels_of(root):
+        for child, simulator in enumerate(level.children):
+            if not isinstance(simulator, Level):
+                yield level, child
+
+
+def _exact(path: str, model: Any) -> Leaf:
+    return Leaf(path, "exact", 0.0, len(getattr(model, "A", ())))
+
+
+def _linear(level: Level, child: int, point: Point | None, still: bool, looking: int) -> tuple[Leaf, Model]:
+    """Return what is known of a leaf, and what stands for it; `looking` is the degree of the start window."""
+    model, path = level.wiring.models[child], level.name(child)
+    simulator: Any = level.children[child]
+    if point is not None and not isinstance(model, Ode):
+        raise ScenarioError(f"`{path}` is no Ode", "at", "a time, for all simulators")
+    if is_linear(model):
+        return _exact(path, model), model
+    level.feed(child)
+    t, u = level.clock.time(level.ticks[child]), level.memory.u[child][0].copy()
+    if isinstance(model, (Function, Table, Csv)):
+        y = _shown(simulator, t, u)
+        return Leaf(path, "constant", 0.0, 0, notes=(f"as it is at {t:g} s",)), Tangent.constant(model, y)
+    place = _place(level, child, u, looking)
+    try:
+        if isinstance(model, Ode):
+            touch = of_ode(model, simulator, point or Point(), t, u)
+        elif isinstance(model, Fmu) and model.exchange and not model.isolated:
+            touch = of_exchange(model, place)
+        else:
+            return _identified(path, place, still)
+    except RefusedError as refusal:
+        return Leaf(path, "refused", math.nan, 0, str(refusal)), model
+    except SimulatorError as error:
+        return Leaf(path, "refused", math.nan, 0, error.faults[0].what), model
+    return Leaf(path, "jacobian", touch.fit, len(touch.tangent.A), notes=touch.notes), touch.tangent
+
+
+def _identified(path: str, place: Place, still: bool) -> tuple[Leaf, Model]:
+    found, model = identify(place), place.model
+    if found.stand_in is not None:
+        states = len(found.stand_in.F)
+        return Leaf(path, "identified", found.fit, states, notes=found.notes), found.stand_in
+    if not still or model.inputs:
+        return Leaf(path, "refused", math.nan, 0, found.refused, found.notes), model
+    y = _shown(place.simulator, float(place.t), place.u)
+    notes = f"as it is at {float(place.t):g} s: {found.refused}", "no inputs: no coupling depends on it"
+    return Leaf(path, "constant", 0.0, 0, notes=notes), Tangent.constant(model, y)
+
+
+def _shown(simulator: Any, t: float, u: Array) -> Array:
+    return np.array(simulator.output(t, u[np.newaxis]), dtype=float).reshape(-1)
+
+
+def _place(level: Level, child: int, u: Array, looking: int) -> Place:
+    """Return where a black box stands: time, step, powers of its inputs."""
+    model, tick = level.wiring.models[child], level.ticks[child]
+    parts = common(_fractions(level.plan.step, level.wiring.names[child]))
+    honoured = model.abilities.input_degree
+    design: Blueprint = level.blueprint
+    degree = max(level.memory.degrees[child], looking if honoured is None else min(looking, honoured))
+    return Place(
+        model,
+        level.children[child],
+        level.clock.start + tick * level.clock.tick,
+        design.composite.step * parts,
+        u,
+        degree + 1,
+        level.memory.sloped[child],
+        tick != 0,
+    )
+
+
+def _fractions(body: Body, sim: str) -> Iterator[Fraction]:
+    """Yield the parts of a level's step by which a simulator is stepped."""
+    for instruction in body:
+        match instruction:
+            case Step(name, fraction) if name == sim:
+                yield fraction
+            case Times(_, inner) | Try(inner):
+                yield from _fractions(inner, sim)
+            case Together(bodies):
+                for inner in bodies:
+                    yield from _fractions(inner, sim)
+
+
+def _started(composite: Composite, changed: Mapping[str, Model], design: Blueprint) -> Composite:
+    """Return the composite with cold starts where a past would need other steps than were identified."""
+    steps = [model.h for model in changed.values() if isinstance(model, Identified)]
+    past = [level.composite.step for level in design.levels() if window_degree(level)]
+    fits = all((other / own).denominator == 1 for own in steps for other in past)
+    return composite if fits or stuck(design.leaves) else _cold(composite)
+
+
+def _cold(composite: Composite) -> Composite:
+    models = {
+        name: _cold(model) if isinstance(model, Composite) else model
+        for name, model in composite.scenario.models.items()
+    }
+    how = composite.orchestrator, composite.extrapolation
+    return Composite(composite.scenario.with_models(models), composite.step, *how, "cold", composite.sampled)

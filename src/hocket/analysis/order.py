@@ -1,0 +1,109 @@
+"""How fast the error falls with the steps: promised by the parts, and seen in the whole.
+
+In:  a Composite; the errors with all steps as they are, halved and quartered
+Out: an Order, in words where promise and sight differ
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hocket.engine.blueprint import Blueprint, start_notes, stuck
+from hocket.engine.composite import Composite
+from hocket.signals import Hold
+from hocket.wiring import OWN
+
+NOISE = 1e-11
+"""Relative errors below this are rounding and show no order."""
+AGREED = 0.25
+"""How far a measured order may be from the predicted one."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """The power of the steps with which the error of a run falls, at fixed ratios of all steps."""
+
+    predicted: int | None
+    """min(p, q + 1) over all leaves and levels; None: no step adds an error."""
+    why: str
+    """Who takes part with the lowest order."""
+    measured: float | None
+    """From the errors with all steps halved and quartered; None: not measured, or nothing to measure."""
+    words: str
+
+
+def predicted_order(composite: Composite) -> tuple[int | None, str]:
+    """Return min(p, q + 1) over all leaves and levels, and where it is taken.
+
+    p is the order of a solver, q the degree of an extrapolation (Hafner 2021, theorem 6.9). A cold start
+    caps it (formulas, section 4).
+    """
+    design = composite.blueprint
+    wiring = design.leaves.wiring
+    found = [
+        (model.abilities.order, f"`{name}` is integrated with order {model.abilities.order}")
+        for name, model in zip(wiring.names, wiring.models, strict=True)
+        if model.abilities.order is not None
+    ]
+    for level in design.levels():
+        found += _extrapolated(level)
+        if level.composite.sampled:
+            found.append((1, f"`{level.path}` is sampled"))
+    found += _cold(design)
+    return min(found, key=lambda each: each[0], default=(None, "every step is exact"))
+
+
+def _extrapolated(level: Blueprint) -> Iterator[tuple[int, str]]:
+    for child, drives in enumerate(level.wiring.drives):
+        model = level.wiring.models[child]
+        for port, drive in zip(model.inputs, drives, strict=True):
+            if drive is None or drive.extrapolation is None:
+                continue
+            if drive.child == OWN and not isinstance(drive.extrapolation, Hold):
+                continue
+            honoured = model.abilities.input_degree
+            degree = drive.extrapolation.degree
+            degree = degree if honoured is None else min(degree, honoured)
+            yield degree + 1, f"`{level.name(child)}.{port.name}` is extrapolated with degree {degree}"
+
+
+def _cold(design: Blueprint) -> Iterator[tuple[int, str]]:
+    """Yield what a start without a past costs."""
+    note = "; ".join(start_notes(design, design.leaves))
+    for level in design.levels() if note else ():
+        if level.composite.start == "cold" or stuck(design.leaves):
+            for each in level.wiring.extrapolators:
+                cap = 3 if each.slopes else 2
+                if each.degree + 1 > cap:
+                    yield cap, note
+
+
+def order_of(composite: Composite, errors: Sequence[float]) -> Order:
+    """Return the order promised, and the one that errors at full, half and quarter steps show."""
+    predicted, why = predicted_order(composite)
+    if not errors:
+        return Order(predicted, why, None, "not measured with shorter steps")
+    measured, words = compared(errors, predicted)
+    return Order(predicted, why, measured, words)
+
+
+def compared(errors: Sequence[float], predicted: int | None) -> tuple[float | None, str]:
+    """Return the order that three errors show, and what to say of it."""
+    full, half, quarter = errors
+    if not all(map(math.isfinite, errors)):
+        return None, "no order can be measured: the errors grow beyond all numbers"
+    if quarter <= NOISE:
+        return None, "no order can be measured: the errors are as small as rounding"
+    before, measured = math.log2(full / half), math.log2(half / quarter)
+    if predicted is None:
+        return measured, f"no error was expected, yet there is one; it falls with order {measured:.2f}"
+    if abs(measured - predicted) <= AGREED:
+        return measured, f"measured {measured:.2f}, as predicted"
+    says = f"measured {measured:.2f}, predicted {predicted}: "
+    if abs(before - measured) > AGREED:
+        return measured, f"{says}it was {before:.2f} one halving before; these steps are too long to show it"
+    if measured > predicted:
+        return measured, f"{says}the part with the lowest order is too small to be seen here"
+    return measured, f"{says}something in the coupling loses order, so shorter steps gain less than promised"

@@ -1,0 +1,166 @@
+"""Tangents of equations: the linear model of an Ode or of a model exchange FMU at an operating point.
+
+In:  a model, its live simulator, a point (state, inputs, time)
+Out: a stand-in with the fit in one number, or the reason why there is none
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from hocket.analysis.bench import Bench, Place, RefusedError
+from hocket.analysis.identify import ALONE, POOR, relative_error
+from hocket.analysis.stand_ins import Tangent
+from hocket.errors import ScenarioError
+from hocket.model import Array
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.methods import ORDERS, MethodName
+from hocket.simulators.ode import Ode
+
+NUDGE = float(np.finfo(float).eps) ** (1 / 3)
+"""Where central differences err least."""
+TRIED = 1e-3
+"""The change of states and inputs at which a tangent is compared with its model."""
+REST = 1e-9
+"""Rates below this part of the state in a second are those of an equilibrium."""
+
+Look: TypeAlias = Callable[[Array, Array], Array]
+"""Rates and outputs, one behind the other, at states and inputs."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where an Ode is linearised: what is left out is as it is in the scenario."""
+
+    x: Sequence[float] | None = None
+    u: Sequence[float] | None = None
+    t: float | None = None
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A tangent, how far it is off at small changes, and what the user should know."""
+
+    tangent: Tangent
+    fit: float
+    notes: tuple[str, ...]
+
+
+def of_ode(model: Ode, simulator: Any, point: Point, t: float, u: Array) -> Touch:
+    """Return the tangent of an Ode: by its Jacobian where it has one, else by central differences."""
+    x = np.array(simulator.x if point.x is None else point.x, dtype=float)
+    u = u if point.u is None else np.array(point.u, dtype=float)
+    t = t if point.t is None else point.t
+    if (x.shape, u.shape) != ((len(model.x0),), (len(model.inputs),)):
+        expected = f"{len(model.x0)} states and {len(model.inputs)} inputs"
+        raise ScenarioError("the point does not fit the Ode", "at", expected)
+    f = model.function(model.f)
+    g = None if model.g is None else model.function(model.g)
+
+    def look(x: Array, u: Array, t: float = t) -> Array:
+        rates = np.array(f(t, x, u), dtype=float).reshape(len(x))
+        y = x if g is None else np.array(g(t, x, u), dtype=float).reshape(len(model.outputs))
+        return np.concatenate([rates, y])
+
+    slopes = _differences(look, x, u)
+    if model.jacobian is not None:
+        given = model.function(model.jacobian)(t, x, u)
+        slopes[: len(x), : len(x)] = np.asarray(given, dtype=float).reshape(len(x), len(x))
+    same = np.array_equal(look(x, u, t + 1.0), look(x, u))
+    return _touch(model, look, x, u, slopes, () if same else (f"it depends on time itself: as at {t:g} s",))
+
+
+def of_exchange(model: Fmu, place: Place) -> Touch:
+    """Return the tangent of a model exchange FMU, from its directional derivatives or from differences."""
+    live = getattr(place.simulator, "live", place.simulator)
+    if model.description.event_indicators:
+        moved = Bench(place).run([np.zeros((place.powers, len(place.u)))] * ALONE)
+    A, B, C, D = live.jacobian(float(place.t), place.u[np.newaxis])
+    exchange = live.exchange
+
+    def look(x: Array, u: Array) -> Array:
+        found = exchange.probe(x.copy(), u.copy(), len(model.outputs))
+        if found is None:
+            raise live.fault()
+        return np.concatenate(found)
+
+    touch = _touch(model, look, np.array(exchange.x), place.u, np.block([[A, B], [C, D]]), ())
+    if model.description.event_indicators:
+        _check_events(touch.tangent, moved, place)
+    return touch
+
+
+def _check_events(tangent: Tangent, moved: Array, place: Place) -> None:
+    """Refuse an FMU with events whose motion is not that of its tangent: events are not seen in slopes."""
+    live, u, h = tangent.open(), place.u[np.newaxis], float(place.h)
+    live.start(0.0)
+    rows = [live.output(0.0, u)]
+    for _ in range(len(moved) - 1):
+        live.step(0.0, h, u)
+        rows.append(live.output(0.0, u))
+    off = relative_error(np.array(rows) - moved[0], moved - moved[0], np.abs(moved).max(axis=0))
+    if off > POOR:
+        span = f"{(len(moved) - 1) * h:.3g} s"
+        raise RefusedError(f"it has events, and does not move as its tangent within {span}")
+
+
+def _touch(model: Ode | Fmu, look: Look, x: Array, u: Array, slopes: Array, notes: tuple[str, ...]) -> Touch:
+    n, there = len(x), look(x, u)
+    if not (np.isfinite(there).all() and np.isfinite(slopes).all()):
+        raise RefusedError("its rates or slopes are not finite at this point")
+    constant = there - slopes @ np.concatenate([x, u])
+    moving = np.abs(there[:n]) > REST * np.maximum(np.abs(x), 1.0)
+    if moving.any():
+        state = int(np.argmax(moving))
+        notes = (*notes, f"not an equilibrium: x{state + 1} moves by {there[state]:.3g} per second")
+    fit = _off(look, x, u, slopes)
+    if fit > POOR:
+        what = f"its tangent is off by {min(fit, 1.0):.0%} at changes of {TRIED:g}"
+        raise RefusedError(f"{what}: it is not smooth at this point")
+    fixed = model.method in ORDERS
+    tangent = Tangent(
+        model,
+        A=slopes[:n, :n],
+        B=slopes[:n, n:],
+        C=slopes[n:, :n],
+        D=slopes[n:, n:],
+        x0=x,
+        rate=constant[:n],
+        shift=constant[n:],
+        method=cast("MethodName", model.method if fixed else "exact"),
+        step=model.step if fixed else None,
+    )
+    return Touch(tangent, fit, notes)
+
+
+def _differences(look: Look, x: Array, u: Array) -> Array:
+    """Return the slopes of rates and outputs over states and inputs, from central differences."""
+    point = np.concatenate([x, u])
+    columns = []
+    for index in range(len(point)):
+        moved = [point.copy(), point.copy()]
+        for there, sign in zip(moved, (1.0, -1.0), strict=True):
+            there[index] += sign * NUDGE * max(abs(point[index]), 1.0)
+        ends = [look(there[: len(x)], there[len(x) :]) for there in moved]
+        columns.append((ends[0] - ends[1]) / (moved[0][index] - moved[1][index]))
+    return np.array(columns).T if columns else np.zeros((len(look(x, u)), 0))
+
+
+def _off(look: Look, x: Array, u: Array, slopes: Array) -> float:
+    """Return how far the tangent is off when a state or an input changes a little, relative to the effect."""
+    point, there, worst = np.concatenate([x, u]), look(x, u), 0.0
+    for index in range(len(point)):
+        for sign in (1.0, -1.0):
+            change = np.zeros(len(point))
+            change[index] = sign * TRIED * max(abs(point[index]), 1.0)
+            found = look(x + change[: len(x)], u + change[len(x) :]) - there
+            told = slopes @ change
+            size = max(float(np.abs(found).max()), float(np.abs(told).max()))
+            if size > 1e-12 * float(np.abs(there).max(initial=0.0)):
+                worst = max(worst, float(np.abs(found - told).max()) / size)
+    return worst if math.isfinite(worst) else math.inf

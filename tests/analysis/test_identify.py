@@ -1,0 +1,421 @@
+"""Black boxes: with nothing but set, step and get their coupling is judged as if the matrices were known."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import hocket as hk
+from fmus.build import build
+from hocket.analysis.linear import read_linear
+from hocket.analysis.models import linearised
+from hocket.errors import ScenarioError, SimulatorError
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "two_mass.json").read_text())
+WIRES = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
+STEPS = [0.1, 0.3, 1.0, 3.0, 10.0]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Builds each FMU once."""
+    folder = tmp_path_factory.mktemp("fmus")
+
+    @cache
+    def path(name, version=2):
+        return build(name, version, folder=folder / str(version))
+
+    return path
+
+
+def rho(matrix):
+    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
+
+
+def identified_rho(composite):
+    return rho(read_linear(linearised(composite).composite).core)
+
+
+def masses(built, h, orchestrator, version=2, substeps=1, **options):
+    models = {
+        name: hk.Fmu(built(name, version), substeps=substeps, **options) for name in ("first", "second")
+    }
+    return hk.Composite(hk.Scenario(models, WIRES), h, orchestrator)
+
+
+def runge_kutta(A, B, h, substeps=1):
+    """The classical method for x' = A x + B u, u held: x' = R x + S u."""
+    A, B, h = np.array(A, dtype=float), np.array(B, dtype=float), h / substeps
+    powers = [np.linalg.matrix_power(h * A, k) for k in range(5)]
+    R = sum(power / math.factorial(k) for k, power in enumerate(powers))
+    S = h * sum(power / math.factorial(k + 1) for k, power in enumerate(powers[:4])) @ B
+    return np.linalg.matrix_power(R, substeps), sum(np.linalg.matrix_power(R, k) for k in range(substeps)) @ S
+
+
+def exact_rho(h, orchestrator, substeps=1):
+    """By hand: the masses of the FMUs under held inputs, force = C x1 + D x2."""
+    R1, S1 = runge_kutta([[0, 1], [-0.2, -0.3]], [[0, 0], [0.1, 0.2]], h, substeps)
+    R2, S2 = runge_kutta([[0, 1], [-0.1, -0.2]], [[0], [0.1]], h, substeps)
+    C, D = np.array([[1.0, 2.0]]), np.array([[-1.0, -2.0]])
+    if orchestrator == "jacobi":
+        return rho(np.block([[R1, S1], [S2 @ C, R2 + S2 @ D]]))
+    return rho(np.block([[R1, S1], [S2 @ C @ R1, R2 + S2 @ (C @ S1 + D)]]))
+
+
+SEIDEL = hk.GaussSeidel(["first", "second"])
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("h", STEPS)
+def test_the_coupling_of_two_fmus_is_that_of_their_matrices(built, h, version):
+    for orchestrator in ("jacobi", SEIDEL):
+        expected = exact_rho(h, orchestrator)
+        assert identified_rho(masses(built, h, orchestrator, version)) == pytest.approx(expected, rel=1e-8)
+
+
+def test_the_verdict_is_right_at_every_step(built):
+    steps = [1.0, 2.0, 4.0, 5.0, 5.5, 6.0, 6.25, 6.5, 7.0, 8.0]
+    expected = [exact_rho(h, "jacobi") < 1.0 for h in steps]
+    assert len(set(expected)) == 2
+    assert [identified_rho(masses(built, h, "jacobi")) < 1.0 for h in steps] == expected
+
+
+@pytest.mark.parametrize("h", [0.1, 1.0, 3.0, 8.9])
+@pytest.mark.parametrize("order", ["12", "21"])
+def test_the_published_radii_come_out_of_black_boxes(built, h, order):
+    names = ["first", "second"] if order == "12" else ["second", "first"]
+    composite = masses(built, h, hk.GaussSeidel(names, outputs="stale"), substeps=200)
+    published = GOLDEN["values"][f"Seidel{order}_h{h}"]["rho"]
+    assert identified_rho(composite) == pytest.approx(published, rel=1e-6)
+
+
+def test_an_fmu_that_is_not_evaluated_again_remembers_its_inputs(built):
+    """The force is then as old as the step: C x1 + D x2 of the step before."""
+    h = 1.0
+    composite = masses(built, h, "jacobi", reevaluate=False)
+    R1, S1 = runge_kutta([[0, 1], [-0.2, -0.3]], [[0, 0], [0.1, 0.2]], h)
+    R2, S2 = runge_kutta([[0, 1], [-0.1, -0.2]], [[0], [0.1]], h)
+    C, D = np.array([[1.0, 2.0]]), np.array([[-1.0, -2.0]])
+    zero = np.zeros
+    Phi = np.block([[R1, S1, zero((2, 1))], [zero((2, 2)), R2, S2], [C @ R1, C @ S1 + D, zero((1, 1))]])
+    assert identified_rho(composite) == pytest.approx(rho(Phi), rel=1e-8)
+
+
+@pytest.mark.parametrize("h", ["1 ms", 0.1, 1, 10])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_bouncing_ball_is_refused_with_the_reason(built, h, version):
+    ball = hk.Fmu(built("ball", version))
+    found = linearised(hk.Composite(hk.Scenario({"ball": ball}), h))
+    (leaf,) = found.leaves
+    assert leaf.how == "refused"
+    assert math.isnan(leaf.fit)
+    assert "bounces" in leaf.refused or "events" in leaf.refused
+    with pytest.raises(ScenarioError, match="`ball` cannot be judged"):
+        _ = found.composite
+
+
+def test_a_ball_without_its_counter_is_refused_too():
+    class Ball:
+        outputs = ("h", "v")
+
+        def start(self, t):
+            self.h, self.v = 1.0, 0.0
+
+        def output(self, t):
+            return [self.h, self.v]
+
+        def step(self, t, h, u):
+            self.h, self.v = self.h + h * self.v, self.v - 9.81 * h
+            if self.h < 0.0:
+                self.h, self.v = -self.h, -0.7 * self.v
+
+    (leaf,) = linearised(hk.Composite(hk.Scenario({"ball": hk.Python(Ball)}), "10 ms")).leaves
+    assert leaf.refused.startswith("its motion is not that of a linear model")
+
+
+A = np.array([[0.9, 0.2, 0.0], [-0.2, 0.7, 0.1], [0.0, 0.1, -0.5]])
+B = np.array([[1.0, 0.0], [0.0, 0.3], [0.5, -1.0]])
+C = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]])
+D = np.array([[0.3, 0.0], [0.0, 0.0]])
+
+
+class Filter:
+    """A discrete filter; it cannot rewind, so that fresh ones are made."""
+
+    inputs = ("a = 0.5", "b = 0")
+    outputs = ("y1", "y2")
+    feedthrough = {"y1": ["a"]}  # noqa: RUF012
+    input_degree = 0
+
+    def start(self, t):
+        self.x = np.array([1.0, -1.0, 0.5])
+
+    def output(self, t, u):
+        return C @ self.x + D @ u[0]
+
+    def step(self, t, h, u):
+        self.x = A @ self.x + B @ u[0]
+
+
+def alone(model, h=0.1):
+    return hk.Composite(hk.Scenario({"it": model}), h)
+
+
+def test_a_filter_is_identified():
+    found = linearised(alone(hk.Python(Filter)))
+    (leaf,) = found.leaves
+    assert (leaf.how, leaf.states) == ("identified", 3)
+    assert leaf.fit < 1e-12
+    made = found.composite.scenario.models["it"]
+    for k in range(20):
+        exact = C @ np.linalg.matrix_power(A, k) @ B
+        assert made.C @ np.linalg.matrix_power(made.F, k) @ made.G[0] == pytest.approx(exact, abs=1e-9)
+    assert made.D[0] == pytest.approx(D, abs=1e-9)
+    assert np.sort(np.linalg.eigvals(made.F)) == pytest.approx(np.sort(np.linalg.eigvals(A)), abs=1e-9)
+
+
+def test_the_stand_in_starts_where_the_original_does():
+    """Its run under the start values of its inputs is that of the original."""
+    composite = alone(hk.Python(Filter))
+    run, other = (hk.run(each, 3) for each in (composite, linearised(composite).composite))
+    for port in ("it.y1", "it.y2"):
+        assert other[port].values == pytest.approx(run[port].values, abs=1e-9)
+
+
+def test_what_falls_by_itself_is_constant_not_a_mode():
+    """x'' = f - 9.81 has two modes, not three: gravity is no state."""
+
+    class Falling:
+        inputs = ("f = 0",)
+        outputs = ("x", "v")
+        feedthrough = {}  # noqa: RUF012
+        input_degree = 0
+
+        def start(self, t):
+            self.x, self.v = 2.0, 1.0
+
+        def output(self, t, u):
+            return [self.x, self.v]
+
+        def step(self, t, h, u):
+            a = u[0, 0] - 9.81
+            self.x, self.v = self.x + h * self.v + h * h / 2 * a, self.v + h * a
+
+    composite = alone(hk.Python(Falling))
+    found = linearised(composite)
+    assert found.leaves[0].states == 2
+    run = hk.run(found.composite, 3)
+    assert run.final("it.x") == pytest.approx(2.0 + 3.0 - 9.81 * 4.5, abs=1e-8)
+
+
+class Shaped:
+    """A first-order lag behind something that is not linear."""
+
+    inputs = ("u = 0",)
+    outputs = ("y",)
+    feedthrough = {}  # noqa: RUF012
+    input_degree = 0
+
+    def start(self, t):
+        self.y = 0.0
+
+    def output(self, t, u):
+        return [self.y]
+
+    def step(self, t, h, u):
+        self.y = 0.5 * self.y + self.shape(float(u[0, 0]))
+
+
+class Relay(Shaped):
+    def shape(self, u):
+        return math.copysign(1.0, u)
+
+
+class Limiter(Shaped):
+    def shape(self, u):
+        return max(-2e-3, min(2e-3, u))
+
+
+class Rounded(Shaped):
+    def shape(self, u):
+        return round(u / 3e-3) * 3e-3
+
+
+class Curved(Shaped):
+    def shape(self, u):
+        return math.expm1(20.0 * u)
+
+
+@pytest.mark.parametrize("shape", [Relay, Limiter, Rounded])
+def test_what_does_not_answer_in_proportion_is_refused(shape):
+    (leaf,) = linearised(alone(hk.Python(shape))).leaves
+    assert leaf.refused.startswith("`y` does not answer `u` linearly: pushed by 0.001 and 0.01")
+
+
+def test_what_is_smooth_is_linear_in_the_small():
+    found = linearised(alone(hk.Python(Curved)))
+    made = found.composite.scenario.models["it"]
+    assert rho(made.F) == pytest.approx(0.5, abs=1e-9)
+    assert (made.C @ made.G[0])[0, 0] == pytest.approx(20.0, rel=1e-4)
+    assert found.fit < 0.01
+
+
+class Pendulum:
+    inputs = ("torque = 0",)
+    outputs = ("angle", "speed")
+    feedthrough = {}  # noqa: RUF012
+    input_degree = 0
+
+    def __init__(self, angle=0.0, rtol=1e-9):
+        self.first, self.rtol = angle, rtol
+
+    def start(self, t):
+        self.x = np.array([self.first, 0.0])
+
+    def output(self, t, u):
+        return self.x
+
+    def step(self, t, h, u):
+        def rate(_, x):
+            return [x[1], -9.81 * math.sin(x[0]) - 0.1 * x[1] + u[0, 0]]
+
+        self.x = solve_ivp(rate, (0.0, h), self.x, rtol=self.rtol, atol=self.rtol * 1e-3).y[:, -1]
+
+
+@pytest.mark.parametrize(("angle", "sign", "rtol"), [(0.0, 1, 1e-9), (0.0, 1, 1e-5), (math.pi, -1, 1e-9)])
+def test_a_pendulum_at_rest_or_upright_has_the_textbook_eigenvalues(angle, sign, rtol):
+    found = linearised(alone(hk.Python(Pendulum, angle=angle, rtol=rtol), 0.05))
+    made = found.composite.scenario.models["it"]
+    textbook = np.exp(0.05 * np.roots([1.0, 0.1, sign * 9.81]))
+    assert np.sort(np.linalg.eigvals(made.F)) == pytest.approx(np.sort(textbook), abs=1e-5)
+
+
+def test_a_pendulum_that_swings_is_refused():
+    (leaf,) = linearised(alone(hk.Python(Pendulum, angle=1.5), 0.05)).leaves
+    assert leaf.refused.startswith("its answers to pushes are not those of a linear model")
+
+
+class Integrating:
+    """y' = u by the exact integral of the polynomial; it tells slopes, and rewinds."""
+
+    inputs = ("u = 0",)
+    outputs = ("y",)
+    feedthrough = {}  # noqa: RUF012
+
+    def start(self, t):
+        self.y = 0.7
+
+    def output(self, t, u):
+        return [self.y]
+
+    def slope(self, t, u):
+        return [u[0, 0]]
+
+    def step(self, t, h, u):
+        self.y += sum(c[0] * h ** (k + 1) / (k + 1) for k, c in enumerate(u))
+
+    def save(self):
+        return self.y
+
+    def restore(self, state):
+        self.y = state
+
+
+LAG = hk.StateSpace(A=[[-1.0]], B=[[-2.0]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
+INTEGRATOR = hk.StateSpace(A=[[0.0]], B=[[1.0]], C=[[1.0]], x0=[0.7], inputs=["u"], outputs=["y"])
+
+
+@pytest.mark.parametrize("extrapolation", [hk.Hold(), hk.Polynomial(1), hk.Polynomial(2), hk.Hermite()])
+@pytest.mark.parametrize("orchestrator", ["jacobi", "gauss-seidel"])
+def test_every_power_of_the_inputs_is_identified(extrapolation, orchestrator):
+    def coupled(model):
+        wires = {"it.u": "lag.y", "lag.u": "it.y"}
+        return hk.Composite(hk.Scenario({"it": model, "lag": LAG}, wires), 0.3, orchestrator, extrapolation)
+
+    exact = read_linear(coupled(INTEGRATOR))
+    found = read_linear(linearised(coupled(hk.Python(Integrating))).composite)
+    spectra = [np.sort_complex(np.linalg.eigvals(reading.core)) for reading in (found, exact)]
+    assert np.abs(spectra[0]) == pytest.approx(np.abs(spectra[1]), abs=1e-6)
+    assert rho(found.core) == pytest.approx(rho(exact.core), abs=1e-10)
+    assert found.z[found.place_of("lag.y")] == pytest.approx(exact.z[exact.place_of("lag.y")], abs=1e-9)
+
+
+def test_an_fmu_takes_polynomials(built):
+    ramp = hk.Fmu(built("ramp"))
+
+    def coupled(model):
+        wires = {"it.u": "lag.y", "lag.u": "it.y"}
+        scenario = hk.Scenario({"it": model, "lag": LAG}, wires)
+        return hk.Composite(scenario, 0.3, extrapolation=hk.Polynomial(2))
+
+    assert identified_rho(coupled(ramp)) == pytest.approx(
+        rho(read_linear(coupled(INTEGRATOR)).core), abs=1e-9
+    )
+
+
+def test_a_delay_has_as_many_states_as_steps():
+    class Delay(Shaped):
+        def start(self, t):
+            self.kept = [0.0] * 5
+
+        def output(self, t, u):
+            return [self.kept[0]]
+
+        def step(self, t, h, u):
+            self.kept = [*self.kept[1:], float(u[0, 0])]
+
+    found = linearised(alone(hk.Python(Delay)))
+    assert found.leaves[0].states == 5
+    assert rho(found.composite.scenario.models["it"].F) < 1e-2
+
+
+def test_a_stand_in_says_for_which_step_it_holds():
+    made = linearised(alone(hk.Python(Filter), 0.1)).composite.scenario.models["it"]
+    live = made.open()
+    live.start(0.0)
+    with pytest.raises(SimulatorError, match=r"for steps of 0\.1 s, and is stepped by 0\.05 s"):
+        live.step(0.0, 0.05, np.zeros((1, 2)))
+    with pytest.raises(SimulatorError, match="inputs of degree 0"):
+        live.step(0.0, 0.1, np.ones((2, 2)))
+
+
+def test_an_integer_that_moves_is_refused_and_an_input_that_jumps_is_left_out():
+    class Counting:
+        inputs = (hk.Port("mode", start=1.0, type="integer"), "u = 0")
+        outputs = (hk.Port("count", type="integer"), "y")
+        feedthrough = {}  # noqa: RUF012
+        input_degree = 0
+
+        def __init__(self, count=True):
+            self.counts = count
+
+        def start(self, t):
+            self.n, self.y = 0, 0.0
+
+        def output(self, t, u):
+            return [self.n, self.y]
+
+        def step(self, t, h, u):
+            self.n += self.counts
+            self.y = 0.5 * self.y + u[0, 0] * u[0, 1]
+
+    (counting,) = linearised(alone(hk.Python(Counting))).leaves
+    assert counting.refused == "`count` is no real and jumps, which no linear model does"
+    (leaf,) = linearised(alone(hk.Python(Counting, count=False))).leaves
+    assert leaf.how == "identified"
+    assert leaf.notes == ("not pushed, for they jump: `mode`",)
+
+
+def test_one_that_fails_when_tried_is_refused_with_its_words():
+    class Failing(Shaped):
+        def step(self, t, h, u):
+            raise ValueError("the valve is stuck")
+
+    (leaf,) = linearised(alone(hk.Python(Failing))).leaves
+    assert leaf.refused == "it failed when it was tried: ValueError: the valve is stuck"

@@ -1,0 +1,333 @@
+"""Every simulator gets a linear stand-in where it stands, and the plan stays the same."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hocket as hk
+from fmus.build import build
+from hocket.analysis.linear import read_linear
+from hocket.analysis.models import Point, linearised
+from hocket.errors import ScenarioError
+
+DAMPING, GRAVITY = 0.1, 9.81
+
+
+def rate(t, x, u):
+    return [x[1], -GRAVITY * math.sin(x[0]) - DAMPING * x[1] + u[0]]
+
+
+def jacobian(t, x, u):
+    return [[0.0, 1.0], [-GRAVITY * math.cos(x[0]), -DAMPING]]
+
+
+def pendulum(x0=(0.0, 0.0), **options):
+    return hk.Ode(rate, x0=x0, inputs=["torque = 0"], outputs=["angle", "speed"], **options)
+
+
+def alone(model, h=0.1):
+    return hk.Composite(hk.Scenario({"it": model}), h)
+
+
+def made(composite, **options):
+    return linearised(composite, **options).composite.scenario.models["it"]
+
+
+def rho(matrix):
+    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
+
+
+def sorted_eigenvalues(matrix):
+    return np.sort_complex(np.linalg.eigvals(matrix))
+
+
+@pytest.mark.parametrize("given", [None, jacobian])
+@pytest.mark.parametrize("method", ["rk4", "adaptive", "cvode"])
+def test_a_pendulum_at_rest_has_the_textbook_eigenvalues(method, given):
+    found = linearised(alone(pendulum(method=method, jacobian=given)))
+    tangent = found.composite.scenario.models["it"]
+    textbook = np.sort_complex(np.roots([1.0, DAMPING, GRAVITY]))
+    assert sorted_eigenvalues(tangent.A) == pytest.approx(textbook, abs=1e-9)
+    assert np.array(tangent.B) == pytest.approx(np.array([[0.0], [1.0]]), abs=1e-9)
+    (leaf,) = found.leaves
+    assert (leaf.how, leaf.states, leaf.notes) == ("jacobian", 2, ())
+    assert 0.0 < leaf.fit < 1e-5
+
+
+def test_a_pendulum_upright_falls():
+    tangent = made(alone(pendulum()), at={"it": Point(x=[math.pi, 0.0])})
+    textbook = np.sort_complex(np.roots([1.0, DAMPING, -GRAVITY]))
+    assert sorted_eigenvalues(tangent.A) == pytest.approx(textbook, abs=1e-8)
+
+
+@pytest.mark.parametrize("method", ["euler", "implicit-euler", "heun", "rk4", "trapezoid", "ab2"])
+def test_the_method_and_its_step_are_kept(method):
+    """What is integrated by Euler is judged as Euler: the same reading as the StateSpace with that method."""
+    A, B = [[0.0, 1.0], [-4.0, -0.5]], [[0.0], [1.0]]
+    models = [
+        hk.Ode(
+            lambda t, x, u: np.array(A) @ x + np.array(B) @ u,
+            x0=[1.0, 0.0],
+            inputs=["u = 0"],
+            outputs=["x", "v"],
+            method=method,
+            step="50 ms",
+        ),
+        hk.StateSpace(A, B, np.eye(2), (), [1.0, 0.0], ["u = 0"], ["x", "v"], method, "50 ms"),
+    ]
+    lag = hk.StateSpace(A=[[-1.0]], B=[[-3.0]], C=[[1.0]], inputs=["u"], outputs=["y"])
+    wires = {"it.u": "lag.y", "lag.u": "it.x"}
+    readings = [
+        read_linear(linearised(hk.Composite(hk.Scenario({"it": m, "lag": lag}, wires), 0.1)).composite)
+        for m in models
+    ]
+    assert readings[0].Phi == pytest.approx(readings[1].Phi, abs=1e-8)
+    assert readings[0].z == pytest.approx(readings[1].z, abs=1e-8)
+
+
+def test_adaptive_methods_are_taken_as_exact():
+    tangent = made(alone(pendulum(method="adaptive", step="10 ms")))
+    assert (tangent.method, tangent.step) == ("exact", None)
+
+
+@pytest.mark.parametrize("mu", [0.7, -1.5])
+@pytest.mark.parametrize(("version", "method"), [(2, "rk4"), (3, "rk4"), (2, "adaptive"), (2, "cvode")])
+def test_the_jacobian_of_van_der_pol_at_zero(tmp_path, version, method, mu):
+    path = build("vanderpol", version, folder=tmp_path)
+    model = hk.Fmu(path, interface="model-exchange", method=method, mu=mu, x0=0.0)
+    found = linearised(alone(model))
+    tangent = found.composite.scenario.models["it"]
+    assert np.array_equal(tangent.A, [[0.0, 1.0], [-1.0, mu]])
+    assert tangent.method == ("rk4" if method == "rk4" else "exact")
+    assert found.leaves[0].how == "jacobian"
+
+
+def test_the_masses_as_model_exchange_fmus(tmp_path):
+    """Without directional derivatives, by differences; coupled as their matrices are."""
+    wires = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
+    fmus = {
+        name: hk.Fmu(build(name, 2, folder=tmp_path), interface="model-exchange", method="rk4")
+        for name in ("first", "second")
+    }
+    exact = {
+        "first": hk.StateSpace(
+            A=[[0, 1], [-0.2, -0.3]],
+            B=[[0, 0], [0.1, 0.2]],
+            C=[[1, 2]],
+            D=[[-1, -2]],
+            x0=[0.1, 0.1],
+            inputs=["x", "v"],
+            outputs=["force"],
+            method="rk4",
+        ),
+        "second": hk.StateSpace(
+            A=[[0, 1], [-0.1, -0.2]],
+            B=[[0], [0.1]],
+            C=np.eye(2),
+            x0=[0.2, 0.1],
+            inputs=["force"],
+            outputs=["x", "v"],
+            method="rk4",
+        ),
+    }
+    composites = [hk.Composite(hk.Scenario(models, wires), 1.0) for models in (fmus, exact)]
+    readings = [read_linear(linearised(composite).composite) for composite in composites]
+    assert rho(readings[0].core) == pytest.approx(rho(readings[1].core), abs=1e-8)
+    assert readings[0].z == pytest.approx(readings[1].z, abs=1e-8)
+
+
+def test_a_ball_that_hocket_integrates_is_refused_too(tmp_path):
+    ball = hk.Fmu(build("ball", 2, folder=tmp_path), interface="model-exchange", method="rk4")
+    (leaf,) = linearised(alone(ball, "10 ms")).leaves
+    assert leaf.refused == "it has events, and does not move as its tangent within 5.12 s"
+
+
+def test_what_is_not_smooth_is_refused():
+    dry = hk.Ode(lambda t, x, u: [x[1], -math.copysign(1.0, x[1])], x0=[0.0, 0.0])
+    (leaf,) = linearised(alone(dry)).leaves
+    assert leaf.refused == "its tangent is off by 100% at changes of 0.001: it is not smooth at this point"
+
+
+def test_a_point_that_is_no_equilibrium_is_reported_and_kept():
+    """The tangent moves on from there: its first step is that of the model, to second order in h."""
+    model = pendulum((1.0, 0.0), method="adaptive", rtol=1e-10)
+    composite = alone(model, "1 ms")
+    found = linearised(composite)
+    slope = -GRAVITY * math.sin(1.0)
+    assert found.leaves[0].notes == (f"not an equilibrium: x2 moves by {slope:.3g} per second",)
+    run, other = hk.run(composite, 0.01), hk.run(found.composite, 0.01)
+    assert other.final("it.speed") == pytest.approx(run.final("it.speed"), rel=1e-5)
+
+
+def test_what_depends_on_time_is_frozen():
+    forced = hk.Ode(lambda t, x, u: [math.cos(t) - x[0]], x0=[1.0])
+    (leaf,) = linearised(alone(forced)).leaves
+    assert leaf.notes == ("it depends on time itself: as at 0 s",)
+
+
+def mixed():
+    """Two levels, a source, a sampled class, an Ode, a linear model."""
+
+    class Controller:
+        inputs = ("angle", "wanted")
+        outputs = ("torque",)
+        feedthrough = {}  # noqa: RUF012
+        input_degree = 0
+
+        def start(self, t):
+            self.torque = 0.0
+
+        def output(self, t, u):
+            return [self.torque]
+
+        def step(self, t, h, u):
+            self.torque = 0.5 * self.torque - 2.0 * (u[0, 0] - u[0, 1])
+
+    lag = hk.StateSpace(A=[[-5.0]], B=[[5.0]], C=[[1.0]], inputs=["u"], outputs=["y"])
+    inside = hk.Scenario(
+        {"pendulum": pendulum(), "lag": lag},
+        {"lag.u": "torque", "pendulum.torque": "lag.y", "angle": "pendulum.angle"},
+        inputs=["torque"],
+        outputs=["angle"],
+    )
+    plant = hk.Composite(inside, "50 ms", "gauss-seidel")
+    models = {
+        "plant": plant,
+        "controller": hk.Python(Controller, period="200 ms"),
+        "wanted": hk.Function(lambda t: 0.1 + t, ["y"]),
+    }
+    wires = {
+        "controller.angle": "plant.angle",
+        "controller.wanted": "wanted.y",
+        "plant.torque": "controller.torque",
+    }
+    return hk.Composite(hk.Scenario(models, wires), "100 ms")
+
+
+def test_all_levels_are_replaced_and_the_plan_stays():
+    composite = mixed()
+    found = linearised(composite)
+    assert str(found.composite.plan()) == str(composite.plan())
+    assert {leaf.path: leaf.how for leaf in found.leaves} == {
+        "wanted": "constant",
+        "plant.pendulum": "jacobian",
+        "plant.lag": "exact",
+        "controller.sampled": "identified",
+    }
+    reading = read_linear(found.composite)
+    assert reading.z[reading.place_of("wanted.y")] == 0.1
+    assert reading.period == Fraction(1, 5)
+
+
+def test_a_linear_scenario_runs_as_before_in_its_stand_ins():
+    """All is linear in the small here, but for the pendulum: it is hardly moved."""
+    composite = mixed()
+    frozen = linearised(composite).composite
+    still = composite.scenario.with_models(
+        {**composite.scenario.models, "wanted": hk.Function(lambda t: 1e-4, ["y"])}
+    )
+    run = hk.run(composite.with_scenario(still), 5)
+    scaled = hk.run(frozen, 5)
+    assert scaled["plant.angle"].values / 0.1 == pytest.approx(run["plant.angle"].values / 1e-4, abs=1e-5)
+
+
+def test_a_later_time_is_another_operating_point():
+    """x' = -x^2 from 1 is 1 / (1 + t), its tangent there has the slope -2 / (1 + t)."""
+    model = hk.Ode(lambda t, x, u: -(x**2), x0=[1.0], method="adaptive", rtol=1e-12, atol=1e-14)
+    tangent = made(alone(model), at=3)
+    assert tangent.x0[0] == pytest.approx(0.25, abs=1e-9)
+    assert tangent.A[0, 0] == pytest.approx(-0.5, abs=1e-8)
+
+
+def test_one_that_cannot_rewind_is_tried_at_its_start_only():
+    class Lag:
+        inputs = ("u = 0",)
+        outputs = ("y",)
+        feedthrough = {}  # noqa: RUF012
+        input_degree = 0
+
+        def start(self, t):
+            self.y = 1.0
+
+        def output(self, t, u):
+            return [self.y]
+
+        def step(self, t, h, u):
+            self.y = 0.5 * self.y + u[0, 0]
+
+    class Rewinding(Lag):
+        def save(self):
+            return self.y
+
+        def restore(self, state):
+            self.y = state
+
+    (leaf,) = linearised(alone(hk.Python(Lag)), at=1).leaves
+    assert leaf.refused == "it cannot rewind, so it can be tried at its start only"
+    stand_in = made(alone(hk.Python(Rewinding)), at=1)
+    live = stand_in.open()
+    live.start(0.0)
+    assert live.output(0.0, np.zeros((1, 1)))[0] == pytest.approx(0.5**10, rel=1e-9)
+
+
+def test_what_cannot_be_judged_but_drives_only_may_stand_still():
+    class Steps:
+        outputs = ("y",)
+
+        def start(self, t):
+            """Keep nothing."""
+
+        def output(self, t):
+            return [math.floor(math.sqrt(1.0 + t))]
+
+        def step(self, t, h, u):
+            """Keep nothing."""
+
+    composite = alone(hk.Python(Steps))
+    assert linearised(composite).leaves[0].how == "refused"
+    found = linearised(composite, still=True)
+    assert found.leaves[0].how == "constant"
+    assert found.leaves[0].notes[-1] == "no inputs: no coupling depends on it"
+    assert read_linear(found.composite).z == pytest.approx([1.0])
+
+
+def test_a_linear_scenario_is_left_alone():
+    lag = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], inputs=["u = 0"], outputs=["y"])
+    found = linearised(alone(lag))
+    assert found.composite.scenario.models["it"] is lag
+    assert (found.fit, found.leaves[0].how) == (0.0, "exact")
+
+
+def test_the_report_is_a_table_and_a_picture(tmp_path):
+    ball = hk.Fmu(build("ball", 2, folder=tmp_path))
+    found = linearised(hk.Composite(hk.Scenario({"ball": ball, "pendulum": pendulum()}), 0.1))
+    rows = found.rows()
+    assert [(row["simulator"], row["how"], row["states"]) for row in rows] == [
+        ("ball", "refused", 0),
+        ("pendulum", "jacobian", 2),
+    ]
+    assert math.isnan(found.fit)
+    figure = found.plot(tmp_path / "fits.png")
+    assert (tmp_path / "fits.png").stat().st_size > 1000
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == ["ball (refused)", "pendulum (jacobian)"]
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        ({"pendlum": Point()}, "there is no simulator `pendlum`"),
+        ({"pendulum": Point(x=[1.0])}, "the point does not fit the Ode"),
+        ({"lag": Point()}, "`lag` is no Ode"),
+        (0.25, "is not a whole number of steps"),
+        ("never", "never"),
+    ],
+)
+def test_points_and_times_that_do_not_fit_are_refused(at, message):
+    lag = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], inputs=["u = 0"], outputs=["y"])
+    with pytest.raises(ScenarioError, match=message):
+        linearised(hk.Composite(hk.Scenario({"pendulum": pendulum(), "lag": lag}), 0.1), at)
