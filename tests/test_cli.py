@@ -370,7 +370,7 @@ def test_missing_file(demo: Path) -> None:
 def test_wrong_verb(demo: Path) -> None:
     assert "did you mean `run`?" in refused("rnu", "demo.toml")
     assert "did you mean `hocket run demo.toml`?" in refused("demo.toml")
-    assert "one of `run`, `plan`" in refused("xyzzy")
+    assert "one of `run`, `check`" in refused("xyzzy")
 
 
 def test_wrong_usage(demo: Path) -> None:

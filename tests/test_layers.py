@@ -7,8 +7,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "hocket"
 
 ORDER = [
     "errors", "clock", "units", "model", "signals", "_native", "simulators", "graph", "passing", "wiring",
-    "plan", "feedthrough", "orchestrators", "engine", "parameters", "files", "analysis", "pacing", "execution",
-    "running", "sweeping", "testing", "cli",
+    "plan", "feedthrough", "orchestrators", "engine", "parameters", "files", "analysis", "pacing",
+    "execution", "running", "sweeping", "testing", "cli",
 ]  # fmt: skip
 
 TOPS = {name: rank for rank, name in enumerate(ORDER)}

@@ -2,122 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 import hocket as hk
-from fmus.build import build
+from analysis.systems import random_linear
 from hocket.analysis.linear import read_linear
 from hocket.analysis.models import linearised
-from hocket.errors import ScenarioError, SimulatorError
-
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "two_mass.json").read_text())
-WIRES = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
-STEPS = [0.1, 0.3, 1.0, 3.0, 10.0]
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Builds each FMU once."""
-    folder = tmp_path_factory.mktemp("fmus")
-
-    @cache
-    def path(name, version=2):
-        return build(name, version, folder=folder / str(version))
-
-    return path
+from hocket.errors import SimulatorError
+from hocket.parameters import leaves, with_leaves
 
 
 def rho(matrix):
     return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
-
-
-def identified_rho(composite):
-    return rho(read_linear(linearised(composite).composite).core)
-
-
-def masses(built, h, orchestrator, version=2, substeps=1, **options):
-    models = {
-        name: hk.Fmu(built(name, version), substeps=substeps, **options) for name in ("first", "second")
-    }
-    return hk.Composite(hk.Scenario(models, WIRES), h, orchestrator)
-
-
-def runge_kutta(A, B, h, substeps=1):
-    """The classical method for x' = A x + B u, u held: x' = R x + S u."""
-    A, B, h = np.array(A, dtype=float), np.array(B, dtype=float), h / substeps
-    powers = [np.linalg.matrix_power(h * A, k) for k in range(5)]
-    R = sum(power / math.factorial(k) for k, power in enumerate(powers))
-    S = h * sum(power / math.factorial(k + 1) for k, power in enumerate(powers[:4])) @ B
-    return np.linalg.matrix_power(R, substeps), sum(np.linalg.matrix_power(R, k) for k in range(substeps)) @ S
-
-
-def exact_rho(h, orchestrator, substeps=1):
-    """By hand: the masses of the FMUs under held inputs, force = C x1 + D x2."""
-    R1, S1 = runge_kutta([[0, 1], [-0.2, -0.3]], [[0, 0], [0.1, 0.2]], h, substeps)
-    R2, S2 = runge_kutta([[0, 1], [-0.1, -0.2]], [[0], [0.1]], h, substeps)
-    C, D = np.array([[1.0, 2.0]]), np.array([[-1.0, -2.0]])
-    if orchestrator == "jacobi":
-        return rho(np.block([[R1, S1], [S2 @ C, R2 + S2 @ D]]))
-    return rho(np.block([[R1, S1], [S2 @ C @ R1, R2 + S2 @ (C @ S1 + D)]]))
-
-
-SEIDEL = hk.GaussSeidel(["first", "second"])
-
-
-@pytest.mark.parametrize("version", [1, 2, 3])
-@pytest.mark.parametrize("h", STEPS)
-def test_the_coupling_of_two_fmus_is_that_of_their_matrices(built, h, version):
-    for orchestrator in ("jacobi", SEIDEL):
-        expected = exact_rho(h, orchestrator)
-        assert identified_rho(masses(built, h, orchestrator, version)) == pytest.approx(expected, rel=1e-8)
-
-
-def test_the_verdict_is_right_at_every_step(built):
-    steps = [1.0, 2.0, 4.0, 5.0, 5.5, 6.0, 6.25, 6.5, 7.0, 8.0]
-    expected = [exact_rho(h, "jacobi") < 1.0 for h in steps]
-    assert len(set(expected)) == 2
-    assert [identified_rho(masses(built, h, "jacobi")) < 1.0 for h in steps] == expected
-
-
-@pytest.mark.parametrize("h", [0.1, 1.0, 3.0, 8.9])
-@pytest.mark.parametrize("order", ["12", "21"])
-def test_the_published_radii_come_out_of_black_boxes(built, h, order):
-    names = ["first", "second"] if order == "12" else ["second", "first"]
-    composite = masses(built, h, hk.GaussSeidel(names, outputs="stale"), substeps=200)
-    published = GOLDEN["values"][f"Seidel{order}_h{h}"]["rho"]
-    assert identified_rho(composite) == pytest.approx(published, rel=1e-6)
-
-
-def test_an_fmu_that_is_not_evaluated_again_remembers_its_inputs(built):
-    """The force is then as old as the step: C x1 + D x2 of the step before."""
-    h = 1.0
-    composite = masses(built, h, "jacobi", reevaluate=False)
-    R1, S1 = runge_kutta([[0, 1], [-0.2, -0.3]], [[0, 0], [0.1, 0.2]], h)
-    R2, S2 = runge_kutta([[0, 1], [-0.1, -0.2]], [[0], [0.1]], h)
-    C, D = np.array([[1.0, 2.0]]), np.array([[-1.0, -2.0]])
-    zero = np.zeros
-    Phi = np.block([[R1, S1, zero((2, 1))], [zero((2, 2)), R2, S2], [C @ R1, C @ S1 + D, zero((1, 1))]])
-    assert identified_rho(composite) == pytest.approx(rho(Phi), rel=1e-8)
-
-
-@pytest.mark.parametrize("h", ["1 ms", 0.1, 1, 10])
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_bouncing_ball_is_refused_with_the_reason(built, h, version):
-    ball = hk.Fmu(built("ball", version))
-    found = linearised(hk.Composite(hk.Scenario({"ball": ball}), h))
-    (leaf,) = found.leaves
-    assert leaf.how == "refused"
-    assert math.isnan(leaf.fit)
-    assert "bounces" in leaf.refused or "events" in leaf.refused
-    with pytest.raises(ScenarioError, match="`ball` cannot be judged"):
-        _ = found.composite
 
 
 def test_a_ball_without_its_counter_is_refused_too():
@@ -212,6 +114,42 @@ def test_what_falls_by_itself_is_constant_not_a_mode():
     assert found.leaves[0].states == 2
     run = hk.run(found.composite, 3)
     assert run.final("it.x") == pytest.approx(2.0 + 3.0 - 9.81 * 4.5, abs=1e-8)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A linear model that does not show its matrices."""
+
+    linear: Any
+
+    def __getattr__(self, name):
+        if name in ("inputs", "outputs", "abilities", "open"):
+            return getattr(self.linear, name)
+        raise AttributeError(name)
+
+
+@pytest.mark.parametrize("seed", [2, 8, 11, 20, 29, 36, 48])
+def test_random_scenarios_are_read_as_if_they_showed_their_matrices(seed):
+    """All orchestrators, extrapolators and methods, levels in levels; 36 has a multistep method."""
+    composite = random_linear(seed)
+    hidden = with_leaves(composite, {path: Hidden(model) for path, model in leaves(composite)})
+    exact = read_linear(composite)
+    found = linearised(hidden)
+    assert {leaf.how for leaf in found.leaves} == {"identified"}
+    assert rho(read_linear(found.composite).core) == pytest.approx(rho(exact.core), abs=1e-9)
+
+
+def test_a_multistep_method_is_judged_once_it_has_a_past():
+    A, B = [[0.0, 1.0], [-4.0, -0.5]], [[0.0], [1.0]]
+    model = hk.StateSpace(A, B, np.eye(2), (), [1.0, 0.0], ["u = 0.3"], ["x", "v"], "ab2")
+    found = linearised(alone(Hidden(model)))
+    (leaf,) = found.leaves
+    assert leaf.notes == ("its first 3 steps are unlike the others",)
+    h, zero = 0.1, np.zeros((2, 2))
+    step = np.block([[np.eye(2) + 1.5 * h * np.array(A), -0.5 * h * np.eye(2)], [np.array(A), zero]])
+    assert rho(found.composite.scenario.models["it"].F) == pytest.approx(rho(step), abs=1e-9)
+    run, other = hk.run(alone(model), 3), hk.run(found.composite, 3)
+    assert other["it.x"].values == pytest.approx(run["it.x"].values, abs=1e-8)
 
 
 class Shaped:
@@ -344,19 +282,6 @@ def test_every_power_of_the_inputs_is_identified(extrapolation, orchestrator):
     assert np.abs(spectra[0]) == pytest.approx(np.abs(spectra[1]), abs=1e-6)
     assert rho(found.core) == pytest.approx(rho(exact.core), abs=1e-10)
     assert found.z[found.place_of("lag.y")] == pytest.approx(exact.z[exact.place_of("lag.y")], abs=1e-9)
-
-
-def test_an_fmu_takes_polynomials(built):
-    ramp = hk.Fmu(built("ramp"))
-
-    def coupled(model):
-        wires = {"it.u": "lag.y", "lag.u": "it.y"}
-        scenario = hk.Scenario({"it": model, "lag": LAG}, wires)
-        return hk.Composite(scenario, 0.3, extrapolation=hk.Polynomial(2))
-
-    assert identified_rho(coupled(ramp)) == pytest.approx(
-        rho(read_linear(coupled(INTEGRATOR)).core), abs=1e-9
-    )
 
 
 def test_a_delay_has_as_many_states_as_steps():

@@ -9,12 +9,13 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 from analysis.systems import FILTERS, LinearPen, three_masses, two_masses
-from hocket import Composite, GaussSeidel, Jacobi, Scenario, StateSpace
+from hocket import Composite, GaussSeidel, Jacobi, Ode, Scenario, StateSpace
 from hocket.analysis.blocks import Scaling, scaled, unscaled, whole
 from hocket.analysis.circle import Transfer, peak
 from hocket.analysis.disturbance import Block, disturbed
 from hocket.analysis.lasting import collected
 from hocket.analysis.linear import read_linear
+from hocket.analysis.models import linearised
 from hocket.analysis.radius import Radius, stability_radius, structured_radius
 from hocket.analysis.stability import radius
 from hocket.errors import ScenarioError
@@ -52,7 +53,15 @@ def test_of_a_jordan_block_it_is_far_less(a):
 
 def test_what_is_not_stable_has_none():
     assert of_matrix([[1.0]]).radius == 0.0
-    assert of_matrix([[-1.2]]).rows()[0]["note"] == "not stable as it is"
+    assert "not stable as it is" in of_matrix([[-1.2]]).rows()[0]["note"]
+
+
+@pytest.mark.parametrize("e", [1e-3, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14, 0.0])
+def test_next_to_the_circle(e):
+    """Of a Jordan block, where the radius is e^2: below rounding it is zero, and never more than that."""
+    found = of_matrix([[1 - e, 1.0], [0.0, 1 - e]])
+    assert found.at_least <= e**2 * (1 + 1e-6)
+    assert found.at_most == pytest.approx(e**2, rel=1e-3, abs=2e-13)
 
 
 def test_against_a_fine_grid_for_matrices_that_are_far_from_normal():
@@ -239,6 +248,22 @@ def test_the_reading_is_left_as_it_was():
     assert np.array_equal(collected(reading.root), before)
     assert np.array_equal(before, reading.z)
     assert structured_radius(reading, "pair").radius == structured_radius(reading, "pair").radius
+
+
+def test_constants_change_no_radius():
+    """An ODE with a constant push, linearised, against the same model without it."""
+    one = StateSpace(A=[[-1.0]], B=[[0.8]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
+    two = StateSpace(A=[[-0.5]], B=[[-0.6]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"], method="rk4")
+    pushed = Ode(lambda t, x, u: [-0.5 * x[0] - 0.6 * u[0] + 3.0], None, [1.0], ["u"], ["y"], "rk4")
+    links = {"one.u": "two.y", "two.u": "one.y"}
+    plain, other = (
+        Composite(Scenario({"one": one, "two": model}, links), "0.5", "jacobi", "linear")
+        for model in (two, pushed)
+    )
+    readings = read_linear(plain), read_linear(linearised(other).composite)
+    for relative in (False, True):
+        radii = [structured_radius(reading, "two", relative=relative).radius for reading in readings]
+        assert radii[0] == pytest.approx(radii[1], rel=1e-6)
 
 
 # direct searches for the smallest change that destabilises

@@ -31,7 +31,7 @@ BATCH = 64
 NEAR = 1e-3
 """Eigenvalues of the pencil this near the circle are looked at; those not on it do no harm."""
 ROUNDS = 30
-TINY = 1e-300
+EPSILON = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ class Transfer:
         z = np.exp(1j * np.asarray(angles))[:, None, None]
         shifted = z * np.eye(len(self.Phi)) - self.Phi
         if self.plain:
-            smallest = np.linalg.svd(shifted, compute_uv=False)[:, -1]
-            return np.asarray(1.0 / np.maximum(smallest, TINY))
+            values = np.linalg.svd(shifted, compute_uv=False)
+            return np.asarray(1.0 / np.maximum(values[:, -1], EPSILON * values[:, 0]))
         B = np.broadcast_to(self.B.astype(complex), (len(angles), *self.B.shape))
         M = self.D + self.C @ np.linalg.solve(shifted, B)
         return np.asarray(np.linalg.svd(M, compute_uv=False)[:, 0])

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocket.analysis.answers import ROUNDING, SILENT, Pulses, alike, chosen, relative_error, told_in
 from hocket.analysis.bench import Bench, Place, RefusedError
 from hocket.analysis.realise import Spectrum, responses
 from hocket.analysis.stand_ins import Identified
@@ -30,18 +30,14 @@ LATER = 3
 """Steps after which a multistep method has its past."""
 PUSHES = 1e-3, 1e-2
 """The size of pulses, in units of the input: what is linear is so over a decade."""
-LESS, ALIKE = (1.0, 0.01), 0.2
-"""The same pushes again, smaller, for what is too curved; and how far the answers may differ then."""
+LESS = 1.0, 0.01
+"""The same pushes again, smaller, for what is too curved."""
 LINEAR = 0.02
 """How far the four responses may differ: a smooth model is off by about the size of the push, 1 %, a jump
 by as much as it answers at all."""
 POOR = 0.02
 """A fit above this is refused: rho is about as wrong as the fit, so that its distance from 1 would mean
 nothing for most couplings."""
-ROUNDING = 1e-13
-"""Answers below this part of an output's values are rounding."""
-SILENT = 1e-10
-"""An output that moves by less than this part of its values does not count in a fit."""
 GROWTH = 1e4
 """Where answers have grown so far, the rest of them tells of one mode only."""
 MILD = 30.0
@@ -50,14 +46,11 @@ RUNAWAY = 1e8
 """The same for the undisturbed run: the rest of it is rounding."""
 SLOW = 1e-9
 """Modes nearer to standing still than this are constants in the undisturbed run."""
-EARLY, FIRST, FEWEST = 8, 3, 8
-"""Steps in which an answer shows its size, or if it grows fast; and steps that are kept however it grows."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
 """What is pushed: power of time, number of the input."""
 Test: TypeAlias = tuple[list[Array], Array]
 """Pushes, one for each step, and the answers to them."""
-Truth: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -69,6 +62,12 @@ class Identification:
     """The relative error of the predicted response to a test signal, of the output where it is largest."""
     refused: str = ""
     notes: tuple[str, ...] = ()
+    again: bool = False
+    """Whether it may be linear a few steps later."""
+
+
+class UnlikeError(RefusedError):
+    """It answers in proportion, but not as a linear model would."""
 
 
 def identify(place: Place) -> Identification:
@@ -77,7 +76,7 @@ def identify(place: Place) -> Identification:
     Some begin otherwise than they go on (a multistep method without a past): they are tried later again.
     """
     found = _identified(place, 0)
-    if found.stand_in is None:
+    if found.again:
         later = _identified(place, LATER)
         if later.stand_in is not None:
             return replace(later, notes=(*later.notes, f"its first {LATER} steps are unlike the others"))
@@ -90,7 +89,7 @@ def _identified(place: Place, later: int) -> Identification:
         bench = Bench(place, later)
         return _Experiment(place, bench).result()
     except RefusedError as refusal:
-        return Identification(None, math.nan, str(refusal))
+        return Identification(None, math.nan, str(refusal), again=isinstance(refusal, UnlikeError))
     except HocketError as error:
         return Identification(None, math.nan, f"it failed when it was tried: {error.faults[0].what}")
     except Exception as error:  # somebody else's code
@@ -98,17 +97,6 @@ def _identified(place: Place, later: int) -> Identification:
     finally:
         if bench is not None:
             bench.leave()
-
-
-@dataclass
-class _Pulses:
-    """The answers to pulses, per unit of push: shape (pushed, steps + 1, rows)."""
-
-    markov: Array
-    size: float
-    """The size of the push they were taken at, in units of the inputs."""
-    noise: float
-    """How far they are off, relative to the largest answer to the same push."""
 
 
 @dataclass
@@ -138,7 +126,7 @@ class _Experiment:
         self.units = _units(self.model, place.u)
         self.steps = STEPS if self.pairs else ALONE // 2
         free = self._checked(self.bench.run([self.bench.still] * (2 * self.steps)))
-        self.steps, longest = _length(free - free[0], self.steps, RUNAWAY), len(free) - 1
+        self.steps, longest = told_in(free - free[0], self.steps, RUNAWAY), len(free) - 1
         self.free = free if 2 * self.steps == longest else free[: self.steps + 1]
         """Under constant inputs: twice as long as what is learnt from, unless it grows too far."""
         self.scale = np.abs(self.free).max(axis=0)
@@ -155,10 +143,10 @@ class _Experiment:
                 best, fit = alone, without
                 self.notes.append("its motion under constant inputs is not linear: the stand-in has none")
         if fit > POOR:
-            raise RefusedError(self._poor(fit, bool(pulses)))
+            raise (UnlikeError if pulses else RefusedError)(self._poor(fit, bool(pulses)))
         return Identification(self._stand_in(best), fit, notes=tuple(self.notes))
 
-    def _moving(self, pulses: _Pulses | None) -> Array:
+    def _moving(self, pulses: Pulses | None) -> Array:
         """Return the changes from step to step under constant inputs; nothing where it is rounding."""
         moving = np.diff(self.free, axis=0)
         still = np.abs(moving).max(axis=0) <= ROUNDING * self.scale
@@ -189,7 +177,7 @@ class _Experiment:
         push[power, index] = size * self.units[index] / float(self.place.h) ** power
         return push
 
-    def _pulses(self) -> _Pulses:
+    def _pulses(self) -> Pulses:
         """Return the answers to one push of each input; refuse them if they do not scale.
 
         What is only too curved for its inputs is tried again with less, and must answer about as before.
@@ -198,16 +186,16 @@ class _Experiment:
         for part in LESS:
             sizes = PUSHES[0] * part, PUSHES[1] * part
             whole = self._answers(sizes)
-            same = before is None or _alike(whole.mean(axis=(0, 1)), before)
+            same = before is None or alike(whole.mean(axis=(0, 1)), before)
             for growth in (GROWTH, MILD):
-                steps = _length(np.abs(whole).max(axis=(0, 1, 2)), self.steps, growth)
+                steps = told_in(np.abs(whole).max(axis=(0, 1, 2)), self.steps, growth)
                 answers = whole[:, :, :, : steps + 1]
                 top = np.abs(answers).max(axis=(0, 1, 2, 3))
                 top = np.where(top > 0.0, top, 1.0)
                 spread = (np.ptp(answers, axis=(0, 1)).max(axis=1) / top).T
                 if same and spread.max(initial=0.0) <= LINEAR:
                     self.steps = steps
-                    return _chosen(answers, top, sizes)
+                    return chosen(answers, top, sizes)
                 refusal = refusal or self._crooked(spread, sizes)
             before = whole[1].mean(axis=0)
         raise RefusedError(refusal)
@@ -251,7 +239,7 @@ class _Experiment:
 
     # what they tell
 
-    def _best(self, pulses: _Pulses | None, moving: Array | None) -> tuple[_Candidate, float]:
+    def _best(self, pulses: Pulses | None, moving: Array | None) -> tuple[_Candidate, float]:
         """Return the realisation of the lowest order that predicts about as well as any, and its fit.
 
         The order is chosen by one signal, the fit is told by another; so with the two parts of a free run.
@@ -270,7 +258,7 @@ class _Experiment:
         return best, self._fit(best, second, 2 * self.steps, moving)
 
     def _candidate(
-        self, spectrum: Spectrum | None, n: int, pulses: _Pulses | None, moving: Array | None
+        self, spectrum: Spectrum | None, n: int, pulses: Pulses | None, moving: Array | None
     ) -> _Candidate:
         count, powers, size = self.free.shape[1], self.place.powers, len(self.place.u)
         F, C, singular = np.zeros((n, n)), np.zeros((count, n)), np.zeros(0)
@@ -330,49 +318,6 @@ def _solved(matrix: Array, right: Array) -> Array:
         if matrix.size
         else np.zeros(matrix.shape[1])
     )
-
-
-def _alike(one: Array, other: Array) -> bool:
-    """Return whether answers to pushes of quite different sizes are about the same."""
-    length = min(one.shape[1], other.shape[1])
-    one, other = one[:, :length], other[:, :length]
-    largest = np.maximum(np.abs(one), np.abs(other)).max(axis=(0, 1))
-    return bool((np.abs(one - other).max(axis=(0, 1)) <= ALIKE * largest).all())
-
-
-def _chosen(answers: Array, top: Array, sizes: tuple[float, float]) -> _Pulses:
-    """Return the means of up and down, of the size that errs less.
-
-    Rounding and the noise of solvers count less in larger pushes, what is crooked counts more.
-    """
-    small, large = answers.mean(axis=1)
-    apart = np.abs(large - small) / top
-    bent = (np.abs(answers[:, 0] - answers[:, 1]) / top).max(axis=(1, 2, 3), initial=0.0)
-    each = np.abs(large / top).max(axis=(1, 2), initial=0.0)
-    noise = float((apart.max(axis=(1, 2)) / np.where(each > 0.0, each, 1.0)).max(initial=ROUNDING))
-    if bent[1] <= bent[0] and apart.max(initial=0.0) <= 2.0 * bent[0]:
-        return _Pulses(large, sizes[1], noise)
-    return _Pulses(small, sizes[0], max(noise / 50.0, ROUNDING))
-
-
-def relative_error(predicted: Array, measured: Array, scale: Array) -> float:
-    """Return the relative error of the row where it is largest, of those that answer at all."""
-    seen: Truth = np.abs(measured).max(axis=0) > SILENT * scale
-    if not seen.any():
-        return 0.0
-    with np.errstate(all="ignore"):  # a poor model may be off by any amount
-        off = np.linalg.norm((predicted - measured)[:, seen], axis=0)
-        worst = float((off / np.linalg.norm(measured[:, seen], axis=0)).max())
-    return worst if math.isfinite(worst) else math.inf
-
-
-def _length(rows: Array, most: int, growth: float) -> int:
-    """Return how many steps tell of more than the fastest growth."""
-    sizes = np.abs(rows)
-    early, first = (sizes[: count + 1].max(axis=0) for count in (EARLY, FIRST))
-    grown = ((sizes > growth * early) & (early > 0.0)) | ((sizes > growth**2 * first) & (first > 0.0))
-    after = grown.any(axis=1)
-    return min(max(int(np.argmax(after)), FEWEST), most) if after.any() else most
 
 
 def _motion(tried: _Candidate, count: int) -> Array:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
 from hocket.feedthrough import Feedthrough
 from hocket.graph import components
-from hocket.plan import Body, Feed, Solve, Step, Times, Together, Try
+from hocket.plan import delays
 from hocket.wiring import OWN
 
 
@@ -93,52 +92,18 @@ def _harmless(root: Blueprint, loops: tuple[tuple[str, ...], ...]) -> Iterator[t
 
 
 def _delays(level: Blueprint) -> Iterator[Delay]:
-    """Yield the connections of a level that are fed before their source has made the step."""
-    late: dict[tuple[int, int], bool] = {}
-    reached: dict[str, Fraction] = {}
-
-    def look(body: Body) -> None:
-        for instruction in body:
-            match instruction:
-                case Feed(sim):
-                    note(sim)
-                case Step(sim, fraction):
-                    reached[sim] = reached.get(sim, Fraction(0)) + fraction
-                case Times(n, inner):
-                    for _ in range(n):
-                        look(inner)
-                case Try(inner):
-                    look(inner)
-                case Together(bodies):
-                    for inner in bodies:
-                        look(inner)
-                case Solve():
-                    pass
-
-    def note(sim: str) -> None:
-        child = level.wiring.names.index(sim)
-        own = reached.get(sim, Fraction(0))
-        if own >= 1:
-            return  # fed again for its outputs, after its step
-        for index, drive in enumerate(level.wiring.drives[child]):
-            if drive is not None and drive.child != OWN:
-                source = level.wiring.names[drive.child]
-                behind = reached.get(source, Fraction(0)) <= own
-                late[(child, index)] = late.get((child, index), False) or behind
-
-    look(level.plan.step)
-    for (child, index), behind in late.items():
-        drive = level.wiring.drives[child][index]
-        if behind and drive is not None:
-            model = level.wiring.models[child]
-            port = model.inputs[index].name
-            source = level.wiring.models[drive.child].outputs[drive.port].name
-            yield Delay(
-                f"{level.name(drive.child)}.{source}",
-                f"{level.name(child)}.{port}",
-                "hold" if drive.extrapolation is None else _word(drive.extrapolation),
-                any(port in output.feedthrough for output in model.outputs),
-            )
+    """Yield the connections between the children of a level that are extrapolated."""
+    wiring, scenario = level.wiring, level.composite.scenario
+    inside = f"{level.path}." if level.path else ""
+    number = wiring.numbers()
+    for delay in delays(level.plan, scenario):
+        sim, _, port = delay.target.partition(".")
+        model, drives = wiring.models[number[sim]], wiring.drives[number[sim]]
+        drive = drives[[each.name for each in model.inputs].index(port)]
+        if drive is not None and drive.child != OWN:
+            how = "hold" if drive.extrapolation is None else _word(drive.extrapolation)
+            reacts = any(port in output.feedthrough for output in model.outputs)
+            yield Delay(f"{inside}{delay.source}", f"{inside}{delay.target}", how, reacts)
 
 
 def _word(extrapolation: object) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from hocket.analysis.blocks import POWERS, Scaling, destabilising, scaled, size, unscaled, whatever
-from hocket.analysis.circle import LARGEST, Complex, Real, Transfer, peak
+from hocket.analysis.circle import LARGEST, Complex, Peak, Real, Transfer, peak
 from hocket.analysis.disturbance import Block, disturbed
 from hocket.analysis.linear import Reading
 from hocket.errors import ScenarioError
@@ -32,7 +32,7 @@ NEAR = 0.01
 WIDE = 40
 """Disturbances per period up to which every angle may get a scaling of its own."""
 ROUNDING = 1e-13
-"""An eigenvalue this near to the circle is on it."""
+"""Radii below are zero: an eigenvalue this near to the circle is on it."""
 EXACT = 1e-4
 """Bounds this near to each other, relatively, are one number."""
 
@@ -102,7 +102,7 @@ class Radius:
     def note(self) -> str:
         """What a reader must know about the figure."""
         if self.at_most == 0.0:
-            return "not stable as it is"
+            return "not stable as it is, or so nearly not that rounding decides"
         if math.isinf(self.at_least):
             return "no change of these steps destabilises: they have no state, or nothing reacts to them"
         notes = [f"`{b.name}` steps {b.times} times per period" for b in self.uncertain if b.times > 1]
@@ -191,8 +191,8 @@ def _bounds(transfer: Transfer, free: Radius) -> Radius:
 def _single(transfer: Transfer, free: Radius) -> Radius:
     """Return the radius for one full block: exact."""
     top = peak(transfer)
-    if top.gain == 0.0:
-        return free
+    if not ROUNDING < top.gain < 1.0 / ROUNDING:
+        return _extreme(top, free)
     U, s, Vh = np.linalg.svd(transfer.at(top.angle))
     change = np.outer(Vh[0].conj(), U[:, 0].conj()) / s[0]
     return replace(
@@ -207,6 +207,11 @@ def _single(transfer: Transfer, free: Radius) -> Radius:
     )
 
 
+def _extreme(top: Peak, free: Radius) -> Radius:
+    """Return the radius where nothing destabilises, or next to nothing does."""
+    return free if top.gain <= ROUNDING else replace(free, at_least=0.0, at_most=0.0, angle=top.angle)
+
+
 def _inverse(gains: Real) -> Real:
     found: Real = np.divide(1.0, gains, out=np.full(gains.shape, np.inf), where=gains > 0.0)
     return found
@@ -218,8 +223,8 @@ def _several(transfer: Transfer, free: Radius) -> Radius:
     One scaling for the whole circle, the best where it matters, mostly does; else every arc gets its own.
     """
     blocks, top = free.uncertain, peak(transfer)
-    if top.gain == 0.0:
-        return free
+    if not ROUNDING < top.gain < 1.0 / ROUNDING:
+        return _extreme(top, free)
     scaling = unscaled(blocks)
     for _ in range(2):
         _, scaling = scaled(transfer.at(top.angle), scaling)

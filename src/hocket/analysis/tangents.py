@@ -13,8 +13,9 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from hocket.analysis.answers import relative_error
 from hocket.analysis.bench import Bench, Place, RefusedError
-from hocket.analysis.identify import ALONE, POOR, relative_error
+from hocket.analysis.identify import ALONE, POOR
 from hocket.analysis.stand_ins import Tangent
 from hocket.errors import ScenarioError
 from hocket.model import Array

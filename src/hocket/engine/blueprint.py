@@ -88,15 +88,9 @@ def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprin
     except ScenarioError as error:
         faults += [replace(fault, where=f"{inside}{fault.where}") for fault in error.faults]
         plan, planned = Plan(()), False
-    has_inputs = {name: bool(model.inputs) for name, model in scenario.models.items()}
-    has_outputs = {name: bool(model.outputs) for name, model in scenario.models.items()}
     if planned:
-        sources = {
-            name: {wiring.names[d.child] for d in drives if d is not None and d.child >= 0}
-            for name, drives in zip(wiring.names, wiring.drives, strict=True)
-        }
-        wrong = verify(plan, has_inputs, has_outputs, sources)
-        faults += [replace(fault, where=f"{inside}orchestrator") for fault in wrong]
+        wrong = verify(plan, scenario, composite.step)
+        faults += [replace(fault, where=f"{inside}orchestrator, {fault.where}") for fault in wrong]
     built = Blueprint(path, composite, wiring, plan)
     for child, model in enumerate(wiring.models):
         name = built.name(child)

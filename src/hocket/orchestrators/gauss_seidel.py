@@ -6,6 +6,7 @@ Out: a Plan: feed, step, read for each in turn
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -67,9 +68,11 @@ class GaussSeidel(Exchange):
         faults += [Fault("the order has an empty group", "order") for group in groups if not group]
         faults += [
             Fault(f"the order names `{n}` twice", "order")
-            for n in sorted({n for n in named if named.count(n) > 1})
+            for n, count in sorted(Counter(named).items())
+            if count > 1
         ]
-        faults += [Fault(f"the order leaves out `{n}`", "order") for n in scenario.models if n not in named]
+        known = set(named)
+        faults += [Fault(f"the order leaves out `{n}`", "order") for n in scenario.models if n not in known]
         if faults:
             raise ScenarioError(faults)
         return groups

@@ -1,0 +1,53 @@
+"""A plan is data: the short list of instructions that one step of a level consists of.
+
+In:  instructions written by an orchestrator, or by hand
+Out: the same, printed in words and verified before anything runs
+"""
+
+from hocket.plan.delays import Delay, delays
+from hocket.plan.instructions import (
+    Admit,
+    Body,
+    Feed,
+    Instruction,
+    Read,
+    Record,
+    Repeat,
+    Restore,
+    Save,
+    Solve,
+    Step,
+    Times,
+    Together,
+    Try,
+)
+from hocket.plan.kinds import KINDS, Violation
+from hocket.plan.plan import OutputsMode, Plan
+from hocket.plan.verify import verify
+from hocket.plan.walking import step_fractions, tries
+
+__all__ = [
+    "KINDS",
+    "Admit",
+    "Body",
+    "Delay",
+    "Feed",
+    "Instruction",
+    "OutputsMode",
+    "Plan",
+    "Read",
+    "Record",
+    "Repeat",
+    "Restore",
+    "Save",
+    "Solve",
+    "Step",
+    "Times",
+    "Together",
+    "Try",
+    "Violation",
+    "delays",
+    "step_fractions",
+    "tries",
+    "verify",
+]

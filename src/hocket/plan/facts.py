@@ -1,0 +1,183 @@
+"""What the verifier knows of a level: who there is, who drives whom, who reacts at once.
+
+In:  a Scenario
+Out: Facts, by the numbers of the children
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from hocket.graph import components
+from hocket.model import Model, Scenario, as_level
+from hocket.signals import Hold, Latch
+from hocket.wiring import OWN, Drive, Wiring, wire
+
+Node: TypeAlias = tuple[int, int]
+"""An output: number of the child, number of the output."""
+
+
+class Reaction(NamedTuple):
+    """An output that follows inputs at once, between steps too."""
+
+    port: int
+    sources: tuple[Node, ...]
+    """The outputs that drive these inputs."""
+    outside: bool
+    """Whether an input of the level drives one of them."""
+    sampled: bool
+    """Whether one of them is taken as it is when it is fed, not as a curve over the step."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One level. `step` is its step in seconds, where that is known."""
+
+    scenario: Scenario
+    step: Fraction | None = None
+
+    @cached_property
+    def wiring(self) -> Wiring:
+        """Who drives whom."""
+        return wire(self.scenario)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each child by its name."""
+        return self.wiring.numbers()
+
+    def name(self, child: int) -> str:
+        """Return the name of a child."""
+        return self.wiring.names[child]
+
+    def model(self, child: int) -> Model:
+        """Return the model of a child."""
+        return self.wiring.models[child]
+
+    def inputs(self, child: int) -> list[str]:
+        """Return the paths of the inputs of a child that something drives."""
+        pairs = zip(self.model(child).inputs, self.wiring.drives[child], strict=True)
+        return [f"{self.name(child)}.{port.name}" for port, drive in pairs if drive is not None]
+
+    def outputs(self, child: int) -> list[str]:
+        """Return the paths of the outputs of a child."""
+        return [f"{self.name(child)}.{port.name}" for port in self.model(child).outputs]
+
+    def path(self, node: Node) -> str:
+        """Return the path of an output."""
+        return f"{self.name(node[0])}.{self.model(node[0]).outputs[node[1]].name}"
+
+    @cached_property
+    def driven(self) -> list[bool]:
+        """Per child: whether it must be fed before it steps."""
+        texts = self.wiring.texts_of
+        return [
+            child in texts or any(drive is not None for drive in drives)
+            for child, drives in enumerate(self.wiring.drives)
+        ]
+
+    @cached_property
+    def sources(self) -> list[tuple[int, ...]]:
+        """Per child: the children whose samples drive it."""
+        return [
+            tuple(dict.fromkeys(drive.child for drive in drives if drive is not None and drive.child >= 0))
+            for drives in self.wiring.drives
+        ]
+
+    def wire_between(self, source: int, target: int) -> tuple[str, str]:
+        """Return the paths of an output and the first input it drives, between two children."""
+        pairs = zip(self.model(target).inputs, self.wiring.drives[target], strict=True)
+        port, drive = next((p, d) for p, d in pairs if d is not None and d.child == source)
+        return self.path((source, drive.port)), f"{self.name(target)}.{port.name}"
+
+    @cached_property
+    def from_outside(self) -> dict[int, str]:
+        """The children that inputs of the level drive, each with the first input so driven."""
+        found: dict[int, str] = {}
+        for child, drives in enumerate(self.wiring.drives if self.scenario.inputs else ()):
+            for port, drive in zip(self.model(child).inputs, drives, strict=True):
+                if drive is not None and drive.child == OWN:
+                    found.setdefault(child, f"{self.name(child)}.{port.name}")
+        return found
+
+    @cached_property
+    def reactions(self) -> dict[int, list[Reaction]]:
+        """Per child that has any: the outputs that react between steps."""
+        found: dict[int, list[Reaction]] = {}
+        places: dict[int, list[tuple[int, list[int]]]] = {}
+        for child, model in enumerate(self.wiring.models):
+            if id(model) not in places:
+                places[id(model)] = _reacting(model)
+            for port, inputs in places[id(model)]:
+                drives = [self.wiring.drives[child][index] for index in inputs]
+                sources = tuple((d.child, d.port) for d in drives if d is not None and d.child >= 0)
+                outside = any(d is not None and d.child == OWN for d in drives)
+                taken = any(d is not None and self._sampled(child, d) for d in drives)
+                found.setdefault(child, []).append(Reaction(port, sources, outside, taken))
+        return found
+
+    def _sampled(self, child: int, drive: Drive) -> bool:
+        """Return whether an input does not follow its source within a step."""
+        if drive.child == OWN:
+            return isinstance(drive.extrapolation, Hold)
+        ends = self.model(child), self.model(drive.child)
+        latched = any(getattr(model, "sampled", False) for model in ends)
+        return isinstance(drive.extrapolation, Latch) or (latched and drive.extrapolation is None)
+
+    @cached_property
+    def loop_of(self) -> dict[Node, tuple[Node, ...]]:
+        """The outputs that react at once to themselves, each with all that it does so through."""
+        nodes = [(child, each.port) for child, reactions in self.reactions.items() for each in reactions]
+        number = {node: index for index, node in enumerate(nodes)}
+        edges = {
+            (number[source], number[(child, each.port)])
+            for child, reactions in self.reactions.items()
+            for each in reactions
+            for source in each.sources
+            if source in number
+        }
+        groups = components(len(nodes), edges)
+        loops = [group for group in groups if len(group) > 1 or (group[0], group[0]) in edges]
+        return {nodes[index]: tuple(nodes[each] for each in loop) for loop in loops for index in loop}
+
+    def reached_from_outside(self) -> str:
+        """Return an output of the level that reacts to an input of it at once; empty if none does."""
+        reactions = {(child, each.port): each for child, some in self.reactions.items() for each in some}
+        seen: set[Node] = set()
+        for port, drive in zip(self.scenario.outputs, self.wiring.outputs, strict=True):
+            open_ends = [(drive.child, drive.port)]
+            while open_ends:
+                node = open_ends.pop()
+                if node in seen or node not in reactions:
+                    continue
+                seen.add(node)
+                if reactions[node].outside:
+                    return port.name
+                open_ends += reactions[node].sources
+        return ""
+
+    def fits(self, child: int, fraction: Fraction) -> bool:
+        """Return whether a child can be stepped by this part of the level's step."""
+        model = self.model(child)
+        if as_level(model) is None:
+            return model.abilities.variable_step
+        inner = getattr(model, "step", None)
+        if self.step is None or not isinstance(inner, Fraction):
+            return True
+        ratio = self.step * fraction / inner
+        return ratio.denominator == 1 or ratio.numerator == 1
+
+
+def _reacting(model: Model) -> list[tuple[int, list[int]]]:
+    """Return the outputs of a model that react between steps, each with the numbers of these inputs."""
+    if not model.abilities.reevaluates:
+        return []
+    number = {port.name: index for index, port in enumerate(model.inputs)}
+    return [
+        (index, [number[name] for name in port.feedthrough])
+        for index, port in enumerate(model.outputs)
+        if port.feedthrough
+    ]

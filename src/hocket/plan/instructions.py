@@ -1,0 +1,111 @@
+"""The instructions that plans are made of: frozen data, about a dozen kinds.
+
+In:  names of simulators, fractions of a step
+Out: what the engines execute and the verifier reads
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+WHOLE = Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Let the inputs that the level was given for this step act from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Fit the input polynomials of a simulator from the samples in the exchange memory."""
+
+    sim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Advance a simulator by a fraction of the level's step."""
+
+    sim: str
+    fraction: Fraction = WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Evaluate the outputs of a simulator now, under its inputs; store the samples."""
+
+    sim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Solve:
+    """Find values of these outputs that agree with themselves: an algebraic loop."""
+
+    sims: tuple[str, ...]
+    ports: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Bodies that do not depend on each other: they may run in parallel threads."""
+
+    bodies: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """A body, n times."""
+
+    n: int
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A body whose steps may end early: all go back and make it shorter, then go on to the end."""
+
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Keep where these simulators stand, one place each: a later Save of the same one replaces it."""
+
+    sims: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Go back to where these simulators were saved: states, clocks, extrapolator memory and samples.
+
+    The newest iterate stays: the Repeat around it owns that. What goes back is fed anew before it steps.
+    """
+
+    sims: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A body, until the values exchanged in it agree with those of the repetition before.
+
+    What it steps is saved before it and restored at the start of each repetition.
+    """
+
+    body: Body
+    until: float | None
+    """The residual, relative to the values, that ends it; None: always `at_most` repetitions."""
+    at_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Keep a row; it replaces one that was kept at the same time."""
+
+
+Instruction: TypeAlias = (
+    Admit | Feed | Step | Read | Solve | Together | Times | Try | Save | Restore | Repeat | Record
+)
+Body: TypeAlias = tuple[Instruction, ...]

@@ -1,0 +1,55 @@
+"""What a level does in a step, when it is asked again, and at the start.
+
+In:  bodies of instructions written by an orchestrator
+Out: the same, printed in words
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from hocket.plan import words
+from hocket.plan.instructions import Body
+
+OutputsMode: TypeAlias = Literal["stale", "consistent"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a level does. `inner` holds the plans of the levels inside it, by name."""
+
+    step: Body
+    """One step of the level."""
+    output: Body = ()
+    """What is evaluated again when the level is asked for its outputs under new inputs."""
+    outputs: OutputsMode = "stale"
+    notes: tuple[str, ...] = ()
+    """What a user should know: where order is lost, what was assumed."""
+    start: Body = ()
+    """Initialisation of all levels; only the outermost plan has it."""
+    inner: Mapping[str, Plan] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def all_notes(self, name: str = "") -> list[str]:
+        """Return the notes of this level and of those inside, each with its level."""
+        notes = [f"{name}: {note}" if name else note for note in self.notes]
+        for inner, plan in self.inner.items():
+            notes += plan.all_notes(f"{name}.{inner}" if name else inner)
+        return notes
+
+    def lines(self, name: str = "") -> Iterator[str]:
+        """Yield the plan in words, the levels inside it after it."""
+        yield f"{name or 'the outermost level'}: outputs {self.outputs}"
+        for note in self.notes:
+            yield f"  note: {note}"
+        for title, body in (("to start", self.start), ("each step", self.step), ("asked again", self.output)):
+            if body:
+                yield f"  {title}:"
+                yield from words.lines(body, "    ")
+        for inner_name, plan in self.inner.items():
+            yield ""
+            yield from plan.lines(f"{name}.{inner_name}" if name else inner_name)

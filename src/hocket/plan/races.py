@@ -1,0 +1,82 @@
+"""Bodies that run together must not depend on each other: in any order they do the same.
+
+In:  the bodies of a Together
+Out: who is in two of them, who is fed from another, what does not belong there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from hocket.plan.facts import Facts
+from hocket.plan.instructions import Admit, Body, Feed, Instruction, Read, Record, Solve, Step, Try
+from hocket.plan.walking import Place, named, walk
+from hocket.plan.words import words
+
+Found: TypeAlias = tuple[str, Place, Instruction, str, str, dict[str, Any]]
+"""Kind, place, instruction, simulator, port, and what else the kind wants to know."""
+
+
+def alike(bodies: tuple[Body, ...]) -> bool:
+    """Return whether each body is one Feed, Step or Read, all of one kind and of different simulators."""
+    kinds = {type(body[0]) if len(body) == 1 else None for body in bodies}
+    if len(kinds) != 1 or not kinds <= {Feed, Step, Read}:
+        return False
+    return len({body[0].sim for body in bodies}) == len(bodies)  # type: ignore[union-attr]
+
+
+def owners(bodies: tuple[Body, ...], place: Place) -> dict[str, int]:
+    """Return the number of the body that names a simulator, the first if there are several."""
+    owner: dict[str, int] = {}
+    for number, body in enumerate(bodies, 1):
+        for _, instruction in walk(body, (*place, number), together=True):
+            for sim in named(instruction):
+                owner.setdefault(sim, number)
+    return owner
+
+
+def races(bodies: tuple[Body, ...], place: Place, owner: dict[str, int], facts: Facts) -> Iterator[Found]:
+    """Yield what makes bodies depend on each other."""
+    read: dict[str, int] = {}
+    stepped: dict[str, int] = {}
+    inside = [
+        (number, at, instruction)
+        for number, body in enumerate(bodies, 1)
+        for at, instruction in walk(body, (*place, number), together=True)
+    ]
+    for number, _, instruction in inside:
+        if isinstance(instruction, (Read, Solve)):
+            read.update(dict.fromkeys(named(instruction), number))
+        elif isinstance(instruction, Step):
+            stepped[instruction.sim] = number
+    for number, at, instruction in inside:
+        for sim in named(instruction):
+            if owner[sim] != number:
+                yield "shared simulator", at, instruction, sim, "", {}
+        if isinstance(instruction, (Feed, Solve)):
+            yield from _fed(number, at, instruction, read, stepped, facts)
+        if isinstance(instruction, (Admit, Record, Try)) and len(bodies) > 1:
+            yield "not alone", at, instruction, "", "", {"verb": words(instruction).partition(";")[0]}
+
+
+def _fed(
+    number: int,
+    at: Place,
+    instruction: Feed | Solve,
+    read: dict[str, int],
+    stepped: dict[str, int],
+    facts: Facts,
+) -> Iterator[Found]:
+    """Yield the sources of a feed that are read, or whose texts change, in another body."""
+    for sim in named(instruction):
+        child = facts.number.get(sim)
+        for source in facts.sources[child] if child is not None else ():
+            name = facts.name(source)
+            if read.get(name, number) != number:
+                port = facts.wire_between(source, facts.number[sim])[1]
+                yield "race", at, instruction, sim, port, {"source": name}
+        for text in facts.wiring.texts_of.get(child, ()) if child is not None else ():
+            name = facts.name(text.child)
+            if stepped.get(name, number) != number:
+                yield "race of texts", at, instruction, sim, "", {"source": name}

@@ -1,0 +1,356 @@
+"""A plan read statically: the same instructions as in a run, done to clocks instead of simulators.
+
+In:  a body of a Plan, the Facts of its level
+Out: where every simulator stands at the end, and what was wrong on the way
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from hocket.model import as_level
+from hocket.plan.facts import Facts
+from hocket.plan.instructions import (
+    WHOLE,
+    Admit,
+    Body,
+    Feed,
+    Instruction,
+    Read,
+    Record,
+    Repeat,
+    Restore,
+    Save,
+    Solve,
+    Step,
+    Times,
+    Together,
+    Try,
+)
+from hocket.plan.loops import solved_nodes
+from hocket.plan.notebook import Notebook
+from hocket.plan.races import alike, owners, races
+from hocket.plan.rewinding import repeat_faults, try_faults
+from hocket.plan.values import Time, Values
+from hocket.plan.walking import Place, Spot, placed, walk
+
+ROUNDS = 3
+"""So often a body that is done many times is read: the first, another, and the last."""
+
+
+class Reader:
+    """Reads one body. Times are fractions of the level's step."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        title: str = "step",
+        time: Time = 0,
+        values: Values | None = None,
+        tries: bool = False,
+    ):
+        size = len(facts.wiring.names)
+        self.facts = facts
+        self.number, self.driven, self.sources = facts.number, facts.driven, facts.sources
+        self.shows = [bool(model.outputs) for model in facts.wiring.models]
+        self.notes = Notebook(title)
+        self.values = values
+        self.tries = tries
+        """Whether steps may be made shorter: then all must be."""
+        self.time: list[Time] = [time] * size
+        self.latest = time
+        self.fed = [False] * size
+        self.unread: list[bool] = [False] * size
+        """Stepped, and not read since."""
+        self.stepped: list[Spot | None] = [None] * size
+        """The last step of each child."""
+        self.evaluated: list[Spot | None] = [None] * size
+        """The last read of each child."""
+        self.saved: dict[int, Time] = {}
+        self.admitted = self.used = False
+        """Inputs from outside, and whether a feed came after they were."""
+        self.record: Spot | None = None
+        self.recorded = 0
+        self.late: Instruction | None = None
+        """What came after the record."""
+        self.trying = self.tried = 0
+        self.crowd: list[tuple[dict[str, int], int]] = []
+        """For each Together around here: which body has whom, and which this is."""
+        self.later: dict[str, Spot] = {}
+        """The first of each kind that the engine does not run yet."""
+        self.place: Place = ()
+        self.instruction: Instruction = Record()
+
+    def follow(self, body: Body, place: Place = (), together: bool = False) -> None:
+        """Read instructions one after the other."""
+        if not body:
+            self.notes.add("empty body", self.spot if self.place else None)
+        for at, instruction in placed(body, place, together):
+            self.place, self.instruction = at, instruction
+            match instruction:
+                case Feed() | Step() | Read():
+                    self.simple(instruction)
+                case Together(bodies):
+                    self.together(bodies, at)
+                case Solve():
+                    self.solve(instruction)
+                case Times(n, inner):
+                    self.times(n, inner, at)
+                case Record():
+                    self.keep_row()
+                case Admit():
+                    self.admit()
+                case Try(inner):
+                    self.attempt(inner, at)
+                case Save() | Restore() | Repeat():
+                    self.rewind(instruction, at)
+                case _:
+                    self.fault("no instruction", given=f"{instruction!r:.60}")
+
+    def simple(self, instruction: Feed | Step | Read) -> None:
+        """Read an instruction about one simulator."""
+        child = self.number.get(instruction.sim)
+        if child is None:
+            self.known((instruction.sim,))
+        elif isinstance(instruction, Step):
+            self.step(child, instruction.fraction)
+        elif isinstance(instruction, Feed):
+            self.feed(child)
+        else:
+            self.read(child)
+
+    def rewind(self, instruction: Save | Restore | Repeat, place: Place) -> None:
+        """Read an instruction that is about going back."""
+        self.later.setdefault(type(instruction).__name__, (place, instruction))
+        match instruction:
+            case Save(sims):
+                for child in self.known(sims):
+                    self.save(child)
+            case Restore(sims):
+                for child in self.known(sims):
+                    self.restore(child)
+                self.latest = max(self.time, default=0)
+            case Repeat():
+                self.repeat(instruction, place)
+
+    @property
+    def spot(self) -> Spot:
+        """The instruction that is read."""
+        return self.place, self.instruction
+
+    def fault(self, kind: str, sim: str = "", port: str = "", **more: object) -> None:
+        """Note what is wrong with the instruction that is read."""
+        self.notes.add(kind, self.spot, sim, port, **more)
+
+    def known(self, sims: Sequence[str]) -> list[int]:
+        """Return the numbers of simulators; unknown ones are faults."""
+        found = []
+        for sim in sims:
+            child = self.number.get(sim)
+            if child is None:
+                self.fault("unknown simulator", sim, near=self.notes.near(sim, self.number))
+            else:
+                found.append(child)
+        return found
+
+    # values
+
+    def feed(self, child: int) -> None:
+        """Fit the inputs of a child."""
+        self.fed[child] = True
+        for source in self.sources[child]:
+            if self.unread[source] and not self._beside(source):
+                sim, name = self.facts.name(child), self.facts.name(source)
+                self.fault("unread source", sim, self.facts.wire_between(source, child)[1], source=name)
+        if self.admitted and child in self.facts.from_outside:
+            self.used = True
+        if self.values is not None:
+            self.values.feed(child, self.time[child])
+
+    def _beside(self, child: int) -> bool:
+        """Return whether a child belongs to another of the bodies that run together."""
+        name = self.facts.name(child)
+        return any(owner.get(name, number) != number for owner, number in self.crowd)
+
+    def read(self, child: int) -> None:
+        """Store the outputs of a child."""
+        self._check_moved(child)
+        self.unread[child] = False
+        self.evaluated[child] = self.spot
+        self._after_record()
+        if self.values is not None:
+            self.values.read(child, self.time[child])
+
+    def _check_moved(self, child: int) -> None:
+        """Note a child that is read before its first step, though others have moved on."""
+        if self.stepped[child] is None and self.time[child] < self.latest:
+            port = next(iter(self.facts.outputs(child)), "")
+            now, latest = self.time[child], self.latest
+            self.fault("read before step", self.facts.name(child), port, time=now, latest=latest)
+
+    def solve(self, solve: Solve) -> None:
+        """Solve a loop: all in it are fed and read together."""
+        children = self.known(solve.sims)
+        if children:
+            self._check_moved(children[0])
+        for child in children:
+            if self.time[child] != self.time[children[0]]:
+                sim, other = self.facts.name(children[0]), self.facts.name(child)
+                one, two = self.time[children[0]], self.time[child]
+                self.fault("loop apart", sim, source=other, time=one, other=two)
+                break
+            if self.unread[child]:
+                self.fault("loop before read", self.facts.name(child))
+        nodes = solved_nodes(self, solve)
+        for child in children:
+            self.unread[child] = False
+            self.evaluated[child] = self.place, solve
+        for child in children:
+            self.feed(child)
+        self._after_record()
+        if self.values is None:
+            return
+        if nodes and children:
+            self.values.solve(children, nodes, self.time[children[0]])
+        else:
+            for child in children:
+                self.values.read(child, self.time[child])
+
+    def admit(self) -> None:
+        """Take the inputs that the level was given."""
+        if not self.facts.scenario.inputs:
+            self.fault("nothing to admit")
+        self.admitted = True
+        if self.values is not None:
+            self.values.outside += 1
+
+    def keep_row(self) -> None:
+        """Record."""
+        if self.recorded:
+            self.fault("second record")
+        self.recorded += 1
+        self.record, self.late = self.spot, None
+
+    def _after_record(self) -> None:
+        if self.recorded and self.late is None:
+            self.late = self.instruction
+
+    # time
+
+    def step(self, child: int, fraction: Fraction) -> None:
+        """Move a child on."""
+        if self.driven[child] and not self.fed[child]:
+            ports = self.facts.inputs(child)
+            listed = ", ".join(f"`{port}`" for port in ports[:4]) or "its texts"
+            self.fault("unfed input", self.facts.name(child), ports[0] if ports else "", ports=listed)
+        self.fed[child] = False
+        # comparing fractions is slow, and most steps are whole
+        self.time[child] += 1 if fraction is WHOLE else self._exact(child, fraction)
+        if self.tries and not self.trying:
+            self.fault("step outside try", self.facts.name(child))
+        if self.time[child] > self.latest:
+            self.latest = self.time[child]
+        self.unread[child] = self.shows[child]
+        self.stepped[child] = self.spot
+        self._after_record()
+
+    def _exact(self, child: int, fraction: Fraction) -> Fraction:
+        """Return a part of the step as a fraction, after a look at whether it can be made."""
+        sim = self.facts.name(child)
+        if not isinstance(fraction, (Fraction, int)):
+            try:
+                exact = Fraction(str(fraction))
+            except ValueError:
+                exact = WHOLE
+            self.fault("inexact step", sim, given=fraction, exact=repr(exact))
+            return exact
+        if fraction <= 0:
+            self.fault("no way forward", sim, time=fraction)
+        elif fraction != 1 and not self.facts.fits(child, fraction):
+            inner = as_level(self.facts.model(child)) is not None
+            self.fault("level's step" if inner else "fixed step", sim, time=fraction)
+        return fraction
+
+    def save(self, child: int) -> None:
+        """Remember where a child stands."""
+        if not self.facts.model(child).abilities.rewind:
+            self.fault("save without rewind", self.facts.name(child))
+        self.saved[child] = self.time[child]
+
+    def restore(self, child: int) -> None:
+        """Go back to where a child was saved."""
+        if child not in self.saved:
+            self.fault("restore without save", self.facts.name(child))
+        self.time[child] = self.saved.get(child, self.time[child])
+        self.fed[child] = self.unread[child] = False
+
+    # bodies inside
+
+    def together(self, bodies: tuple[Body, ...], place: Place) -> None:
+        """Read bodies of which none may lean on another."""
+        if not bodies:
+            self.fault("empty body")
+        if alike(bodies):
+            for number, body in enumerate(bodies, 1):
+                self.place, self.instruction = (*place, number), body[0]
+                self.simple(body[0])  # type: ignore[arg-type]
+            return
+        owner = owners(bodies, place)
+        for kind, at, instruction, sim, port, more in races(bodies, place, owner, self.facts):
+            self.notes.add(kind, (at, instruction), sim, port, **more)
+        start = latest = self.latest
+        around = self.instruction
+        for number, body in enumerate(bodies, 1):
+            self.place, self.instruction, self.latest = place, around, start
+            self.crowd.append((owner, number))
+            self.follow(body, (*place, number), together=True)
+            self.crowd.pop()
+            latest = max(latest, self.latest)
+        self.latest = latest
+
+    def times(self, n: int, body: Body, place: Place) -> None:
+        """Read a body that is done n times; most of many times are alike and are skipped."""
+        if not isinstance(n, int) or n < 1:
+            self.fault("no times", n=n)
+            return
+        moving = {i.sim for _, i in walk(body) if isinstance(i, Step)} if n > ROUNDS else set()
+        children = [self.number[sim] for sim in moving if sim in self.number]
+        for turn in range(min(n, ROUNDS)):
+            before = [self.time[child] for child in children]
+            self.follow(body, place)
+            if turn == 1:
+                for child, time in zip(children, before, strict=True):
+                    self.time[child] += (n - ROUNDS) * (self.time[child] - time)
+                    self.latest = max(self.latest, self.time[child])
+
+    def attempt(self, body: Body, place: Place) -> None:
+        """Read a body whose steps may be made shorter."""
+        for kind, sim, more in try_faults(self.facts):
+            self.fault(kind, sim, more=more)
+        if self.trying:
+            self.fault("try in a try")
+        elif len(place) > 1:
+            self.fault("try inside")
+        elif self.tried:
+            self.fault("second try")
+        self.trying += 1
+        self.tried += 1
+        self.follow(body, place)
+        self.trying -= 1
+
+    def repeat(self, outer: Repeat, place: Place) -> None:
+        """Read a body that is repeated: once, and once again from where it went back to."""
+        if not isinstance(outer.at_most, int) or outer.at_most < 1:
+            self.fault("no repetitions", n=outer.at_most)
+        if outer.until is not None and not outer.until > 0:
+            self.fault("no tolerance", until=outer.until)
+        wrong = list(repeat_faults(outer, place, {self.facts.name(child) for child in self.saved}))
+        for kind, at, instruction, sim in wrong:
+            if sim in self.number:
+                self.notes.add(kind, (at, instruction), sim)
+        for _ in range(1 if wrong or outer.at_most == 1 else 2):
+            self.follow(outer.body, place)
+        if self.values is not None and outer.until is not None:
+            sims = {i.sim for _, i in walk(outer.body) if isinstance(i, Read)}
+            self.values.settle([self.number[s] for s in sims if s in self.number], self.time)

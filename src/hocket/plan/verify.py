@@ -1,0 +1,67 @@
+"""The static reading of a plan: what is wrong with it is found before anything runs.
+
+In:  a Plan, written by an orchestrator or by hand, and the Scenario it is for
+Out: Violations, each with its instruction, simulator and port
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hocket.model import Scenario
+from hocket.plan.endings import check_admitted, check_ends, check_rows, check_stale
+from hocket.plan.facts import Facts
+from hocket.plan.instructions import Body, Step
+from hocket.plan.kinds import Violation
+from hocket.plan.notebook import Notebook
+from hocket.plan.plan import Plan
+from hocket.plan.reader import Reader
+from hocket.plan.values import Values
+from hocket.plan.walking import tries, walk
+
+
+def verify(plan: Plan, scenario: Scenario, step: Fraction | None = None) -> list[Violation]:
+    """Return what is wrong with the plan of one level, found by reading it; the kinds are in `plan.kinds`.
+
+    `step` is that of the level in seconds: with it, parts of a step are held against the steps of levels
+    inside. A value that arrives late because its source steps later is no fault: see `delays`.
+    """
+    facts = Facts(scenario, step)
+    values = Values(facts) if plan.outputs == "consistent" else None
+    reader = Reader(facts, values=values, tries=tries(plan.step))
+    reader.follow(plan.step)
+    if plan.step:
+        check_ends(reader)
+        check_rows(reader)
+        check_admitted(reader)
+        check_stale(reader, asked=False)
+    if values is not None and not plan.output and reader.used and facts.reached_from_outside():
+        reader.notes.add("never asked again", None, port=facts.reached_from_outside())
+    asked = Reader(facts, "output", 1, values)
+    _check_asked(asked, plan.output)
+    found = [*reader.notes.found.values(), *asked.notes.found.values()]
+    found += _not_run_yet(reader, asked)  # take this line out when the engine runs Save, Restore, Repeat
+    return found
+
+
+def _check_asked(reader: Reader, body: Body) -> None:
+    """Read what is evaluated again; all simulators stand at the end of the step."""
+    steps = [(place, i) for place, i in walk(body) if isinstance(i, Step)]
+    for place, instruction in steps:
+        reader.notes.add("step when asked", (place, instruction), instruction.sim)
+    if body and not steps:
+        reader.follow(body)
+        check_rows(reader)
+        check_admitted(reader)
+        check_stale(reader, asked=True)
+
+
+def _not_run_yet(*readers: Reader) -> list[Violation]:
+    """Return the instructions that can be written and verified, but not yet run: the first of each kind."""
+    found: list[Violation] = []
+    for reader in readers:
+        notes = Notebook(reader.notes.title)
+        for name, at in reader.later.items():
+            notes.add("not run yet", at, verb=name)
+        found += notes.found.values()
+    return found

@@ -1,0 +1,85 @@
+"""Going through a plan: every instruction with its place, and what can be told from them one by one.
+
+In:  a body
+Out: places, names, fractions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TypeAlias
+
+from hocket.plan.instructions import (
+    Body,
+    Feed,
+    Instruction,
+    Read,
+    Repeat,
+    Restore,
+    Save,
+    Solve,
+    Step,
+    Times,
+    Together,
+    Try,
+)
+
+Place: TypeAlias = tuple[int, ...]
+"""Where an instruction stands: the third is (3,), the second inside its body (3, 2)."""
+Spot: TypeAlias = tuple[Place, Instruction]
+"""An instruction at its place."""
+
+
+def parts(instruction: Instruction, place: Place) -> Iterator[tuple[Body, Place]]:
+    """Yield the bodies inside an instruction with the place that their instructions count from."""
+    match instruction:
+        case Times(_, body) | Try(body) | Repeat(body):
+            yield body, place
+        case Together(bodies):
+            for number, body in enumerate(bodies, 1):
+                yield body, (*place, number)
+
+
+def placed(body: Body, place: Place, together: bool = False) -> Iterator[Spot]:
+    """Yield the instructions of a body with their places; one alone in a Together has that of its body."""
+    if together and len(body) == 1:
+        yield place, body[0]
+        return
+    for number, instruction in enumerate(body, 1):
+        yield (*place, number), instruction
+
+
+def walk(body: Body, place: Place = (), together: bool = False) -> Iterator[Spot]:
+    """Yield every instruction, those inside others after them."""
+    for at, instruction in placed(body, place, together):
+        yield at, instruction
+        for inner, inside in parts(instruction, at):
+            yield from walk(inner, inside, isinstance(instruction, Together))
+
+
+def named(instruction: Instruction) -> tuple[str, ...]:
+    """Return the simulators that an instruction itself names."""
+    match instruction:
+        case Feed(sim) | Step(sim) | Read(sim):
+            return (sim,)
+        case Solve(sims) | Save(sims) | Restore(sims):
+            return sims
+    return ()
+
+
+def tries(body: Body) -> bool:
+    """Return whether the steps of a body may be made shorter."""
+    return any(isinstance(instruction, Try) for instruction in body)
+
+
+def step_fractions(body: Body) -> Iterator[Fraction]:
+    """Yield the parts of a level's step that the steps in a body are."""
+    for instruction in body:
+        match instruction:
+            case Step(_, fraction):
+                yield fraction
+            case Times(_, inner) | Try(inner) | Repeat(inner):
+                yield from step_fractions(inner)
+            case Together(bodies):
+                yield from {fraction for inner in bodies for fraction in step_fractions(inner)}

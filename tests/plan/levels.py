@@ -1,0 +1,71 @@
+"""Small levels and short ways to write plans for them."""
+
+from dataclasses import dataclass
+from fractions import Fraction as F
+
+from hocket import Composite, Hold, Python, Scenario, StateSpace
+from hocket.model import Abilities
+from hocket.plan import Feed, Plan, Read, Record, Solve, Step, verify
+
+LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], inputs=["u"], outputs=["y"])
+GAIN = StateSpace(D=[[0.5]], inputs=["u"], outputs=["y"])
+CLOCK = StateSpace(A=[[0]], C=[[1]], outputs=["t"])
+
+
+class Plain:
+    """Cannot rewind; steps as its level does."""
+
+    inputs = ("u",)
+    outputs = ("y",)
+    variable_step = False
+
+    def start(self, t): ...
+
+    def output(self, t):
+        return 0.0
+
+    def step(self, t, h, u): ...
+
+
+@dataclass(frozen=True)
+class Texting:
+    """A model with nothing but texts."""
+
+    inputs = outputs = ()
+    abilities = Abilities()
+    texts = ("heard",), ("said",)
+
+    def open(self): ...
+
+
+CROSSED = {"a.u": "b.y", "b.u": "a.y"}
+RING = Scenario({"a": LAG, "b": LAG}, CROSSED)
+LOOP = Scenario({"a": GAIN, "b": GAIN}, CROSSED)
+CHAIN = Scenario({"a": LAG, "b": GAIN}, CROSSED)
+"""b reacts at once, a does not."""
+APART = Scenario({"a": CLOCK, "b": CLOCK})
+FIXED = Scenario({"a": Python(Plain), "b": LAG}, CROSSED)
+LEVEL = Scenario({"a": LAG, "b": GAIN}, {"a.u": "u", "b.u": "a.y", "y": "b.y"}, ["u"], ["y"])
+NESTED = Scenario({"a": Composite(LEVEL, F(2, 5)), "b": LAG}, {"a.u": "b.y", "b.u": "a.y"})
+THROUGH = Scenario({"b": GAIN}, {"b.u": "u", "y": "b.y"}, ["u"], ["y"])
+HELD = Scenario({"b": GAIN}, {"b.u": ("u", Hold()), "y": "b.y"}, ["u"], ["y"])
+"""Its input is taken as it is when it is fed."""
+
+
+def turn(name, fraction=F(1)):
+    """Feed, step, read."""
+    return Feed(name), Step(name, fraction), Read(name)
+
+
+A, B = turn("a"), turn("b")
+EVALUATED = (*A, *B, Solve(("a", "b"), ("a.y", "b.y")), Record())
+BOTH = ("a", "b")
+
+
+def plan(*step, outputs="stale", output=()):
+    return Plan(step, tuple(output), outputs)
+
+
+def found(made, scenario, step=F(1)):
+    """The faults, without the one that says what the engine does not run yet."""
+    return [fault for fault in verify(made, scenario, step) if fault.kind != "not run yet"]

@@ -1,0 +1,324 @@
+"""Wrong plans, one for each kind of fault, each with the message that its author gets to read."""
+
+from fractions import Fraction as F
+
+import pytest
+
+from hocket import Composite, Python, Scenario
+from hocket.errors import ScenarioError
+from hocket.plan import (
+    KINDS,
+    Admit,
+    Feed,
+    Read,
+    Record,
+    Repeat,
+    Restore,
+    Save,
+    Solve,
+    Step,
+    Times,
+    Together,
+    Try,
+    verify,
+)  # fmt: skip
+from plan.levels import (
+    APART,
+    BOTH,
+    CHAIN,
+    CLOCK,
+    CROSSED,
+    EVALUATED,
+    FIXED,
+    HELD,
+    LEVEL,
+    LOOP,
+    NESTED,
+    RING,
+    THROUGH,
+    A,
+    B,
+    Plain,
+    Texting,
+    found,
+    plan,
+    turn,
+)  # fmt: skip
+
+WRONG = [  # the kind, the level, the plan, where it is found, what is said
+    ("unknown simulator", RING, plan(*A, *B, Feed("bb"), Record()), "step 7: feed bb",
+     "the plan names an unknown simulator `bb`"),
+    ("unknown simulator", RING, plan(*A, *B, Times(1, (Read("c"),)), Record()), "step 7.1: read c",
+     "the plan names an unknown simulator `c`"),
+    ("no instruction", RING, plan(*A, *B, "read a", Record()), "step 7: 'read a'",
+     "`'read a'` is no instruction"),
+    ("empty body", RING, plan(*A, *B, Times(2, ()), Record()), "step 7: 2 times",
+     "a body without instructions"),
+    ("empty body", RING, plan(*A, *B, Together(()), Record()), "step 7: together",
+     "a body without instructions"),
+    ("empty body", RING, plan(Together((A, ())), *B, Record()), "step 1: together",
+     "a body without instructions"),
+    ("empty body", RING, plan(), "step", "a body without instructions"),
+    ("no times", RING, plan(*A, *B, Times(0, (Read("a"),)), Record()), "step 7: 0 times",
+     "a body is to be done 0 times"),
+    ("unfed input", RING, plan(*A, *B[1:], Record()), "step 4: step b",
+     "`b` is stepped before its inputs are fed"),
+    ("unfed input", RING, plan(Feed("a"), Times(2, (Step("a", F(1, 2)), Read("a"))), *B, Record()),
+     "step 2.1: step a by 1/2 of it", "`a` is stepped before its inputs are fed"),
+    ("unread source", RING, plan(*A[:2], *B, Read("a"), Record()), "step 3: feed b",
+     "`b` is fed from `a`, which has stepped but is not read: it gets the value before that"),
+    ("never admitted", LEVEL, plan(*A, *B, Record()), "step",
+     "the inputs from outside are never admitted: `a.u` never sees a new one"),
+    ("never admitted", LEVEL, plan(Admit(), *A, *B, Record(), output=(*B[::2], Record())), "output",
+     "the inputs from outside are never admitted: `a.u` never sees a new one"),
+    ("nothing to admit", RING, plan(Admit(), *A, *B, Record()), "step 1: admit the inputs from outside",
+     "inputs from outside are admitted, and the level has none"),
+    ("never stepped", APART, plan(Step("a"), Read("a"), Read("b"), Record()), "step",
+     "`b` is never stepped"),
+    ("too little", APART, plan(Step("a"), Read("a"), Times(2, (Step("b", F(1, 3)), Read("b"))), Record()),
+     "step 3.1: step b by 1/3 of it", "`b` is stepped by 2/3 of the step, not by the whole"),
+    ("too much", APART, plan(Step("a"), Read("a"), Step("b"), Step("b", F(1, 4)), Read("b"), Record()),
+     "step 4: step b by 1/4 of it", "`b` is stepped by 5/4 of the step, more than the whole"),
+    ("ends apart", RING, plan(*A, *turn("b", F(1, 2)), Record()), "step 5: step b by 1/2 of it",
+     "`b` ends at 1/2 of the step and `a` at 1, and `a.u` is `b.y`"),
+    ("inexact step", APART, plan(Step("a"), Read("a"), Times(10, (Step("b", 0.1), Read("b"))), Record()),
+     "step 3.1: step b by 0.1 of it", "`b` is stepped by 0.1 of the step, which is no fraction"),
+    ("no way forward", APART,
+     plan(Step("a"), Read("a"), Step("b", F(-1)), Step("b", F(2)), Read("b"), Record()),
+     "step 3: step b by -1 of it", "`b` is stepped by -1 of the step"),
+    ("fixed step", FIXED, plan(Times(2, turn("a", F(1, 2))), *B, Record()),
+     "step 1.2: step a by 1/2 of it",
+     "`a` is stepped by 1/2 of the step, and it accepts only whole ones"),
+    ("level's step", NESTED, plan(Times(2, turn("a", F(1, 2))), *B, Record()),
+     "step 1.2: step a by 1/2 of it",
+     "`a` is stepped by 1/2 of the step, and its own steps do not fit into that"),
+    ("step when asked", LEVEL, plan(Admit(), *A, *B, Record(), output=(Admit(), *A, Record())),
+     "output 3: step a", "`a` is stepped where the level is only asked for its outputs"),
+    ("read before step", RING, plan(*A, Feed("b"), Read("b"), Step("b"), Read("b"), Record()),
+     "step 5: read b", "`b` is read at 0 of the step, where it stands, and others are at 1 already"),
+    ("read before step", Scenario({**LOOP.models, "c": CLOCK}, CROSSED),
+     plan(Step("c"), Read("c"), EVALUATED[6], *EVALUATED),
+     "step 3: solve the loop a.y, b.y",
+     "`a` is read at 0 of the step, where it stands, and others are at 1 already"),
+    ("never read", RING, plan(*A, *B[:2], Record()), "step 5: step b",
+     "the outputs of `b` are not read after its step"),
+    ("never read", RING, plan(*A, *turn("b", F(1, 2)), *turn("b", F(1, 2))[:2], Record()),
+     "step 8: step b by 1/2 of it", "the outputs of `b` are not read after its step"),
+    ("stale output", CHAIN, plan(*B, *A, Record(), outputs="consistent"), "step 3: read b",
+     "`b.y` reacts to `a.y` at once, and is not evaluated under its newest value"),
+    ("stale output", CHAIN, plan(*B, *A, Feed("b"), Record(), outputs="consistent"), "step 3: read b",
+     "`b.y` reacts to `a.y` at once, and is not evaluated under its newest value"),
+    ("stale output", THROUGH,
+     plan(Admit(), *B, Record(), outputs="consistent", output=(Read("b"), Admit(), Record())),
+     "output 1: read b",
+     "`b.y` reacts to the inputs from outside at once, and is not evaluated under its newest value"),
+    ("stale output", HELD,
+     plan(Admit(), *B, Record(), outputs="consistent", output=(Admit(), *B[::2], Record())), "step 4: read b",
+     "`b.y` reacts to the inputs from outside at once, and is not evaluated under its newest value"),
+    ("stale loop", LOOP, plan(*A, *B, *A[::2], *B[::2], Record(), outputs="consistent"), "step 8: read a",
+     "the algebraic loop a.y -> b.y -> a.y is read in turn but never solved"),
+    ("never asked again", THROUGH, plan(Admit(), *B, Record(), outputs="consistent"), "step",
+     "the output `y` of the level reacts to its inputs at once, and `output` is empty"),
+    ("shared simulator", RING, plan(Together((A, (Feed("a"),))), *B, Record()), "step 1.2: feed a",
+     "`a` is in two bodies that run together"),
+    ("shared simulator", LOOP, plan(*A, *B, Together(((EVALUATED[6],), (Save(("b",)),))), Record()),
+     "step 7.2: save b", "`b` is in two bodies that run together"),
+    ("race", CHAIN, plan(*A[:2], Together(((Read("a"),), (Feed("b"),))), *B[1:], Record()),
+     "step 3.2: feed b", "`b` is fed from `a`, which is read in a body that runs together"),
+    ("not alone", RING, plan(*A, *B, Together(((Record(),), (Feed("a"),)))), "step 7.1: record",
+     "`record` stands in one of several bodies that run together"),
+    ("unknown port", LOOP, plan(*A, *B, Solve(BOTH, ("a.y", "b.z")), Record()),
+     "step 7: solve the loop a.y, b.z", "`b.z` is to be solved for, and there is no such output"),
+    ("no loop", CHAIN, plan(*A, *B, Solve(("b",), ("b.y",)), Record()), "step 7: solve the loop b.y",
+     "`b.y` is to be solved for, and it does not react to itself at once"),
+    ("part of a loop", LOOP, plan(*A, *B, Solve(BOTH, ("a.y",)), Record()), "step 7: solve the loop a.y",
+     "`a.y` is solved for without the rest of its loop: b.y"),
+    ("loop without simulator", LOOP, plan(*A, *B, Solve(("a",), ("a.y", "b.y")), Record()),
+     "step 7: solve the loop a.y, b.y",
+     "`b.y` is solved for, and `b` is not among the simulators that are evaluated"),
+    ("loop apart", LOOP, plan(*A, *turn("b", F(1, 2)), EVALUATED[6], *turn("b", F(1, 2)), Record()),
+     "step 7: solve the loop a.y, b.y",
+     "a loop is solved while `a` stands at 1 of the step and `b` at 1/2"),
+    ("loop before read", LOOP, plan(*A, *B[:2], EVALUATED[6], Record()), "step 6: solve the loop a.y, b.y",
+     "a loop is solved before `b` is read: the guess would overwrite the sample of the old time"),
+    ("no record", RING, plan(*A, *B), "step", "no row is ever kept"),
+    ("early record", RING, plan(*A, Record(), *B), "step 4: record",
+     "a row is kept before `step b`: it has values of the old time"),
+    ("early record", CHAIN, plan(*B, *A, Record(), *B[::2], outputs="consistent"), "step 7: record",
+     "a row is kept before `read b`: it has values of the old time"),
+    ("second record", RING, plan(*A, *B, Record(), Record()), "step 8: record",
+     "a row is kept twice in one step"),
+    ("second record", RING, plan(Times(2, (*turn("a", F(1, 2)), *turn("b", F(1, 2)), Record()))),
+     "step 1.7: record", "a row is kept twice in one step"),
+    ("try in a try", RING, plan(Try((*A, Try(B), Record()))),
+     "step 1.4: try; if one ends early, all go back, meet it there, and go on",
+     "a Try stands inside another"),
+    ("try inside", RING, plan(Times(1, (Try((*A, *B)), Record()))),
+     "step 1.1: try; if one ends early, all go back, meet it there, and go on",
+     "a Try stands inside another instruction: it goes on to the end of the step each time"),
+    ("second try", RING, plan(Try(A), Try(B), Record()),
+     "step 2: try; if one ends early, all go back, meet it there, and go on",
+     "a second Try in one step: each goes on to the end"),
+    ("step outside try", RING, plan(*A, Try((*B, Record()))), "step 2: step a",
+     "`a` is stepped outside of the Try: it would not go back with the others"),
+    ("save in a repeat", RING,
+     plan(Save(BOTH), Repeat((Restore(BOTH), Save(("a",)), *A, *B), None, 2), Record()),
+     "step 2.2: save a",
+     "`a` is saved inside the Repeat that repeats its steps: the place to go back to moves along"),
+    ("save without rewind", FIXED, plan(Save(("a",)), *A, *B, Record()), "step 1: save a",
+     "`a` is to be saved, and it cannot rewind"),
+    ("restore without save", RING, plan(Restore(("b",)), *A, *B, Record()), "step 1: restore b",
+     "`b` is restored, and was not saved before"),
+    ("repeat without save", RING,
+     plan(Save(("b",)), Repeat((Restore(BOTH), *A, *B), 1e-9, 9), Record()),
+     "step 2: repeat until the values agree to 1e-09, at most 9 times",
+     "`a` is stepped in a Repeat, and was not saved before it"),
+    ("repeat without restore", RING, plan(Save(BOTH), Repeat((*A, Restore(("b",)), *B), None, 2), Record()),
+     "step 2.2: step a",
+     "`a` is stepped in a Repeat without being restored first: each repetition goes further"),
+    ("no repetitions", RING, plan(Save(BOTH), Repeat((Restore(BOTH), *A, *B), None, 0), Record()),
+     "step 2: repeat 0 times", "a Repeat of at most 0 repetitions"),
+    ("no tolerance", RING, plan(Save(BOTH), Repeat((Restore(BOTH), *A, *B), -1.0, 5), Record()),
+     "step 2: repeat until the values agree to -1, at most 5 times",
+     "a Repeat until the values agree to -1.0"),
+]  # fmt: skip
+ELSEWHERE = {"try without rewind", "try of fixed steps", "race of texts", "not run yet"}
+"""Kinds with a test of their own below."""
+TOGETHER = {"ends apart": "too little", "repeat without save": "restore without save"}
+"""What goes with another fault, which is found first."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "scenario", "made", "where", "what"),
+    WRONG,
+    ids=[f"{n} {case[0]}" for n, case in enumerate(WRONG)],
+)
+def test_a_wrong_plan_is_refused_in_words(kind, scenario, made, where, what):
+    faults = found(made, scenario)
+    if kind in TOGETHER:
+        assert {fault.kind for fault in faults} == {kind, TOGETHER[kind]}
+        faults = [fault for fault in faults if fault.kind == kind]
+    assert [(fault.kind, fault.where, fault.what) for fault in faults] == [(kind, where, what)]
+
+
+def test_every_kind_has_its_wrong_plan():
+    assert {case[0] for case in WRONG} | ELSEWHERE == set(KINDS)
+    assert not {case[0] for case in WRONG} & ELSEWHERE
+
+
+def test_every_kind_says_what_was_expected_and_what_to_try():
+    assert all(all(kind) for kind in KINDS.values())
+    assert len({kind.what for kind in KINDS.values()}) == len(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("made", "scenario", "port", "hint"),
+    [
+        (plan(*A, *B, Feed("bb"), Record()), RING, "", "did you mean `b`?"),
+        (plan(*A, *B[1:], Record()), RING, "b.u", "Feed('b') before it, for `b.u`"),
+        (
+            plan(*A[:2], *B, Read("a"), Record()),
+            RING,
+            "b.u",
+            "Read('a') before it; or, if the delay is meant, feed `b` before `a` steps",
+        ),
+        (plan(*A, *B[:2], Record()), RING, "b.y", "Read('b')"),
+        (plan(*A, *B, Solve(BOTH, ("a.y", "b.yy")), Record()), LOOP, "b.yy", "did you mean `b.y`?"),
+        (
+            plan(*A, *B, Record(), outputs="consistent"),
+            LOOP,
+            "a.y",
+            "Solve(('a', 'b'), ('a.y', 'b.y')) after the last read; "
+            'or outputs="stale", which breaks it by a delay',
+        ),
+        (plan(*A, Feed("b"), Read("b"), *B[1:], Record()), RING, "b.y", "Step('b') before it"),
+    ],
+)
+def test_a_fault_names_its_port_and_what_to_try(made, scenario, port, hint):
+    (fault,) = found(made, scenario)
+    assert (fault.port, fault.hint) == (port, hint)
+    assert fault.sim in fault.what
+
+
+def test_a_try_needs_simulators_that_go_back_and_shorten_their_steps():
+    made = plan(Try((*A, *B, Record())))
+    assert found(made, RING) == []
+    faults = found(made, FIXED)
+    assert [(fault.kind, fault.sim) for fault in faults] == [
+        ("try without rewind", "a"),
+        ("try of fixed steps", "a"),
+    ]
+    assert faults[0].what == "`a` cannot rewind, and a Try takes all simulators back"
+    crowd = Scenario({name: Python(Plain) for name in "abc"}, {**CROSSED, "c.u": "a.y"})
+    faults = found(plan(Try((*A, *B, *turn("c"), Record()))), crowd)
+    assert faults[1].what == "`a` and 2 more accepts only whole steps, and a Try makes them shorter"
+
+
+def test_a_text_is_taken_from_a_simulator_that_stands_still():
+    """A text is asked of the simulator itself, so it may not step meanwhile."""
+    scenario = Scenario({"a": Texting(), "b": Texting()}, {"b.heard": "a.said"})
+    sound = plan(Feed("b"), Together(((Step("a"),), (Step("b"),))), Record())
+    assert found(sound, scenario) == []
+    racing = plan(Together(((Step("a"),), (Feed("b"), Step("b")))), Record())
+    (fault,) = found(racing, scenario)
+    assert fault.what == "`b` gets a text from `a`, which steps in a body that runs together"
+    assert fault.where == "step 1.2.1: feed b"
+    (fault,) = found(plan(Step("a"), Step("b"), Record()), scenario)
+    assert (fault.kind, fault.hint) == ("unfed input", "Feed('b') before it, for its texts")
+
+
+def test_what_the_engine_does_not_run_yet_is_refused():
+    """This test goes when the engine runs them."""
+    made = plan(Save(BOTH), Repeat((Restore(BOTH), *A, *B), 1e-9, 9), Record())
+    assert [fault.what for fault in verify(made, RING)] == [
+        "`Save` is an instruction that the engine does not run yet",
+        "`Repeat` is an instruction that the engine does not run yet",
+        "`Restore` is an instruction that the engine does not run yet",
+    ]
+
+
+def test_a_repetition_of_fixed_length_does_not_make_loops_agree():
+    made = plan(Save(BOTH), Repeat((Restore(BOTH), *A, *B), None, 3), Record(), outputs="consistent")
+    assert [fault.kind for fault in found(made, LOOP)] == ["stale loop"]
+
+
+def test_the_faults_of_a_plan_are_told_together_each_once():
+    made = plan(Step("a"), Times(5, (Read("c"),)), *turn("b", F(3)), Feed("a"))
+    assert [(fault.kind, fault.sim) for fault in found(made, RING)] == [
+        ("unfed input", "a"),
+        ("unknown simulator", "c"),
+        ("never read", "a"),
+        ("too much", "b"),
+        ("ends apart", "b"),
+        ("no record", ""),
+    ]
+
+
+class Written:
+    """An orchestrator that hands out one plan."""
+
+    def __init__(self, made):
+        self.made = made
+
+    def plan(self, scenario):
+        return self.made
+
+
+def test_a_plan_is_verified_before_every_run_at_every_level():
+    inner = Composite(RING, 1, Written(plan(*A, *B[1:], Record())))
+    outer = Composite(Scenario({"deep": inner}), 1, Written(plan(Step("deep"))))
+    with pytest.raises(ScenarioError) as caught:
+        outer.blueprint  # noqa: B018
+    assert (
+        str(caught.value)
+        == """\
+2 faults:
+1. no row is ever kept
+     where:    orchestrator, step
+     expected: a Record
+     try:      Record() at the end
+2. `b` is stepped before its inputs are fed
+     where:    deep.orchestrator, step 4: step b
+     expected: a feed before each step: it says from when on the inputs count
+     try:      Feed('b') before it, for `b.u`"""
+    )
