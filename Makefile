@@ -13,7 +13,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/three_masses.py
 
 test: $(STAMP) lint types
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -61,7 +61,7 @@ def best(found: list[Change], rho: float, error: float | None) -> Change | None:
     """Return the change to advise, if one is worth its trouble.
 
     Of those that make it stable the cheapest; of a stable coupling the one that takes most off the error for
-    the same steps, then for more.
+    the same steps, or else the cheapest.
     """
     helping = [change for change in found if change.rho <= 1.0]
     if rho > 1.0:
@@ -70,7 +70,7 @@ def best(found: list[Change], rho: float, error: float | None) -> Change | None:
         return None
     worth = [change for change in helping if change.error is not None and change.error < WORTH * error]
     same = [change for change in worth if change.steps <= 1.0]
-    return min(same or worth, key=_rank, default=None)
+    return min(same, key=_rank, default=min(worth, key=lambda change: change.steps, default=None))
 
 
 def _variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Composite, float]]:

@@ -53,9 +53,15 @@ class Check:
     @property
     def good(self) -> bool:
         """Whether the coupling may be run: well posed, and it adds no growth."""
-        return (
-            not self.ill_posed and self.stability is not None and (self.stability.stable or self.own_growth)
-        )
+        if self.ill_posed or self.stability is None or not self.sure:
+            return False
+        return self.stability.stable or self.own_growth
+
+    @property
+    def sure(self) -> bool:
+        """Whether the factor is further from one than the linear models may be wrong."""
+        fit = max((leaf.fit for leaf in self.leaves if leaf.how != "exact"), default=0.0)
+        return self.stability is None or fit <= MARGIN or abs(self.stability.rho - 1.0) > fit
 
     @property
     def own_growth(self) -> bool:
@@ -74,9 +80,12 @@ class Check:
             more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
             return [first + more]
         lines = [_stable(self)] if self.stability else []
-        lines += (
-            [f"however short the steps: {self.zero.reason}"] if self.zero and not self.zero.stable else []
-        )
+        if not self.sure:
+            worst = max(self.leaves, key=lambda leaf: leaf.fit)
+            doubt = f"the linear model of `{worst.path}` is good to {worst.fit:.2g} only"
+            lines[0] = f"not sure, for {doubt}: {lines[0]}"
+        if self.zero and not self.zero.stable:
+            lines.append(f"however short the steps: {self.zero.reason}")
         lines += [_error(self.prediction)] if self.prediction else []
         lines += [f"not judged: {reason}" for reason in self.unjudged]
         lines += [_advice(self.best, self.prediction)] if self.best else []
@@ -90,7 +99,7 @@ def check(composite: Composite, stop: Fraction | None = None, advise: bool = Tru
     """
     posed = posedness(composite)
     try:
-        made = linearised(composite)
+        made = linearised(composite, still=True)
         if any(leaf.how == "refused" for leaf in made.leaves):
             return Check(posed, made.leaves)
         reading = read_linear(made.composite)
