@@ -99,7 +99,8 @@ def check(composite: Composite, stop: Fraction | None = None, advise: bool = Tru
     """
     posed = posedness(composite)
     try:
-        made = linearised(composite, still=True)
+        # what has no inputs may stand still, as long as others are coupled
+        made = linearised(composite, still=len(composite.blueprint.leaves.places) > 1)
         if any(leaf.how == "refused" for leaf in made.leaves):
             return Check(posed, made.leaves)
         reading = read_linear(made.composite)

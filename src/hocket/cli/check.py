@@ -112,7 +112,12 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
         how = "solved in every step" if found.posedness.solved else "broken by a delay of one step"
         yield f"algebraic loop: {' -> '.join(loop)}, {how}"
     models = [
-        {"simulator": leaf.path, "linear model": leaf.how, "fit": leaf.fit, "why": leaf.refused}
+        {
+            "simulator": leaf.path,
+            "linear model": leaf.how,
+            "fit": leaf.fit,
+            "why": "; ".join(filter(None, (leaf.refused, *leaf.notes))),
+        }
         for leaf in found.leaves
         if leaf.how != "exact"
     ]
