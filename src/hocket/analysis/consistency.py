@@ -21,16 +21,16 @@ import numpy as np
 from hocket.analysis.exact import exact
 from hocket.analysis.lasting import cells, place
 from hocket.analysis.linear import Reading
+from hocket.analysis.pictures import saved
 from hocket.analysis.places import places
 from hocket.engine.blueprint import Leaves, clock_of, opened
 from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError
-from hocket.files.drawing import Series, drawable, drawn, extra
+from hocket.files.drawing import Series, drawn, extra
 from hocket.files.formats import read
 from hocket.files.run import SCENARIO, Run
-from hocket.files.whole import writing
 from hocket.model import Array
 from hocket.signals import value_at
 
@@ -71,8 +71,6 @@ class Consistency:
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the defect of each input per unit of each state."""
-        if path is not None:
-            drawable(path)
         size = 3.5 + 0.4 * len(self.states), 1.8 + 0.3 * len(self.inputs)
         figure = extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
@@ -82,10 +80,7 @@ class Consistency:
         title = f"defect after {self.k} steps, delta = {self.delta:.3g} ({self.norm})"
         axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
         figure.colorbar(picture, label="defect per unit of a state")
-        if path is not None:
-            with writing(path) as file:
-                figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
-        return figure
+        return saved(figure, path)
 
 
 def relative_consistency(what: Reading | Composite, k: int = 2, norm: NormName = "fro") -> Consistency:

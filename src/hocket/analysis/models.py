@@ -18,6 +18,7 @@ import numpy as np
 from hocket.analysis.bench import Place, RefusedError
 from hocket.analysis.identify import POOR, identify
 from hocket.analysis.linear import is_linear
+from hocket.analysis.pictures import saved
 from hocket.analysis.stand_ins import Identified, Tangent
 from hocket.analysis.tangents import Point, of_exchange, of_ode
 from hocket.clock import Duration, common, seconds, written
@@ -26,8 +27,7 @@ from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
 from hocket.errors import Fault, ScenarioError, SimulatorError, nearest
-from hocket.files.drawing import drawable, extra
-from hocket.files.whole import writing
+from hocket.files.drawing import extra
 from hocket.model import Array, Model
 from hocket.parameters import with_leaves
 from hocket.plan import Body, Step, Times, Together, Try
@@ -93,8 +93,6 @@ class Linearised:
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Return a picture of the fits; `path` also saves it."""
-        if path is not None:
-            drawable(path)
         height = 1.2 + 0.3 * len(self.leaves)
         figure = extra("matplotlib.figure", "plot").Figure(figsize=(7, height), layout="constrained")
         axes = figure.subplots()
@@ -110,10 +108,7 @@ class Linearised:
         axes.set_xlim(1e-16, 1.0)
         axes.set_xlabel("relative error of the linear model")
         axes.spines[["top", "right"]].set_visible(False)
-        if path is not None:
-            with writing(path) as file:
-                figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
-        return figure
+        return saved(figure, path)
 
 
 def linearised(

@@ -19,6 +19,7 @@ from hocket.analysis.exact import Exact, exact, orbit
 from hocket.analysis.lasting import place
 from hocket.analysis.linear import Reading, read_linear
 from hocket.analysis.order import Order, order_of
+from hocket.analysis.pictures import saved
 from hocket.analysis.places import places
 from hocket.analysis.variants import scaled
 from hocket.clock import Duration, seconds, written
@@ -27,8 +28,7 @@ from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
 from hocket.errors import HocketError, ScenarioError
-from hocket.files.drawing import Series, drawable, drawn, extra
-from hocket.files.whole import writing
+from hocket.files.drawing import Series, drawn, extra
 from hocket.model import Array
 
 LARGEST = 2**23
@@ -364,8 +364,6 @@ def _local(reading: Reading, solution: Exact, span: Fraction) -> dict[str, float
 
 
 def _dots(found: PredictedError, path: Path | str | None) -> Any:
-    if path is not None:
-        drawable(path)
     shown = found.ports[:30][::-1]
     size = 9, 1.4 + 0.28 * len(shown)
     figure = extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
@@ -382,7 +380,4 @@ def _dots(found: PredictedError, path: Path | str | None) -> Any:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.03))
-    if path is not None:
-        with writing(path) as file:
-            figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
-    return figure
+    return saved(figure, path)

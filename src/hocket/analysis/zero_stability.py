@@ -19,12 +19,12 @@ import numpy as np
 
 from hocket.analysis.gains import Gains, Loop, flat_of, largest, part_of, reaction, strongest_loop
 from hocket.analysis.linear import is_linear, read_linear
+from hocket.analysis.pictures import saved
 from hocket.analysis.stability import MARGIN, semisimple
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, Fault, InternalError, ScenarioError
-from hocket.files.drawing import drawable, extra
-from hocket.files.whole import writing
+from hocket.files.drawing import extra
 from hocket.model import Abilities, Array, Port
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.parameters import with_leaves
@@ -209,8 +209,6 @@ def _reason(found: ZeroStability, memory: str) -> str:
 
 
 def _picture(found: ZeroStability, path: Path | str | None) -> Any:
-    if path is not None:
-        drawable(path)
     figure = extra("matplotlib.figure", "plot").Figure(figsize=(9, 3.8), layout="constrained")
     bars, plane = figure.subplots(1, 2, width_ratios=(3, 2))
     _draw_gains(bars, found)
@@ -219,10 +217,7 @@ def _picture(found: ZeroStability, path: Path | str | None) -> Any:
         axes.grid(color="#e4e4e4", linewidth=0.8)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-    if path is not None:
-        with writing(path) as file:
-            figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
-    return figure
+    return saved(figure, path)
 
 
 def _draw_gains(axes: Any, found: ZeroStability) -> None:
