@@ -85,7 +85,7 @@ class Check:
             doubt = f"the linear model of `{worst.path}` is good to {worst.fit:.2g} only"
             lines[0] = f"not sure, for {doubt}: {lines[0]}"
         if self.zero and not self.zero.stable:
-            lines.append(f"however short the steps: {self.zero.reason}")
+            lines.append(self.zero.reason)
         lines += [_error(self.prediction)] if self.prediction else []
         lines += [f"not judged: {reason}" for reason in self.unjudged]
         lines += [_advice(self.best, self.prediction)] if self.best else []
@@ -164,6 +164,8 @@ def _stable(found: Check) -> str:
 
 def _error(found: PredictedError) -> str:
     worst = found.worst
+    if not any(each.largest for each in found.ports):
+        return "expected error: none" + ("" if any(each.scale for each in found.ports) else ": nothing moves")
     if not math.isfinite(worst.largest) or worst.relative > 1e3:
         return "the error grows without bound: the run will be worthless"
     unit = f" {worst.unit}" if worst.unit else ""

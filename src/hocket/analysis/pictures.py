@@ -33,6 +33,15 @@ def sheet(width: float, height: float, columns: int = 1) -> tuple[Figure, list[A
     return figure, axes
 
 
+def stack(width: float, height: float, rows: int) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with axes one above the other, over the same times."""
+    figure: Figure = extra("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
+    axes = list(figure.subplots(max(rows, 1), 1, sharex=True, squeeze=False)[:, 0])
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
 def saved(figure: Figure, path: Path | str | None) -> Figure:
     """Return the figure; `path` also saves it, in the format of its ending."""
     if path is not None:

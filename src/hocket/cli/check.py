@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from hocket.cli import options
 from hocket.cli.screen import say
+from hocket.cli.tables import table
 from hocket.cli.targets import check_file, check_picture
 from hocket.cli.typed import assigned, studied
 from hocket.clock import seconds
@@ -90,11 +90,11 @@ def _length(typed: str | None, start: Fraction, stop: Fraction | None) -> Fracti
 
 def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
     if found.stability:
-        yield from _table("what lasts longest", found.stability.rows(), most)
+        yield from table("what lasts longest", found.stability.rows(), most)
         alone = [{"level": path, "factor": rho} for path, rho in found.stability.levels]
-        yield from _table("each level by itself, its inputs held", alone, most)
+        yield from table("each level by itself, its inputs held", alone, most)
     if found.prediction:
-        yield from _table("expected errors", found.prediction.rows(), most)
+        yield from table("expected errors", found.prediction.rows(), most)
         yield ""
         yield f"order: {found.prediction.order.words}"
     tried = [
@@ -106,8 +106,8 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
         }
         for change in found.advice
     ]
-    yield from _table("what would change it", tried, most)
-    yield from _table("inputs that are extrapolated", found.posedness.rows(), most)
+    yield from table("what would change it", tried, most)
+    yield from table("inputs that are extrapolated", found.posedness.rows(), most)
     for loop in found.posedness.loops:
         how = "solved in every step" if found.posedness.solved else "broken by a delay of one step"
         yield f"algebraic loop: {' -> '.join(loop)}, {how}"
@@ -121,28 +121,7 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
         for leaf in found.leaves
         if leaf.how != "exact"
     ]
-    yield from _table("what is not linear", models, most)
-
-
-def _table(title: str, rows: Sequence[Mapping[str, object]], most: int | None) -> Iterator[RenderableType]:
-    if not rows:
-        return
-    yield ""
-    yield Text(title, "cyan")
-    table = Table(box=None, pad_edge=False)
-    for head, value in rows[0].items():
-        table.add_column(head, header_style="dim", justify="left" if isinstance(value, str) else "right")
-    for row in rows[:most]:
-        table.add_row(*(_shown(value) for value in row.values()))
-    yield table
-    if most is not None and len(rows) > most:
-        yield f"and {len(rows) - most} more: --all"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}" if 0.5 < abs(value) < 2.0 else f"{value:.3g}"
-    return "" if value is None else str(value)
+    yield from table("what is not linear", models, most)
 
 
 def _facts(found: Check) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,8 +19,14 @@ from hocket.cli.logs import heard
 from hocket.cli.progress import shown
 from hocket.cli.screen import say, tell
 from hocket.cli.summary import summary
+from hocket.cli.tables import table
 from hocket.cli.targets import check_file, check_picture
 from hocket.cli.typed import assigned, check_stop, fmu_options, placed, recorded, studied
+from hocket.files.study import Study
+from hocket.running import study_to_run, varied
+
+if TYPE_CHECKING:
+    from hocket.trusting import Trust
 
 
 class Engine(StrEnum):
@@ -51,6 +57,10 @@ def run(
     threads: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="If not as many as pay off.")
     ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", metavar="", help="How wrong was it? Two more runs tell."),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", metavar="", help="Print the folder of the run only.")
     ] = False,
@@ -109,11 +119,39 @@ def run(
     else:
         summary(done, place)
     picture = place / "plot.png" if plot == options.IN_FOLDER else plot
+    believed = _trust(study, done, stop, start, step, every, assign, quiet) if trust else None
     if csv:
         done.to_csv(csv)
-    if picture:
+    if picture and believed:
+        believed.plot(picture)
+    elif picture:
         done.plot(path=picture)
     if not quiet:
         say(*(f"wrote {written}" for written in (csv, picture) if written))
     if done.status != "finished":
         raise typer.Exit(1)
+
+
+def _trust(
+    study: Study,
+    done: hocket.Run,
+    stop: str | None,
+    start: str | None,
+    step: str | None,
+    every: str | None,
+    assign: list[str] | None,
+    quiet: bool,
+) -> Trust | None:
+    """Estimate how wrong the run was, and print it."""
+    from hocket.trusting import trust  # here: other runs start sooner
+
+    if done.status != "finished":
+        tell("the run was not finished: how wrong it was is not estimated")
+        return None
+    meant = study_to_run(study, start=start, stop=stop, step=step, every=every)
+    meant = varied(meant, assigned(study, assign or ()))
+    found = trust(meant, done, told=None if quiet else lambda what: tell(f"again {what}"))
+    if not quiet:
+        say(*table("how wrong it was, from shorter steps", found.rows(), None))
+        say(*(f"doubt: {doubt}" for doubt in found.doubts))
+    return found
