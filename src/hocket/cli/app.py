@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 import hocket
 from hocket.cli.check import check
+from hocket.cli.describe import describe
 from hocket.cli.export import export
 from hocket.cli.new import new
 from hocket.cli.options import Plotting
@@ -89,6 +90,7 @@ for _function, *_examples in (
         "hocket sweep ball.fmu --vary e=0.5,0.7,0.9 --vary h0=1:2:11",
         "hocket sweep car.ssp --vary spring.k=1e4:4e4:16 --csv k.csv",
     ),
+    (describe, "hocket describe car.toml"),
     (probe, "hocket probe engine.fmu"),
     (new, "hocket new demo.toml"),
     (export, "hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v"),

@@ -1,0 +1,197 @@
+"""What kind of co-simulation it is, in the terms of the field (Hafner 2021, chapter 5; Busch 2012).
+
+In:  a Composite
+Out: a Classification: what can be told from the scenario and its plans; the rest only its author knows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from hocket.analysis.posedness import posedness
+from hocket.clock import written
+from hocket.engine.blueprint import Blueprint
+from hocket.engine.composite import Composite
+from hocket.orchestrators import GaussSeidel, Jacobi
+from hocket.plan import Repeat, Solve, tries
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.ode import Ode
+from hocket.simulators.python import Python
+from hocket.simulators.sources import Csv, Function, Table
+from hocket.simulators.state_space import StateSpace
+
+UNKNOWN = (
+    "how it came about: models put together, or one taken apart (integrate and collaborate, divide and conquer)",
+    "the field of application, and hardware or people in the loop",
+    "of mechanical systems: where they are cut (applied force or constraint; force-force, force-displacement)",
+)
+_SOLVERS = {
+    "euler": "one step, explicit, order 1",
+    "implicit-euler": "one step, implicit, order 1",
+    "heun": "one step, explicit, order 2",
+    "rk4": "one step, explicit, order 4",
+    "trapezoid": "one step, implicit, order 2",
+    "ab2": "multistep, explicit, order 2",
+    "exact": "exact",
+    "adaptive": "one step, explicit, adaptive",
+    "cvode": "multistep, implicit, adaptive",
+}
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One record, as the field files them."""
+
+    simulators: int
+    levels: int
+    descriptions: tuple[tuple[str, int], ...]
+    """What the simulators are, and how many of each."""
+    solvers: tuple[tuple[str, int], ...]
+    hybrid: bool
+    """Something is sampled, discrete, or stops at events."""
+    coordination: str
+    interface: str
+    sequence: tuple[tuple[str, str], ...]
+    """Per level: parallel, or the order."""
+    iterations: str
+    steps: tuple[tuple[str, str], ...]
+    """Per level."""
+    rates: tuple[str, ...]
+    """The steps with which anything moves, the longest first: more than one is multirate."""
+    busch: str
+    standards: tuple[str, ...]
+    unknown: tuple[str, ...] = UNKNOWN
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each term."""
+        facts = {
+            "subsystems": str(self.simulators),
+            "hierarchy": f"{self.levels} levels" if self.levels > 1 else "none",
+            "model descriptions": _counted(self.descriptions),
+            "subsystem solvers": _counted(self.solvers),
+            "hybrid": "yes" if self.hybrid else "no",
+            "coordination": self.coordination,
+            "interface": self.interface,
+            "sequence": "; ".join(f"{name}: {how}" for name, how in self.sequence),
+            "iterations": self.iterations,
+            "macro step": "; ".join(f"{name}: {step}" for name, step in self.steps),
+            "multirate": f"{len(self.rates)} rates: {', '.join(self.rates)}" if len(self.rates) > 1 else "no",
+            "scheme (Busch)": self.busch,
+            "standards": ", ".join(self.standards) or "none",
+        }
+        return [{"term": term, "here": here} for term, here in facts.items()]
+
+
+def classify(composite: Composite) -> Classification:
+    """Return what can be told of a scenario without its author."""
+    root = composite.blueprint
+    levels = list(root.levels())
+    models = root.leaves.wiring.models
+    posed = posedness(composite)
+    solves = any(_has(level.plan.step, Solve) for level in levels)
+    repeats = any(_has(level.plan.step, Repeat) for level in levels)
+    strong = bool(posed.loops) and posed.solved
+    return Classification(
+        simulators=len(models),
+        levels=len(levels),
+        descriptions=_tally(_description(model) for model in models),
+        solvers=_tally(_solver(model) for model in models),
+        hybrid=any(_jumps(level) for level in levels),
+        coordination="orchestrator, " + ("which solves equations" if solves else "at the interfaces only"),
+        interface="strong: algebraic loops are solved" if strong else "loose",
+        sequence=tuple((level.path or "outermost", _sequence(level)) for level in levels),
+        iterations="iterative" if repeats else "none (loops only)" if solves else "none",
+        steps=tuple((level.path or "outermost", _step(level)) for level in levels),
+        rates=tuple(written(rate) for rate in sorted(_rates(levels), reverse=True)),
+        busch=_busch(levels, repeats),
+        standards=_standards(models),
+    )
+
+
+def _counted(found: tuple[tuple[str, int], ...]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in found)
+
+
+def _tally(found: Iterator[str]) -> tuple[tuple[str, int], ...]:
+    counts: dict[str, int] = {}
+    for each in found:
+        counts[each] = counts.get(each, 0) + 1
+    return tuple(counts.items())
+
+
+def _description(model: Any) -> str:
+    match model:
+        case StateSpace():
+            return "linear ODE" if model.A else "algebraic"
+        case Ode():
+            return "ODE"
+        case Fmu():
+            return "FMU for model exchange" if model.exchange else "FMU for co-simulation"
+        case Python():
+            return "program"
+        case Table() | Csv() | Function():
+            return "source"
+    return type(model).__name__
+
+
+def _solver(model: Any) -> str:
+    if isinstance(model, (StateSpace, Ode)) or (isinstance(model, Fmu) and model.exchange):
+        return _SOLVERS.get(model.method, model.method) if not _stateless(model) else "none"
+    return "its own" if isinstance(model, (Fmu, Python)) else "none"
+
+
+def _stateless(model: Any) -> bool:
+    return isinstance(model, StateSpace) and not model.A
+
+
+def _jumps(level: Blueprint) -> bool:
+    models = level.wiring.models
+    discrete = any(port.discrete for model in models for port in (*model.inputs, *model.outputs))
+    return level.composite.sampled or tries(level.plan.step) or discrete
+
+
+def _sequence(level: Blueprint) -> str:
+    orchestrator = level.composite.orchestrator
+    if isinstance(orchestrator, Jacobi):
+        return "parallel"
+    if isinstance(orchestrator, GaussSeidel):
+        return "sequential" + (", order found" if orchestrator.order == "auto" else ", order given")
+    return type(orchestrator).__name__
+
+
+def _step(level: Blueprint) -> str:
+    return f"{written(level.composite.step)}, " + (
+        "shortened at events" if tries(level.plan.step) else "fixed"
+    )
+
+
+def _rates(levels: list[Blueprint]) -> set[Fraction]:
+    own = {
+        step
+        for level in levels
+        for child, model in enumerate(level.wiring.models)
+        if child not in level.inner and isinstance(step := getattr(model, "step", None), Fraction)
+    }
+    return {level.composite.step for level in levels} | own
+
+
+def _busch(levels: list[Blueprint], repeats: bool) -> str:
+    kinds = {type(level.composite.orchestrator).__name__ for level in levels}
+    return f"{'implicit' if repeats else 'explicit'}: {', '.join(sorted(kinds))}"
+
+
+def _standards(models: tuple[Any, ...]) -> tuple[str, ...]:
+    versions = {model.description.version for model in models if isinstance(model, Fmu)}
+    return tuple(f"FMI {version}" for version in sorted(versions))
+
+
+def _has(body: Any, kind: type) -> bool:
+    return any(
+        isinstance(instruction, kind)
+        or any(_has(inner, kind) for inner in getattr(instruction, "bodies", ()))
+        or _has(getattr(instruction, "body", ()), kind)
+        for instruction in body
+    )

@@ -1,0 +1,22 @@
+"""hocket describe: what kind of co-simulation it is, in the terms of the field.
+
+In:  a scenario file, or FMUs
+Out: its classification
+"""
+
+from __future__ import annotations
+
+from hocket.cli import options
+from hocket.cli.screen import say
+from hocket.cli.tables import table
+from hocket.cli.typed import studied
+
+
+def describe(files: options.Files, connect: options.Connect = None) -> None:
+    """Classify a scenario as the literature does. Nothing is run."""
+    from hocket.analysis.classification import classify  # here: the other verbs start sooner
+
+    study = studied(files, connect or ())
+    found = classify(study.composite)
+    say(*table(study.name, found.rows(), None))
+    say("", "only its author knows:", *(f"  {question}" for question in found.unknown))
