@@ -24,9 +24,9 @@ from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 
 UNKNOWN = (
-    "how it came about: models put together, or one taken apart (integrate and collaborate, divide and conquer)",
+    "how it came about: integrate and collaborate (models put together), divide and conquer (one taken apart)",
     "the field of application, and hardware or people in the loop",
-    "of mechanical systems: where they are cut (applied force or constraint; force-force, force-displacement)",
+    "of mechanical systems: where they are cut (force and force, force and displacement, constraint)",
 )
 _SOLVERS = {
     "euler": "one step, explicit, order 1",
@@ -112,7 +112,7 @@ def classify(composite: Composite) -> Classification:
 
 
 def _counted(found: tuple[tuple[str, int], ...]) -> str:
-    return ", ".join(f"{count} {what}" for what, count in found)
+    return "; ".join(f"{count} {what}" for what, count in found)
 
 
 def _tally(found: Iterator[str]) -> tuple[tuple[str, int], ...]:
