@@ -24,7 +24,7 @@ from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 
 UNKNOWN = (
-    "how it came about: integrate and collaborate (models put together), divide and conquer (one taken apart)",
+    "how it came about: integrate and collaborate (models put together) or divide and conquer (one apart)",
     "the field of application, and hardware or people in the loop",
     "of mechanical systems: where they are cut (force and force, force and displacement, constraint)",
 )
