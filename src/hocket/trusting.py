@@ -24,6 +24,7 @@ from hocket.files.run import Run
 from hocket.files.study import Study
 from hocket.model import Array
 from hocket.running import perform
+from hocket.simulators.state_space import StateSpace
 
 PARTS = (2, 4)
 """Of the steps, in the runs beside the first."""
@@ -118,10 +119,14 @@ def trust(
         if told:
             told(f"with 1/{part} of the steps")
         try:
-            others.append(perform(shorter, {}, record=run.ports, engine=engine))
+            other = perform(shorter, {}, record=run.ports, engine=engine)
         except HocketError as error:
             doubts.append(f"no run with 1/{part} of the steps: {str(error).splitlines()[0]}")
             break
+        if other.status != "finished":
+            doubts.append(f"the run with 1/{part} of the steps was stopped")
+            break
+        others.append(other)
     found = [_estimated(run[port], [other[port] for other in others], promised) for port in run.ports]
     known = [each for each in found if each is not None]
     unseen = [each.port for each in known if each.order is not None and each.order < SEEN]
@@ -132,6 +137,15 @@ def trust(
 
 
 def _doubts(study: Study) -> Iterator[str]:
+    leaves = study.composite.blueprint.leaves.wiring
+    inside = [
+        name
+        for name, model in zip(leaves.names, leaves.models, strict=True)
+        if model.inputs and not isinstance(model, StateSpace)
+    ]
+    if inside:
+        more = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
+        yield f"what `{inside[0]}`{more} integrates inside is not seen: its own steps stay as they are"
     for level in study.composite.blueprint.levels():
         for note in level.plan.notes:
             if "broken by a delay" in note:

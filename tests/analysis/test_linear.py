@@ -189,12 +189,21 @@ def test_another_step_keeps_the_ratios():
     assert radius(composite) == pytest.approx(0.9953392, abs=1e-6)
 
 
+@pytest.mark.parametrize("step", ["100 ms", "1 ms", "10 us"])
 @pytest.mark.parametrize(("power", "stable"), [(1, True), (2, False)])
-def test_eigenvalues_on_the_circle(power, stable):
-    """A double integrator grows though its radius is one; a single one does not."""
+def test_eigenvalues_on_the_circle(power, stable, step):
+    """A double integrator grows though its radius is one; a single one does not, whatever the step."""
     A = [[0.0]] if power == 1 else [[0.0, 1.0], [0.0, 0.0]]
     C = [[1.0]] if power == 1 else [[1.0, 0.0]]
     model = hk.StateSpace(A=A, C=C, outputs=["y"])
-    found = stability(hk.Composite(hk.Scenario({"m": model}), "0.1 s"))
+    found = stability(hk.Composite(hk.Scenario({"m": model}), step))
     assert found.rho == pytest.approx(1.0, abs=1e-7)
     assert found.stable == stable
+
+
+@pytest.mark.parametrize("step", ["100 ms", "10 ms", "1 ms"])
+def test_a_slow_lag_beside_an_integrator_is_bounded(step):
+    lag = hk.StateSpace(A=[[-0.01]], C=[[1.0]], x0=[1.0], outputs=["y"])
+    integrator = hk.StateSpace(A=[[0.0]], B=[[1.0]], C=[[1.0]], inputs=["u"], outputs=["y"])
+    scenario = hk.Scenario({"lag": lag, "sum": integrator}, {"sum.u": "lag.y"})
+    assert stability(hk.Composite(scenario, step)).stable

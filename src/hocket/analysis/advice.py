@@ -14,7 +14,7 @@ from typing import Any
 
 from hocket.analysis.linear import read_linear
 from hocket.analysis.prediction import predicted_error
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import EDGE, radius
 from hocket.analysis.variants import scaled
 from hocket.clock import written
 from hocket.engine.composite import Composite
@@ -22,6 +22,8 @@ from hocket.errors import HocketError
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.signals import Hold, Polynomial
 
+NOISE = 1e-12
+"""A relative error that nothing need be done about."""
 WORTH = 0.8
 """An error must shrink to this part of itself, or a change is not worth its trouble."""
 
@@ -54,7 +56,7 @@ def changes(composite: Composite, stop: Fraction | None, fixed_steps: bool = Fal
 
 def _rank(change: Change) -> tuple[bool, float, float]:
     error = math.inf if change.error is None or math.isnan(change.error) else change.error
-    return (change.rho > 1.0, error if change.error is not None else change.rho, change.steps)
+    return (change.rho > 1.0 + EDGE, error if change.error is not None else change.rho, change.steps)
 
 
 def best(found: list[Change], rho: float, error: float | None) -> Change | None:
@@ -63,10 +65,10 @@ def best(found: list[Change], rho: float, error: float | None) -> Change | None:
     Of those that make it stable the cheapest; of a stable coupling the one that takes most off the error for
     the same steps, or else the cheapest.
     """
-    helping = [change for change in found if change.rho <= 1.0]
-    if rho > 1.0:
+    helping = [change for change in found if change.rho <= 1.0 + EDGE]
+    if rho > 1.0 + EDGE:
         return min(helping, key=lambda change: (change.steps, _rank(change)), default=None)
-    if error is None or not error > 0.0:
+    if error is None or not error > NOISE:
         return None
     worth = [change for change in helping if change.error is not None and change.error < WORTH * error]
     same = [change for change in worth if change.steps <= 1.0]

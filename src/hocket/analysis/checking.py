@@ -20,7 +20,7 @@ from hocket.analysis.linear import Reading, read_linear
 from hocket.analysis.models import Leaf, linearised
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.prediction import PredictedError, predicted_error
-from hocket.analysis.stability import MARGIN, Stability, stability
+from hocket.analysis.stability import EDGE, MARGIN, Stability, grows, stability
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, HocketError
@@ -44,6 +44,8 @@ class Check:
     zero: ZeroStability | None = None
     own: float | None = None
     """The factor per step of the exact coupled system: what grows by itself is not the coupling's fault."""
+    drifts: bool = False
+    """The exact system moves on and on by itself, as a free body does."""
     prediction: PredictedError | None = None
     advice: tuple[Change, ...] = ()
     best: Change | None = None
@@ -68,7 +70,9 @@ class Check:
         """Whether the system itself grows, and at least as fast as the coupling."""
         if self.stability is None or self.own is None:
             return False
-        return self.own > 1.0 + MARGIN and self.stability.rho <= self.own * (1.0 + 1e-3)
+        if self.drifts and self.stability.rho <= 1.0 + EDGE:
+            return True
+        return self.own > 1.0 + MARGIN and math.log(self.stability.rho) <= 1.05 * math.log(self.own) + MARGIN
 
     def verdict(self) -> list[str]:
         """Return the answer in plain words."""
@@ -118,31 +122,39 @@ def check(composite: Composite, stop: Fraction | None = None, advise: bool = Tru
 
     zero = tried("zero-stability", lambda: zero_stability(made.composite))
     solution = tried("the exact solution", lambda: exact(made.composite))
-    own = None if solution is None else _own(solution, reading)
+    own, drifts = (None, False) if solution is None else _own(solution, reading)
     small = len(reading.core) <= LARGE
     predicted = None
-    moving = [leaf.path for leaf in made.leaves if leaf.how == "constant"]
+    moving = [leaf.path for leaf in made.leaves if leaf.how == "constant" or _timed(leaf)]
+    sampled = [level.path for level in composite.blueprint.levels() if level.composite.sampled]
     if moving and stop is not None:
         unjudged.append(f"the error: `{moving[0]}` depends on time, and the prediction knows no time")
+    elif sampled and stop is not None:
+        unjudged.append(f"the error: `{sampled[0]}` is sampled, and the exact solution flows")
     elif stop is not None and solution is not None and stop >= composite.step:
         length = stop
         predicted = tried("the error", lambda: predicted_error(reading, length, measure=small))
     advice: list[Change] = []
-    if advise and small:
+    follows = Check(posed, made.leaves, "", measured, zero, own, drifts).own_growth
+    if advise and small and not follows:
         only = any(leaf.how == "identified" for leaf in made.leaves)
         advice = changes(made.composite, stop if predicted else None, fixed_steps=only)
     chosen = best(advice, measured.rho, predicted.worst.relative if predicted else None)
     return Check(
-        posed, made.leaves, "", measured, zero, own, predicted, tuple(advice), chosen, tuple(unjudged)
+        posed, made.leaves, "", measured, zero, own, drifts, predicted, tuple(advice), chosen, tuple(unjudged)
     )
 
 
-def _own(solution: Exact, reading: Reading) -> float:
-    from scipy.linalg import eigvals
+def _own(solution: Exact, reading: Reading) -> tuple[float, bool]:
+    """Return the factor per step of the exact system, and whether it moves on and on."""
+    from scipy.linalg import eigvals, expm
 
-    rates = np.real(eigvals(solution.A)) if len(solution.A) else np.zeros(0)
-    fastest = float(rates.max(initial=-math.inf))
-    return math.exp(min(700.0, fastest * float(reading.period)))
+    if not len(solution.A):
+        return 0.0, False
+    fastest = float(np.real(eigvals(solution.A)).max())
+    factor = math.exp(min(700.0, fastest * float(reading.period)))
+    near = abs(factor - 1.0) <= EDGE and len(solution.A) <= LARGE
+    return factor, near and grows(expm(solution.A * float(reading.period)))
 
 
 def _stable(found: Check) -> str:
@@ -151,6 +163,8 @@ def _stable(found: Check) -> str:
     rho = f"the largest factor per step is {measured.rho:.6g}"
     if measured.stable:
         return f"stable: {rho}" + (", on the edge" if measured.rho > 1.0 - MARGIN else "")
+    if found.own_growth and found.drifts:
+        return f"the system itself moves on and on, as a free body does, and the coupling follows it: {rho}"
     if found.own_growth:
         return f"the system itself grows, by {found.own:.6g} per step, and the coupling follows it: {rho}"
     mode = measured.modes[0]
@@ -182,3 +196,7 @@ def _advice(change: Change, predicted: PredictedError | None) -> str:
     what = f"the largest error is {change.error:.2g} of the value{now}" if change.error is not None else ""
     cost = f", for {change.steps:g} times the steps" if change.steps > 1.0 else ""
     return f"what helps most: {change.words}: factor {change.rho:.6g}{', ' if what else ''}{what}{cost}"
+
+
+def _timed(leaf: Leaf) -> bool:
+    return any("depends on time" in note for note in leaf.notes)

@@ -28,7 +28,10 @@ def with_step(composite: Composite, step: Duration) -> Composite:
 
 
 def scaled(composite: Composite, factor: Fraction, own: bool = False) -> Composite:
-    """Return the composite with all steps of levels times a factor; with `own`, those of simulators too."""
+    """Return the composite with all steps of levels times a factor; with `own`, those of linear models too.
+
+    A sampled level keeps its step: that is what it is.
+    """
     step = composite.step * factor
     models = {name: _scaled(model, factor, step, own) for name, model in composite.scenario.models.items()}
     scenario = composite.scenario.with_models(models)
@@ -38,7 +41,7 @@ def scaled(composite: Composite, factor: Fraction, own: bool = False) -> Composi
 
 def _scaled(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model:
     if isinstance(model, Composite):
-        return scaled(model, factor, own)
+        return model if model.sampled else scaled(model, factor, own)
     step = getattr(model, "step", None)
     if not isinstance(model, StateSpace) or step is None:
         return model

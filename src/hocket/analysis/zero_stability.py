@@ -20,7 +20,7 @@ import numpy as np
 from hocket.analysis.gains import Gains, Loop, flat_of, largest, part_of, reaction, strongest_loop
 from hocket.analysis.linear import is_linear, read_linear
 from hocket.analysis.pictures import saved
-from hocket.analysis.stability import MARGIN, semisimple
+from hocket.analysis.stability import MARGIN
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, Fault, InternalError, ScenarioError
@@ -154,6 +154,24 @@ class Resting:
         """Make a live simulator."""
         D = reaction(self.model).tolist() if self.inputs and self.outputs else ()
         return StateSpace(D=D, inputs=self.inputs, outputs=self.outputs).open()
+
+
+def semisimple(Phi: Array) -> bool:
+    """Return whether the eigenvalues on the unit circle have as many eigenvectors as they count."""
+    from scipy.linalg import eigvals, svdvals
+
+    values = eigvals(Phi)
+    circle = values[np.abs(np.abs(values) - 1.0) <= math.sqrt(MARGIN)]
+    seen: list[complex] = []
+    for value in circle:
+        if any(abs(value - other) <= math.sqrt(MARGIN) for other in seen):
+            continue
+        seen.append(complex(value))
+        count = int((np.abs(circle - value) <= math.sqrt(MARGIN)).sum())
+        singular = svdvals(Phi - value * np.eye(len(Phi)))
+        if int((singular <= math.sqrt(MARGIN) * max(1.0, singular[0])).sum()) < count:
+            return False
+    return True
 
 
 def _check(design: Blueprint) -> None:

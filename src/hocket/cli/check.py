@@ -22,7 +22,7 @@ from hocket.cli.screen import say
 from hocket.cli.tables import table
 from hocket.cli.targets import check_file, check_picture
 from hocket.cli.typed import assigned, studied
-from hocket.clock import seconds
+from hocket.clock import seconds, written
 from hocket.errors import ScenarioError
 from hocket.files.whole import write_text
 from hocket.parameters import with_parameters
@@ -85,6 +85,8 @@ def _length(typed: str | None, start: Fraction, stop: Fraction | None) -> Fracti
         end = stop if typed is None else seconds(typed)
     except ValueError as error:
         raise ScenarioError(str(error), "--stop") from None
+    if end is not None and end <= start:
+        raise ScenarioError(f"the run stops at {written(end)} and starts at {written(start)}", "--stop")
     return None if end is None else end - start
 
 

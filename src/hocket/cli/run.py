@@ -119,7 +119,7 @@ def run(
     else:
         summary(done, place)
     picture = place / "plot.png" if plot == options.IN_FOLDER else plot
-    believed = _trust(study, done, stop, start, step, every, assign, quiet) if trust else None
+    believed = _trust(study, done, stop, start, step, every, assign, quiet, engine) if trust else None
     if csv:
         done.to_csv(csv)
     if picture and believed:
@@ -141,6 +141,7 @@ def _trust(
     every: str | None,
     assign: list[str] | None,
     quiet: bool,
+    engine: Engine,
 ) -> Trust | None:
     """Estimate how wrong the run was, and print it."""
     from hocket.trusting import trust  # here: other runs start sooner
@@ -150,7 +151,8 @@ def _trust(
         return None
     meant = study_to_run(study, start=start, stop=stop, step=step, every=every)
     meant = varied(meant, assigned(study, assign or ()))
-    found = trust(meant, done, told=None if quiet else lambda what: tell(f"again {what}"))
+    told = None if quiet else lambda what: tell(f"again {what}")
+    found = trust(meant, done, engine.value, told)
     if not quiet:
         say(*table("how wrong it was, from shorter steps", found.rows(), None))
         say(*(f"doubt: {doubt}" for doubt in found.doubts))
