@@ -145,7 +145,7 @@ def spectrum(Phi: Array, wanted: int, vectors: bool = True) -> tuple[Any, Any, A
 
 
 def grows(Phi: Array) -> bool:
-    """Return whether the powers of a matrix grow, be it ever so slowly, as with a double eigenvalue of one."""
+    """Return whether the powers of a matrix grow, be it ever so slowly, as with a double eigenvalue."""
     power, sizes = np.array(Phi, dtype=float), []
     with np.errstate(over="ignore", invalid="ignore"):
         for squared in range(1, 37):
