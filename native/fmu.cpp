@@ -318,6 +318,14 @@ void Fmu::release(Saved& saved) {
         free_state(&saved.state);
 }
 
+// Within a run its level outlives what it keeps of it.
+bool Fmu::keep(Snapshot& to) {
+    if (!to.of_its_own) to.of_its_own = std::make_shared<Saved>(std::shared_ptr<Fmu>(std::shared_ptr<Fmu>{}, this));
+    return save(*static_cast<Saved*>(to.of_its_own.get())) || failed(Call::save, 0);
+}
+
+bool Fmu::go_back(Snapshot& from) { return restore(*static_cast<Saved*>(from.of_its_own.get())) || failed(Call::restore, 0); }
+
 // the slow lane
 
 bool Fmu::set_text(int port, const std::string& value) {

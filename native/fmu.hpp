@@ -76,6 +76,9 @@ class Fmu : public Simulator {
     Failure failure() const override { return failure_; }
     void given(int rows) override { rows_ = rows; }
 
+    bool keep(Snapshot& to) override;
+    bool go_back(Snapshot& from) override;
+
     // state; the memory of freed states is used again
     bool save(Saved& saved);
     bool restore(Saved& saved);

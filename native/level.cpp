@@ -241,6 +241,12 @@ bool Level::execute(Operation& operation) {
         case Kind::record:
             keep_row(reached_ % (rows_ ? rows_->interval : 1) == 0);
             return true;
+        case Kind::save:
+            return save(operation);
+        case Kind::restore:
+            return restore(operation);
+        case Kind::repeat:
+            return repeat(operation);
         case Kind::times:
             for (int k = 0; k < operation.n; ++k)
                 if (!run(operation.bodies[0])) return false;
@@ -316,7 +322,7 @@ bool Level::apply(Operation::Kind kind, Slot& slot, std::int64_t count) {
 }
 
 // Keeps the first failure: what the simulator says, or else a number in its outputs that is none.
-bool Level::failed(Slot& slot) {
+bool Level::failed(Slot& slot, Call call) {
     std::lock_guard lock(failing_);
     if (first_failure.kind != Failure::Kind::none) return false;
     first_failure = slot.simulator->failure();
@@ -333,6 +339,10 @@ bool Level::failed(Slot& slot) {
     if (!first_failure.level) {
         first_failure.level = this;
         first_failure.child = number(slot);
+        if (call != Call::step) {  // going back has no time of its own
+            first_failure.call = call;
+            first_failure.tick = slot.tick;
+        }
     }
     return false;
 }

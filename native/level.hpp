@@ -81,19 +81,21 @@ struct Child {
 };
 
 struct Operation {
-    enum class Kind { admit, feed, step, read, step_read, solve, times, together, record };
+    enum class Kind { admit, feed, step, read, step_read, solve, times, together, record, save, restore, repeat };
     Kind kind = Kind::record;
     std::vector<int> children;
     int begin = -1, end = -1;               // children that are neighbours; -1: they are not
     bool fetches = false;                   // what they touch, ahead of time
     std::int64_t ticks = 0;
     int n = 0;
+    int number = 0;                         // solve, repeat: which one of the plan
+    double until = -1.0;                    // repeat: the residual that ends it; below zero: none does
     bool parallel = false;
     std::vector<Copy> copies;               // feed
     std::vector<int> fits;                  // feed
     std::vector<int> based;                 // feed: children whose polynomials have a degree
     std::vector<int> texted;                // feed: children that get texts
-    std::vector<int> signals;               // solve: the outputs that must agree with themselves,
+    std::vector<int> signals;               // solve, repeat: the outputs that must agree with themselves,
     std::vector<int> slopes;                // and those whose slopes must
     std::vector<double> room;               // solve: values, residuals, matrix
     std::vector<std::vector<Operation>> bodies;
@@ -103,6 +105,29 @@ struct Operation {
     std::vector<double> seconds;
     double in_a_row = 1e9, shared_out = 1e9;
     std::vector<std::vector<int>> shares;   // per thread
+};
+
+// Where a child was saved within a step.
+struct Kept {
+    Snapshot state;
+    std::int64_t tick = 0, shown = 0;
+    std::vector<double> y;
+    std::vector<Ring> rings;
+    struct Filter {
+        std::int64_t seen;
+        double before, after;
+    };
+    std::vector<Filter> fits;
+};
+
+// How often steps were made again.
+struct Sweeps {
+    std::int64_t repeats = 0, total = 0, most = 0;
+    void add(std::int64_t sweeps) {
+        ++repeats;
+        total += sweeps;
+        most = std::max(most, sweeps);
+    }
 };
 
 struct Column {
@@ -132,6 +157,8 @@ class Level final : public Simulator {
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
     std::int64_t shown_at(std::int64_t tick) const override { return std::min(tick, now); }
+    bool keep(Snapshot& to) override;
+    bool go_back(Snapshot& from) override;
     bool needs_python() const override { return python_; }
     bool foreign() const override { return foreign_; }
     bool checks_itself() const override { return true; }
@@ -152,6 +179,8 @@ class Level final : public Simulator {
     std::vector<double> used, offered;               // polynomials of the level's own inputs
     std::int64_t used_base = 0, offered_base = 0;
     Failure first_failure;
+    Sweeps sweeps;
+    std::vector<double> residuals;                   // of the newest iteration
 
   private:
     struct Output {
@@ -165,6 +194,9 @@ class Level final : public Simulator {
     bool execute(Operation& operation);
     bool own_step(std::int64_t tick);
     bool solve(Operation& operation);
+    bool save(const Operation& operation);
+    bool restore(const Operation& operation);
+    bool repeat(Operation& operation);
     void newest(const Operation& operation, double* to) const;
     bool around(Operation& operation, const double* guess, double* found);
     bool loop_failed(Operation& operation, Failure::Kind kind, double residual);
@@ -183,7 +215,7 @@ class Level final : public Simulator {
     bool one_by_one(Operation& operation, int count);
     bool in_parallel(Operation& operation);
     void share_out(Operation& operation, int count);
-    bool failed(Slot& slot);
+    bool failed(Slot& slot, Call call = Call::step);
     int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
     void keep_row(bool due);
 
@@ -191,6 +223,7 @@ class Level final : public Simulator {
     std::vector<Slot> slots_;                        // per child
     std::vector<const void*> hot_;                   // per child: what to fetch ahead of time
     std::vector<Output> outputs_;
+    std::vector<Kept> kept_;                         // per child that is saved
     std::vector<double> seen_, slopes_;              // room: polynomials seen from another time; slopes of outputs
     std::shared_ptr<Rows> rows_;
     std::vector<Column> columns_;

@@ -7,6 +7,7 @@
 
 #include "elimination.hpp"
 #include "level.hpp"
+#include "relative.hpp"
 
 namespace hocket {
 
@@ -18,21 +19,12 @@ constexpr double singular = 1e-12;
 constexpr int iterations = 25;
 constexpr double fractions[] = {1.0, 0.5, 0.25, 0.125, 0.0625};
 
-double relative(const double* residual, const double* v, int size) {
-    double most = 0.0;
-    for (int i = 0; i < size; ++i) {
-        const double part = std::fabs(residual[i]) / std::max(1.0, std::fabs(v[i]));
-        if (!(part <= most)) most = part;  // a NaN must come through
-    }
-    return most;
-}
-
 }  // namespace
 
 bool Level::loop_failed(Operation& operation, Failure::Kind kind, double residual) {
     std::lock_guard lock(failing_);
     if (first_failure.kind == Failure::Kind::none) {
-        first_failure = {.kind = kind, .level = this, .child = operation.children[0], .port = operation.n};
+        first_failure = {.kind = kind, .level = this, .child = operation.children[0], .port = operation.number};
         first_failure.tick = slots_[operation.children[0]].tick;
         first_failure.value = residual;
     }

@@ -43,13 +43,14 @@ Operation::Kind kind_of(const std::string& name) {
     using Kind = Operation::Kind;
     static const std::pair<const char*, Kind> names[] = {
         {"admit", Kind::admit}, {"feed", Kind::feed},   {"step", Kind::step},         {"read", Kind::read},
-        {"solve", Kind::solve}, {"times", Kind::times}, {"record", Kind::record}, {"step_read", Kind::step_read}, {"together", Kind::together}};
+        {"solve", Kind::solve}, {"times", Kind::times}, {"record", Kind::record}, {"step_read", Kind::step_read}, {"together", Kind::together},
+        {"save", Kind::save},   {"restore", Kind::restore}, {"repeat", Kind::repeat}};
     for (const auto& [known, kind] : names)
         if (name == known) return kind;
     throw std::invalid_argument("unknown operation " + name);
 }
 
-// (kind, children, ticks or n, parallel, bodies, signals)
+// (kind, children, ticks or n, parallel, bodies, signals, slopes, number, until)
 std::vector<Operation> program(const nb::list& encoded) {
     std::vector<Operation> operations;
     for (nb::handle item : encoded) {
@@ -62,6 +63,9 @@ std::vector<Operation> program(const nb::list& encoded) {
         operation.parallel = nb::cast<bool>(parts[3]);
         for (nb::handle body : nb::cast<nb::list>(parts[4])) operation.bodies.push_back(program(nb::cast<nb::list>(body)));
         operation.signals = nb::cast<std::vector<int>>(parts[5]);
+        operation.slopes = nb::cast<std::vector<int>>(parts[6]);
+        operation.number = nb::cast<int>(parts[7]);
+        operation.until = nb::cast<double>(parts[8]);
         operations.push_back(std::move(operation));
     }
     return operations;
@@ -81,9 +85,9 @@ struct Builder {
         level->models.insert(model);
         level->add_child(state_space(*model, taken(z), begun, std::move(micro)), model->rows, model->inputs, model->outputs);
     }
-    void add_python(nb::object simulator, int rows, int inputs, int outputs) {
-        level->add_child(std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs, level->clock), rows,
-                         inputs, outputs);
+    void add_python(nb::object simulator, nb::object micro, int rows, int inputs, int outputs) {
+        level->add_child(std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs, level->clock, std::move(micro)),
+                         rows, inputs, outputs);
     }
     void add_native(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
         level->add_child(std::move(simulator), rows, inputs, outputs);
@@ -164,7 +168,7 @@ class Engine {
         const Failure& f = level_->first_failure;
         if (f.kind == Failure::Kind::none) return nb::none();
         static const char* kinds[] = {"none",     "raised",        "stopped_early", "not_finite",
-                                      "internal", "loop_singular", "loop_stuck",    "reported"};
+                                      "internal", "loop_singular", "loop_stuck",    "reported", "no_agreement"};
         nb::object error = nb::none();
         const auto* level = static_cast<const Level*>(f.level);
         if (f.kind == Failure::Kind::raised)
@@ -178,7 +182,27 @@ class Engine {
 
     void keep_last_rows() { level_->keep_last_row(); }
 
+    // Of each level: its address, and how often its steps were made again.
+    nb::list sweeps() const {
+        nb::list found;
+        add_sweeps(*level_, found);
+        return found;
+    }
+
+    // Of the iteration that failed.
+    std::vector<double> residuals() const {
+        const auto* level = static_cast<const Level*>(level_->first_failure.level);
+        return level ? level->residuals : std::vector<double>{};
+    }
+
   private:
+    static void add_sweeps(const Level& level, nb::list& found) {
+        const Sweeps& s = level.sweeps;
+        found.append(nb::make_tuple(reinterpret_cast<std::uintptr_t>(&level), s.repeats, s.total, s.most));
+        for (const Child& child : level.children)
+            if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get())) add_sweeps(*inner, found);
+    }
+
     std::int64_t go(std::int64_t steps, double seconds, std::size_t most_values) {
         const auto begin = std::chrono::steady_clock::now();
         std::int64_t done = 0, look = 1, next_look = 1;
@@ -255,7 +279,7 @@ NB_MODULE(_native, module) {
     nb::class_<Builder>(module, "Level")
         .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
         .def("add_state_space", &Builder::add_state_space, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
-        .def("add_python", &Builder::add_python)
+        .def("add_python", &Builder::add_python, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
         .def("add_native", &Builder::add_native)
         .def("add_text", [](Builder& self, int from, int source, int to, int target) {
             self.level->add_text(from, source, to, target);
@@ -279,6 +303,8 @@ NB_MODULE(_native, module) {
         .def(nb::init<Builder&, std::vector<std::shared_ptr<Rows>>, int, bool>())
         .def("run", &Engine::run)
         .def("failure", &Engine::failure)
+        .def("sweeps", &Engine::sweeps)
+        .def("residuals", &Engine::residuals)
         .def("keep_last_rows", &Engine::keep_last_rows)
         .def_prop_ro("now", &Engine::now);
 }

@@ -9,14 +9,18 @@ using namespace nb::literals;
 
 namespace hocket {
 
-PythonSimulator::PythonSimulator(nb::object simulator, int rows, int inputs, int outputs, const Clock& clock)
+PythonSimulator::PythonSimulator(nb::object simulator, int rows, int inputs, int outputs, const Clock& clock,
+                                 nb::object micro)
     : step_(simulator.attr("step")),
       output_(simulator.attr("output")),
+      micro_(std::move(micro)),
       rows_(rows),
       inputs_(inputs),
       outputs_(outputs),
       clock_(&clock) {
     if (nb::hasattr(simulator, "slope")) slope_ = simulator.attr("slope");
+    if (nb::hasattr(simulator, "save")) save_ = simulator.attr("save");
+    if (nb::hasattr(simulator, "restore")) restore_ = simulator.attr("restore");
 }
 
 PyObject* PythonSimulator::view(const double* u) {
@@ -87,6 +91,36 @@ bool PythonSimulator::output(std::int64_t tick, const double* u, double* y) {
 
 bool PythonSimulator::slope(std::int64_t tick, const double* u, double* dy) {
     return evaluate(slope_.ptr(), Call::slope, tick, u, dy);
+}
+
+// A state, and how far the rows of the micro steps went.
+struct State {
+    nb::object state, mark;
+};
+
+bool PythonSimulator::keep(Snapshot& to) {
+    try {
+        auto state = std::make_shared<State>();
+        state->state = save_();
+        if (!micro_.is_none()) state->mark = micro_.attr("mark")();
+        to.of_its_own = state;
+        return true;
+    } catch (nb::python_error& error) {
+        error.restore();
+        return raised(Call::save, 0);
+    }
+}
+
+bool PythonSimulator::go_back(Snapshot& from) {
+    try {
+        const auto& state = *static_cast<State*>(from.of_its_own.get());
+        restore_(state.state);
+        if (!micro_.is_none()) micro_.attr("back_to")(state.mark);
+        return true;
+    } catch (nb::python_error& error) {
+        error.restore();
+        return raised(Call::restore, 0);
+    }
 }
 
 namespace {

@@ -11,10 +11,13 @@ namespace hocket {
 
 class PythonSimulator final : public Simulator {
   public:
-    PythonSimulator(nanobind::object simulator, int rows, int inputs, int outputs, const Clock& clock);
+    PythonSimulator(nanobind::object simulator, int rows, int inputs, int outputs, const Clock& clock,
+                    nanobind::object micro);
     bool step(const Span& span, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
+    bool keep(Snapshot& to) override;
+    bool go_back(Snapshot& from) override;
     bool needs_python() const override { return true; }
     Failure failure() const override { return failure_; }
 
@@ -26,7 +29,8 @@ class PythonSimulator final : public Simulator {
     bool evaluate(PyObject* method, Call call, std::int64_t tick, const double* u, double* y);
     bool raised(Call call, std::int64_t tick);
 
-    nanobind::object step_, output_, slope_;
+    nanobind::object step_, output_, slope_, save_, restore_;
+    nanobind::object micro_;  // the rows of its micro steps, or None
     nanobind::object error_;
     int rows_, inputs_, outputs_;
     const Clock* clock_;

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "snapshot.hpp"
+
 namespace hocket {
 
 // Ticks to seconds with one rounded division, as clock.py does.
@@ -36,11 +38,11 @@ struct Span {
     }
 };
 
-enum class Call : int { step, output, slope };
+enum class Call : int { step, output, slope, save, restore };
 
 // Why a run ended.
 struct Failure {
-    enum class Kind : int { none, raised, stopped_early, not_finite, internal, loop_singular, loop_stuck, reported };
+    enum class Kind : int { none, raised, stopped_early, not_finite, internal, loop_singular, loop_stuck, reported, no_agreement };
     Kind kind = Kind::none;
     const void* level = nullptr;
     int child = -1;
@@ -58,6 +60,14 @@ struct Rows {
     std::int64_t newest = -1;  // tick of the newest row
     std::vector<double> data;
     std::size_t count() const { return data.size() / static_cast<std::size_t>(width); }
+    void keep(Snapshot& to) const {
+        to.keep(static_cast<std::int64_t>(data.size()));
+        to.keep(newest);
+    }
+    void go_back(Snapshot& from) {
+        data.resize(static_cast<std::size_t>(from.taken()));
+        newest = from.taken();
+    }
 };
 
 class Simulator {
@@ -82,6 +92,9 @@ class Simulator {
     virtual bool needs_python() const { return false; }
     virtual bool foreign() const { return false; }  // it may contain Python of its own, as some FMUs do
     virtual bool checks_itself() const { return false; }  // its outputs are known to be finite
+    // Going back, for those that can.
+    virtual bool keep(Snapshot& /*to*/) { return false; }
+    virtual bool go_back(Snapshot& /*from*/) { return false; }
     // The slow lane: texts are handed on as they are.
     virtual bool get_text(int /*port*/, std::string& /*value*/) { return false; }
     virtual bool set_text(int /*port*/, const std::string& /*value*/) { return false; }

@@ -60,6 +60,21 @@ class StateSpace final : public Simulator {
         return true;
     }
 
+    bool keep(Snapshot& to) override {
+        to.begin();
+        to.keep(z_.data(), model_->states);
+        to.keep(static_cast<std::int64_t>(begun_));
+        if (micro_) micro_->rows->keep(to);
+        return true;
+    }
+    bool go_back(Snapshot& from) override {
+        from.rewind();
+        from.take(z_.data(), model_->states);
+        begun_ = from.taken() != 0;
+        if (micro_) micro_->rows->go_back(from);
+        return true;
+    }
+
   private:
     void advance(const Maps& maps, const double* c) {
         const Linear& m = *model_;
@@ -164,6 +179,16 @@ class Small final : public Simulator {
         std::array<double, N> rate;
         short_sums(rate.data(), N, model_->A.data(), z_.data(), N, model_->B.data(), u, M);
         short_sums(dy, P, C_.data(), rate.data(), N, D_.data(), u, 0);
+        return true;
+    }
+    bool keep(Snapshot& to) override {
+        to.begin();
+        to.keep(z_.data(), N);
+        return true;
+    }
+    bool go_back(Snapshot& from) override {
+        from.rewind();
+        from.take(z_.data(), N);
         return true;
     }
 

@@ -111,8 +111,8 @@ class LinearPen(Pen):
         return self.linear(step)
 
 
-def random_linear(seed: int) -> Composite:
+def random_linear(seed: int, iterates: float = 0.0) -> Composite:
     """Return a random scenario of linear simulators, one to three levels deep."""
     rng = np.random.default_rng(seed)
     step = Fraction(1, int(rng.choice([7, 10, 32])))
-    return LinearPen(rng).level(step, depth=int(rng.integers(1, 4)), outermost=True)[0]
+    return LinearPen(rng, iterates).level(step, depth=int(rng.integers(1, 4)), outermost=True)[0]

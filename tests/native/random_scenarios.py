@@ -18,6 +18,7 @@ from hocket import (
     GaussSeidel,
     Hermite,
     Hold,
+    Iterate,
     Jacobi,
     Nepce,
     Ode,
@@ -119,7 +120,7 @@ class Level:
 
 def draw(rng: np.random.Generator) -> Drawn:
     """Return a random scenario."""
-    pen = Pen(rng)
+    pen = Pen(rng, iterates=0.4)
     step = Fraction(1, int(rng.choice([7, 10, 32])))
     composite, _, _ = pen.level(step, depth=int(rng.integers(1, 4)), outermost=True)
     steps = int(rng.integers(8, 15))
@@ -134,8 +135,11 @@ def draw(rng: np.random.Generator) -> Drawn:
 class Pen:
     """Draws from one generator and remembers what it used."""
 
-    def __init__(self, rng: np.random.Generator):
+    def __init__(self, rng: np.random.Generator, iterates: float = 0.0):
         self.rng = rng
+        self.aside = rng.spawn(1)[0]
+        self.iterates = iterates
+        """How often a level iterates, where all in it can go back."""
         self.features: set[str] = set()
         self.steps: list[Fraction] = []
 
@@ -297,12 +301,21 @@ class Pen:
         kind = self.one("Jacobi", "sequence", "sequence", "groups", "auto")
         self.note(kind)
         if kind == "Jacobi":
-            return Jacobi(outputs=outputs, inputs=inputs)
+            return self.iterated(Jacobi(outputs=outputs, inputs=inputs), scenario)
         order = [str(name) for name in self.rng.permutation(list(scenario.models))]
         if kind == "groups":
             cut = int(self.rng.integers(1, len(order)))
             order = [order[:cut], *order[cut:]] if self.chance(0.5) else [*order[:cut], order[cut:]]
-        return GaussSeidel("auto" if kind == "auto" else order, outputs=outputs, inputs=inputs)
+        order = "auto" if kind == "auto" else order
+        return self.iterated(GaussSeidel(order, outputs=outputs, inputs=inputs), scenario)
+
+    def iterated(self, explicit, scenario: Scenario):
+        able = all(model.abilities.rewind for model in scenario.models.values())
+        if not able or self.aside.random() >= self.iterates:
+            return explicit
+        tolerance, at_most = ((None, 2), (None, 3), (1e-13, 200))[int(self.aside.integers(3))]
+        self.note(f"iterated to {tolerance}")
+        return Iterate(explicit, tolerance, at_most)
 
     def paths(self, composite: Composite, prefix: str = "") -> list[str]:
         """Return the path of every input, at all levels."""

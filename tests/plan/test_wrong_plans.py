@@ -20,7 +20,6 @@ from hocket.plan import (
     Times,
     Together,
     Try,
-    verify,
 )  # fmt: skip
 from plan.levels import (
     APART,
@@ -182,7 +181,7 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
      "step 2: repeat until the values agree to -1, at most 5 times",
      "a Repeat until the values agree to -1.0"),
 ]  # fmt: skip
-ELSEWHERE = {"try without rewind", "try of fixed steps", "race of texts", "not run yet"}
+ELSEWHERE = {"try without rewind", "try of fixed steps", "race of texts"}
 """Kinds with a test of their own below."""
 TOGETHER = {"ends apart": "too little", "repeat without save": "restore without save"}
 """What goes with another fault, which is found first."""
@@ -265,16 +264,6 @@ def test_a_text_is_taken_from_a_simulator_that_stands_still():
     assert fault.where == "step 1.2.1: feed b"
     (fault,) = found(plan(Step("a"), Step("b"), Record()), scenario)
     assert (fault.kind, fault.hint) == ("unfed input", "Feed('b') before it, for its texts")
-
-
-def test_what_the_engine_does_not_run_yet_is_refused():
-    """This test goes when the engine runs them."""
-    made = plan(Save(BOTH), Repeat((Restore(BOTH), *A, *B), 1e-9, 9), Record())
-    assert [fault.what for fault in verify(made, RING)] == [
-        "`Save` is an instruction that the engine does not run yet",
-        "`Repeat` is an instruction that the engine does not run yet",
-        "`Restore` is an instruction that the engine does not run yet",
-    ]
 
 
 def test_a_repetition_of_fixed_length_does_not_make_loops_agree():

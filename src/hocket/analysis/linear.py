@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hocket.analysis.lasting import Cell, cells, collected, place, structure
 from hocket.engine.blueprint import Blueprint, clock_of, opened
 from hocket.engine.composite import Composite
-from hocket.engine.initialise import initialise
+from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError
 from hocket.model import Array
@@ -44,6 +44,13 @@ class Reading:
     since: Fraction
     """Seconds from the start until then."""
     root: Level = field(repr=False)
+    sweeps: tuple[tuple[str, Array], ...] = ()
+    """Per level that iterates to a tolerance: its path, and the matrix K of a sweep."""
+
+    @cached_property
+    def contractions(self) -> tuple[tuple[str, float], ...]:
+        """Per level that iterates: the factor by which a sweep of plain iteration changes what is wrong."""
+        return tuple((path, float(np.abs(np.linalg.eigvals(K)).max())) for path, K in self.sweeps)
 
     @cached_property
     def live(self) -> Indices:
@@ -80,6 +87,8 @@ def read_linear(composite: Composite) -> Reading:
     root = opened(design, clock_of(design))
     initialise(root, 0.0)
     ticks = _period(design, root)
+    # rows of one number: an iteration is its limit from here on, also one that would not get there
+    place(root, collected(root)[:, None])
     for _ in range(SETTLING):
         before = structure(root)
         _advance(root, ticks)
@@ -87,7 +96,7 @@ def read_linear(composite: Composite) -> Reading:
             break
     else:
         raise ScenarioError("the scenario does not come into steady operation", expected="steps that repeat")
-    z, since = collected(root), root.clock.tick * root.now
+    z, since = collected(root)[:, 0], root.clock.tick * root.now
     named = tuple(cells(root))
     size = len(z)
     saved = root.save()
@@ -95,8 +104,11 @@ def read_linear(composite: Composite) -> Reading:
     _advance(root, ticks)
     after = collected(root).reshape(size, size + 1)
     root.restore(saved)
+    place(root, z)
+    sweeps = [(each.path, each.sweep_matrix) for each in levels_of(root) if each.sweep_matrix is not None]
     c = after[:, 0].copy()
-    return Reading(composite, after[:, 1:] - after[:, :1], c, named, root.clock.tick * ticks, z, since, root)
+    Phi, period = after[:, 1:] - after[:, :1], root.clock.tick * ticks
+    return Reading(composite, Phi, c, named, period, z, since, root, tuple(sweeps))
 
 
 def _advance(root: Level, ticks: int) -> None:

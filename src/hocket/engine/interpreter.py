@@ -17,11 +17,29 @@ import numpy as np
 from hocket.clock import Clock, seconds
 from hocket.engine.attempts import attempt, exact
 from hocket.engine.calls import EarlyError, blame, not_finite, numbers, read_only
+from hocket.engine.iterating import Sweeps, handed_back, repeat
 from hocket.engine.memory import Memory
+from hocket.engine.rewinding import Kept, restore, save
 from hocket.engine.rows import Rows
+from hocket.engine.unknowns import Unknowns
 from hocket.errors import SimulatorError
 from hocket.model import Array, Simulator
-from hocket.plan import Admit, Body, Feed, Plan, Read, Record, Solve, Step, Times, Together, Try
+from hocket.plan import (
+    Admit,
+    Body,
+    Feed,
+    Plan,
+    Read,
+    Record,
+    Repeat,
+    Restore,
+    Save,
+    Solve,
+    Step,
+    Times,
+    Together,
+    Try,
+)
 from hocket.signals import shifted
 from hocket.wiring import Wiring
 
@@ -63,6 +81,14 @@ class Level:
         self.inputs: tuple[int, Array] = (0, np.zeros((degree + 1, len(starts))))
         self.offered = self.inputs
         self.rows: Rows | None = None
+        self.micro_rows: dict[int, Rows] = {}
+        """Per child that reports its micro steps: the rows of them."""
+        self.kept: dict[int, Kept] = {}
+        """Per child that was saved within the step: where it stood."""
+        self.sweeps = Sweeps()
+        self.sweep_matrix: Array | None = None
+        """In the linear reading: of an iteration to a tolerance, what a sweep makes of what it is given."""
+        self._handed_back: dict[int, Unknowns] = {}
         self.blueprint: Any = None
         """The Blueprint it was built from."""
 
@@ -125,6 +151,12 @@ class Level:
                         self.rows.keep(self, self.reached)
                 case Solve(sims, ports):
                     self.solve(sims, ports)
+                case Save(sims):
+                    save(self, (self.number[sim] for sim in sims))
+                case Restore(sims):
+                    restore(self, (self.number[sim] for sim in sims))
+                case Repeat():
+                    repeat(self, instruction)
 
     def feed(self, child: int) -> None:
         """Fit the inputs of a child from the samples."""
@@ -226,6 +258,13 @@ class Level:
 
         Loop(self, sims, ports).solve()
 
+    def unknowns_of(self, instruction: Repeat) -> Unknowns:
+        """Return what the repetitions of a Repeat hand to each other."""
+        if id(instruction) not in self._handed_back:
+            places = handed_back(self, instruction.body)
+            self._handed_back[id(instruction)] = Unknowns(self, places)
+        return self._handed_back[id(instruction)]
+
     # Simulator
 
     def start(self, t: float) -> None:
@@ -275,23 +314,27 @@ class Level:
 
     def save(self) -> Any:
         """Return the state of the whole tree."""
-        children = [self._each("save", child) for child in range(len(self.children))]
+        children = [self.each("save", child) for child in range(len(self.children))]
         inputs = [(tick, u.copy()) for tick, u in (self.inputs, self.offered)]
-        kept = None if self.rows is None else self.rows.count
-        return children, self.memory.save(), list(self.ticks), self.now, inputs, kept
+        rows = [each.mark() for each in self._all_rows()]
+        return children, self.memory.save(), list(self.ticks), self.now, inputs, rows
 
     def restore(self, state: Any) -> None:
         """Go back to a saved state; rows kept since then are dropped."""
-        children, memory, ticks, self.now, inputs, kept = state
+        children, memory, ticks, self.now, inputs, rows = state
         for child, saved in enumerate(children):
-            self._each("restore", child, saved)
+            self.each("restore", child, saved)
         self.memory.restore(memory)
         self.ticks = list(ticks)
         self.inputs, self.offered = [(tick, u.copy()) for tick, u in inputs]
-        if self.rows is not None and kept is not None:
-            self.rows.drop(kept)
+        for each, mark in zip(self._all_rows(), rows, strict=True):
+            each.back_to(mark)
 
-    def _each(self, call: str, child: int, *arguments: Any) -> Any:
+    def _all_rows(self) -> list[Rows]:
+        return [*(() if self.rows is None else (self.rows,)), *self.micro_rows.values()]
+
+    def each(self, call: str, child: int, *arguments: Any) -> Any:
+        """Save or restore a child."""
         simulator = self.children[child]
         try:
             return getattr(simulator, call)(*arguments)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hocket.engine.unknowns import SLOPE, VALUE, Unknowns, relative
 from hocket.errors import ConvergenceError
-from hocket.model import Value
+from hocket.model import Array, Value
 
 if TYPE_CHECKING:
     from hocket.engine.interpreter import Level
@@ -76,7 +77,7 @@ def newton(evaluate: Callable[[Values], Sequence[Value]], guess: Values) -> Valu
     v = list(guess)
     residual = _minus(evaluate(v), v)
     before = 0.0
-    size = _relative(residual, v)
+    size = relative(residual, v)
     for iteration in range(ITERATIONS):
         if not size < float("inf"):
             break
@@ -94,10 +95,10 @@ def newton(evaluate: Callable[[Values], Sequence[Value]], guess: Values) -> Valu
         for fraction in FRACTIONS:
             trial = [x + fraction * c for x, c in zip(v, change, strict=True)]
             trial_residual = _minus(evaluate(trial), trial)
-            if _relative(trial_residual, v) < before:  # on the old scale: running away is no progress
+            if relative(trial_residual, v) < before:  # on the old scale: running away is no progress
                 break
         v, residual = trial, trial_residual
-        size = _relative(residual, v)
+        size = relative(residual, v)
     if size <= TOLERANCE:
         return v
     raise StuckError(size)
@@ -105,15 +106,6 @@ def newton(evaluate: Callable[[Values], Sequence[Value]], guess: Values) -> Valu
 
 def _minus(one: Sequence[Value], other: Values) -> Values:
     return [float(a - b) for a, b in zip(one, other, strict=True)]
-
-
-def _relative(residual: Values, v: Values) -> float:
-    size = 0.0
-    for r, x in zip(residual, v, strict=True):
-        part = abs(r) / max(1.0, abs(x))
-        if not part <= size:  # a NaN must come through
-            size = part
-    return size
 
 
 def fixed_point(
@@ -130,8 +122,11 @@ def fixed_point(
 
 def linear_fixed_point(
     evaluate: Callable[[Sequence[Value]], list[Value]], like: Sequence[Value]
-) -> list[Value]:
-    """Return v with evaluate(v) = v, where evaluate is K v and what does not depend on v; v may be rows."""
+) -> tuple[list[Value], Array]:
+    """Return v with evaluate(v) = v, where evaluate is K v and what does not depend on v, and K.
+
+    v may be rows.
+    """
     zeros = [np.zeros(np.shape(number)) for number in like]
     apart = evaluate(zeros)
     matrix: list[Values] = [[0.0] * len(like) for _ in like]
@@ -139,7 +134,8 @@ def linear_fixed_point(
         after = evaluate([zero + 1.0 if i == j else zero for i, zero in enumerate(zeros)])
         for i in range(len(like)):
             matrix[i][j] = (1.0 if i == j else 0.0) - (_first(after[i]) - _first(apart[i]))
-    return solved(matrix, apart)
+    K = np.eye(len(like)) - np.array(matrix)
+    return solved(matrix, apart), K
 
 
 def no_solution(ports: Sequence[str], t: float) -> ConvergenceError:
@@ -180,17 +176,16 @@ class Loop:
         # a slope follows every input at once, so with slopes all that is handed on inside is in the loop
         more = {(d.child, d.port) for d in within} - set(nodes) if slopes else set()
         values = [*nodes, *sorted(more)]
-        self.unknowns = [*((*node, 1) for node in values), *((*node, 2) for node in sorted(slopes))]
-        """Child, output, and whether its value (1) or its slope (2) must agree with itself."""
-        self.length = level.clock.span(level.length)
+        places = [*((*node, VALUE) for node in values), *((*node, SLOPE) for node in sorted(slopes))]
+        self.unknowns = Unknowns(level, places)
 
     def solve(self) -> None:
         """Leave the level with samples that agree with themselves."""
         t = self.level.clock.time(self.level.ticks[self.children[0]])
-        guess = self._newest()
+        guess = self.unknowns.newest()
         try:
             if np.ndim(guess[0]):
-                self._around(linear_fixed_point(self._around, guess))
+                self._around(linear_fixed_point(self._around, guess)[0])
             else:
                 self._around(newton(self._around, [float(value) for value in guess]))
         except SingularError:
@@ -198,24 +193,13 @@ class Loop:
         except StuckError as stuck:
             raise no_convergence(self.names, t, stuck.args[0]) from None
 
-    def _newest(self) -> list[Value]:
-        """Return the unknowns; slopes as changes over a step, so that all are of a size."""
-        found = []
-        for child, port, what in self.unknowns:
-            number = self.level.memory.rings[child][port][-1][what]
-            found.append(number if what == 1 else number * self.length)
-        return found
-
     def _around(self, numbers: Sequence[Value]) -> list[Value]:
-        for (child, port, what), number in zip(self.unknowns, numbers, strict=True):
-            ring = self.level.memory.rings[child][port]
-            tick, value, slope = ring[-1]
-            ring[-1] = (tick, number, slope) if what == 1 else (tick, value, number / self.length)
+        self.unknowns.put(numbers)
         for child in self.children:
             self.level.feed(child)
         for child in self.children:
             self.level.read(child)
-        return self._newest()
+        return self.unknowns.newest()
 
 
 def _first(number: Value) -> float:

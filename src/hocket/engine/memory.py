@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from hocket.clock import Clock
 from hocket.model import Array, Extrapolator, Sample, Value
 from hocket.signals import Hold, shifted
 from hocket.wiring import OWN, Drive, Wiring
+
+Ring: TypeAlias = deque[tuple[int, Value, Value]]
+"""Samples of an output, oldest first: tick, value, slope."""
 
 
 @dataclass(slots=True)
@@ -45,9 +48,7 @@ class Memory:
                     depth = self.depths[drive.child]
                     depth[drive.port] = max(depth[drive.port], wanted.samples)
                     self.sloped[drive.child] |= wanted.slopes
-        self.rings: list[list[deque[tuple[int, Value, Value]]]] = [
-            [deque(maxlen=depth) for depth in depths] for depths in self.depths
-        ]
+        self.rings: list[list[Ring]] = [[deque(maxlen=depth) for depth in depths] for depths in self.depths]
         self.filters: dict[tuple[int, int], Filter] = {}
         self.u: list[Array] = []
         self.base: list[int] = [0] * len(wiring.models)

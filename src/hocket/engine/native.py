@@ -7,16 +7,17 @@ Out: an engine that runs the same plan with the same bits
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
 from hocket.engine.calls import EarlyError, blame, not_finite
 from hocket.engine.interpreter import Level
+from hocket.engine.iterating import Sweeps, no_agreement
 from hocket.engine.loops import no_convergence, no_solution, nodes_of
 from hocket.engine.selection import Recorded, attach
+from hocket.engine.unknowns import SLOPE, VALUE
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
 from hocket.plan import (
@@ -27,12 +28,16 @@ from hocket.plan import (
     Plan,
     Read,
     Record,
+    Repeat,
+    Restore,
+    Save,
     Solve,
     Step,
     Times,
     Together,
     step_fractions,
     tries,
+    walk,
 )
 from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.methods import micro_steps
@@ -40,11 +45,12 @@ from hocket.simulators.state_space import StateSpaceSimulator
 from hocket.wiring import OWN, Drive
 
 HOLD, POLYNOMIAL, HERMITE, NEPCE, PASSED, PASSED_HOLD, LATCH = range(7)
-CALLS = ("step", "output", "slope")
+CALLS = ("step", "output", "slope", "save", "restore")
 VALUES = 1 << 16
 """How many numbers may wait before the rows are written."""
 
-Operation = tuple[str, list[int], int, bool, list[Any], list[int]]
+Operation = tuple[str, list[int], int, bool, list[Any], list[int], list[int], int, float]
+"""Kind, children, ticks or count, parallel, bodies, signals, slopes, number in the plan, tolerance."""
 
 
 def obstacle(level: Level) -> str:
@@ -58,10 +64,20 @@ def obstacle(level: Level) -> str:
         return "its steps may be made shorter"
     if set(step_fractions(level.plan.step)) - {1}:
         return "its plan steps by parts of a step"
+    away = [child for child, each in enumerate(level.children) if _apart(each)]
+    if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
+        return f"`{level.name(away[0])}` is isolated, and goes back through Python only"
     if max(map(abs, level.clock.whole)) > 2**62:
         return "its clock needs more digits than the native one has"
     inner = (obstacle(child) for child in level.children if isinstance(child, Level))
     return next((why for why in inner if why), "")
+
+
+def _apart(simulator: Any) -> bool:
+    """Return whether a simulator lives in a process of its own, or has one inside that does."""
+    if isinstance(simulator, Level):
+        return any(map(_apart, simulator.children))
+    return isinstance(getattr(simulator, "native", None), _native.Isolated)
 
 
 class NativeEngine:
@@ -96,6 +112,10 @@ class NativeEngine:
     def keep_last_rows(self) -> None:
         """Keep the last row of every level, though none may be due."""
         self.engine.keep_last_rows()
+
+    def sweeps(self) -> dict[str, Sweeps]:
+        """Return how often the steps of each level were made again."""
+        return {self.levels[address].path: Sweeps(*counts) for address, *counts in self.engine.sweeps()}
 
     @property
     def now(self) -> int:
@@ -137,7 +157,7 @@ class NativeEngine:
             elif hasattr(simulator, "native"):
                 built.add_native(simulator.native, *sizes)
             else:
-                built.add_python(simulator, *sizes)
+                built.add_python(simulator, level.micro_rows.get(child), *sizes)
         self._hand_over_memory(level, built)
         for index, entry in enumerate(self.recorded):
             if entry.level is level and entry.child is None:
@@ -221,10 +241,14 @@ class NativeEngine:
         if kind == "reported":
             simulator: Any = level.children[child]
             return blame(name, CALLS[call], t, simulator.fault())
+        if kind == "no_agreement":
+            repeat = _found(level.plan, Repeat)[port]
+            unknowns = level.unknowns_of(repeat)
+            level.now = tick
+            return no_agreement(level, unknowns, repeat.until or 0.0, self.engine.residuals())
         if kind in ("loop_singular", "loop_stuck"):
-            ports = [
-                f"{level.path}.{path}" if level.path else path for path in _loops(level.plan)[port].ports
-            ]
+            loop = _found(level.plan, Solve)[port]
+            ports = [f"{level.path}.{path}" if level.path else path for path in loop.ports]
             return no_solution(ports, t) if kind == "loop_singular" else no_convergence(ports, t, value)
         if kind == "raised":
             if not isinstance(error, Exception):
@@ -251,21 +275,19 @@ def _kind(drive: Drive) -> tuple[int, int, float]:
     return (PASSED if drive.extrapolation is None else PASSED_HOLD), 1, 0.0
 
 
-def _loops(plan: Plan) -> list[Solve]:
-    """Return the loops that a level solves, in the order of its plan."""
+T = TypeVar("T", Solve, Repeat)
 
-    def found(body: Body) -> Iterator[Solve]:
-        for instruction in body:
-            match instruction:
-                case Solve():
-                    yield instruction
-                case Times(_, inner):
-                    yield from found(inner)
-                case Together(bodies):
-                    for inner in bodies:
-                        yield from found(inner)
 
-    return [*found(plan.step), *found(plan.output)]
+def _found(plan: Plan, kind: type[T]) -> list[T]:
+    """Return the instructions of a kind, in the order of the plan of a level."""
+    whole = [*walk(plan.step), *walk(plan.output)]
+    return [instruction for _, instruction in whole if isinstance(instruction, kind)]
+
+
+def _number(level: Level, instruction: Solve | Repeat) -> int:
+    """Return which one of its kind an instruction is."""
+    alike = _found(level.plan, type(instruction))
+    return next(number for number, each in enumerate(alike) if each is instruction)
 
 
 def _program(body: Body, level: Level) -> list[Operation]:
@@ -292,7 +314,7 @@ def _compiled(level: Level, children: list[int]) -> bool:
 
 
 def _many(kind: str, children: list[int], count: int = 0, parallel: bool = False) -> Operation:
-    return kind, children, count, parallel, [], []
+    return kind, children, count, parallel, [], [], [], 0, -1.0
 
 
 def _operation(instruction: Instruction, level: Level) -> Operation:
@@ -310,15 +332,32 @@ def _operation(instruction: Instruction, level: Level) -> Operation:
         case Solve(sims, ports):
             first = np.cumsum([0, *(len(model.outputs) for model in level.wiring.models)])
             signals = [int(first[child]) + port for child, port in nodes_of(level, ports)]
-            number = _loops(level.plan).index(instruction)
-            return "solve", [level.number[sim] for sim in sims], number, False, [], signals
+            children = [level.number[sim] for sim in sims]
+            return "solve", children, 0, False, [], signals, [], _number(level, instruction), -1.0
+        case Save(sims):
+            return _many("save", [level.number[sim] for sim in sims])
+        case Restore(sims):
+            return _many("restore", [level.number[sim] for sim in sims])
+        case Repeat():
+            return _repeat(instruction, level)
         case Times(n, inner):
-            return "times", [], n, False, [_program(inner, level)], []
+            return "times", [], n, False, [_program(inner, level)], [], [], 0, -1.0
         case Together(bodies):
             each = [_operation(inner[0], level) for inner in bodies if len(inner) == 1]
             first_kind = each[0][0] if each else ""
             alike = all(one[0] == first_kind and one[2] == each[0][2] for one in each)
             if len(each) == len(bodies) and alike and first_kind in ("feed", "read", "step"):
                 return _many(first_kind, [one[1][0] for one in each], each[0][2], first_kind == "step")
-            return "together", [], 0, True, [_program(inner, level) for inner in bodies], []
+            return "together", [], 0, True, [_program(inner, level) for inner in bodies], [], [], 0, -1.0
     raise InternalError(f"the native engine does not know {instruction}")
+
+
+def _repeat(repeat: Repeat, level: Level) -> Operation:
+    first = np.cumsum([0, *(len(model.outputs) for model in level.wiring.models)])
+    places = level.unknowns_of(repeat).places
+    values, slopes = (
+        [int(first[child]) + port for child, port, what in places if what == each] for each in (VALUE, SLOPE)
+    )
+    until = -1.0 if repeat.until is None else repeat.until
+    body = _program(repeat.body, level)
+    return "repeat", [], repeat.at_most, False, [body], values, slopes, _number(level, repeat), until

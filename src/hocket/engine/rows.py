@@ -35,8 +35,13 @@ class Rows:
         """How many rows wait."""
         return len(self.kept)
 
-    def drop(self, count: int) -> None:
-        """Forget the rows after the first `count`."""
+    def mark(self) -> tuple[int, int]:
+        """Return how far the rows go."""
+        return len(self.kept), self.newest
+
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Forget the rows that came after a mark."""
+        count, self.newest = mark
         del self.kept[count:]
 
     def keep(self, level: Level, tick: int, due: bool = False) -> None:

@@ -118,6 +118,8 @@ def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:
         )
         if choice.child is None:
             entry.level.rows = entry.rows
+        else:
+            entry.level.micro_rows[choice.child] = entry.rows
         recorded.append(entry)
     return recorded
 

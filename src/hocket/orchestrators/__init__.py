@@ -5,9 +5,10 @@ Out: the Plan of one step of its level
 """
 
 from hocket.orchestrators.gauss_seidel import GaussSeidel
+from hocket.orchestrators.iterate import Iterate
 from hocket.orchestrators.jacobi import Jacobi
 
-NAMED = {"jacobi": Jacobi(), "gauss-seidel": GaussSeidel()}
+NAMED = {"jacobi": Jacobi(), "gauss-seidel": GaussSeidel(), "iterate": Iterate()}
 """The orchestrators that calls may name by a word."""
 
-__all__ = ["NAMED", "GaussSeidel", "Jacobi"]
+__all__ = ["NAMED", "GaussSeidel", "Iterate", "Jacobi"]

@@ -24,7 +24,7 @@ from hocket.plan.instructions import (
 from hocket.plan.kinds import KINDS, Violation
 from hocket.plan.plan import OutputsMode, Plan
 from hocket.plan.verify import verify
-from hocket.plan.walking import step_fractions, tries
+from hocket.plan.walking import step_fractions, tries, walk
 
 __all__ = [
     "KINDS",
@@ -50,4 +50,5 @@ __all__ = [
     "step_fractions",
     "tries",
     "verify",
+    "walk",
 ]

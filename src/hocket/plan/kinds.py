@@ -241,9 +241,4 @@ KINDS = {
     "no tolerance": Kind(
         "a Repeat until the values agree to {until}", "a relative residual above 0, or None", "until=1e-6"
     ),
-    "not run yet": Kind(
-        "`{verb}` is an instruction that the engine does not run yet",
-        "instructions that it runs",
-        "a plan without repetitions",
-    ),
 }

@@ -77,8 +77,6 @@ class Reader:
         self.trying = self.tried = 0
         self.crowd: list[tuple[dict[str, int], int]] = []
         """For each Together around here: which body has whom, and which this is."""
-        self.later: dict[str, Spot] = {}
-        """The first of each kind that the engine does not run yet."""
         self.place: Place = ()
         self.instruction: Instruction = Record()
 
@@ -122,7 +120,6 @@ class Reader:
 
     def rewind(self, instruction: Save | Restore | Repeat, place: Place) -> None:
         """Read an instruction that is about going back."""
-        self.later.setdefault(type(instruction).__name__, (place, instruction))
         match instruction:
             case Save(sims):
                 for child in self.known(sims):

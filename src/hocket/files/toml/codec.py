@@ -23,7 +23,7 @@ from hocket.files.toml.levels import Connections, Included, Models, Order
 from hocket.files.toml.ports import OUTPUTS, PORTS
 from hocket.files.toml.simulators import SIMULATORS
 from hocket.model import Connection, Extrapolator, Model, Orchestrator, Port, Scenario
-from hocket.orchestrators import GaussSeidel, Jacobi
+from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.orchestrators.exchange import InputsMode
 from hocket.plan import OutputsMode
 from hocket.signals import NAMED, Hermite, Hold, Latch, Nepce, Polynomial
@@ -44,11 +44,36 @@ _EXCHANGE = (
     Field("outputs", Choice(get_args(OutputsMode)), "whether outputs are evaluated again after the exchange"),
     Field("inputs", Choice(get_args(InputsMode)), "when a new input from outside begins to act"),
 )
+_EXPLICIT = (
+    kind("jacobi", Jacobi, *_EXCHANGE),
+    kind("gauss-seidel", GaussSeidel, Field("order", Order(), "who steps when"), *_EXCHANGE),
+)
+
+
+def _iterate(
+    inner: Orchestrator | None = None, tolerance: float | Literal["none"] = 1e-8, at_most: int = 50
+) -> Iterate:
+    """The steps of another algorithm, made again until what is exchanged agrees."""
+    return Iterate(inner or Jacobi(), None if tolerance == "none" else tolerance, at_most)
+
+
 ORCHESTRATORS = Family(
     "orchestrator",
     (
-        kind("jacobi", Jacobi, *_EXCHANGE),
-        kind("gauss-seidel", GaussSeidel, Field("order", Order(), "who steps when"), *_EXCHANGE),
+        *_EXPLICIT,
+        kind(
+            "iterate",
+            _iterate,
+            Field("inner", Family("orchestrator", _EXPLICIT), "the algorithm of one sweep", stand_in=None),
+            Field(
+                "tolerance",
+                OrWord("none", NUMBER),
+                'the relative change that ends it; "none": always at_most sweeps',
+                get=lambda iterate: iterate.tolerance or "none",
+            ),
+            Field("at_most", WHOLE, "sweeps in a step"),
+            cls=Iterate,
+        ),
     ),
 )
 

@@ -1,0 +1,162 @@
+// Going back within a step, and steps made again until they agree: the twin of rewinding.py and iterating.py.
+// In:  children that were saved, a body that begins by restoring them
+// Out: samples that agree with themselves, or a failure with the residuals on the way
+#include <algorithm>
+
+#include "level.hpp"
+#include "relative.hpp"
+
+namespace hocket {
+
+namespace {
+
+constexpr double grown = 1e12;
+
+}  // namespace
+
+bool Level::save(const Operation& operation) {
+    if (kept_.empty()) kept_.resize(children.size());
+    for (int number : operation.children) {
+        Slot& slot = slots_[number];
+        const Child& child = children[number];
+        Kept& kept = kept_[number];
+        if (!slot.simulator->keep(kept.state)) return failed(slot, Call::save);
+        kept.tick = slot.tick;
+        kept.shown = slot.simulator->shown_at(slot.tick);
+        kept.y.assign(y.begin() + slot.y, y.begin() + slot.y + child.outputs);
+        kept.rings.resize(child.rings.size());
+        for (std::size_t k = 0; k < child.rings.size(); ++k) kept.rings[k] = rings[ring_of[child.rings[k]]];
+        kept.fits.clear();
+        for (int fit : child.fits) kept.fits.push_back({fits[fit].seen, fits[fit].before, fits[fit].after});
+    }
+    return true;
+}
+
+// What is newer than the place gone back to stays behind the old samples: the next sweep begins with it.
+bool Level::restore(const Operation& operation) {
+    for (int number : operation.children) {
+        Slot& slot = slots_[number];
+        const Child& child = children[number];
+        Kept& kept = kept_[number];
+        const bool newer = slot.simulator->shown_at(slot.tick) > kept.shown;
+        if (!slot.simulator->go_back(kept.state)) return failed(slot, Call::restore);
+        slot.tick = kept.tick;
+        for (std::size_t k = 0; k < child.rings.size(); ++k) {
+            Ring& ring = rings[ring_of[child.rings[k]]];
+            const std::int64_t tick = ring.ticks[ring.newest];
+            const double value = ring.values[ring.newest], slope = ring.slopes[ring.newest];
+            ring = kept.rings[k];
+            if (tick > ring.ticks[ring.newest]) ring.push(tick, value, slope);
+        }
+        if (!newer) std::copy(kept.y.begin(), kept.y.end(), y.begin() + slot.y);
+        for (std::size_t k = 0; k < child.fits.size(); ++k) {
+            Fit& fit = fits[child.fits[k]];
+            fit.seen = kept.fits[k].seen;
+            fit.before = kept.fits[k].before;
+            fit.after = kept.fits[k].after;
+        }
+    }
+    return true;
+}
+
+bool Level::repeat(Operation& operation) {
+    auto& body = operation.bodies[0];
+    const int size = static_cast<int>(operation.signals.size() + operation.slopes.size());
+    if (!run(body)) return false;
+    if (size == 0) {
+        sweeps.add(1);
+        return true;
+    }
+    if (operation.until < 0.0) {
+        for (int sweep = 1; sweep < operation.n; ++sweep)
+            if (!run(body)) return false;
+        sweeps.add(operation.n);
+        return true;
+    }
+    operation.room.resize(static_cast<std::size_t>(size) * 3);
+    double *given = operation.room.data(), *found = given + size, *residual = found + size;
+    residuals.clear();
+    for (int sweep = 2; sweep <= operation.n; ++sweep) {
+        newest(operation, given);
+        if (!run(body)) return false;
+        newest(operation, found);
+        for (int i = 0; i < size; ++i) residual[i] = found[i] - given[i];
+        residuals.push_back(relative(residual, found, size));
+        if (residuals.back() <= operation.until) {
+            sweeps.add(sweep);
+            return true;
+        }
+        if (!(residuals.back() <= grown * std::max(1.0, residuals.front()))) break;
+    }
+    std::lock_guard lock(failing_);
+    if (first_failure.kind == Failure::Kind::none)
+        first_failure = {.kind = Failure::Kind::no_agreement, .level = this, .child = 0, .port = operation.number, .tick = now};
+    return false;
+}
+
+// the level as a simulator among others
+
+bool Level::keep(Snapshot& to) {
+    to.begin();
+    to.inner.resize(children.size());
+    for (std::size_t number = 0; number < children.size(); ++number)
+        if (!slots_[number].simulator->keep(to.inner[number])) return failed(slots_[number], Call::save);
+    to.keep(u);
+    to.keep(y);
+    to.keep(used);
+    to.keep(offered);
+    to.keep(used_base);
+    to.keep(offered_base);
+    to.keep(now);
+    for (std::size_t number = 0; number < children.size(); ++number) {
+        to.keep(slots_[number].tick);
+        to.keep(children[number].base);
+    }
+    for (const Ring& ring : rings) {
+        to.keep(static_cast<std::int64_t>(ring.count));
+        to.keep(static_cast<std::int64_t>(ring.newest));
+        to.keep(ring.ticks);
+        to.keep(ring.values);
+        to.keep(ring.slopes);
+    }
+    for (const Fit& fit : fits) {
+        to.keep(fit.seen);
+        to.keep(fit.before);
+        to.keep(fit.after);
+    }
+    if (rows_) rows_->keep(to);
+    return true;
+}
+
+bool Level::go_back(Snapshot& from) {
+    from.rewind();
+    for (std::size_t number = 0; number < children.size(); ++number)
+        if (!slots_[number].simulator->go_back(from.inner[number])) return failed(slots_[number], Call::restore);
+    from.take(u);
+    from.take(y);
+    from.take(used);
+    from.take(offered);
+    from.take(used_base);
+    from.take(offered_base);
+    from.take(now);
+    for (std::size_t number = 0; number < children.size(); ++number) {
+        from.take(slots_[number].tick);
+        from.take(children[number].base);
+    }
+    for (Ring& ring : rings) {
+        ring.count = static_cast<int>(from.taken());
+        ring.newest = static_cast<int>(from.taken());
+        from.take(ring.ticks);
+        from.take(ring.values);
+        from.take(ring.slopes);
+    }
+    for (Fit& fit : fits) {
+        from.take(fit.seen);
+        from.take(fit.before);
+        from.take(fit.after);
+    }
+    if (rows_) rows_->go_back(from);
+    return true;
+}
+
+}  // namespace hocket

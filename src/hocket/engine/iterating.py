@@ -1,0 +1,143 @@
+"""Iterations: a step is made again until what it hands back agrees with what it was given.
+
+In:  a Repeat, and a level whose simulators were saved before it
+Out: samples that agree with themselves; or a ConvergenceError with the residuals on the way
+
+The native engine repeats every operation here in the same order, so that the bits agree. In the linear
+reading a Repeat to a tolerance is its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hocket.engine.loops import SingularError, linear_fixed_point
+from hocket.engine.unknowns import SLOPE, VALUE, Unknown, Unknowns, relative
+from hocket.errors import ConvergenceError
+from hocket.model import Value
+from hocket.plan import Body, Feed, Instruction, Read, Repeat, Solve, walk
+from hocket.signals import Hold
+from hocket.wiring import OWN
+
+if TYPE_CHECKING:
+    from hocket.engine.interpreter import Level
+
+GROWN = 1e12
+"""A residual that has become so much larger than the first will not come back."""
+
+
+@dataclass(slots=True)
+class Sweeps:
+    """How often the steps of a level were made again."""
+
+    repeats: int = 0
+    total: int = 0
+    most: int = 0
+
+    def add(self, sweeps: int) -> None:
+        """Count one Repeat."""
+        self.repeats += 1
+        self.total += sweeps
+        self.most = max(self.most, sweeps)
+
+
+def handed_back(level: Level, body: Body) -> list[Unknown]:
+    """Return what a repetition takes from the one before it: outputs fed from before they are read."""
+    read: set[int] = set()
+    found: set[Unknown] = set()
+    for _, instruction in walk(body):
+        for child in _fed(level, instruction):
+            for drive in level.wiring.drives[child]:
+                if drive is None or drive.child == OWN or drive.child in read:
+                    continue
+                found.add((drive.child, drive.port, VALUE))
+                if (drive.extrapolation or Hold()).slopes:
+                    found.add((drive.child, drive.port, SLOPE))
+        match instruction:
+            case Read(sim):
+                read.add(level.number[sim])
+            case Solve(sims):
+                read.update(level.number[sim] for sim in sims)
+    return sorted(found, key=lambda unknown: (unknown[2], unknown))
+
+
+def _fed(level: Level, instruction: Instruction) -> Iterator[int]:
+    match instruction:
+        case Feed(sim):
+            yield level.number[sim]
+        case Solve(sims):
+            yield from (level.number[sim] for sim in sims)
+
+
+def repeat(level: Level, instruction: Repeat) -> None:
+    """Do a body until what it hands back agrees with what it was given."""
+    body, until, at_most = instruction.body, instruction.until, instruction.at_most
+    unknowns = level.unknowns_of(instruction)
+    level.run(body)
+    if not unknowns.places:
+        level.sweeps.add(1)
+    elif until is None:
+        for _ in range(at_most - 1):
+            level.run(body)
+        level.sweeps.add(at_most)
+    elif np.ndim(unknowns.newest()[0]):
+        _limit(level, body, unknowns)
+    else:
+        level.sweeps.add(_settled(level, body, unknowns, until, at_most))
+
+
+def _settled(level: Level, body: Body, unknowns: Unknowns, until: float, at_most: int) -> int:
+    """Repeat a body that was done once; return how often it was done."""
+    residuals: list[float] = []
+    for sweep in range(2, at_most + 1):
+        given = unknowns.newest()
+        level.run(body)
+        found = unknowns.newest()
+        residuals.append(relative([a - b for a, b in zip(found, given, strict=True)], found))
+        if residuals[-1] <= until:
+            return sweep
+        if not residuals[-1] <= GROWN * max(1.0, residuals[0]):
+            break
+    raise no_agreement(level, unknowns, until, residuals)
+
+
+def _limit(level: Level, body: Body, unknowns: Unknowns) -> None:
+    """Leave the level where a linear iteration ends, if it ends; its matrix is kept to be judged."""
+
+    def sweep(numbers: Sequence[Value]) -> list[Value]:
+        unknowns.put(numbers)
+        level.run(body)
+        return unknowns.newest()
+
+    try:
+        solution, level.sweep_matrix = linear_fixed_point(sweep, unknowns.newest())
+    except SingularError:
+        raise no_agreement(level, unknowns) from None
+    sweep(solution)
+
+
+def no_agreement(
+    level: Level, unknowns: Unknowns, until: float = 0.0, residuals: Sequence[float] = ()
+) -> ConvergenceError:
+    """Return the error for an iteration that does not settle."""
+    names = [f"`{unknowns.name(place)}`" for place in unknowns.places if place[2] == VALUE]
+    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    where = f"`{level.path}`, " if level.path else ""
+    t = level.clock.time(level.now)
+    if not residuals:
+        return ConvergenceError(
+            f"the iteration of {listed} has no end: there is no solution, or no single one",
+            where=f"{where}step from t = {t!r} s",
+        )
+    shown = ", ".join(f"{each:.2g}" for each in residuals[-6:])
+    grows = len(residuals) > 1 and not residuals[-1] < residuals[0]
+    return ConvergenceError(
+        f"the iteration of {listed} {'grows' if grows else 'did not settle'} in {len(residuals) + 1} sweeps",
+        where=f"{where}step from t = {t!r} s; the last residuals: {shown}",
+        expected=f"a residual of {until:g}",
+        hint="a shorter step, or " + ("another order" if grows else "more sweeps, or a larger tolerance"),
+    )

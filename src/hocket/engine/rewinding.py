@@ -1,0 +1,73 @@
+"""Going back within a step: simulators, their clocks, what was exchanged of them.
+
+In:  a level and some of its children
+Out: the same children where they were saved; only the newest samples stay, for the repetition to start from
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hocket.engine.memory import Filter, Ring
+from hocket.model import Value
+
+if TYPE_CHECKING:
+    from hocket.engine.interpreter import Level
+
+
+@dataclass(slots=True)
+class Kept:
+    """Where a child stood."""
+
+    state: Any
+    tick: int
+    rings: list[list[tuple[int, Value, Value]]]
+    filters: dict[tuple[int, int], tuple[int, Value, Value]]
+    micro: tuple[int, int] | None
+    """Of the rows of its micro steps."""
+
+
+def save(level: Level, children: Iterable[int]) -> None:
+    """Keep where children stand."""
+    memory = level.memory
+    for child in children:
+        rows = level.micro_rows.get(child)
+        level.kept[child] = Kept(
+            level.each("save", child),
+            level.ticks[child],
+            [list(ring) for ring in memory.rings[child]],
+            {
+                key: (kept.seen, kept.before, kept.after)
+                for key, kept in memory.filters.items()
+                if key[0] == child
+            },
+            None if rows is None else rows.mark(),
+        )
+
+
+def restore(level: Level, children: Iterable[int]) -> None:
+    """Go back to where children were saved."""
+    memory = level.memory
+    for child in children:
+        kept = level.kept[child]
+        level.each("restore", child, kept.state)
+        level.ticks[child] = kept.tick
+        for ring, samples in zip(memory.rings[child], kept.rings, strict=True):
+            _rewound(ring, samples)
+        for key in [key for key in memory.filters if key[0] == child]:
+            del memory.filters[key]
+        memory.filters |= {key: Filter(*numbers) for key, numbers in kept.filters.items()}
+        rows = level.micro_rows.get(child)
+        if rows is not None and kept.micro is not None:
+            rows.back_to(kept.micro)
+
+
+def _rewound(ring: Ring, samples: list[tuple[int, Value, Value]]) -> None:
+    """Give a ring the samples it had; a newer one stays behind them: the next sweep begins with it."""
+    newest = ring[-1]
+    ring.clear()
+    ring.extend(samples)
+    if newest[0] > samples[-1][0]:
+        ring.append(newest)

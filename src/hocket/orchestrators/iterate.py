@@ -1,0 +1,91 @@
+"""Iteration: any algorithm, its step made again until what is exchanged agrees.
+
+In:  a Scenario and the algorithm of one sweep
+Out: a Plan: save; repeat: restore, and what the algorithm does; record
+
+The first sweep extrapolates. From the second on the values at the end of the step are known from the sweep
+before, so the same polynomials interpolate: waveform iteration, also called implicit or strong coupling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hocket.errors import Fault, ScenarioError
+from hocket.model import Orchestrator, Scenario
+from hocket.orchestrators.exchange import InputsMode
+from hocket.orchestrators.jacobi import Jacobi
+from hocket.plan import Admit, Body, OutputsMode, Plan, Record, Repeat, Restore, Save, Step, Try, walk
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """The steps of `inner`, until the values handed on change by less than `tolerance` of their size.
+
+    Values below one count as one. Without a tolerance there are always `at_most` sweeps; two of them predict
+    and correct. Every simulator must be able to rewind.
+    """
+
+    inner: Orchestrator = Jacobi()  # noqa: RUF009 - it is frozen
+    tolerance: float | None = 1e-8
+    at_most: int = 50
+
+    def __post_init__(self) -> None:
+        faults = []
+        if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
+            faults.append(Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`"))
+        elif isinstance(self.inner, Iterate):
+            faults.append(Fault("an iteration of an iteration", "inner", "the algorithm of one sweep"))
+        if self.tolerance is not None and not self.tolerance > 0.0:
+            what = f"a tolerance of {self.tolerance!r} is never met"
+            faults.append(Fault(what, "tolerance", "a number above 0, or None for a fixed number of sweeps"))
+        if not isinstance(self.at_most, int) or self.at_most < 1:
+            faults.append(Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 on"))
+        if faults:
+            raise ScenarioError(faults)
+
+    @property
+    def outputs(self) -> OutputsMode:
+        """As of the algorithm inside."""
+        return getattr(self.inner, "outputs", "consistent")
+
+    @property
+    def inputs(self) -> InputsMode:
+        """As of the algorithm inside."""
+        return getattr(self.inner, "inputs", "clean")
+
+    def plan(self, scenario: Scenario) -> Plan:
+        """Return the plan of one step."""
+        made = self.inner.plan(scenario)
+        tried = len(made.step) == 1 and isinstance(made.step[0], Try)
+        whole = made.step[0].body if isinstance(made.step[0], Try) else made.step
+        before, sweep, after = _parts(whole)
+        sims = tuple(dict.fromkeys(i.sim for _, i in walk(sweep) if isinstance(i, Step)))
+        _check_rewind(scenario, sims)
+        repeated = Repeat((Restore(sims), *sweep), self.tolerance, self.at_most)
+        step: Body = (*before, Save(sims), repeated, *after)
+        return replace(made, step=(Try(step),) if tried else step)
+
+
+def _parts(body: Body) -> tuple[Body, Body, Body]:
+    """Return what comes before the first step or feed, what is repeated, and what comes after it."""
+    begin, end = 0, len(body)
+    while begin < end and isinstance(body[begin], Admit):
+        begin += 1
+    while end > begin and isinstance(body[end - 1], (Admit, Record)):
+        end -= 1
+    return body[:begin], body[begin:end], body[end:]
+
+
+def _check_rewind(scenario: Scenario, sims: tuple[str, ...]) -> None:
+    stuck = [sim for sim in sims if not scenario.models[sim].abilities.rewind]
+    if stuck:
+        listed = ", ".join(f"`{sim}`" for sim in stuck[:6]) + (
+            f" and {len(stuck) - 6} more" if len(stuck) > 6 else ""
+        )
+        raise ScenarioError(
+            f"an iteration makes steps again, and {listed} cannot go back",
+            where="orchestrator",
+            expected="simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
+            hint="an explicit algorithm such as `GaussSeidel()`, or an inner level of those that can",
+        )
