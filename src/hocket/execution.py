@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from types import FrameType
 from typing import Any, Literal, Protocol, TypeAlias
@@ -153,7 +153,9 @@ class Execution:
             "steps": self.engine.now // self.level.length,
             "simulators": len(self.job.design.leaves.places),
         }
-        return self.output.end(status, reached=self.reached, counts=counts, phases=self.phases)
+        iterated = {path: asdict(each) for path, each in self.engine.sweeps().items() if each.repeats}
+        more: dict[str, Any] = {"sweeps": iterated} if iterated else {}
+        return self.output.end(status, reached=self.reached, counts=counts | more, phases=self.phases)
 
     def fail(self, error: BaseException, named: bool) -> None:
         """Write the rows that wait and why it ended; what goes wrong here must not hide the error itself."""

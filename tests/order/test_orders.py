@@ -12,7 +12,18 @@ import pytest
 from scipy.linalg import block_diag
 
 import hocket
-from hocket import Composite, GaussSeidel, Hermite, Hold, Jacobi, Polynomial, Python, Scenario, StateSpace
+from hocket import (
+    Composite,
+    GaussSeidel,
+    Hermite,
+    Hold,
+    Iterate,
+    Jacobi,
+    Polynomial,
+    Python,
+    Scenario,
+    StateSpace,
+)
 
 END = 2
 FINEST = (Fraction(1, 64), Fraction(1, 128))
@@ -115,6 +126,23 @@ def extrapolators():
 def test_the_order_is_the_smaller_of_p_and_q_plus_1(method, q, levels, orchestrator):
     order = observed_order(levels, method, orchestrator, extrapolators()[q])
     assert order == pytest.approx(min(SOLVERS[method], q + 1), abs=0.1)
+
+
+@pytest.mark.parametrize("inner", [Jacobi(), GaussSeidel()], ids=["Jacobi", "GaussSeidel"])
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("q", [0, 1, 2, 3])
+def test_an_iteration_interpolates_with_the_same_order(q, levels, inner):
+    """From the second sweep on the newest sample is at the end of the step, the oldest q - 1 steps back."""
+    order = observed_order(levels, "rk4", Iterate(inner, 1e-13), extrapolators()[q])
+    print(f"{levels} levels, {type(inner).__name__}, degree {q}: order {order:.3f}")
+    assert order == pytest.approx(q + 1, abs=0.1)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_to_predict_and_correct_keeps_the_order(levels):
+    assert observed_order(levels, "rk4", Iterate(Jacobi(), None, 2), Polynomial(1)) == pytest.approx(
+        2, abs=0.1
+    )
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3])

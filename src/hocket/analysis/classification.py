@@ -15,7 +15,7 @@ from hocket.analysis.posedness import posedness
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
-from hocket.orchestrators import GaussSeidel, Jacobi
+from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.plan import Repeat, Solve, tries
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
@@ -154,7 +154,12 @@ def _jumps(level: Blueprint) -> bool:
 
 
 def _sequence(level: Blueprint) -> str:
-    orchestrator = level.composite.orchestrator
+    return _order_of(level.composite.orchestrator)
+
+
+def _order_of(orchestrator: Any) -> str:
+    if isinstance(orchestrator, Iterate):
+        return f"{_order_of(orchestrator.inner)}, iterated"
     if isinstance(orchestrator, Jacobi):
         return "parallel"
     if isinstance(orchestrator, GaussSeidel):
@@ -179,7 +184,8 @@ def _rates(levels: list[Blueprint]) -> set[Fraction]:
 
 
 def _busch(levels: list[Blueprint], repeats: bool) -> str:
-    kinds = {type(level.composite.orchestrator).__name__ for level in levels}
+    made = [level.composite.orchestrator for level in levels]
+    kinds = {type(each.inner if isinstance(each, Iterate) else each).__name__ for each in made}
     return f"{'implicit' if repeats else 'explicit'}: {', '.join(sorted(kinds))}"
 
 

@@ -24,6 +24,7 @@ from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError, nearest
 from hocket.model import Array
+from hocket.plan import Repeat, walk
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,15 @@ class _Tap:
             self.z = disturbed
         return reached
 
+    def save(self) -> Any:
+        """Return the state, and how many steps were seen."""
+        return self.inner.save(), len(self.seen)
+
+    def restore(self, state: Any) -> None:
+        """Go back: a step that is made again to a limit is the same step, disturbed alike."""
+        self.inner.restore(state[0])
+        del self.seen[state[1] :]
+
     def _map(self, t: float, h: float, u: Array) -> Array:
         """Return the step map of the simulator alone: what units of state and input do."""
         before = self.inner.save()
@@ -105,6 +115,7 @@ def disturbed(reading: Reading, names: Sequence[str]) -> Disturbed:
     root, named = reading.root, _places(reading.root, names)
     places = [(level, child) for level, child in named if len(_state(level, child))]
     stateless = [level.name(child) for level, child in named if not len(_state(level, child))]
+    _check_sweeps(root)
     saved = root.save()
     taps = [_Tap(level.children[child]) for level, child in places]
     try:
@@ -128,6 +139,18 @@ def disturbed(reading: Reading, names: Sequence[str]) -> Disturbed:
     transfer = Transfer(np.asarray(reading.Phi[np.ix_(kept, kept)]), B[kept], C[:, kept], D)
     blocks = [_block(level.name(child), tap) for (level, child), tap in zip(places, taps, strict=True)]
     return Disturbed(transfer, tuple(blocks), tuple(tap.own for tap in taps), tuple(stateless))
+
+
+def _check_sweeps(root: Level) -> None:
+    """Refuse sweeps that see different things: each would be disturbed in another way."""
+    for level in levels_of(root):
+        for _, each in walk(level.plan.step):
+            if isinstance(each, Repeat) and each.until is None and each.at_most > 1:
+                where = f" of `{level.path}`" if level.path else ""
+                raise ScenarioError(
+                    f"the steps{where} are made again a fixed number of times: what a change does is not known",
+                    expected="an iteration to a tolerance, or none",
+                )
 
 
 def _state(level: Level, child: int) -> Array:

@@ -10,7 +10,9 @@ from time import perf_counter
 
 import numpy as np
 
+from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
+from hocket.engine.iterating import Sweeps
 from hocket.engine.selection import Recorded, attach
 from hocket.model import Array
 
@@ -40,6 +42,10 @@ class PlainEngine:
             level, rows = entry.level, entry.rows
             if entry.child is None and level.now > 0 and rows.newest != level.now:
                 rows.keep(level, level.now, due=True)
+
+    def sweeps(self) -> dict[str, Sweeps]:
+        """Return how often the steps of each level were made again."""
+        return {level.path: level.sweeps for level in levels_of(self.root)}
 
     @property
     def now(self) -> int:

@@ -102,12 +102,11 @@ def _alone(early: list[str], fixed: list[str]) -> str:
     )
 
 
+DELAYED = "broken by a delay of one step: it grows if its gain is above one"
+"""What becomes of an algebraic loop with stale outputs."""
+
+
 def _loops(graph: Feedthrough, solved: bool) -> str:
     loop = " -> ".join(graph.name(node) for node in graph.loops[0])
     more = f" and {len(graph.loops) - 1} more" if len(graph.loops) > 1 else ""
-    how = (
-        "solved in every step"
-        if solved
-        else "broken by a delay of one step: it grows if its gain is above one"
-    )
-    return f"the algebraic loop {loop}{more} is {how}"
+    return f"the algebraic loop {loop}{more} is {'solved in every step' if solved else DELAYED}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from hocket.errors import Fault, ScenarioError
 from hocket.model import Orchestrator, Scenario
-from hocket.orchestrators.exchange import InputsMode
+from hocket.orchestrators.exchange import DELAYED, InputsMode
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Admit, Body, OutputsMode, Plan, Record, Repeat, Restore, Save, Step, Try, walk
 
@@ -64,7 +64,13 @@ class Iterate:
         _check_rewind(scenario, sims)
         repeated = Repeat((Restore(sims), *sweep), self.tolerance, self.at_most)
         step: Body = (*before, Save(sims), repeated, *after)
-        return replace(made, step=(Try(step),) if tried else step)
+        notes = [note.replace(DELAYED, self._loop()) for note in made.notes]
+        return replace(made, step=(Try(step),) if tried else step, notes=tuple(notes))
+
+    def _loop(self) -> str:
+        if self.tolerance is None:
+            return f"gone around {self.at_most} times in every step"
+        return "solved by the iteration, if its gain is below one"
 
 
 def _parts(body: Body) -> tuple[Body, Body, Body]:

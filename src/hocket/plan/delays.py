@@ -68,6 +68,11 @@ class _Late(Reader):
         super().read(child)
         self.shown[child] = self.time[child]
 
+    def restore(self, child: int) -> None:
+        """Forget what the sweep before had to extrapolate: its samples stay, and this one interpolates."""
+        super().restore(child)
+        self.found = {key: delay for key, delay in self.found.items() if key[0] != child}
+
     def step(self, child: int, fraction: Fraction) -> None:
         """Compare the end of the step with the samples."""
         super().step(child, fraction)
