@@ -7,17 +7,22 @@ NAMES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 STAMP := $(VENV)/.installed-$(NAMES)
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test lint types wheel bench clean
+.PHONY: demo test lint types browser wheel bench clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/three_masses.py
 
-test: $(STAMP) lint types
+test: $(STAMP) lint types browser
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# the pages of reports are tested in Chromium; HOCKET_NO_BROWSER=1 does without
+browser:
+	@test -n "$$HOCKET_NO_BROWSER" || command -v chromium >/dev/null \
+	  || { apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium >/dev/null; }
 
 types: $(STAMP)
 	$(BIN)/mypy

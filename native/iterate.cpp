@@ -12,6 +12,12 @@ namespace {
 
 constexpr double grown = 1e12;
 
+Values minus(const Values& one, const Values& other) {
+    Values result(one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) result[i] = one[i] - other[i];
+    return result;
+}
+
 }  // namespace
 
 bool Level::save(const Operation& operation) {
@@ -61,33 +67,45 @@ bool Level::restore(const Operation& operation) {
 
 bool Level::repeat(Operation& operation) {
     auto& body = operation.bodies[0];
-    const int size = static_cast<int>(operation.signals.size() + operation.slopes.size());
+    const std::size_t size = operation.signals.size() + operation.slopes.size();
     if (!run(body)) return false;
     if (size == 0) {
         sweeps.add(1);
         return true;
     }
-    if (operation.until < 0.0) {
-        for (int sweep = 1; sweep < operation.n; ++sweep)
-            if (!run(body)) return false;
-        sweeps.add(operation.n);
-        return true;
-    }
-    operation.room.resize(static_cast<std::size_t>(size) * 3);
-    double *given = operation.room.data(), *found = given + size, *residual = found + size;
-    residuals.clear();
-    for (int sweep = 2; sweep <= operation.n; ++sweep) {
-        newest(operation, given);
+    Accelerator& accelerator = *operation.accelerator;
+    std::int64_t count = 1;
+    Values given(size), found(size);
+    const Sweep sweep = [&](const Values& numbers, Values& to) {
+        ++count;
+        to.resize(size);
+        put(operation, numbers.data());
         if (!run(body)) return false;
-        newest(operation, found);
-        for (int i = 0; i < size; ++i) residual[i] = found[i] - given[i];
-        residuals.push_back(relative(residual, found, size));
-        if (residuals.back() <= operation.until) {
-            sweeps.add(sweep);
-            return true;
+        newest(operation, to.data());
+        return true;
+    };
+    newest(operation, given.data());
+    accelerator.begin();
+    residuals.clear();
+    for (int turn = 1; turn < operation.n; ++turn) {
+        if (!sweep(given, found)) return false;
+        if (operation.until >= 0.0) {
+            residuals.push_back(relative(minus(found, given).data(), found.data(), static_cast<int>(size)));
+            if (residuals.back() <= operation.until) {
+                sweeps.add(count);
+                return true;
+            }
+            if (!(residuals.back() <= grown * std::max(1.0, residuals.front()))) break;
         }
-        if (!(residuals.back() <= grown * std::max(1.0, residuals.front()))) break;
+        if (turn + 1 < operation.n && !accelerator.next(given, found, sweep))
+            return accelerator.stuck ? no_agreement(operation) : false;
     }
+    if (operation.until >= 0.0) return no_agreement(operation);
+    sweeps.add(count);
+    return true;
+}
+
+bool Level::no_agreement(const Operation& operation) {
     std::lock_guard lock(failing_);
     if (first_failure.kind == Failure::Kind::none)
         first_failure = {.kind = Failure::Kind::no_agreement, .level = this, .child = 0, .port = operation.number, .tick = now};
@@ -98,7 +116,7 @@ bool Level::repeat(Operation& operation) {
 
 bool Level::keep(Snapshot& to) {
     to.begin();
-    to.inner.resize(children.size());
+    to.inner.resize(children.size() + accelerators_.size());
     for (std::size_t number = 0; number < children.size(); ++number)
         if (!slots_[number].simulator->keep(to.inner[number])) return failed(slots_[number], Call::save);
     to.keep(u);
@@ -124,6 +142,7 @@ bool Level::keep(Snapshot& to) {
         to.keep(fit.before);
         to.keep(fit.after);
     }
+    for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->keep(to.inner[children.size() + k]);
     if (rows_) rows_->keep(to);
     return true;
 }
@@ -155,6 +174,7 @@ bool Level::go_back(Snapshot& from) {
         from.take(fit.before);
         from.take(fit.after);
     }
+    for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->go_back(from.inner[children.size() + k]);
     if (rows_) rows_->go_back(from);
     return true;
 }

@@ -128,6 +128,7 @@ void Level::prepare(std::vector<Operation>& program) {
                 if (!child.texts.empty()) operation.texted.push_back(number);
             }
         if (operation.kind == Operation::Kind::solve) widen_loop(operation);
+        if (operation.accelerator) accelerators_.push_back(operation.accelerator);
         for (auto& body : operation.bodies) {
             prepare(body);
             // a text is asked of its source, which another thread may be stepping

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "accelerate.hpp"
 #include "pool.hpp"
 #include "polynomial.hpp"
 #include "simulator.hpp"
@@ -90,6 +91,7 @@ struct Operation {
     int n = 0;
     int number = 0;                         // solve, repeat: which one of the plan
     double until = -1.0;                    // repeat: the residual that ends it; below zero: none does
+    std::shared_ptr<Accelerator> accelerator;  // repeat
     bool parallel = false;
     std::vector<Copy> copies;               // feed
     std::vector<int> fits;                  // feed
@@ -198,6 +200,8 @@ class Level final : public Simulator {
     bool restore(const Operation& operation);
     bool repeat(Operation& operation);
     void newest(const Operation& operation, double* to) const;
+    void put(const Operation& operation, const double* numbers);
+    bool no_agreement(const Operation& operation);
     bool around(Operation& operation, const double* guess, double* found);
     bool loop_failed(Operation& operation, Failure::Kind kind, double residual);
     bool feed(const Operation& operation);
@@ -223,6 +227,7 @@ class Level final : public Simulator {
     std::vector<Slot> slots_;                        // per child
     std::vector<const void*> hot_;                   // per child: what to fetch ahead of time
     std::vector<Output> outputs_;
+    std::vector<std::shared_ptr<Accelerator>> accelerators_;
     std::vector<Kept> kept_;                         // per child that is saved
     std::vector<double> seen_, slopes_;              // room: polynomials seen from another time; slopes of outputs
     std::shared_ptr<Rows> rows_;

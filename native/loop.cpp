@@ -33,17 +33,21 @@ bool Level::loop_failed(Operation& operation, Failure::Kind kind, double residua
 
 // Puts a guess into the exchange memory and finds what it leads to: values first, then slopes.
 bool Level::around(Operation& operation, const double* guess, double* found) {
-    for (int signal : operation.signals) {
-        y[signal] = *guess++;
-        if (ring_of[signal] >= 0) rings[ring_of[signal]].values[rings[ring_of[signal]].newest] = y[signal];
-    }
-    const double length = clock.span(this->length);
-    for (int signal : operation.slopes) rings[ring_of[signal]].slopes[rings[ring_of[signal]].newest] = *guess++ / length;
+    put(operation, guess);
     if (!feed(operation)) return false;
     for (int child : operation.children)
         if (!read_child(slots_[child])) return false;
     newest(operation, found);
     return true;
+}
+
+void Level::put(const Operation& operation, const double* numbers) {
+    for (int signal : operation.signals) {
+        y[signal] = *numbers++;
+        if (ring_of[signal] >= 0) rings[ring_of[signal]].values[rings[ring_of[signal]].newest] = y[signal];
+    }
+    const double length = clock.span(this->length);
+    for (int signal : operation.slopes) rings[ring_of[signal]].slopes[rings[ring_of[signal]].newest] = *numbers++ / length;
 }
 
 // The unknowns of a loop; slopes as changes over a step, so that all are of a size.

@@ -50,7 +50,7 @@ Operation::Kind kind_of(const std::string& name) {
     throw std::invalid_argument("unknown operation " + name);
 }
 
-// (kind, children, ticks or n, parallel, bodies, signals, slopes, number, until)
+// (kind, children, ticks or n, parallel, bodies, signals, slopes, number, until, accelerator, its numbers)
 std::vector<Operation> program(const nb::list& encoded) {
     std::vector<Operation> operations;
     for (nb::handle item : encoded) {
@@ -66,6 +66,8 @@ std::vector<Operation> program(const nb::list& encoded) {
         operation.slopes = nb::cast<std::vector<int>>(parts[6]);
         operation.number = nb::cast<int>(parts[7]);
         operation.until = nb::cast<double>(parts[8]);
+        if (operation.kind == Operation::Kind::repeat)
+            operation.accelerator = accelerator(nb::cast<std::string>(parts[9]), nb::cast<std::vector<double>>(parts[10]));
         operations.push_back(std::move(operation));
     }
     return operations;

@@ -1,10 +1,14 @@
 """`hocket check`: verdicts in words, tables, JSON, pictures and exit codes."""
 
 import json
+import math
 from pathlib import Path
 
-from command_line import invoked, refused
+import pytest
+
+from command_line import good, invoked, refused
 from fmus.build import build
+from hocket.analysis.varied import VariedRadius
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -94,7 +98,8 @@ def test_without_an_end_no_error_is_expected(tmp_path):
 def test_sources_and_sampled_devices(tmp_path):
     done = invoked("check", EXAMPLES / "car.toml")
     assert done.exit_code == 0, done.stderr
-    assert "not judged: the error: `road` depends on time" in done.stdout
+    assert "not judged: other steps: `skyhook` is sampled every 20 ms" in done.stdout
+    assert "steps 40 times per period, and that takes a while; `--robust` judges it" in done.stdout
 
 
 def test_black_boxes(tmp_path):
@@ -127,3 +132,126 @@ def test_an_ill_posed_scenario(tmp_path):
 def test_bad_scenarios(tmp_path):
     assert "there is no file" in refused("check", tmp_path / "missing.toml")
     assert "--stop" in refused("check", written(tmp_path), "--stop", "soon")
+
+
+# other steps, robustness, and what varies
+
+LOOP = """
+step = "0.1 s"
+[models.plant]
+type = "state-space"
+A = [[-1.0]]
+B = [[1.0]]
+C = [[1.0]]
+x0 = [1.0]
+inputs = ["u"]
+outputs = ["x"]
+[models.gain]
+type = "gain"
+gain = -3.0
+[connections]
+"plant.u" = "gain.y"
+"gain.u" = "plant.x"
+"""
+"""The factor is e - 3 (1 - e), e = exp(-h): stable up to a step of ln 2."""
+
+
+def a_loop(tmp_path, more=""):
+    file = tmp_path / "loop.toml"
+    file.write_text(LOOP + more)
+    return file
+
+
+def test_other_steps_robustness_and_consistency(tmp_path):
+    said = good("check", a_loop(tmp_path))
+    assert "\nother steps: stable up to a step of 0.6931 s (looked at: 0.000391 s to 3.2 s)\n" in said
+    assert "\nrobust: a change of `plant` by " in said
+    assert "\nrelative consistency: delta " in said
+    facts = json.loads(good("check", a_loop(tmp_path), "--json", "-"))
+    assert facts["largest stable step"] == pytest.approx(math.log(2.0), rel=1e-6)
+    assert [row["uncertain"] for row in facts["robustness"]] == ["plant"]
+    assert facts["delta"] > 0.0
+    without = good("check", a_loop(tmp_path), "--no-robust")
+    assert "other steps" not in without
+    assert "robust" not in without
+
+
+def test_one_value_varies(tmp_path):
+    said = good("check", a_loop(tmp_path), "--vary", "step=10ms:1", "--plot", tmp_path / "steps.png")
+    assert said.startswith("stable for `step` from 0.01 to 0.693147\n")
+    assert (tmp_path / "steps.png").read_bytes()[:4] == b"\x89PNG"
+    assert said.splitlines()[-1] == f"wrote {tmp_path / 'steps.png'}"
+    e = math.exp(-0.1)
+    facts = json.loads(good("check", a_loop(tmp_path), "--vary", "gain.D[1,1]=-40:0", "--json", "-"))
+    (only,) = facts["intervals"]
+    assert only["from"] == pytest.approx(-(1.0 + e) / (1.0 - e), rel=1e-6)
+    assert good("check", a_loop(tmp_path), "--vary", "step=1:9").startswith(
+        "stable for no `step` from 1 to 9"
+    )
+
+
+def test_two_values_vary(tmp_path):
+    words = ["--vary", "step=0.1:2:9", "--vary", "gain.D[1,1]=-8:-2:5"]
+    said = good(
+        "check", a_loop(tmp_path), *words, "--plot", tmp_path / "map.png", "--json", tmp_path / "m.json"
+    )
+    assert said.startswith("stable at ")
+    assert " of 45 points of the map\n" in said
+    assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
+    facts = json.loads((tmp_path / "m.json").read_text())
+    assert facts["names"] == ["step", "gain.D[1,1]"]
+    for (h, gain), _ in facts["boundary"]:
+        assert math.exp(-h) == pytest.approx((-gain - 1.0) / (-gain + 1.0), rel=1e-6)
+    assert "--plot map.png draws it" in good("check", a_loop(tmp_path), *words)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("step", "says not from where to where"),
+        ("step=1", "`1` is no range"),
+        ("step=1:1", "begins where it ends"),
+        ("step=2:1", "has its lower end last"),
+        ("step=0:1", "a step must be above zero"),
+        ("step=soon:later", "is not a duration"),
+        ("gain.D[1,1]=a:b", "is no range of numbers"),
+        ("gain.D[1,1]=0:inf", "has its lower end last, or no end"),
+        ("step=1:2:x", "is no range"),
+        ("step=1:2:1", "1 points make no map"),
+        ("stp=1:2", "did you mean `step`?"),
+        ("plant.A[2,1]=1:2", "has no entry [2,1]"),
+        ("plant.mass=1:2", "has no parameter `mass`"),
+    ],
+)
+def test_bad_ranges(tmp_path, typed, said):
+    assert said in refused("check", a_loop(tmp_path), "--vary", typed)
+
+
+def test_two_different_things_vary(tmp_path):
+    same = ("--vary", "step=1:2")
+    assert "`step` varies twice" in refused("check", a_loop(tmp_path), *same, *same)
+    assert "3 things vary" in refused("check", a_loop(tmp_path), *same, *same, *same)
+
+
+def test_a_study_that_starts_later(tmp_path):
+    """x' = -(1 + t) x by Euler steps of 0.1 s: from 3 s on the factor is 1 - 0.4."""
+    (tmp_path / "late.py").write_text("def f(t, x, u):\n    return [-(1 + t) * x[0]]\n")
+    file = tmp_path / "late.toml"
+    ode = 'type = "ode"\nf = "late.py:f"\nx0 = [1]\noutputs = ["y"]\nmethod = "euler"\nstep = "0.1 s"\n'
+    file.write_text(f'step = "0.1 s"\n[run]\nstart = 3\nstop = 4\n[models.a]\n{ode}')
+    assert good("check", file).startswith("stable: the largest factor per step is 0.6\n")
+
+
+def test_ctrl_c_ends_a_map(tmp_path, monkeypatch):
+    asked = []
+
+    def stopped(self, *values):
+        asked.append(values)
+        if len(asked) == 20:
+            raise KeyboardInterrupt
+        return 0.5
+
+    monkeypatch.setattr(VariedRadius, "__call__", stopped)
+    done = invoked("check", a_loop(tmp_path), "--vary", "step=0.1:2", "--vary", "gain.D[1,1]=-8:-2")
+    assert (done.exit_code, done.stderr, done.stdout) == (1, "interrupted\n", "")
+    assert len(asked) == 20

@@ -8,7 +8,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "hocket"
 ORDER = [
     "errors", "clock", "units", "model", "signals", "_native", "simulators", "graph", "passing", "wiring",
     "plan", "feedthrough", "orchestrators", "engine", "parameters", "files", "analysis", "pacing",
-    "execution", "running", "sweeping", "trusting", "testing", "cli",
+    "execution", "running", "sweeping", "trusting", "report", "testing", "cli",
 ]  # fmt: skip
 
 TOPS = {name: rank for rank, name in enumerate(ORDER)}

@@ -5,6 +5,7 @@ Out: a run, with its plan and its rows
 """
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from hocket.engine.composite import Composite
 from hocket.errors import (
@@ -18,7 +19,7 @@ from hocket.errors import (
 from hocket.files.formats import read, write
 from hocket.files.run import Run, open_run
 from hocket.model import Abilities, Connection, Port, Scenario
-from hocket.orchestrators import GaussSeidel, Jacobi
+from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.running import run
 from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.fmu import Fmu
@@ -27,6 +28,9 @@ from hocket.simulators.python import Python
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import Gain, StateSpace, Sum
 from hocket.sweeping import sweep
+
+if TYPE_CHECKING:
+    from hocket.analysis.checking import check
 
 try:
     __version__ = version("hocket")
@@ -39,12 +43,24 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "Scenario", "Connection", "Port", "Abilities",
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Fmu", "Table", "Csv", "Function",
     # how
-    "Composite", "Jacobi", "GaussSeidel", "Hold", "Latch", "Polynomial", "Hermite", "Nepce",
+    "Composite", "Jacobi", "GaussSeidel", "Iterate", "Hold", "Latch", "Polynomial", "Hermite", "Nepce",
     # files
     "read", "write",
     # running and looking
-    "run", "sweep", "Run", "open_run",
+    "check", "run", "sweep", "Run", "open_run",
     # what can go wrong
     "HocketError", "ScenarioError", "FileError", "SimulatorError", "ConvergenceError", "InternalError",
 ]
 # fmt: on
+
+
+if not TYPE_CHECKING:  # a checker of types must go on to see names that are not there
+
+    def __getattr__(name: str) -> Any:
+        """Return what is imported when it is first used, so that the others start sooner."""
+        if name != "check":
+            raise AttributeError(f"module `hocket` has no attribute `{name}`")
+        from hocket.analysis.checking import check
+
+        globals()[name] = check
+        return check

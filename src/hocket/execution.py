@@ -21,6 +21,7 @@ from hocket.engine.blueprint import Blueprint, opened
 from hocket.engine.collector import collector_paused
 from hocket.engine.initialise import initialise
 from hocket.engine.interpreter import Level
+from hocket.engine.iterating import Sweeps
 from hocket.engine.native import NativeEngine, obstacle
 from hocket.engine.plain import PlainEngine
 from hocket.engine.recording import ArrowRecorder
@@ -60,6 +61,9 @@ class Engine(Protocol):
 
     def rows(self, index: int) -> Array:
         """Return the rows that wait for a table, and forget them."""
+
+    def sweeps(self) -> Mapping[str, Sweeps]:
+        """Return how often the steps of each level were made again."""
 
 
 @dataclass(frozen=True)

@@ -1,179 +1,187 @@
 """How wrong a run was: the same again with half the steps, and with a quarter (Richardson).
 
-In:  a Study that was run, and its Run
+In:  a Study that was run, and its Run; or a run folder alone
 Out: a Trust: an error per recorded port over time, and why not to believe it
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from hocket.analysis.aftermath import from_defect
+from hocket.analysis.doubts import SEEN, changed, early, loops, unlike, unseen
 from hocket.analysis.order import predicted_order
 from hocket.analysis.variants import scaled
-from hocket.errors import HocketError
-from hocket.execution import EngineName
+from hocket.errors import HocketError, ScenarioError
+from hocket.execution import EngineName, Progress
 from hocket.files.drawing import Series
-from hocket.files.run import Run
+from hocket.files.formats import read
+from hocket.files.run import SCENARIO, Run
 from hocket.files.study import Study
+from hocket.files.trust import Doubted, Trust
 from hocket.model import Array
 from hocket.running import perform
-from hocket.simulators.state_space import StateSpace
 
 PARTS = (2, 4)
 """Of the steps, in the runs beside the first."""
-SEEN = 0.5
-"""An order below this is none: the error does not fall with the steps."""
 NOISE = 1e-11
 """Relative differences below this are rounding."""
 
-
-@dataclass(frozen=True, eq=False)
-class Doubted:
-    """One port: how far it is from where shorter steps lead."""
-
-    run: Series
-    error: Array
-    """The estimate at each time of the run."""
-    order: float | None
-    """With which the difference falls; None: there is none to see."""
-
-    @property
-    def port(self) -> str:
-        """Its path."""
-        return self.run.name
-
-    @property
-    def largest(self) -> float:
-        """The largest estimate, in the unit of the port."""
-        return float(np.abs(self.error).max(initial=0.0))
-
-    @property
-    def relative(self) -> float:
-        """The largest estimate over the largest value."""
-        scale = float(np.abs(self.run.values).max(initial=0.0))
-        return self.largest / scale if scale else math.inf if self.largest else 0.0
+Watch: TypeAlias = Callable[[Study, str], AbstractContextManager[Progress | None]]
+"""Told what is run next, and how; gives what is called with its progress."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trust:
-    """An estimate per port, the worst in relation to its values first, and when not to believe it."""
+def trust(study: Study, run: Run, engine: EngineName | None = None, watch: Watch | None = None) -> Trust:
+    """Return how wrong a run is, from two more with shorter steps: six times its cost.
 
-    ports: tuple[Doubted, ...]
-    doubts: tuple[str, ...]
-    predicted: int | None
-    """The order that the parts promise."""
-
-    def rows(self) -> list[dict[str, object]]:
-        """Return a row for each port."""
-        return [
-            {
-                "port": each.port,
-                "unit": each.run.unit,
-                "estimated error": each.largest,
-                "of the largest value": each.relative,
-                "order": each.order,
-            }
-            for each in self.ports
-        ]
-
-    def plot(self, path: Path | str | None = None) -> Any:
-        """Draw each port with the band in which it is expected to be."""
-        from hocket.analysis.pictures import BLUE, saved, stack, titled
-
-        shown = self.ports[:6]
-        figure, axes = stack(9, 0.9 + 1.7 * len(shown), len(shown))
-        for place, each in zip(axes, shown, strict=True):
-            t, values = each.run.t, each.run.values
-            band = np.abs(each.error)
-            place.fill_between(t, values - band, values + band, color=BLUE, alpha=0.25, linewidth=0.0)
-            place.plot(t, values, color=BLUE, linewidth=1.2)
-            unit = f" [{each.run.unit}]" if each.run.unit else ""
-            titled(place, f"{each.port}{unit}: {each.largest:.2g} at most")
-            place.grid(alpha=0.3)
-        if len(axes):
-            axes[-1].set_xlabel("time [s]")
-        return saved(figure, path)
-
-
-def trust(
-    study: Study, run: Run, engine: EngineName = "native", told: Callable[[str], None] | None = None
-) -> Trust:
-    """Return how wrong a finished run is, from two more with shorter steps: six times its cost.
-
-    The order is the one that is seen; where none is, what the parts promise counts, and a doubt is noted.
-    `told` is called with what is being done.
+    Ctrl-C ends the run under way: what there is counts, with a doubt. The order is the one that is seen;
+    where none is, what the parts promise counts. A run that ended early is judged up to there.
     """
-    promised, _ = predicted_order(study.composite)
-    doubts = list(_doubts(study))
+    doubts = list(early(run))
+    study = as_far(study, run)
+    doubts += loops(study)
     others: list[Run] = []
     for part in PARTS:
-        shorter = replace(study, composite=scaled(study.composite, Fraction(1, part), own=True))
-        shorter = replace(shorter, every=study.every or study.composite.step)
-        if told:
-            told(f"with 1/{part} of the steps")
-        try:
-            other = perform(shorter, {}, record=run.ports, engine=engine)
-        except HocketError as error:
-            doubts.append(f"no run with 1/{part} of the steps: {str(error).splitlines()[0]}")
+        other, why = _again(study, run, part, engine or engine_of(run), watch)
+        doubts += why
+        others += [other] if other else []
+        if why:
             break
-        if other.status != "finished":
-            doubts.append(f"the run with 1/{part} of the steps was stopped")
-            break
-        others.append(other)
+    promised, _ = predicted_order(study.composite)
     found = [_estimated(run[port], [other[port] for other in others], promised) for port in run.ports]
-    known = [each for each in found if each is not None]
-    unseen = [each.port for each in known if each.order is not None and each.order < SEEN]
-    if unseen:
-        more = f" and {len(unseen) - 1} more" if len(unseen) > 1 else ""
-        doubts.append(f"`{unseen[0]}`{more} does not settle as the steps get shorter: no order is to be seen")
-    return Trust(tuple(sorted(known, key=lambda each: -each.relative)), tuple(doubts), promised)
+    known = sorted((each for each in found if each is not None), key=lambda each: -each.relative)
+    left_out = tuple(unseen(study))
+    if not run.ports:
+        doubts.append("nothing was recorded")
+    elif others and not known:
+        doubts.append("the runs with shorter steps have no rows at the times of this one")
+    if len(others) == len(PARTS):
+        doubts += unlike(known, promised, closed=bool(left_out))
+    doubts += changed(run, others)
+    whole = sum(other.status == "finished" for other in others)
+    return Trust(tuple(known), tuple(dict.fromkeys(doubts)), promised, "Richardson", left_out, runs=whole)
 
 
-def _doubts(study: Study) -> Iterator[str]:
-    leaves = study.composite.blueprint.leaves.wiring
-    inside = [
-        name
-        for name, model in zip(leaves.names, leaves.models, strict=True)
-        if model.inputs and not isinstance(model, StateSpace)
-    ]
-    if inside:
-        more = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
-        yield f"what `{inside[0]}`{more} integrates inside is not seen: its own steps stay as they are"
-    for level in study.composite.blueprint.levels():
-        for note in level.plan.notes:
-            if "broken by a delay" in note:
-                # feedthrough on both sides: differences need not tell the error (requirements, section 1.2)
-                yield f"{note}; an estimate from shorter steps may mislead"
+def trust_of(run: Run, quick: bool = False, watch: Watch | None = None) -> Trust:
+    """Return how wrong the run in a folder is, from what the folder says was run.
+
+    With `quick`, or where that cannot be run again, from its connections and linear models: no run is made.
+    """
+    try:
+        study = study_of(run)
+    except ScenarioError as error:
+        return from_defect(run, None, (*early(run), error.faults[0].what))
+    if not quick:
+        found = trust(study, run, watch=watch)
+        if found.ports:
+            return found
+        return from_defect(run, as_far(study, run), found.doubts)
+    return from_defect(run, as_far(study, run), tuple(early(run)))
 
 
-def _estimated(run: Series, others: list[Series], promised: int | None) -> Doubted | None:
-    """Return the error of one port, at the times that all runs share."""
-    places, values = np.arange(len(run.t)), []
-    for other in others:
-        at = np.clip(np.searchsorted(other.t, run.t - 1e-9 * (1.0 + np.abs(run.t))), 0, len(other.t) - 1)
-        places = places[np.abs(other.t[at] - run.t)[places] <= 2e-9 * (1.0 + np.abs(run.t[places]))]
-        values.append(other.values[at])
-    if not values or not len(places):
+def study_of(run: Run) -> Study:
+    """Return what was run, as the folder of the run has it: options of the command line are in it."""
+    try:
+        return read(run.path / SCENARIO)
+    except HocketError as error:
+        fault = error.faults[0]
+        what = f"the scenario cannot be opened again ({fault.where}): {fault.what}"
+        raise ScenarioError(what, str(run.path / SCENARIO), hint=fault.hint) from error
+
+
+def engine_of(run: Run) -> EngineName:
+    """Return which engine was asked for."""
+    asked = str(run.info.get("engine", "native"))
+    return "interpreter" if asked == "interpreter" else "native"
+
+
+def as_far(study: Study, run: Run) -> Study:
+    """Return the study up to the last whole step of the run."""
+    if run.status == "finished":
+        return study
+    last = max((float(run[port].t[-1]) for port in run.ports if len(run[port].t)), default=float(study.start))
+    steps = math.floor((last - float(study.start)) / float(study.composite.step) + 1e-6)
+    if steps < 1:
+        raise ScenarioError("the run ended before its first step", repr(run), "rows to compare with")
+    return replace(study, stop=study.start + steps * study.composite.step)
+
+
+def _again(
+    study: Study, run: Run, part: int, engine: EngineName, watch: Watch | None
+) -> tuple[Run | None, list[str]]:
+    """Return the same with a part of the steps, as far as it came; and why no further."""
+    words = f"1/{part} of the steps"
+    try:
+        shorter = replace(study, composite=scaled(study.composite, Fraction(1, part), own=True))
+        rows = min(level.composite.step for level in study.composite.blueprint.levels())
+        shorter = replace(shorter, every=study.every or rows)
+        with watch(shorter, f"with {words}") if watch else nullcontext() as progress:
+            other = perform(shorter, {}, record=run.ports, engine=engine, progress=progress)
+    except KeyboardInterrupt:
+        return None, [f"the run with {words} was interrupted"]
+    except HocketError as error:
+        return None, [f"there is no run with {words}: {error.faults[0].what}"]
+    if other.status != "finished":
+        when = f"the run with {words} was interrupted at {other.info['reached']:g} s"
+        return other, [f"{when}: what was compared is shorter than the run"]
+    return other, []
+
+
+def _estimated(run: Series, others: Sequence[Series], promised: int | None) -> Doubted | None:
+    """Return the error of one port, at the times that its run shares with the one of half the steps."""
+    if not others:
         return None
-    first = run.values[places] - values[0][places]
-    order = None
-    if len(values) > 1:
-        order = _order(first, values[0][places] - values[1][places], run.values)
+    shared = [_shared(run, other) for other in others]
+    here, half = shared[0]
+    if not len(here):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        error, order = _richardson(run.values[here], half, promised), None
+        if len(others) > 1 and len(shared[1][0]):
+            places, quarter = shared[1]
+            both = np.isin(here, places)
+            middle = half[both]
+            quarter = quarter[np.isin(places, here)]
+            order = _order(run.values[here][both] - middle, middle - quarter, run.values)
+            if both.all():
+                error = run.values[here] - middle + _richardson(middle, quarter, promised, order)
+            else:
+                error = _richardson(run.values[here], half, promised, order)
+    return Doubted(Series(run.t[here], run.values[here], run.unit, run.name), error, order)
+
+
+def _shared(run: Series, other: Series) -> tuple[Any, Array]:
+    """Return which rows of a run another has too, and the values it has there."""
+    if not len(other.t):
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+    slack = 1e-9 * (1.0 + np.abs(run.t))
+    at = np.clip(np.searchsorted(other.t, run.t + slack, side="right") - 1, 0, None)
+    last = np.append(np.diff(run.t) > 0.0, True)  # of rows with one time the last counts
+    here = np.flatnonzero(last & (np.abs(other.t[at] - run.t) <= 2.0 * slack))
+    return here, other.values[at[here]]
+
+
+def _richardson(coarse: Array, fine: Array, promised: int | None, order: float | None = None) -> Array:
+    """Return how far values are from where half the steps lead, if the error falls with the order.
+
+    Richardson & Gaunt 1927: e(H) = (y(H) - y(H/2)) 2^p / (2^p - 1).
+    """
     power = order if order is not None and order >= SEEN else float(promised or 1)
-    error = first * 2.0**power / (2.0**power - 1.0)
-    shared = Series(run.t[places], run.values[places], run.unit, run.name)
-    return Doubted(shared, error, order)
+    return np.asarray((coarse - fine) * (2.0**power / (2.0**power - 1.0)))
 
 
 def _order(first: Array, second: Array, values: Array) -> float | None:
     """Return with which power differences fall when the steps are halved; None: they are rounding."""
     noise = NOISE * float(np.abs(values).max(initial=1e-300))
-    one, other = (float(np.sqrt(np.mean(part**2))) for part in (first, second))
-    return math.log2(one / other) if one > noise and other > 0.0 else None
+    scale = float(np.abs(first).max(initial=0.0))
+    if not math.isfinite(scale) or scale <= noise:
+        return None
+    one, other = (float(np.sqrt(np.mean((part / scale) ** 2))) for part in (first, second))
+    return math.log2(one / other) if other * scale > noise and math.isfinite(other) else None

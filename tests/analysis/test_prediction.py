@@ -236,6 +236,19 @@ def test_the_start_phase_is_told_as_it_is():
     assert exact == pytest.approx(truth(t)[:, 1], rel=1e-12)
 
 
+def test_a_longer_step_that_the_stop_cuts_off_is_not_shown():
+    """A level with steps of 0.3 s inside one of 0.1 s: at 1 s it stands where it was at 0.9 s."""
+    slow = Composite(pair(Hold(), 1).scenario, "0.3 s")
+    lag = StateSpace(A=[[-1]], B=[[1]], C=[[1]], x0=[1], inputs=["u"], outputs=["y"])
+    composite = Composite(Scenario({"slow": slow, "lag": lag}, {"lag.u": "slow.a.y"}), "0.1 s")
+    found, run = predicted_error(composite, 1, trajectories=True, measure=False), hocket.run(composite, 1)
+    for port, last in (("slow.a.y", 0.9), ("lag.y", 1.0)):
+        t, values, _ = found[port].series
+        assert t[-1] == pytest.approx(last)
+        assert t == pytest.approx(run[port].t, abs=1e-12)
+        assert values == pytest.approx(run[port].values, abs=1e-12)
+
+
 def test_a_stop_before_the_first_step_is_refused():
     with pytest.raises(ScenarioError, match="no step before the stop"):
         predicted_error(pair(Hold(), "0.1 s"), "50 ms")

@@ -16,7 +16,7 @@ from hocket.analysis.disturbance import Block, disturbed
 from hocket.analysis.lasting import collected
 from hocket.analysis.linear import read_linear
 from hocket.analysis.models import linearised
-from hocket.analysis.radius import Radius, stability_radius, structured_radius
+from hocket.analysis.radius import Radius, radius_of_each, stability_radius, structured_radius
 from hocket.analysis.stability import radius
 from hocket.errors import ScenarioError
 
@@ -433,3 +433,41 @@ def test_a_picture(tmp_path):
         found.plot(tmp_path / "radius.png")
         assert (tmp_path / "radius.png").stat().st_size > 5000
     structured_radius(read_linear(two_masses("Seidel12", 20.0)), "one").plot()
+
+
+# what does not depend on units
+
+
+def in_units(scale):
+    """A mass whose states are in metres times `scale`, and whose force is in newtons over it."""
+    mass = StateSpace(
+        [[0, 1], [-0.1, -0.2]], [[0], [0.1 * scale**2]], np.eye(2) / scale, x0=[1, 0],
+        inputs=["f"], outputs=["x", "v"],
+    )  # fmt: skip
+    spring = StateSpace([[-5.0]], [[1.0, 1.0]], [[-3.0 / scale]], inputs=["x", "v"], outputs=["f"])
+    links = {"mass.f": "spring.f", "spring.x": "mass.x", "spring.v": "mass.v"}
+    return read_linear(Composite(Scenario({"mass": mass, "spring": spring}, links), Fraction(1, 10)))
+
+
+def test_a_balanced_radius_does_not_depend_on_units():
+    plain = radius_of_each(in_units(1.0))
+    assert [each.what for each in plain] == ["mass", "spring"]
+    for scale in (1e-3, 1e4):
+        scaled = radius_of_each(in_units(scale))
+        assert [each.radius for each in scaled] == pytest.approx([each.radius for each in plain], rel=1e-5)
+    relative = [structured_radius(in_units(scale), "mass", relative=True).radius for scale in (1.0, 1e4)]
+    assert relative[0] > 100.0 * relative[1]
+
+
+def test_a_balanced_change_destabilises():
+    """The change, added to the step map in the units it has, puts an eigenvalue on the circle."""
+    reading = in_units(1e3)
+    found = structured_radius(reading, "mass", balanced=True)
+    transfer, (change,) = disturbed(reading, ["mass"]).transfer, found.changes
+    gain = np.linalg.solve(np.eye(2) - change @ transfer.D, change @ transfer.C)
+    assert rho(transfer.Phi + transfer.B @ gain) == pytest.approx(1.0, abs=1e-8)
+
+
+def test_many_disturbances_are_refused():
+    with pytest.raises(ScenarioError, match=r"`pair\.second` steps 4 times per period"):
+        radius_of_each(read_linear(three_masses(2, "0.1 s", "0.025 s")), most=4)

@@ -315,7 +315,10 @@ class Pen:
             return explicit
         tolerance, at_most = ((None, 2), (None, 3), (1e-13, 200))[int(self.aside.integers(3))]
         self.note(f"iterated to {tolerance}")
-        return Iterate(explicit, tolerance, at_most)
+        led = None, "relax", "aitken", "quasi-newton", "newton"
+        accelerate = led[int(self.aside.integers(len(led)))]
+        self.note(f"led by {accelerate}")
+        return Iterate(explicit, tolerance, at_most, accelerate)
 
     def paths(self, composite: Composite, prefix: str = "") -> list[str]:
         """Return the path of every input, at all levels."""

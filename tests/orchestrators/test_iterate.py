@@ -47,9 +47,9 @@ PAIR = Scenario({"a": lag(1.0, 2.0, 1.0), "b": lag(3.0, 1.5, -1.0)}, {"a.u": "b.
 
 
 def test_the_plan():
-    assert str(Composite(PAIR, "0.1 s", Iterate(GaussSeidel(["a", "b"]), 1e-6, 20)).plan()).splitlines()[
-        3:
-    ] == [
+    assert str(
+        Composite(PAIR, "0.1 s", Iterate(GaussSeidel(["a", "b"]), 1e-6, 20, None)).plan()
+    ).splitlines()[3:] == [
         "  each step:",
         "    save a, b",
         "    repeat until the values agree to 1e-06, at most 20 times:",
@@ -102,7 +102,7 @@ def test_the_linear_reading_tells_how_fast_it_settles():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_loop_that_the_iteration_solves(engine):
     """y_a = x + 0.5 y_b, y_b = x + 0.4 y_a with x = exp(-t)."""
-    composite = Composite(gains(0.5, 0.4), 0.1, Iterate(Jacobi(outputs="stale"), 1e-12))
+    composite = Composite(gains(0.5, 0.4), 0.1, Iterate(Jacobi(outputs="stale"), 1e-12, accelerate=None))
     (note,) = composite.plan().notes
     assert note.endswith("is solved by the iteration, if its gain is below one")
     run = hocket.run(composite, 2, engine=engine)
@@ -112,7 +112,7 @@ def test_a_loop_that_the_iteration_solves(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_does_not_settle_is_told_with_its_residuals(engine, tmp_path):
-    composite = Composite(gains(3.0, -2.0), 0.1, Iterate(Jacobi(outputs="stale"), 1e-9, 12))
+    composite = Composite(gains(3.0, -2.0), 0.1, Iterate(Jacobi(outputs="stale"), 1e-9, 12, None))
     with pytest.raises(ConvergenceError) as caught:
         hocket.run(composite, 1, engine=engine, folder=tmp_path / "run")
     text = str(caught.value)

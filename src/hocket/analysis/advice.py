@@ -14,18 +14,24 @@ from typing import Any
 
 from hocket.analysis.linear import read_linear
 from hocket.analysis.prediction import predicted_error
+from hocket.analysis.settling import Settling, settling
 from hocket.analysis.stability import EDGE, radius
 from hocket.analysis.variants import scaled
 from hocket.clock import written
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
-from hocket.orchestrators import GaussSeidel, Jacobi
+from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.signals import Hold, Polynomial
 
 NOISE = 1e-12
 """A relative error that nothing need be done about."""
 WORTH = 0.8
 """An error must shrink to this part of itself, or a change is not worth its trouble."""
+
+MANY = 20
+"""Sweeps of an iteration of which nothing better is known."""
+LONGEST = 20_000
+"""Steps of a run up to which shorter ones are tried even where something else helps."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +46,34 @@ class Change:
     """How many times the steps of now it would take."""
 
 
-def changes(composite: Composite, stop: Fraction | None, fixed_steps: bool = False) -> list[Change]:
-    """Return what helps, the best first; `fixed_steps`: other steps cannot be judged."""
+def changes(
+    composite: Composite,
+    stop: Fraction | None,
+    fixed_steps: bool = False,
+    now: tuple[Settling, ...] = (),
+) -> list[Change]:
+    """Return what helps, the best first; `fixed_steps`: other steps cannot be judged.
+
+    `now` is how the iterations of the composite itself settle.
+    """
     found: list[Change] = []
     for words, variant, steps in _variants(composite, fixed_steps):
+        long = stop is not None and stop / variant.step > LONGEST
+        if long and steps > 1.0 and any(change.rho <= 1.0 + EDGE for change in found):
+            continue
         try:
             reading = read_linear(variant)
             rho = radius(reading)
             error = None if stop is None else predicted_error(reading, stop, measure=False).worst.relative
         except HocketError:
             continue
-        found.append(Change(words, rho, error, steps))
+        found.append(Change(words, rho, error, steps * _sweeps(settling(reading)) / _sweeps(now)))
     return sorted(found, key=_rank)
+
+
+def _sweeps(iterations: tuple[Settling, ...]) -> float:
+    """Return how often the steps are made again, about: of the level that does it most often."""
+    return float(max((each.sweeps or MANY for each in iterations), default=1))
 
 
 def _rank(change: Change) -> tuple[bool, float, float]:
@@ -79,7 +101,7 @@ def _variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Co
     """Yield changes in words, the composite with each, and how many times the steps it costs."""
     if any(_mode(level) == "stale" for level in _levels(composite)):
         yield 'outputs = "consistent"', _everywhere(composite, _consistent), 1.0
-    jacobi = any(isinstance(level.orchestrator, Jacobi) for level in _levels(composite))
+    jacobi = any(isinstance(_explicit(level), Jacobi) for level in _levels(composite))
     if jacobi:
         yield 'orchestrator "gauss-seidel"', _everywhere(composite, _sequential), 1.0
     if any(isinstance(level.extrapolation, Hold) for level in _levels(composite)):
@@ -87,6 +109,10 @@ def _variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Co
         if jacobi:
             both = _everywhere(_everywhere(composite, _sequential), _linear)
             yield 'orchestrator "gauss-seidel" and extrapolation "linear"', both, 1.0
+    iterates = any(isinstance(level.orchestrator, Iterate) for level in _levels(composite))
+    if not iterates and all(level.abilities.rewind for level in _levels(composite)):
+        both = _everywhere(_everywhere(composite, _iterated), _linear)
+        yield 'orchestrator "iterate" and extrapolation "linear"', both, 1.0
     for part in () if fixed_steps else (2, 5, 10, 100):
         step = composite.step / part
         yield f"a step of {written(step)}", scaled(composite, Fraction(1, part)), float(part)
@@ -117,19 +143,34 @@ def _everywhere(composite: Composite, change: Callable[[Composite], dict[str, An
     return Composite(composite.scenario.with_models(models), composite.step, **{**how, **change(composite)})
 
 
+def _explicit(composite: Composite) -> Any:
+    """Return the algorithm of one sweep."""
+    made = composite.orchestrator
+    return made.inner if isinstance(made, Iterate) else made
+
+
+def _with(composite: Composite, explicit: Any) -> dict[str, Any]:
+    made = composite.orchestrator
+    return {"orchestrator": replace(made, inner=explicit) if isinstance(made, Iterate) else explicit}
+
+
+def _iterated(composite: Composite) -> dict[str, Any]:
+    return {"orchestrator": Iterate(composite.orchestrator)}
+
+
 def _consistent(composite: Composite) -> dict[str, Any]:
-    orchestrator: Any = composite.orchestrator
-    if isinstance(orchestrator, GaussSeidel):
-        order: Any = orchestrator.order
-        return {"orchestrator": GaussSeidel(order, inputs=orchestrator.inputs)}
-    return {"orchestrator": replace(orchestrator, outputs="consistent")} if _mode(composite) else {}
+    made = _explicit(composite)
+    if isinstance(made, GaussSeidel):
+        order: Any = made.order
+        return _with(composite, GaussSeidel(order, inputs=made.inputs))
+    return _with(composite, replace(made, outputs="consistent")) if _mode(composite) else {}
 
 
 def _sequential(composite: Composite) -> dict[str, Any]:
-    orchestrator = composite.orchestrator
-    if not isinstance(orchestrator, Jacobi):
+    made = _explicit(composite)
+    if not isinstance(made, Jacobi):
         return {}
-    return {"orchestrator": GaussSeidel(outputs=orchestrator.outputs, inputs=orchestrator.inputs)}
+    return _with(composite, GaussSeidel(outputs=made.outputs, inputs=made.inputs))
 
 
 def _linear(composite: Composite) -> dict[str, Any]:

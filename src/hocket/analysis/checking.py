@@ -1,6 +1,6 @@
 """`hocket check`: is it well posed, stable, how wrong will it be, and what to change.
 
-In:  a Composite, and when its run stops
+In:  a Composite, a Study, an Fmu or the path of a file, and when its run stops
 Out: a Check: the verdict in plain words, and the measures behind it
 """
 
@@ -8,27 +8,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeVar
+from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from hocket.analysis.advice import Change, best, changes
+from hocket.analysis.consistency import Consistency, relative_consistency
 from hocket.analysis.exact import Exact, exact
+from hocket.analysis.largest_step import LargestStep, largest_stable_step
+from hocket.analysis.leaps import leaping
 from hocket.analysis.linear import Reading, read_linear
 from hocket.analysis.models import Leaf, linearised
+from hocket.analysis.played import sources, with_sources
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.prediction import PredictedError, predicted_error
+from hocket.analysis.radius import Radius, radius_of_each
+from hocket.analysis.settling import Settling, settling
 from hocket.analysis.stability import EDGE, MARGIN, Stability, grows, stability
+from hocket.analysis.verdict import verdict
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
+from hocket.clock import Duration, seconds, written
 from hocket.engine.composite import Composite
-from hocket.errors import ConvergenceError, HocketError
+from hocket.errors import ConvergenceError, HocketError, ScenarioError
+from hocket.files.fmus import model_name, study_of
+from hocket.files.formats import read
+from hocket.files.study import Study
+from hocket.simulators.fmu import Fmu
 
 T = TypeVar("T")
+Checkable: TypeAlias = Composite | Study | Fmu | Path | str
+"""What can be judged: a level, what a file holds, an FMU by itself, or the path of a file."""
 
 LARGE = 300
-"""States above which changes are not tried: that takes as many readings."""
+"""Numbers in a step above which changes are not tried: that takes as many readings."""
+WIDE, MANY = 100, 20
+"""Numbers in a step, and simulators, up to which other steps and robustness are judged unasked."""
+DISTURBANCES = 32
+"""States of a simulator times its steps per period, up to which changes of it are judged unasked."""
+STATES = 200
+"""States up to which relative consistency may start the engine once for each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +72,20 @@ class Check:
     best: Change | None = None
     unjudged: tuple[str, ...] = ()
     """Measures that could not be had, and why."""
+    largest: LargestStep | None = None
+    """Which other steps are stable."""
+    robustness: tuple[Radius, ...] = ()
+    """How much each simulator's step may change, relative to itself, before it grows; the nearest first."""
+    consistency: Consistency | None = None
+    iterations: tuple[Settling, ...] = ()
+    """How the iterations of levels settle."""
 
     @property
     def good(self) -> bool:
         """Whether the coupling may be run: well posed, and it adds no growth."""
         if self.ill_posed or self.stability is None or not self.sure:
+            return False
+        if not all(each.settles for each in self.iterations):
             return False
         return self.stability.stable or self.own_growth
 
@@ -76,73 +106,137 @@ class Check:
 
     def verdict(self) -> list[str]:
         """Return the answer in plain words."""
-        if self.ill_posed:
-            return [f"ill posed: {self.ill_posed}"]
-        refused = [leaf for leaf in self.leaves if leaf.how == "refused"]
-        if refused:
-            first = f"not judged: `{refused[0].path}` {refused[0].refused}"
-            more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-            return [first + more]
-        lines = [_stable(self)] if self.stability else []
-        if not self.sure:
-            worst = max(self.leaves, key=lambda leaf: leaf.fit)
-            doubt = f"the linear model of `{worst.path}` is good to {worst.fit:.2g} only"
-            lines[0] = f"not sure, for {doubt}: {lines[0]}"
-        if self.zero and not self.zero.stable:
-            lines.append(self.zero.reason)
-        lines += [_error(self.prediction)] if self.prediction else []
-        lines += [f"not judged: {reason}" for reason in self.unjudged]
-        lines += [_advice(self.best, self.prediction)] if self.best else []
-        return lines
+        return verdict(self)
 
 
-def check(composite: Composite, stop: Fraction | None = None, advise: bool = True) -> Check:
-    """Return what can be said of a composite before it is run; raises ScenarioError for what is none.
+def check(
+    what: Checkable,
+    stop: Duration | None = None,
+    *,
+    start: Duration | None = None,
+    advise: bool = True,
+    robust: bool | None = None,
+) -> Check:
+    """Return what can be said of a coupling before it is run; raises ScenarioError for what is none.
 
-    `stop` is the length of the run in seconds; without it no error of a run is predicted.
+    `stop` and `start` are in seconds, or as in "500 ms", and in place of those of a file; without a stop no
+    error of a run is predicted. What is not linear is linearised at the start. `advise` looks for changes
+    that help; `robust` judges other steps and changes of simulators (None: where that takes little time).
     """
-    posed = posedness(composite)
+    study = _study(what, start, stop)
+    composite, posed = study.composite, posedness(study.composite)
     try:
         # what has no inputs may stand still, as long as others are coupled
-        made = linearised(composite, still=len(composite.blueprint.leaves.places) > 1)
+        still = len(composite.blueprint.leaves.places) > 1
+        made = linearised(composite, still=still, start=study.start)
         if any(leaf.how == "refused" for leaf in made.leaves):
             return Check(posed, made.leaves)
-        reading = read_linear(made.composite)
+        linear = leaping(made.composite)
+        reading = read_linear(linear)
     except ConvergenceError as error:
         return Check(posed, (), ill_posed=str(error).splitlines()[0])
-    measured = stability(reading)
-    unjudged: list[str] = []
+    tried = _Tries()
+    zero = tried("zero-stability", lambda: zero_stability(linear))
+    solution = tried("the exact solution", lambda: exact(linear))
+    own, drifts = (None, False) if solution is None else _own(solution, reading)
+    found = Check(posed, made.leaves, "", stability(reading), zero, own, drifts)
+    found = replace(found, iterations=settling(reading))
+    length = None if study.stop is None else study.stop - study.start
+    moving = linear if length is None else with_sources(linear, length, study.start)
+    unpredictable = _unpredictable(moving, made.leaves)
+    if unpredictable and length is not None:
+        tried.failed.append(f"the error: {unpredictable}")
+    elif length is not None and solution is not None and length >= composite.step:
+        predicted = tried("the error", lambda: _predicted(reading, moving, length, study.start))
+        found = replace(found, prediction=predicted)
+    if robust or (robust is None and len(reading.core) <= WIDE and len(made.leaves) <= MANY):
+        found = _with_robustness(found, reading, tried, None if robust else DISTURBANCES)
+    elif robust is None and not found.own_growth:
+        size = f"the step has {len(reading.core):,} numbers, and that takes a while"
+        tried.failed.append(f"other steps and robustness: {size}; `robust=True` judges it")
+    consistency = tried("relative consistency", lambda: relative_consistency(reading, most=STATES))
+    found = replace(found, consistency=consistency)
+    if advise and len(reading.core) <= LARGE and not found.own_growth:
+        only = any(leaf.how == "identified" for leaf in made.leaves)
+        found = _with_advice(found, moving, length, only)
+    return replace(found, unjudged=tuple(tried.failed))
 
-    def tried(what: str, measure: Callable[[], T]) -> T | None:
+
+def _study(what: Checkable, start: Duration | None, stop: Duration | None) -> Study:
+    match what:
+        case Study():
+            study = what
+        case Composite():
+            study = Study(what)
+        case Fmu():
+            study = study_of({model_name(what.file): what})
+        case str() | Path():
+            study = read(what)
+        case _:
+            expected = "a Composite, an Fmu, or the path of a scenario file"
+            raise ScenarioError(f"{what!r:.60} cannot be checked", expected=expected)
+    times = {"start": study.start if start is None else start, "stop": study.stop if stop is None else stop}
+    exactly: dict[str, Fraction] = {}
+    for name, time in times.items():
+        try:
+            exactly |= {} if time is None else {name: seconds(time)}
+        except ValueError as error:
+            raise ScenarioError(str(error), name) from None
+    if "stop" in exactly and exactly["stop"] <= exactly["start"]:
+        when = f"the run stops at {written(exactly['stop'])} and starts at {written(exactly['start'])}"
+        raise ScenarioError(when, "stop")
+    return replace(study, start=exactly["start"], stop=exactly.get("stop"))
+
+
+def _unpredictable(composite: Composite, leaves: tuple[Leaf, ...]) -> str:
+    """Return why no error can be predicted; empty: it can."""
+    played = {name for name, _ in sources(composite)}
+    for leaf in leaves:
+        if leaf.how == "constant" and leaf.path not in played:
+            return f"`{leaf.path}` moves by its steps, and what it does between them is not known"
+        if _timed(leaf):
+            return f"`{leaf.path}` depends on time and has states: the prediction knows no such models"
+    return ""
+
+
+def _predicted(reading: Reading, moving: Composite, length: Fraction, start: Fraction) -> PredictedError:
+    """Return the error of a run of this length, at times as its clock shows them; sources move."""
+    what = moving if sources(moving) else reading
+    found = predicted_error(what, length, measure=len(reading.core) <= LARGE)
+    return replace(found, ports=tuple(replace(port, at=port.at + float(start)) for port in found.ports))
+
+
+class _Tries:
+    """Takes a measure, or notes why there is none."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+
+    def __call__(self, what: str, measure: Callable[[], T]) -> T | None:
         try:
             return measure()
         except HocketError as error:
-            unjudged.append(f"{what}: {str(error).splitlines()[0]}")
+            self.failed.append(f"{what}: {str(error).splitlines()[0]}")
             return None
 
-    zero = tried("zero-stability", lambda: zero_stability(made.composite))
-    solution = tried("the exact solution", lambda: exact(made.composite))
-    own, drifts = (None, False) if solution is None else _own(solution, reading)
-    small = len(reading.core) <= LARGE
-    predicted = None
-    moving = [leaf.path for leaf in made.leaves if leaf.how == "constant" or _timed(leaf)]
-    sampled = [level.path for level in composite.blueprint.levels() if level.composite.sampled]
-    if moving and stop is not None:
-        unjudged.append(f"the error: `{moving[0]}` depends on time, and the prediction knows no time")
-    elif sampled and stop is not None:
-        unjudged.append(f"the error: `{sampled[0]}` is sampled, and the exact solution flows")
-    elif stop is not None and solution is not None and stop >= composite.step:
-        length = stop
-        predicted = tried("the error", lambda: predicted_error(reading, length, measure=small))
-    advice: list[Change] = []
-    follows = Check(posed, made.leaves, "", measured, zero, own, drifts).own_growth
-    if advise and small and not follows:
-        only = any(leaf.how == "identified" for leaf in made.leaves)
-        advice = changes(made.composite, stop if predicted else None, fixed_steps=only)
-    chosen = best(advice, measured.rho, predicted.worst.relative if predicted else None)
-    return Check(
-        posed, made.leaves, "", measured, zero, own, drifts, predicted, tuple(advice), chosen, tuple(unjudged)
-    )
+
+def _with_robustness(found: Check, reading: Reading, tried: _Tries, most: int | None) -> Check:
+    if found.own_growth or found.stability is None:
+        return found
+    largest = tried("other steps", lambda: largest_stable_step(reading))
+    if found.stability.rho >= 1.0 - MARGIN:
+        return replace(found, largest=largest)
+    radii = tried("robustness", lambda: radius_of_each(reading, most))
+    if radii is None and most is not None and tried.failed[-1].endswith("a while"):
+        tried.failed[-1] += "; `robust=True` judges it"
+    return replace(found, largest=largest, robustness=radii or ())
+
+
+def _with_advice(found: Check, linear: Composite, length: Fraction | None, fixed_steps: bool) -> Check:
+    advice = changes(linear, length if found.prediction else None, fixed_steps, found.iterations)
+    assert found.stability is not None
+    error = found.prediction.worst.relative if found.prediction else None
+    return replace(found, advice=tuple(advice), best=best(advice, found.stability.rho, error))
 
 
 def _own(solution: Exact, reading: Reading) -> tuple[float, bool]:
@@ -155,47 +249,6 @@ def _own(solution: Exact, reading: Reading) -> tuple[float, bool]:
     factor = math.exp(min(700.0, fastest * float(reading.period)))
     near = abs(factor - 1.0) <= EDGE and len(solution.A) <= LARGE
     return factor, near and grows(expm(solution.A * float(reading.period)))
-
-
-def _stable(found: Check) -> str:
-    measured = found.stability
-    assert measured is not None
-    rho = f"the largest factor per step is {measured.rho:.6g}"
-    if measured.stable:
-        return f"stable: {rho}" + (", on the edge" if measured.rho > 1.0 - MARGIN else "")
-    if found.own_growth and found.drifts:
-        return f"the system itself moves on and on, as a free body does, and the coupling follows it: {rho}"
-    if found.own_growth:
-        return f"the system itself grows, by {found.own:.6g} per step, and the coupling follows it: {rho}"
-    mode = measured.modes[0]
-    doubling = math.log(2.0) / math.log(mode.radius) * measured.period if mode.radius > 1.0 else math.inf
-    who = ", ".join(f"`{part.name}` {part.share:.0%}" for part in mode.parts[:3])
-    pace = (
-        f"doubled every {doubling:.3g} s, at {mode.frequency:.3g} Hz" if math.isfinite(doubling) else "slowly"
-    )
-    return f"unstable: {rho}: what is wrong grows, {pace}; in it are {who}"
-
-
-def _error(found: PredictedError) -> str:
-    worst = found.worst
-    if not any(each.largest for each in found.ports):
-        return "expected error: none" + ("" if any(each.scale for each in found.ports) else ": nothing moves")
-    if not math.isfinite(worst.largest) or worst.relative > 1e3:
-        return "the error grows without bound: the run will be worthless"
-    unit = f" {worst.unit}" if worst.unit else ""
-    share = f", {worst.relative:.2g} of its largest value" if math.isfinite(worst.relative) else ""
-    order = f"; order {found.order.measured:.2g}" if found.order.measured is not None else ""
-    size = f"at most {worst.largest:.2g}{unit} in `{worst.port}`{share}"
-    return f"expected error: {size}, at {worst.at:.4g} s{order}"
-
-
-def _advice(change: Change, predicted: PredictedError | None) -> str:
-    now = (
-        f" instead of {predicted.worst.relative:.2g}" if predicted and predicted.worst.relative < 1e3 else ""
-    )
-    what = f"the largest error is {change.error:.2g} of the value{now}" if change.error is not None else ""
-    cost = f", for {change.steps:g} times the steps" if change.steps > 1.0 else ""
-    return f"what helps most: {change.words}: factor {change.rho:.6g}{', ' if what else ''}{what}{cost}"
 
 
 def _timed(leaf: Leaf) -> bool:

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
+from hocket.analysis.search import lowest
 from hocket.model import Array
 
 Complex: TypeAlias = NDArray[np.complex128]
@@ -160,9 +160,7 @@ def _refined(transfer: Transfer, angles: Real, gains: Real, count: int) -> tuple
     exact = max(1e-9, (1e-4 if len(transfer.Phi) <= LARGEST else 1e-2) * width)
     for top in tops[np.argsort(-gains[tops])][:count]:
         low, high = angles[max(top - 1, 0)], angles[min(top + 1, len(angles) - 1)]
-        found = minimize_scalar(
-            lambda a: -transfer.gain(a), bounds=(low, high), method="bounded", options={"xatol": exact}
-        )
-        if -found.fun > gain:
-            angle, gain = float(found.x), float(-found.fun)
+        place, height = lowest(lambda a: -transfer.gain(a), float(low), float(high), exact)
+        if -height > gain:
+            angle, gain = place, -height
     return angle, gain

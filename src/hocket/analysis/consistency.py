@@ -83,12 +83,15 @@ class Consistency:
         return saved(figure, path)
 
 
-def relative_consistency(what: Reading | Composite, k: int = 2, norm: NormName = "fro") -> Consistency:
+def relative_consistency(
+    what: Reading | Composite, k: int = 2, norm: NormName = "fro", most: int | None = None
+) -> Consistency:
     """Return delta = || (S_u - L S_y) Phi^k Phi0 R_v || after k steps from a consistent start.
 
     Glumac & Kovacic 2019, equation 59, as corrected in the formulas, section 1: u - L y, and R_v takes the
     states to z. k = 2 and the Frobenius norm give the printed values. Steps are those of the outermost level,
-    or of the longest one inside if that is longer.
+    or of the longest one inside if that is longer. Where the start has a past or slopes, the engine starts
+    once for each state: with more than `most` of them that is refused.
     """
     composite = what.composite if isinstance(what, Reading) else what
     if norm not in _NORMS or k < 0:
@@ -98,6 +101,12 @@ def relative_consistency(what: Reading | Composite, k: int = 2, norm: NormName =
         )
     matrix = from_columns(composite, k)
     if matrix is None:
+        count = sum(len(getattr(model, "x0", ())) for model in composite.blueprint.leaves.wiring.models)
+        if most is not None and count > most:
+            raise ScenarioError(
+                f"it takes a start of the engine for each of {count:,} states, and that takes a while",
+                hint="`relative_consistency` of hocket.analysis.consistency takes the time",
+            )
         matrix = from_starts(composite, k)
     delta = float(np.linalg.norm(matrix, _NORMS[norm])) if matrix.size else 0.0
     leaves = composite.blueprint.leaves

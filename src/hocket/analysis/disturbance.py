@@ -148,7 +148,7 @@ def _check_sweeps(root: Level) -> None:
             if isinstance(each, Repeat) and each.until is None and each.at_most > 1:
                 where = f" of `{level.path}`" if level.path else ""
                 raise ScenarioError(
-                    f"the steps{where} are made again a fixed number of times: what a change does is not known",
+                    f"the steps{where} are made again a fixed number of times: their radius is not known",
                     expected="an iteration to a tolerance, or none",
                 )
 

@@ -6,12 +6,13 @@ Out: an Exact: x' = A x + b, y = C x + d, at any times
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from hocket.engine.blueprint import Leaves
+from hocket.analysis.played import Played
 from hocket.engine.composite import Composite
 from hocket.engine.loops import no_solution
 from hocket.errors import ScenarioError
@@ -45,6 +46,11 @@ class Exact:
     """The outputs of all leaves, in the order of the rows of C."""
     _flows: dict[float, Array] = field(default_factory=dict, repr=False)
     _orbits: dict[float, Array] = field(default_factory=dict, repr=False)
+
+    @property
+    def width(self) -> int:
+        """How many numbers rows act on: [x, 1]."""
+        return len(self.x0) + 1
 
     @property
     def generator(self) -> Array:
@@ -143,39 +149,64 @@ def orbit(step: Array, x: Array, count: int) -> Array:
 def exact(composite: Composite) -> Exact:
     """Return the coupled system of all leaves, wired directly to each other; extrapolation plays no part.
 
-    What is sampled counts as if it flowed, what was identified as the slowest motion that makes its steps.
-    Raises ConvergenceError for an algebraic loop without a single solution, and ScenarioError for a model
-    that is not linear.
+    What is sampled counts as if it flowed, what was identified as the slowest motion that makes its steps,
+    what is played as it is at the start. Raises ConvergenceError for an algebraic loop without a single
+    solution, and ScenarioError for a model that is not linear.
+    """
+    solution, pushes, shares = coupled(composite)
+    if not pushes.shape[1]:
+        return solution
+    models = composite.blueprint.leaves.wiring.models
+    first = np.concatenate([model.first for model in models if isinstance(model, Played)])
+    return replace(solution, b=solution.b + pushes @ first, d=solution.d + shares @ first)
+
+
+def coupled(composite: Composite, held: Collection[str] = ()) -> tuple[Exact, Array, Array]:
+    """Return the coupled system without what is played or held, and how this acts on states and on outputs.
+
+    x' = A x + b + pushes s, y = C x + d + shares s, where s are the outputs of what is played or named here.
     """
     leaves = composite.blueprint.leaves
     names, models = leaves.wiring.names, leaves.wiring.models
-    blocks = [_system(name, model) for name, model in zip(names, models, strict=True)]
-    A, B, C, D = (_diagonal(parts) for parts in zip(*(block[:4] for block in blocks), strict=True))
+    free = [name in held or isinstance(model, Played) for name, model in zip(names, models, strict=True)]
+    pairs = zip(names, models, free, strict=True)
+    blocks = [_nothing(model) if outside else _system(name, model) for name, model, outside in pairs]
+    A, B, C, D = (block_diagonal(parts) for parts in zip(*(block[:4] for block in blocks), strict=True))
     x0, rate, shift = (np.concatenate(parts) for parts in zip(*(block[4:] for block in blocks), strict=True))
-    L, g = _wires(leaves, composite)
+    L, g = wires(composite)
     ports = tuple(
         f"{n}.{port.name}" for n, model in zip(names, models, strict=True) for port in model.outputs
     )
-    loop = D @ L
+    outer = [outside for model, outside in zip(models, free, strict=True) for _ in model.outputs]
+    loop, n = D @ L, len(x0)
     _check_loops(loop, ports)
-    right = np.hstack([C, (D @ g + shift)[:, None]])
+    right = np.hstack([C, (D @ g + shift)[:, None], np.eye(len(ports))[:, outer]])
     y = np.linalg.solve(np.eye(len(loop)) - loop, right) if loop.any() else right
-    u = np.hstack([L @ y[:, :-1], (L @ y[:, -1] + g)[:, None]])
-    return Exact(
-        A=A + B @ u[:, :-1],
-        b=B @ u[:, -1] + rate,
-        C=y[:, :-1],
-        d=y[:, -1],
+    u = L @ y
+    u[:, n] += g
+    solution = Exact(
+        A=A + B @ u[:, :n],
+        b=B @ u[:, n] + rate,
+        C=y[:, :n],
+        d=y[:, n],
         x0=x0,
         states=tuple(
             f"{n}.x{k + 1}" for n, block in zip(names, blocks, strict=True) for k in range(len(block[4]))
         ),
         ports=ports,
     )
+    return solution, B @ u[:, n + 1 :], y[:, n + 1 :]
 
 
 _System = tuple[Array, Array, Array, Array, Array, Array, Array]
 """A, B, C, D, x0, rate and shift: x' = A x + B u + rate, y = C x + D u + shift."""
+
+
+def _nothing(model: Any) -> _System:
+    """Return a system without states whose outputs others tell."""
+    m, p = len(model.inputs), len(model.outputs)
+    none = np.zeros(0)
+    return np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), np.zeros((p, m)), none, none, np.zeros(p)
 
 
 def _system(name: str, model: Any) -> _System:
@@ -211,7 +242,7 @@ def _continuous(name: str, model: Any, rate: Array) -> tuple[Array, Array, Array
     return generator[:n, :n], generator[:n, n : n + m], generator[:n, -1]
 
 
-def _diagonal(parts: tuple[Array, ...]) -> Array:
+def block_diagonal(parts: Sequence[Array]) -> Array:
     """Return blocks on a diagonal; some may be empty."""
     whole = np.zeros(np.sum([part.shape for part in parts], axis=0))
     row = column = 0
@@ -221,9 +252,9 @@ def _diagonal(parts: tuple[Array, ...]) -> Array:
     return whole
 
 
-def _wires(leaves: Leaves, composite: Composite) -> tuple[Array, Array]:
+def wires(composite: Composite) -> tuple[Array, Array]:
     """Return L and g: the inputs of all leaves are u = L y + g."""
-    wiring = leaves.wiring
+    wiring = composite.blueprint.leaves.wiring
     first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
     drives = [
         (drive, port) for drives, model in zip(wiring.drives, wiring.models, strict=True)

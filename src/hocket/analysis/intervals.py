@@ -11,16 +11,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.optimize import brentq
 
 from hocket.analysis.linear import read_linear
+from hocket.analysis.search import crossing
 from hocket.analysis.stability import radius
 from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, ScenarioError
 from hocket.model import Array
+
+Told: TypeAlias = Callable[[int, int], None]
+"""Who is told how many values were looked at, and of how many."""
 
 MARGIN = 1e-10
 """A coupling counts as stable below 1 minus this: on the circle itself rounding would decide."""
@@ -77,22 +80,10 @@ class Intervals:
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw rho over the parameter, with the stable intervals shaded."""
-        from hocket.analysis.pictures import BLUE, GREY, saved, sheet, titled
+        from hocket.analysis.pictures import over_parameter, saved
 
-        figure, (axes,) = sheet(7, 4)
-        shown = np.isfinite(self.rho)
-        axes.plot(self.values[shown], self.rho[shown], color=BLUE, linewidth=1.3)
-        axes.axhline(1.0, color=GREY, linewidth=0.8, linestyle="--")
-        for each in self.intervals:
-            axes.axvspan(each.low, each.high, color=BLUE, alpha=0.15, linewidth=1)
-        axes.set_xscale("log" if self.logarithmic else "linear")
-        axes.set_xlim(self.low, self.high)
-        if shown.any():
-            axes.set_ylim(0.0, min(2.0, 1.1 * max(1.0, float(self.rho[shown].max()))))
+        figure, axes = over_parameter(self.values, self.rho, self.intervals, self.logarithmic)
         axes.set_xlabel(self.name.replace("$", r"\$"))
-        axes.set_ylabel("factor per step")
-        axes.grid(alpha=0.3)
-        titled(axes, "stable where shaded")
         return saved(figure, path)
 
 
@@ -108,12 +99,29 @@ def stable_intervals(
     high: float,
     logarithmic: bool = False,
     name: str = "parameter",
+    told: Told | None = None,
 ) -> Intervals:
     """Return all intervals of a parameter in [low, high] for which the coupling is stable.
 
     rho is looked at on a grid, finer where it is near one or turns; each crossing is then closed in on.
-    Islands narrower than 1/4096 of the range may be missed.
+    Islands narrower than 1/4096 of the range may be missed. `told` is called with how many values were
+    looked at, and how many there will be at least.
     """
+    return intervals_of(
+        lambda value: spectral_radius(make, value), low, high, logarithmic, name, 1.0 - MARGIN, told
+    )
+
+
+def intervals_of(
+    rho: Callable[[float], float],
+    low: float,
+    high: float,
+    logarithmic: bool = False,
+    name: str = "parameter",
+    edge: float = 1.0 - MARGIN,
+    told: Told | None = None,
+) -> Intervals:
+    """Return all intervals in which a radius, as a function of a parameter, is below an edge."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high and (low > 0.0 or not logarithmic)):
         raise ScenarioError(
             f"a parameter cannot go from {low:g} to {high:g}",
@@ -122,23 +130,27 @@ def stable_intervals(
         )
     scale = _Scale(low, high, logarithmic)
     known: dict[float, float] = {}
+    wanted = CELLS + 1
 
     def height(s: float) -> float:
-        """Return rho - 1 at a place in the range, from 0 to 1."""
+        """Return how far above the edge the radius is at a place in the range, from 0 to 1."""
         if s not in known:
-            known[s] = spectral_radius(make, scale.value(s)) - 1.0 + MARGIN
+            known[s] = rho(scale.value(s)) - edge
+            if told:
+                told(len(known), max(wanted, len(known)))
         return known[s]
 
     places = [k / CELLS for k in range(CELLS + 1)]
     for s in places:
         height(s)
     while doubtful := _doubtful(known):
+        wanted = len(known) + len(doubtful)
         for s in doubtful:
             height(s)
     found = tuple(_intervals(scale, dict(known), height))
     order = sorted(known)
-    rho = np.array([known[s] + 1.0 - MARGIN for s in order])
-    return Intervals(name, low, high, logarithmic, found, np.array([scale.value(s) for s in order]), rho)
+    radii = np.array([known[s] + edge for s in order])
+    return Intervals(name, low, high, logarithmic, found, np.array([scale.value(s) for s in order]), radii)
 
 
 def last_stable(make: Callable[[float], Composite], values: Iterable[float]) -> float | None:
@@ -219,4 +231,4 @@ def _intervals(
 
 
 def _crossing(height: Callable[[float], float], s: float, t: float, tolerance: float) -> float:
-    return float(brentq(lambda p: min(height(p), 1.0), s, t, xtol=tolerance, rtol=1e-14))
+    return crossing(lambda p: min(height(p), 1.0), s, t, tolerance)

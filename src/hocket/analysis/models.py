@@ -21,6 +21,7 @@ from hocket.analysis.linear import is_linear
 from hocket.analysis.pictures import saved
 from hocket.analysis.stand_ins import Identified, Tangent
 from hocket.analysis.tangents import Point, of_exchange, of_ode
+from hocket.analysis.variants import cold
 from hocket.clock import Duration, common, seconds, written
 from hocket.engine.blueprint import Blueprint, clock_of, opened, stuck, window_degree
 from hocket.engine.composite import Composite
@@ -112,13 +113,18 @@ class Linearised:
 
 
 def linearised(
-    composite: Composite, at: Duration | Mapping[str, Point] | None = None, *, still: bool = False
+    composite: Composite,
+    at: Duration | Mapping[str, Point] | None = None,
+    *,
+    still: bool = False,
+    start: Duration = 0,
 ) -> Linearised:
     """Return the composite with every simulator that is not linear replaced by a linear stand-in.
 
     `at` is a time after the start, to which the scenario is run first, or points for some of its Odes, by
-    path. Black boxes are identified for the step of their level: another step needs another call. With
-    `still`, what cannot be judged and has no inputs stands still: no coupling depends on how it moves.
+    path; `start` is the time at which it starts. Black boxes are identified for the step of their level:
+    another step needs another call. With `still`, what cannot be judged and has no inputs stands still: no
+    coupling depends on how it moves.
     """
     design = composite.blueprint
     points = at if isinstance(at, Mapping) else {}
@@ -130,12 +136,13 @@ def linearised(
     if all(map(is_linear, design.leaves.wiring.models)):
         exact = (_exact(name, model) for name, model in zip(names, design.leaves.wiring.models, strict=True))
         return Linearised(design.composite, tuple(exact))
-    root = opened(design, clock_of(design, ahead))
+    begin = _time(start, "start")
+    root = opened(design, clock_of(design, ahead, start=begin))
     looking = max(window_degree(level) for level in design.levels())
     changed: dict[str, Model] = {}
     leaves: list[Leaf] = []
     try:
-        initialise(root, 0.0)
+        initialise(root, float(begin))
         for _ in range(int(ahead / composite.step)):
             root.advance(root.now, root.length, root.inputs[1])
         for level, child in _children(root):
@@ -148,13 +155,17 @@ def linearised(
 
 
 def _ahead(at: Duration, step: Fraction) -> Fraction:
-    try:
-        time = seconds(at)
-    except ValueError as error:
-        raise ScenarioError(str(error), "at") from None
+    time = _time(at, "at")
     if time < 0 or (time / step).denominator != 1:
         raise ScenarioError(f"{written(time)} is not a whole number of steps of {written(step)}", "at")
     return time
+
+
+def _time(duration: Duration, where: str) -> Fraction:
+    try:
+        return seconds(duration)
+    except ValueError as error:
+        raise ScenarioError(str(error), where) from None
 
 
 def _children(root: Level) -> Iterator[tuple[Level, int]]:
@@ -249,13 +260,4 @@ def _started(composite: Composite, changed: Mapping[str, Model], design: Bluepri
     steps = [model.h for model in changed.values() if isinstance(model, Identified)]
     past = [level.composite.step for level in design.levels() if window_degree(level)]
     fits = all((other / own).denominator == 1 for own in steps for other in past)
-    return composite if fits or stuck(design.leaves) else _cold(composite)
-
-
-def _cold(composite: Composite) -> Composite:
-    models = {
-        name: _cold(model) if isinstance(model, Composite) else model
-        for name, model in composite.scenario.models.items()
-    }
-    how = composite.orchestrator, composite.extrapolation
-    return Composite(composite.scenario.with_models(models), composite.step, *how, "cold", composite.sampled)
+    return composite if fits or stuck(design.leaves) else cold(composite)

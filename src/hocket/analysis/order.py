@@ -48,9 +48,7 @@ def predicted_order(composite: Composite) -> tuple[int | None, str]:
         if model.abilities.order is not None
     ]
     for level in design.levels():
-        found += _extrapolated(level)
-        if level.composite.sampled:
-            found.append((1, f"`{level.path}` is sampled"))
+        found += [] if level.composite.sampled else _extrapolated(level)
     found += _cold(design)
     return min(found, key=lambda each: each[0], default=(None, "every step is exact"))
 
@@ -63,6 +61,9 @@ def _extrapolated(level: Blueprint) -> Iterator[tuple[int, str]]:
                 continue
             if drive.child == OWN and not isinstance(drive.extrapolation, Hold):
                 continue
+            ends = (child, drive.child)
+            if any(end in level.inner and level.inner[end].composite.sampled for end in ends):
+                continue  # what is sampled sees and shows what it shall: steps in time
             honoured = model.abilities.input_degree
             degree = drive.extrapolation.degree
             degree = degree if honoured is None else min(degree, honoured)
@@ -106,4 +107,4 @@ def compared(errors: Sequence[float], predicted: int | None) -> tuple[float | No
         return measured, f"{says}it was {before:.2f} one halving before; these steps are too long to show it"
     if measured > predicted:
         return measured, f"{says}the part with the lowest order is too small to be seen here"
-    return measured, f"{says}something in the coupling loses order, so shorter steps gain less than promised"
+    return measured, f"{says}the coupling, or a jump of a source, loses order: shorter steps gain less"

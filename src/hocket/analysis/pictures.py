@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from hocket.analysis.intervals import Interval
     from hocket.analysis.stability import Stability
+    from hocket.model import Array
 
 BLUE, RED, GREY = "#0072B2", "#D55E00", "#444444"
 
@@ -62,6 +64,29 @@ def bars(axes: Axes, names: Sequence[str], shares: Sequence[float], colour: str 
     axes.barh(places, shares, color=colour)
     axes.set_yticks(places, names)
     axes.grid(axis="x", alpha=0.3)
+
+
+def over_parameter(
+    values: Array, rho: Array, intervals: Sequence[Interval], logarithmic: bool
+) -> tuple[Figure, Axes]:
+    """Draw a radius over a parameter, with the intervals in which it is below one shaded."""
+    figure, (axes,) = sheet(7, 4)
+    shown = np.isfinite(rho)
+    low = min(1.0, float(rho[shown].min(initial=1.0)))
+    high = min(2.0, max(1.0, float(rho[shown].max(initial=1.0))))
+    margin = 0.08 * max(high - low, 1e-6)
+    for each in intervals:
+        axes.axvspan(each.low, each.high, color=BLUE, alpha=0.15, linewidth=1)
+    axes.axhline(1.0, color=GREY, linewidth=0.8, linestyle="--")
+    axes.plot(values, np.where(shown, rho, 1e6), color=BLUE, linewidth=1.3)
+    axes.set_xscale("log" if logarithmic else "linear")
+    axes.set_xlim(values[0], values[-1])
+    axes.set_ylim(low - margin, high + margin)
+    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.set_ylabel("factor per step")
+    axes.grid(alpha=0.3)
+    titled(axes, "stable where shaded" if intervals else "stable nowhere")
+    return figure, axes
 
 
 def modes(measure: Stability, path: Path | str | None = None) -> Any:

@@ -1,6 +1,6 @@
 """Where the exact solution would stand in z: every state, sample and polynomial as if no step had been wrong.
 
-In:  an Exact, and the cells of a tree of levels
+In:  an Exact or a Driven, and the cells of a tree of levels
 Out: z as a function of the exact state, now and a little before
 """
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hocket.analysis.driven import Driven
 from hocket.analysis.exact import Exact
 from hocket.analysis.lasting import Cell
 from hocket.engine.initialise import levels_of
@@ -21,7 +22,7 @@ from hocket.wiring import OWN, Drive
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """What the exact solution puts into z: row i of `weights`, acting on [x, 1] at `ago[i]` before now."""
+    """What the exact solution puts into z: row i of `weights`, acting on [x, 1, ...] at `ago[i]` before."""
 
     weights: Array
     ago: Array
@@ -29,7 +30,7 @@ class Places:
     moving: Array
     """Whether a number is about motion (a slope, a power of time, a history) and is none at a cold start."""
 
-    def filled(self, solution: Exact, times: Array) -> Array:
+    def filled(self, solution: Exact | Driven, times: Array) -> Array:
         """Return z at each of these times, a row each, as if all of the past had been exact."""
         z = np.zeros((len(times), len(self.ago)))
         for ago in np.unique(self.ago):
@@ -38,11 +39,11 @@ class Places:
         return z
 
 
-def places(solution: Exact, root: Level, cells: tuple[Cell, ...]) -> Places:
+def places(solution: Exact | Driven, root: Level, cells: tuple[Cell, ...]) -> Places:
     """Return what each number of z is in the exact solution; the tree tells how old each one is."""
     finder = _Finder(solution, root)
     found = [finder.place(cell) for cell in cells]
-    weights = np.array([row for row, _, _ in found]).reshape(len(found), len(solution.x0) + 1)
+    weights = np.array([row for row, _, _ in found]).reshape(len(found), solution.width)
     ago = np.array([root.clock.span(root.now - tick) + more for _, (tick, more), _ in found])
     return Places(weights, ago, np.array([moving for _, _, moving in found], dtype=bool))
 
@@ -54,7 +55,7 @@ _Found = tuple[Array, tuple[int, float], bool]
 class _Finder:
     """Looks up cells in a tree."""
 
-    def __init__(self, solution: Exact, root: Level):
+    def __init__(self, solution: Exact | Driven, root: Level):
         self.solution, self.root = solution, root
         self.rows: dict[int, Array] = {}
         self.number = {port: row for row, port in enumerate(solution.ports)}
@@ -69,7 +70,7 @@ class _Finder:
     def place(self, cell: Cell) -> _Found:
         now = self.root.now
         if cell.kind == "state":
-            row = np.zeros(len(self.solution.x0) + 1)
+            row = np.zeros(self.solution.width)
             row[self.state[f"{cell.owner}.{cell.name}"]] = 1.0
             return row, (now, 0.0), False
         level, child = self.home[cell.owner]
@@ -129,10 +130,10 @@ class _Finder:
                 row = self._through(parent, above, derivative)
         row = drive.gain * row
         if derivative == 0:
-            row[-1] += drive.offset
+            row[len(self.solution.x0)] += drive.offset
         return np.asarray(row)
 
     def _constant(self, value: float | None, derivative: int) -> Array:
-        row = np.zeros(len(self.solution.x0) + 1)
-        row[-1] = (value or 0.0) if derivative == 0 else 0.0
+        row = np.zeros(self.solution.width)
+        row[len(self.solution.x0)] = (value or 0.0) if derivative == 0 else 0.0
         return row

@@ -1,6 +1,6 @@
 """How wrong it will be: the step as a matrix, applied again and again, against the exact coupled system.
 
-In:  a Reading, or a Composite of linear models, and a stop time
+In:  a Reading, or a Composite of linear models and sources, and a stop time
 Out: a PredictedError: per output the error that one step adds and the largest of the run; the order
 """
 
@@ -15,27 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.exact import Exact, exact, orbit
-from hocket.analysis.lasting import place
+from hocket.analysis.driven import Driven, driven
+from hocket.analysis.exact import Exact, exact
 from hocket.analysis.linear import Reading, read_linear
+from hocket.analysis.observed import Observed, last_rows, leaves_of, newest, observed
 from hocket.analysis.order import Order, order_of
 from hocket.analysis.pictures import saved
 from hocket.analysis.places import places
+from hocket.analysis.played import sources
 from hocket.analysis.variants import scaled
 from hocket.clock import Duration, seconds, written
-from hocket.engine.blueprint import clock_of, opened
 from hocket.engine.composite import Composite
-from hocket.engine.initialise import initialise, levels_of
-from hocket.engine.interpreter import Level
 from hocket.errors import HocketError, ScenarioError
 from hocket.files.drawing import Series, drawn, extra
 from hocket.model import Array
 
 LARGEST = 2**23
 """How many numbers of z are held at a time."""
-
-Seen = dict[str, dict[float, Any]]
-"""Per leaf and time: its outputs, as numbers or as rows."""
 
 
 @dataclass(frozen=True)
@@ -118,23 +114,26 @@ def predicted_error(
 
     Errors are taken where a run keeps rows: at the steps of each level, or with `micro` at the micro steps of
     each simulator. `measure` also measures the order, from two more readings with shorter steps. The error is
-    that of the linear models: what stands for others adds how badly it fits.
+    that of the linear models: what stands for others adds how badly it fits. Sources that are played
+    (`with_sources`) count as they are.
     """
     reading = what if isinstance(what, Reading) else read_linear(what)
-    span = seconds(stop)
+    span, played = seconds(stop), sources(reading.composite)
+    begin = played[0][1].began if played else Fraction(0)
     if span < reading.composite.step:
         hint = f"at least one step, {written(reading.composite.step)}"
         raise ScenarioError(f"there is no step before the stop at {written(span)}", "stop", hint=hint)
     with np.errstate(over="ignore", invalid="ignore"):  # what is unstable may grow beyond all numbers
-        solution = exact(reading.composite)
+        jumps = any(level.composite.sampled for level in reading.composite.blueprint.levels())
+        solution = driven(reading.composite, span, begin) if played or jumps else exact(reading.composite)
         if not solution.ports:
             raise ScenarioError("there are no outputs whose error could be predicted")
-        found = _global(reading, solution, span, micro, trajectories)
+        found = _global(reading, solution, _Asked(span, begin, micro, trajectories))
         errors = [overall(found)] if measure else []
         try:
             for part in (2, 4) if measure else ():
                 shorter = read_linear(scaled(reading.composite, Fraction(1, part), own=True))
-                errors.append(overall(_global(shorter, solution, span, micro, False, local=False)))
+                errors.append(overall(_global(shorter, solution, _Asked(span, begin, micro, local=False))))
         except HocketError:
             errors = []  # some stand-ins are good for one step only
     order = order_of(reading.composite, errors)
@@ -149,20 +148,34 @@ def overall(found: Sequence[PortError]) -> float:
 # the run
 
 
-def _global(
-    reading: Reading, solution: Exact, span: Fraction, micro: bool, keep: bool, local: bool = True
-) -> list[PortError]:
+@dataclass(frozen=True)
+class _Asked:
+    """What shall be known of a run."""
+
+    span: Fraction
+    start: Fraction
+    micro: bool
+    keep: bool = False
+    """Whether trajectories are kept."""
+    local: bool = True
+    """Whether the error of one step is wanted too."""
+
+
+def _global(reading: Reading, solution: Exact | Driven, asked: _Asked) -> list[PortError]:
     """Return the errors of the run, the worst first."""
-    alone = _local(reading, solution, span) if local else dict.fromkeys(solution.ports, math.nan)
+    seen = observed(reading, asked.micro, asked.start)
+    alone = dict.fromkeys(solution.ports, math.nan)
+    if asked.local:
+        alone = _local(reading, seen, solution, asked.span)
     units = dict(zip(solution.ports, _units(reading), strict=True))
     tallies = {port: _Tally() for port in solution.ports}
     weights = dict(zip(solution.ports, solution.weights(), strict=True))
     before, truth = np.zeros(0), np.zeros((0, 0))
-    for ports, t, values in _pieces(reading, span, micro):
+    for ports, t, values in _pieces(reading, seen, asked.span):
         if not np.array_equal(t, before):
             before, truth = t, solution.along(t)
         for column, port in enumerate(ports):
-            tallies[port].add(t, values[:, column], truth @ weights[port], keep)
+            tallies[port].add(t, values[:, column], truth @ weights[port], asked.keep)
     found = [
         PortError(
             port, units[port], alone[port], tally.largest, round(tally.at, 12), tally.scale, tally.series()
@@ -203,143 +216,30 @@ class _Tally:
         return t, values, truth
 
 
-def _pieces(reading: Reading, span: Fraction, micro: bool) -> Iterator[tuple[list[str], Array, Array]]:
+def _pieces(reading: Reading, seen: Observed, span: Fraction) -> Iterator[tuple[list[str], Array, Array]]:
     """Yield outputs over time, leaf by leaf: the start phase as it is, then by powers of Phi."""
-    early, inside = _observed(reading, micro)
-    wiring = reading.composite.blueprint.leaves.wiring
-    ports = {
-        name: [f"{name}.{port.name}" for port in model.outputs]
-        for name, model in zip(wiring.names, wiring.models, strict=True)
-        if model.outputs
-    }
-    end = float(span) * (1.0 + 1e-12)
+    ports, ends = dict(leaves_of(reading)), last_rows(reading, span)
     for name in ports:
-        t = np.array([at for at in early[name] if at <= end])
-        yield ports[name], t, np.array(list(early[name].values()))[: len(t)]
-    whole, z = affine(reading), np.append(reading.z, 1.0)
+        t = np.array([at for at in seen.early[name] if at <= ends[name]])
+        yield ports[name], t, np.array(list(seen.early[name].values()))[: len(t)]
+    z, since = seen.z, int(reading.since / reading.period)
     periods = max(0, math.ceil((span - reading.since) / reading.period))
-    width = max(1, LARGEST // len(z))
-    for start in range(0, periods, width):
-        steps = orbit(whole, z, min(width, periods - start))
-        z = steps[-1]
-        begins = float(reading.since) + float(reading.period) * np.arange(start, start + len(steps) - 1)
+    width = max(1, LARGEST // seen.whole.shape[1])
+    for start in range(since, since + periods, width):
+        steps, z = seen.orbit(start, z, min(width, since + periods - start), float(span) * (1.0 + 1e-12))
+        begins = float(reading.period) * np.arange(start, start + len(steps))
         for name in ports:
-            offsets, rows = inside[name]
+            offsets, rows = seen.inside[name]
             t = (begins[:, None] + offsets).ravel()
-            values = (steps[:-1] @ rows.reshape(-1, len(z)).T).reshape(-1, len(ports[name]))
-            yield ports[name], t[t <= end], values[t <= end]
-
-
-def affine(reading: Reading) -> Array:
-    """Return Phi and c as one matrix that acts on [z, 1]."""
-    size = len(reading.z)
-    whole = np.zeros((size + 1, size + 1))
-    whole[:size, :size], whole[:size, size], whole[size, size] = reading.Phi, reading.c, 1.0
-    return whole
-
-
-def _observed(reading: Reading, micro: bool) -> tuple[Seen, dict[str, tuple[Array, Array]]]:
-    """Return the start phase; and of one period the times inside it, with outputs as rows on [z, 1]."""
-    design = reading.composite.blueprint
-    root = opened(design, clock_of(design))
-    try:
-        initialise(root, 0.0)
-        ticks = root.clock.ticks(reading.period)
-        seen = _watched(root, micro)
-        _keep(root, seen)
-        while root.now < root.clock.ticks(reading.since):
-            root.advance(root.now, ticks, root.inputs[1])
-        early: Seen = {name: dict(rows) for name, rows in seen.items()}
-        if not micro and all(level.length == ticks for level in levels_of(root)):
-            return early, _ends(reading)
-        for rows in seen.values():
-            rows.clear()
-        return early, _inside(root, seen, len(reading.z), ticks)
-    finally:
-        root.close()
-
-
-def _ends(reading: Reading) -> dict[str, tuple[Array, Array]]:
-    """Return the outputs at the end of a period: the newest samples are a part of z."""
-    newest, wiring = _newest(reading), reading.composite.blueprint.leaves.wiring
-    whole, end = affine(reading), np.array([float(reading.period)])
-    return {
-        name: (end, whole[[newest[f"{name}.{port.name}"] for port in model.outputs]][None])
-        for name, model in zip(wiring.names, wiring.models, strict=True)
-    }
-
-
-def _newest(reading: Reading) -> dict[str, int]:
-    """Return where in z the newest sample of each output is."""
-    return {
-        f"{cell.owner}.{cell.name}": index
-        for index, cell in enumerate(reading.cells)
-        if cell.kind == "sample" and cell.back == 0
-    }
-
-
-def _inside(root: Level, seen: Seen, size: int, ticks: int) -> dict[str, tuple[Array, Array]]:
-    """Run one period on the identity, and on zero for what does not depend on z."""
-    place(root, np.hstack([np.eye(size), np.zeros((size, 1))]))
-    now = root.clock.time(root.now)
-    root.advance(root.now, ticks, root.inputs[1])
-    found = {}
-    for name, rows in seen.items():
-        outputs = np.array([np.broadcast_to(each, (len(each), size + 1)) for each in rows.values()])
-        outputs[:, :, :size] -= outputs[:, :, size:]
-        found[name] = np.array(list(rows)) - now, outputs
-    return found
-
-
-class _Watch:
-    """Stands where a level keeps its rows, and keeps the outputs of its leaves by time."""
-
-    count = 0
-
-    def __init__(self, seen: Seen):
-        self.seen = seen
-
-    def keep(self, level: Level, tick: int) -> None:
-        """Keep the outputs at a tick; they replace those of the same time."""
-        for child in range(len(level.children)):
-            if level.name(child) in self.seen:
-                newest = [ring[-1][1] for ring in level.memory.rings[child]]
-                self.seen[level.name(child)][level.clock.time(tick)] = np.array(newest)
-
-    def drop(self, count: int) -> None:
-        """What is repeated replaces what was kept."""
-
-
-def _watched(root: Level, micro: bool) -> Seen:
-    """Let levels, or simulators with micro steps, report outputs from now on; return where they will be."""
-    seen: Seen = {}
-    for level in levels_of(root):
-        coarse: Seen = {}
-        for child, simulator in enumerate(level.children):
-            if isinstance(simulator, Level):
-                continue
-            kept = seen[level.name(child)] = {}
-            if micro and hasattr(simulator, "micro"):
-                live: Any = simulator
-                live.micro = kept.__setitem__
-            else:
-                coarse[level.name(child)] = kept
-        watch: Any = _Watch(coarse)
-        level.rows = watch
-    return seen
-
-
-def _keep(root: Level, seen: Seen) -> None:
-    """Keep the outputs at the start."""
-    watch = _Watch(seen)
-    for level in levels_of(root):
-        watch.keep(level, 0)
+            values = (steps @ rows.reshape(-1, rows.shape[2]).T).reshape(-1, len(ports[name]))
+            kept = t <= ends[name]
+            yield ports[name], t[kept], values[kept]
 
 
 # one step
 
 
-def _local(reading: Reading, solution: Exact, span: Fraction) -> dict[str, float]:
+def _local(reading: Reading, seen: Observed, solution: Exact | Driven, span: Fraction) -> dict[str, float]:
     """Return the largest error of one step from an exact past, per output, along the exact solution.
 
     The values at the beginning of the step are exact (Hafner 2021, equation 6.18), and so is the past.
@@ -347,18 +247,18 @@ def _local(reading: Reading, solution: Exact, span: Fraction) -> dict[str, float
     past = places(solution, reading.root, reading.cells)
     period = float(reading.period)
     first = max(1, math.ceil(float(past.ago.max(initial=0.0)) / period - 1e-9))
-    count = max(1, int(span / reading.period) - first)
-    newest = _newest(reading)
-    chosen = [newest[port] for port in solution.ports]
-    Phi, c = reading.Phi[chosen], reading.c[chosen]
-    largest = np.zeros(len(chosen))
+    last = max(first + 1, int(span / reading.period))
+    where = newest(reading)
+    step = seen.whole[[where[port] for port in solution.ports]]
+    largest = np.zeros(len(step))
     width = max(1, LARGEST // max(1, len(reading.cells)))
-    for start in range(0, count, width):
-        times = np.array(
-            [period * number for number in range(first + start, first + min(start + width, count))]
-        )
-        after = past.filled(solution, times) @ Phi.T + c
-        wrong = np.abs(after - solution.outputs(times + period))
+    for start in range(first, last, width):
+        reached = min(width, last - start)
+        times = np.array([period * number for number in range(start, start + reached)])
+        rows = [past.filled(solution, times), np.ones((reached, 1))]
+        if seen.tape.asked:
+            rows.append(seen.tape.samples(start, reached, float(span) * (1.0 + 1e-12)))
+        wrong = np.abs(np.hstack(rows) @ step.T - solution.outputs(times + period))
         largest = np.maximum(largest, np.where(np.isnan(wrong), np.inf, wrong).max(axis=0))
     return dict(zip(solution.ports, largest.tolist(), strict=True))
 

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from hocket.analysis.blocks import POWERS, Scaling, destabilising, scaled, size, unscaled, whatever
 from hocket.analysis.circle import LARGEST, Complex, Peak, Real, Transfer, peak
-from hocket.analysis.disturbance import Block, disturbed
+from hocket.analysis.disturbance import Block, Disturbed, disturbed
 from hocket.analysis.linear import Reading
+from hocket.analysis.search import lowest
+from hocket.engine.initialise import levels_of
+from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError
 
 SLACK = 0.005
@@ -56,7 +58,7 @@ class Radius:
     stateless: tuple[str, ...] = ()
     """Those named that have no state: there is nothing in their steps that could change."""
     relative: bool = False
-    """Sizes are relative to the norm of each simulator's own step map."""
+    """Sizes are relative to each simulator's own step map."""
     changes: tuple[Complex, ...] = field(default=(), repr=False)
     """One per uncertain simulator, from (state, input coefficients) to new state; or one, of the core."""
     angles: Real = field(default_factory=lambda: np.zeros(0), repr=False)
@@ -146,34 +148,83 @@ def stability_radius(reading: Reading) -> Radius:
     return _bounds(Transfer.resolvent(reading.core), _unbounded(reading))
 
 
-def structured_radius(reading: Reading, *uncertain: str, relative: bool = False) -> Radius:
+def structured_radius(
+    reading: Reading, *uncertain: str, relative: bool = False, balanced: bool = False
+) -> Radius:
     """Return the radius for changes of the step maps of these simulators, all of at most the same size.
 
     One that steps once per period: 1 / max of ||C (z I - Phi)^-1 B|| over |z| = 1 (formulas, section 2). Else
     bounds: a simulator that steps several times per period changes alike in each step, and several
-    simulators change at once. `relative` measures each change by the norm of the simulator's own step map.
+    simulators change at once. `relative` measures each change by the norm of the simulator's own step map;
+    `balanced` does so after rows and columns of that map were made alike, so that the figure does not depend
+    on the units of states and inputs.
     """
     if not uncertain:
         raise ScenarioError("no uncertain simulator was named", expected="a simulator that may change")
-    found = disturbed(reading, uncertain)
-    transfer = _relative(found.transfer, found.blocks) if relative else found.transfer
-    free = replace(_unbounded(reading), uncertain=found.blocks, stateless=found.stateless, relative=relative)
-    result = _bounds(transfer, free)
-    if not relative:
-        return result
-    weighed = zip(result.changes, found.blocks, strict=False)
-    return replace(result, changes=tuple(change * block.norm for change, block in weighed))
+    return _structured(reading, disturbed(reading, uncertain), relative, balanced)
+
+
+def _structured(reading: Reading, found: Disturbed, relative: bool, balanced: bool) -> Radius:
+    weights = [_weights(own, relative, balanced) for own in found.maps]
+    transfer = _weighed(found.transfer, found.blocks, weights)
+    free = replace(_unbounded(reading), uncertain=found.blocks, stateless=found.stateless)
+    result = _bounds(transfer, replace(free, relative=relative or balanced))
+    changed = zip(result.changes, weights, strict=False)
+    return replace(result, changes=tuple(rows[:, None] * one * columns for one, (rows, columns) in changed))
+
+
+def radius_of_each(reading: Reading, most: int | None = None) -> tuple[Radius, ...]:
+    """Return the balanced radius of each simulator that has states, it alone changing; the smallest first.
+
+    Simulators with more than `most` disturbances per period (states times steps) are refused.
+    """
+    names = [
+        level.name(child)
+        for level in levels_of(reading.root)
+        for child, simulator in enumerate(level.children)
+        if not isinstance(simulator, Level) and len(getattr(simulator, "z", ()))
+    ]
+    found = []
+    for name in names:
+        one = disturbed(reading, [name])
+        if most is not None and one.transfer.D.shape[1] > most:
+            times = one.blocks[0].times
+            raise ScenarioError(f"`{name}` steps {times} times per period, and that takes a while")
+        found.append(_structured(reading, one, relative=True, balanced=True))
+    return tuple(sorted(found, key=lambda each: each.at_least))
 
 
 def _unbounded(reading: Reading) -> Radius:
     return Radius(math.inf, math.inf, True, 0.0, float(reading.period))
 
 
-def _relative(transfer: Transfer, blocks: tuple[Block, ...]) -> Transfer:
-    weights = np.concatenate(
-        [np.full(block.moves * block.times, block.norm) for block in blocks] or [np.zeros(0)]
-    )
-    return Transfer(transfer.Phi, transfer.B * weights, transfer.C, transfer.D * weights)
+def _weights(own: Real, relative: bool, balanced: bool) -> tuple[Real, Real]:
+    """Return by what changes of a step map are measured: factors of its rows and of its columns."""
+    rows, columns = _balance(own) if balanced else (np.ones(own.shape[0]), np.ones(own.shape[1]))
+    size = np.linalg.norm(own / rows[:, None] / columns, 2) if relative or balanced else 1.0
+    # what has no effect has none after a change of what has
+    return rows * float(size), np.where(own.any(axis=0), columns, 0.0) if balanced else columns
+
+
+def _balance(own: Real) -> tuple[Real, Real]:
+    """Return factors of rows and columns whose products are nearest to the entries, by their logarithms.
+
+    Other units of states and inputs multiply rows and columns, and so only these factors.
+    """
+    count, (i, j) = own.shape[0], np.nonzero(own)
+    system = np.zeros((len(i), sum(own.shape)))
+    system[np.arange(len(i)), i] = system[np.arange(len(i)), count + j] = 1.0
+    logs = np.linalg.lstsq(system, np.log(np.abs(own[i, j])), rcond=None)[0]
+    return np.exp(logs[:count]), np.exp(logs[count:])
+
+
+def _weighed(transfer: Transfer, blocks: tuple[Block, ...], weights: list[tuple[Real, Real]]) -> Transfer:
+    """Return the same for changes that are measured by weights of what moves and of what is seen."""
+    none = np.zeros(0)
+    moved = np.concatenate([none, *(np.tile(w[0], b.times) for b, w in zip(blocks, weights, strict=True))])
+    seen = np.concatenate([none, *(np.tile(w[1], b.times) for b, w in zip(blocks, weights, strict=True))])
+    C, D = seen[:, None] * transfer.C, seen[:, None] * transfer.D * moved
+    return Transfer(transfer.Phi, transfer.B * moved, C, D)
 
 
 def _bounds(transfer: Transfer, free: Radius) -> Radius:
@@ -289,14 +340,14 @@ def _worst(
             return angle, best
     around = np.sort(angles)
     at = int(np.searchsorted(around, angle))
-    finer = minimize_scalar(
+    finer, smallest = lowest(
         lambda a: size(destabilising(transfer.at(a), blocks, 2, enough)),
-        bounds=(around[max(at - 1, 0)], around[min(at + 1, len(around) - 1)]),
-        method="bounded",
-        options={"xatol": 1e-4},
+        float(around[max(at - 1, 0)]),
+        float(around[min(at + 1, len(around) - 1)]),
+        1e-4,
     )
-    if finer.fun < size(best):
-        angle = float(finer.x)
+    if smallest < size(best):
+        angle = finer
         best = destabilising(transfer.at(angle), blocks, 2, enough)
     return angle, best
 

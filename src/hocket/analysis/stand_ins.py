@@ -51,7 +51,7 @@ class StandIn:
         return texts
 
 
-class _Texts:
+class Texts:
     """Ends of the wires that carry texts."""
 
     def text(self, port: int) -> bytes:
@@ -106,11 +106,11 @@ class Tangent(StandIn):
         return TangentSimulator(self)
 
 
-class TangentSimulator(_Texts):
+class TangentSimulator(Texts):
     """A StateSpaceSimulator whose last input is one."""
 
-    def __init__(self, model: Tangent):
-        self.inner = StateSpaceSimulator(model.linear)
+    def __init__(self, model: Tangent, inner: StateSpaceSimulator | None = None):
+        self.inner = inner or StateSpaceSimulator(model.linear)
         self.size = self.inner.size
         self.start = self.inner.start
         self.save, self.restore, self.close = self.inner.save, self.inner.restore, self.inner.close
@@ -183,7 +183,7 @@ class Identified(StandIn):
         return IdentifiedSimulator(self)
 
 
-class IdentifiedSimulator(_Texts):
+class IdentifiedSimulator(Texts):
     """Steps of one length; a longer one is made of several."""
 
     def __init__(self, model: Identified):

@@ -1,7 +1,7 @@
 """The same scenario with other steps, for those who ask how far it carries.
 
 In:  a Composite and the step its outermost level shall have
-Out: a Composite whose levels keep their ratios
+Out: a Composite whose levels keep their ratios; or one that starts without a past
 """
 
 from __future__ import annotations
@@ -51,4 +51,14 @@ def _scaled(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model
 def stepped(model: StateSpace, step: Fraction) -> StateSpace:
     """Return a linear model with another step of its own."""
     facts: dict[str, Any] = {field.name: getattr(model, field.name) for field in fields(model)}
-    return StateSpace(**{**facts, "step": step})
+    return type(model)(**{**facts, "step": step})
+
+
+def cold(composite: Composite) -> Composite:
+    """Return the composite with cold starts at all levels: its steps are the same, and it starts sooner."""
+    models = {
+        name: cold(model) if isinstance(model, Composite) else model
+        for name, model in composite.scenario.models.items()
+    }
+    how = composite.orchestrator, composite.extrapolation
+    return Composite(composite.scenario.with_models(models), composite.step, *how, "cold", composite.sampled)

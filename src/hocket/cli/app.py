@@ -23,6 +23,7 @@ from hocket.cli.options import Plotting
 from hocket.cli.plan import plan
 from hocket.cli.plot import plot
 from hocket.cli.probe import probe
+from hocket.cli.report import report
 from hocket.cli.run import run
 from hocket.cli.schema import schema
 from hocket.cli.show import show
@@ -82,7 +83,12 @@ for _function, *_examples in (
         "hocket run ball.fmu --set e=0.8 --observe resting --plot",
         "hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y",
     ),
-    (check, "hocket check car.toml --stop 10", "hocket check a.fmu b.fmu --connect b.u=a.y --json -"),
+    (
+        check,
+        "hocket check car.toml --stop 10",
+        "hocket check a.fmu b.fmu --connect b.u=a.y --json -",
+        "hocket check runs/car-001 --plot wrong.png",
+    ),
     (plan, "hocket plan car.toml", "hocket plan a.fmu b.fmu --connect b.u=a.y"),
     (show, "hocket show car.toml", "hocket show ball.fmu --all"),
     (
@@ -95,6 +101,7 @@ for _function, *_examples in (
     (new, "hocket new demo.toml"),
     (export, "hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v"),
     (plot, "hocket plot runs/car-001 'axle.*' --out axle.png"),
+    (report, "hocket report runs/car-001 --open"),
     (schema, "hocket schema > hocket.schema.json"),
 ):
     _paragraphs = (inspect.getdoc(_function) or "").split("\n\n")

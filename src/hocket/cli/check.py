@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,8 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from hocket.cli import check_run as runs
+from hocket.cli import map as maps
 from hocket.cli import options
 from hocket.cli.screen import say
 from hocket.cli.tables import table
@@ -24,6 +26,7 @@ from hocket.cli.targets import check_file, check_picture
 from hocket.cli.typed import assigned, studied
 from hocket.clock import seconds, written
 from hocket.errors import ScenarioError
+from hocket.files.study import Study
 from hocket.files.whole import write_text
 from hocket.parameters import with_parameters
 
@@ -35,7 +38,7 @@ ROWS = 8
 
 
 def check(
-    files: options.Files,
+    files: runs.Files,
     stop: options.Stop = None,
     connect: options.Connect = None,
     assign: options.Set = None,
@@ -46,48 +49,109 @@ def check(
         Path | None, typer.Option("--json", metavar="FILE", help="Write everything; -: print it instead.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", metavar="", help="All rows of the tables.")] = False,
+    robust: Annotated[
+        bool | None,
+        typer.Option(
+            "--robust/--no-robust",
+            metavar="",
+            help="Judge other steps and changes of simulators, however long it takes, or never.",
+            show_default=False,
+        ),
+    ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LOW:HIGH",
+            help="Where it is stable instead: step=10ms:200ms, plant.k=1:100; given twice: a map.",
+        ),
+    ] = None,
+    quick: runs.Quick = False,
+    again: runs.Again = False,
 ) -> None:
     """Say before the run whether the coupling is well posed and stable, and how wrong it will be.
 
     It is judged by the very plan that will be run. What is not linear is linearised where it starts; black
     boxes are stepped by small pulses. The exit code is 1 if the coupling is ill posed, unstable or cannot be
     judged.
-    """
-    from hocket.analysis.checking import check as checked  # here: the other verbs start sooner
 
+    With --vary it says for which values of one parameter it is stable, with the ends of all intervals, or
+    over two: `step`, the step of a level (axle.step), what --set sets, an entry of a matrix (plant.A[2,1]),
+    or the alpha of a filtered hold (plant.u.alpha).
+
+    Of the folder of a run it says how wrong that was, by two more runs with shorter steps; with --quick by
+    the defects of its connections, and by linear models where they follow it.
+    """
+    if runs.is_run(files):
+        others = {"--stop": stop, "--connect": connect, "--set": assign, "--vary": vary, "--robust": robust}
+        runs.check_run(files[0], quick, again, plot, as_json, everything, others)
+        return
+    runs.refuse(files, {"--quick": quick, "--again": again})
     study = studied(files, connect or ())
     composite = with_parameters(study.composite, assigned(study, assign or ()), "--set")
+    study = _timed(replace(study, composite=composite), stop)
     if plot:
         check_picture(plot)
     if as_json and str(as_json) != "-":
         check_file(as_json)
-    found = checked(composite, _length(stop, study.start, study.stop))
-    if as_json:
-        text = json.dumps(_plain(_facts(found)), indent=2)
-        if str(as_json) == "-":
-            print(text)
-        else:
-            write_text(as_json, text + "\n")
-    if str(as_json) != "-":
+    most = None if everything else ROWS
+    printed = str(as_json) == "-"
+    if vary:
+        over = maps.ranges(composite, vary)
+        shown = maps.mapped(study, over, quiet=printed)
+        _keep(as_json, maps.facts_of(shown))
+        if not printed:
+            maps.told_of(shown, picture=plot is not None, most=most)
+        if plot:
+            shown.plot(plot)
+        _wrote(plot, as_json)
+        return
+    from hocket.analysis.checking import check as checked  # here: the other verbs start sooner
+
+    found = checked(study, robust=robust)
+    _keep(as_json, _facts(found))
+    if not printed:
         first, *rest = found.verdict()
-        say(Text(first, "bold" if found.good else "bold red"), *rest)
-        say(*_tables(found, None if everything else ROWS))
+        say(Text(first, "bold" if found.good else "bold red"), *(_as_typed(line) for line in rest))
+        say(*_tables(found, most))
     if plot and found.stability:
         found.stability.plot(plot)
-    if str(as_json) != "-":
-        say(*(f"wrote {file}" for file in (plot, as_json) if file))
+    _wrote(plot, as_json)
     if not found.good:
         raise typer.Exit(1)
 
 
-def _length(typed: str | None, start: Fraction, stop: Fraction | None) -> Fraction | None:
+def _as_typed(line: str) -> str:
+    """Return a line with options as they are typed."""
+    if line.startswith("not judged: other steps: ") and line.endswith(" only"):
+        return f"{line}: `--vary step=LOW:HIGH` identifies it anew"
+    return line.replace("`robust=True` judges it", "`--robust` judges it")
+
+
+def _keep(target: Path | None, facts: dict[str, Any]) -> None:
+    """Write or print facts as JSON."""
+    if target:
+        text = json.dumps(_plain(facts), indent=2)
+        if str(target) == "-":
+            print(text)
+        else:
+            write_text(target, text + "\n")
+
+
+def _wrote(*files: Path | None) -> None:
+    if "-" not in map(str, files):
+        say(*(f"wrote {file}" for file in files if file))
+
+
+def _timed(study: Study, typed: str | None) -> Study:
+    """Return the study with the end that was typed."""
     try:
-        end = stop if typed is None else seconds(typed)
+        end = study.stop if typed is None else seconds(typed)
     except ValueError as error:
         raise ScenarioError(str(error), "--stop") from None
-    if end is not None and end <= start:
-        raise ScenarioError(f"the run stops at {written(end)} and starts at {written(start)}", "--stop")
-    return None if end is None else end - start
+    if end is not None and end <= study.start:
+        when = f"the run stops at {written(end)} and starts at {written(study.start)}"
+        raise ScenarioError(when, "--stop")
+    return replace(study, stop=end)
 
 
 def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
@@ -99,6 +163,14 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
         yield from table("expected errors", found.prediction.rows(), most)
         yield ""
         yield f"order: {found.prediction.order.words}"
+    yield from table("iterations", [each.row() for each in found.iterations], most)
+    if found.largest:
+        yield from table("steps for which it is stable", found.largest.rows(), most)
+    yield from table("how much one simulator may change", _radii(found), most)
+    if found.consistency:
+        yield ""
+        delta = f"delta {found.consistency.delta:.4g} after {found.consistency.k} steps"
+        yield f"relative consistency: {delta}, in the units of the states: {found.consistency.note}"
     tried = [
         {
             "change": change.words,
@@ -126,6 +198,19 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
     yield from table("what is not linear", models, most)
 
 
+def _radii(found: Check) -> list[dict[str, object]]:
+    return [
+        {
+            "simulator": each.what,
+            "at least": f"{100.0 * each.at_least:.3g}%",
+            "at most": f"{100.0 * each.at_most:.3g}%",
+            "grows at [Hz]": each.frequency,
+            "note": each.note,
+        }
+        for each in found.robustness
+    ]
+
+
 def _facts(found: Check) -> dict[str, Any]:
     zero = found.zero
     return {
@@ -139,6 +224,11 @@ def _facts(found: Check) -> dict[str, Any]:
         "levels": dict(found.stability.levels) if found.stability else {},
         "errors": found.prediction.rows() if found.prediction else [],
         "order": found.prediction.order.measured if found.prediction else None,
+        "iterations": [each.row() for each in found.iterations],
+        "stable steps": found.largest.rows() if found.largest else None,
+        "largest stable step": found.largest.largest if found.largest else None,
+        "robustness": [row for each in found.robustness for row in each.rows()],
+        "delta": found.consistency.delta if found.consistency else None,
         "changes": [vars(change) for change in found.advice],
         "loops": found.posedness.loops,
         "extrapolated": found.posedness.rows(),

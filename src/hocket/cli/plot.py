@@ -1,7 +1,7 @@
 """hocket plot: a picture of a run.
 
 In:  a run folder, the ports to draw
-Out: a picture file
+Out: a picture file, with bands where the folder says how wrong the run was
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from typing import Annotated
 import typer
 
 from hocket import open_run
-from hocket.cli.screen import say
+from hocket.cli.screen import say, tell
 from hocket.cli.targets import check_picture
+from hocket.errors import FileError
+from hocket.files.bands import add_bands, saved
+from hocket.files.trust import Trust, read_trust
 
 
 def plot(
@@ -26,9 +29,24 @@ def plot(
         Path | None, typer.Option(metavar="PNG", help="The picture (png, svg, pdf); default: RUN.png here.")
     ] = None,
 ) -> None:
-    """Draw the ports of a run over time, one axes per unit."""
+    """Draw the ports of a run over time, one axes per unit.
+
+    Where the folder says how wrong it was (`hocket run --trust`, `hocket check RUN`) there are bands.
+    """
     opened = open_run(run)
     picture = out or Path(f"{opened.path.name}.png")
     check_picture(picture)
-    opened.plot(*(ports or ()), path=picture)
+    drawn = opened.plot(*(ports or ()))
+    trust = _trust(opened.path)
+    if trust:
+        add_bands(drawn, [opened[port] for port in opened.select(ports or None)], trust)
+    saved(drawn, picture)
     say(f"wrote {picture}")
+
+
+def _trust(folder: Path) -> Trust | None:
+    try:
+        return read_trust(folder)
+    except FileError as error:
+        tell(f"without bands: {error.faults[0].what}")
+        return None

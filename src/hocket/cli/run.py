@@ -8,25 +8,23 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import hocket
 from hocket.cli import options
+from hocket.cli.check_run import watching
 from hocket.cli.folders import kept
 from hocket.cli.logs import heard
 from hocket.cli.progress import shown
 from hocket.cli.screen import say, tell
-from hocket.cli.summary import summary
-from hocket.cli.tables import table
+from hocket.cli.summary import errors, summary
 from hocket.cli.targets import check_file, check_picture
 from hocket.cli.typed import assigned, check_stop, fmu_options, placed, recorded, studied
 from hocket.files.study import Study
+from hocket.files.trust import Trust, write_trust
 from hocket.running import study_to_run, varied
-
-if TYPE_CHECKING:
-    from hocket.trusting import Trust
 
 
 class Engine(StrEnum):
@@ -97,13 +95,11 @@ def run(
         heard(log),
         shown(study.name, start or study.start, step or study.composite.step, quiet) as progress,
     ):
+        parameters = assigned(study, assign or ())
+        meant = study_to_run(study, start=start, stop=stop, step=step, every=every)
         done = hocket.run(
-            study,
-            stop,
-            start=start,
-            step=step,
-            every=every,
-            parameters=assigned(study, assign or ()),
+            meant,
+            parameters=parameters,
             record=recorded(study, record),
             folder=place,
             overwrite=overwrite,
@@ -119,10 +115,10 @@ def run(
     else:
         summary(done, place)
     picture = place / "plot.png" if plot == options.IN_FOLDER else plot
-    believed = _trust(study, done, stop, start, step, every, assign, quiet, engine) if trust else None
+    believed = _trust(varied(meant, parameters), done, quiet) if trust else None
     if csv:
         done.to_csv(csv)
-    if picture and believed:
+    if picture and believed and believed.ports:
         believed.plot(picture)
     elif picture:
         done.plot(path=picture)
@@ -132,28 +128,15 @@ def run(
         raise typer.Exit(1)
 
 
-def _trust(
-    study: Study,
-    done: hocket.Run,
-    stop: str | None,
-    start: str | None,
-    step: str | None,
-    every: str | None,
-    assign: list[str] | None,
-    quiet: bool,
-    engine: Engine,
-) -> Trust | None:
-    """Estimate how wrong the run was, and print it."""
+def _trust(study: Study, done: hocket.Run, quiet: bool) -> Trust | None:
+    """Estimate how wrong the run was, keep it with the run, and print it."""
     from hocket.trusting import trust  # here: other runs start sooner
 
     if done.status != "finished":
-        tell("the run was not finished: how wrong it was is not estimated")
+        tell(f"the run was not finished: `hocket check {done.path}` tells how wrong it is up to here")
         return None
-    meant = study_to_run(study, start=start, stop=stop, step=step, every=every)
-    meant = varied(meant, assigned(study, assign or ()))
-    told = None if quiet else lambda what: tell(f"again {what}")
-    found = trust(meant, done, engine.value, told)
+    found = trust(study, done, watch=watching(quiet))
+    write_trust(done.path, found)
     if not quiet:
-        say(*table("how wrong it was, from shorter steps", found.rows(), None))
-        say(*(f"doubt: {doubt}" for doubt in found.doubts))
+        say("", *found.verdict(), *errors(done, found))
     return found

@@ -1,12 +1,13 @@
 """What is said about a run when it is over.
 
-In:  a Run and its folder
-Out: a few lines: a table on a terminal, two lines elsewhere
+In:  a Run and its folder; how wrong it was, if that was asked
+Out: a few lines: a table on a terminal, two lines elsewhere; a table of ports with their errors
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -15,9 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from hocket.cli.screen import say, watched
+from hocket.cli.tables import table
 from hocket.cli.words import count, significant
 from hocket.files.run import Run
+from hocket.files.trust import Trust
 
+MOST = 12
+"""Ports in the table of a run."""
 _COLOURS = {"finished": "bold green", "stopped": "bold yellow"}
 
 
@@ -55,6 +60,30 @@ def summary(run: Run, folder: Path) -> None:
         grid.add_row(label, text)
     say(Text.assemble((run.name, "bold"), " ", (run.status, _COLOURS.get(run.status, "bold red"))))
     say(Padding(grid, (0, 0, 0, 2), expand=False))
+
+
+def errors(run: Run, trust: Trust, most: int | None = MOST) -> Iterator[RenderableType]:
+    """Yield a table of ports: where they ended, and how wrong they are; the worst first."""
+    rows = [
+        {
+            "port": each.port,
+            "unit": each.run.unit,
+            "last value": run.final(each.port),
+            "estimated error": each.largest,
+            "at [s]": each.at,
+            "of the largest value": each.relative,
+            **({"order": _two(each.order)} if trust.method == "Richardson" else {}),
+        }
+        for each in trust.ports
+    ]
+    how = "from shorter steps" if trust.method == "Richardson" else "from linear models"
+    yield from table(f"how wrong it was, {how}", rows[:most], None)
+    if most is not None and len(rows) > most:
+        yield f"and {len(rows) - most} more: hocket check {shlex.quote(str(run.path))} --all"
+
+
+def _two(order: float | None) -> float | None:
+    return None if order is None else round(order, 2)
 
 
 def _simulated(run: Run) -> str:

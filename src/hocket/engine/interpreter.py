@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hocket.clock import Clock, seconds
+from hocket.engine.accelerating import Live, live, restored, saved
 from hocket.engine.attempts import attempt, exact
 from hocket.engine.calls import EarlyError, blame, not_finite, numbers, read_only
 from hocket.engine.iterating import Sweeps, handed_back, repeat
@@ -89,6 +90,7 @@ class Level:
         self.sweep_matrix: Array | None = None
         """In the linear reading: of an iteration to a tolerance, what a sweep makes of what it is given."""
         self._handed_back: dict[int, Unknowns] = {}
+        self._accelerators: dict[int, Live] = {}
         self.blueprint: Any = None
         """The Blueprint it was built from."""
 
@@ -265,6 +267,12 @@ class Level:
             self._handed_back[id(instruction)] = Unknowns(self, places)
         return self._handed_back[id(instruction)]
 
+    def accelerator_of(self, instruction: Repeat) -> Live:
+        """Return what leads a Repeat to its end."""
+        if id(instruction) not in self._accelerators:
+            self._accelerators[id(instruction)] = live(instruction.accelerate)
+        return self._accelerators[id(instruction)]
+
     # Simulator
 
     def start(self, t: float) -> None:
@@ -317,18 +325,22 @@ class Level:
         children = [self.each("save", child) for child in range(len(self.children))]
         inputs = [(tick, u.copy()) for tick, u in (self.inputs, self.offered)]
         rows = [each.mark() for each in self._all_rows()]
-        return children, self.memory.save(), list(self.ticks), self.now, inputs, rows
+        led = {key: saved(each) for key, each in self._accelerators.items()}
+        return children, self.memory.save(), list(self.ticks), self.now, inputs, rows, led
 
     def restore(self, state: Any) -> None:
         """Go back to a saved state; rows kept since then are dropped."""
-        children, memory, ticks, self.now, inputs, rows = state
-        for child, saved in enumerate(children):
-            self.each("restore", child, saved)
+        children, memory, ticks, self.now, inputs, rows, led = state
+        for child, kept in enumerate(children):
+            self.each("restore", child, kept)
         self.memory.restore(memory)
         self.ticks = list(ticks)
         self.inputs, self.offered = [(tick, u.copy()) for tick, u in inputs]
         for each, mark in zip(self._all_rows(), rows, strict=True):
             each.back_to(mark)
+        self._accelerators = {key: each for key, each in self._accelerators.items() if key in led}
+        for key, remembered in led.items():
+            restored(self._accelerators[key], remembered)
 
     def _all_rows(self) -> list[Rows]:
         return [*(() if self.rows is None else (self.rows,)), *self.micro_rows.values()]

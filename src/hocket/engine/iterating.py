@@ -26,6 +26,8 @@ from hocket.wiring import OWN
 if TYPE_CHECKING:
     from hocket.engine.interpreter import Level
 
+GROWING = 1e-3
+"""A residual below this has not grown: it got stuck."""
 GROWN = 1e12
 """A residual that has become so much larger than the first will not come back."""
 
@@ -75,34 +77,48 @@ def _fed(level: Level, instruction: Instruction) -> Iterator[int]:
 
 def repeat(level: Level, instruction: Repeat) -> None:
     """Do a body until what it hands back agrees with what it was given."""
-    body, until, at_most = instruction.body, instruction.until, instruction.at_most
     unknowns = level.unknowns_of(instruction)
-    level.run(body)
+    level.run(instruction.body)
     if not unknowns.places:
         level.sweeps.add(1)
-    elif until is None:
-        for _ in range(at_most - 1):
-            level.run(body)
-        level.sweeps.add(at_most)
-    elif np.ndim(unknowns.newest()[0]):
-        _limit(level, body, unknowns)
+    elif instruction.until is not None and np.ndim(unknowns.newest()[0]):
+        _limit(level, instruction.body, unknowns)
     else:
-        level.sweeps.add(_settled(level, body, unknowns, until, at_most))
+        level.sweeps.add(_swept(level, instruction, unknowns))
 
 
-def _settled(level: Level, body: Body, unknowns: Unknowns, until: float, at_most: int) -> int:
+def _swept(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
     """Repeat a body that was done once; return how often it was done."""
+    until, at_most = instruction.until, instruction.at_most
+    accelerator = level.accelerator_of(instruction)
     residuals: list[float] = []
-    for sweep in range(2, at_most + 1):
-        given = unknowns.newest()
-        level.run(body)
-        found = unknowns.newest()
-        residuals.append(relative([a - b for a, b in zip(found, given, strict=True)], found))
-        if residuals[-1] <= until:
-            return sweep
-        if not residuals[-1] <= GROWN * max(1.0, residuals[0]):
-            break
-    raise no_agreement(level, unknowns, until, residuals)
+    count = 1
+
+    def sweep(numbers: list[Value]) -> list[Value]:
+        nonlocal count
+        count += 1
+        unknowns.put(numbers)
+        level.run(instruction.body)
+        return unknowns.newest()
+
+    given = unknowns.newest()
+    accelerator.begin()
+    for turn in range(1, at_most):
+        found = sweep(given)
+        if until is not None:
+            residuals.append(relative([a - b for a, b in zip(found, given, strict=True)], found))
+            if residuals[-1] <= until:
+                return count
+            if not residuals[-1] <= GROWN * max(1.0, residuals[0]):
+                break
+        if turn + 1 < at_most:
+            try:
+                given = accelerator.next(given, found, sweep)
+            except SingularError:
+                break
+    if until is not None:
+        raise no_agreement(level, unknowns, until, residuals)
+    return count
 
 
 def _limit(level: Level, body: Body, unknowns: Unknowns) -> None:
@@ -134,7 +150,7 @@ def no_agreement(
             where=f"{where}step from t = {t!r} s",
         )
     shown = ", ".join(f"{each:.2g}" for each in residuals[-6:])
-    grows = len(residuals) > 1 and not residuals[-1] < residuals[0]
+    grows = not residuals[-1] < max(GROWING, 0.5 * residuals[0])
     return ConvergenceError(
         f"the iteration of {listed} {'grows' if grows else 'did not settle'} in {len(residuals) + 1} sweeps",
         where=f"{where}step from t = {t!r} s; the last residuals: {shown}",

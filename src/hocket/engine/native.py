@@ -7,7 +7,7 @@ Out: an engine that runs the same plan with the same bits
 from __future__ import annotations
 
 import os
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -15,30 +15,12 @@ from hocket import _native  # type: ignore[attr-defined]
 from hocket.engine.calls import EarlyError, blame, not_finite
 from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps, no_agreement
-from hocket.engine.loops import no_convergence, no_solution, nodes_of
+from hocket.engine.loops import no_convergence, no_solution
+from hocket.engine.program import encoded, found
 from hocket.engine.selection import Recorded, attach
-from hocket.engine.unknowns import SLOPE, VALUE
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
-from hocket.plan import (
-    Admit,
-    Body,
-    Feed,
-    Instruction,
-    Plan,
-    Read,
-    Record,
-    Repeat,
-    Restore,
-    Save,
-    Solve,
-    Step,
-    Times,
-    Together,
-    step_fractions,
-    tries,
-    walk,
-)
+from hocket.plan import Repeat, Save, Solve, step_fractions, tries, walk
 from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.methods import micro_steps
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -48,9 +30,6 @@ HOLD, POLYNOMIAL, HERMITE, NEPCE, PASSED, PASSED_HOLD, LATCH = range(7)
 CALLS = ("step", "output", "slope", "save", "restore")
 VALUES = 1 << 16
 """How many numbers may wait before the rows are written."""
-
-Operation = tuple[str, list[int], int, bool, list[Any], list[int], list[int], int, float]
-"""Kind, children, ticks or count, parallel, bodies, signals, slopes, number in the plan, tolerance."""
 
 
 def obstacle(level: Level) -> str:
@@ -163,7 +142,7 @@ class NativeEngine:
             if entry.level is level and entry.child is None:
                 children, ports, kinds = (list(part) for part in zip(*entry.rows.columns, strict=True))
                 built.record(self.native_rows[index], children, ports, kinds)
-        built.set_programs(_program(level.plan.step, level), _program(level.plan.output, level))
+        built.set_programs(encoded(level.plan.step, level), encoded(level.plan.output, level))
         return built
 
     def _linear(self, simulator: StateSpaceSimulator, level: Level, degree: int) -> Any:
@@ -242,12 +221,12 @@ class NativeEngine:
             simulator: Any = level.children[child]
             return blame(name, CALLS[call], t, simulator.fault())
         if kind == "no_agreement":
-            repeat = _found(level.plan, Repeat)[port]
+            repeat = found(level.plan, Repeat)[port]
             unknowns = level.unknowns_of(repeat)
             level.now = tick
             return no_agreement(level, unknowns, repeat.until or 0.0, self.engine.residuals())
         if kind in ("loop_singular", "loop_stuck"):
-            loop = _found(level.plan, Solve)[port]
+            loop = found(level.plan, Solve)[port]
             ports = [f"{level.path}.{path}" if level.path else path for path in loop.ports]
             return no_solution(ports, t) if kind == "loop_singular" else no_convergence(ports, t, value)
         if kind == "raised":
@@ -273,91 +252,3 @@ def _kind(drive: Drive) -> tuple[int, int, float]:
     if drive.child != OWN:
         return HOLD, 1, 0.0
     return (PASSED if drive.extrapolation is None else PASSED_HOLD), 1, 0.0
-
-
-T = TypeVar("T", Solve, Repeat)
-
-
-def _found(plan: Plan, kind: type[T]) -> list[T]:
-    """Return the instructions of a kind, in the order of the plan of a level."""
-    whole = [*walk(plan.step), *walk(plan.output)]
-    return [instruction for _, instruction in whole if isinstance(instruction, kind)]
-
-
-def _number(level: Level, instruction: Solve | Repeat) -> int:
-    """Return which one of its kind an instruction is."""
-    alike = _found(level.plan, type(instruction))
-    return next(number for number, each in enumerate(alike) if each is instruction)
-
-
-def _program(body: Body, level: Level) -> list[Operation]:
-    """Return a body as operations on many children at once: neighbours of one kind are merged."""
-    operations: list[Operation] = []
-    for instruction in body:
-        fresh = _operation(instruction, level)
-        if operations:
-            last = operations[-1]
-            if fresh[0] == last[0] in ("feed", "read") and not fresh[4]:
-                operations[-1] = _many(last[0], last[1] + fresh[1])
-                continue
-            read = [child for child in last[1] if level.wiring.models[child].outputs]
-            if last[0] == "step" and fresh[0] == "read" and fresh[1] == read and _compiled(level, last[1]):
-                operations[-1] = ("step_read", *last[1:])
-                continue
-        operations.append(fresh)
-    return operations
-
-
-def _compiled(level: Level, children: list[int]) -> bool:
-    simulators = (level.children[child] for child in children)
-    return all(isinstance(s, (StateSpaceSimulator, Level)) or hasattr(s, "native") for s in simulators)
-
-
-def _many(kind: str, children: list[int], count: int = 0, parallel: bool = False) -> Operation:
-    return kind, children, count, parallel, [], [], [], 0, -1.0
-
-
-def _operation(instruction: Instruction, level: Level) -> Operation:
-    match instruction:
-        case Feed(sim):
-            return _many("feed", [level.number[sim]])
-        case Read(sim):
-            return _many("read", [level.number[sim]])
-        case Step(sim, fraction):
-            return _many("step", [level.number[sim]], int(level.length * fraction))
-        case Admit():
-            return _many("admit", [])
-        case Record():
-            return _many("record", [])
-        case Solve(sims, ports):
-            first = np.cumsum([0, *(len(model.outputs) for model in level.wiring.models)])
-            signals = [int(first[child]) + port for child, port in nodes_of(level, ports)]
-            children = [level.number[sim] for sim in sims]
-            return "solve", children, 0, False, [], signals, [], _number(level, instruction), -1.0
-        case Save(sims):
-            return _many("save", [level.number[sim] for sim in sims])
-        case Restore(sims):
-            return _many("restore", [level.number[sim] for sim in sims])
-        case Repeat():
-            return _repeat(instruction, level)
-        case Times(n, inner):
-            return "times", [], n, False, [_program(inner, level)], [], [], 0, -1.0
-        case Together(bodies):
-            each = [_operation(inner[0], level) for inner in bodies if len(inner) == 1]
-            first_kind = each[0][0] if each else ""
-            alike = all(one[0] == first_kind and one[2] == each[0][2] for one in each)
-            if len(each) == len(bodies) and alike and first_kind in ("feed", "read", "step"):
-                return _many(first_kind, [one[1][0] for one in each], each[0][2], first_kind == "step")
-            return "together", [], 0, True, [_program(inner, level) for inner in bodies], [], [], 0, -1.0
-    raise InternalError(f"the native engine does not know {instruction}")
-
-
-def _repeat(repeat: Repeat, level: Level) -> Operation:
-    first = np.cumsum([0, *(len(model.outputs) for model in level.wiring.models)])
-    places = level.unknowns_of(repeat).places
-    values, slopes = (
-        [int(first[child]) + port for child, port, what in places if what == each] for each in (VALUE, SLOPE)
-    )
-    until = -1.0 if repeat.until is None else repeat.until
-    body = _program(repeat.body, level)
-    return "repeat", [], repeat.at_most, False, [body], values, slopes, _number(level, repeat), until

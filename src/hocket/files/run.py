@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "killed"]
 """`stopped` is Ctrl-C; `killed` is a run whose process is gone without a word."""
 
-FACTS, SCENARIO, PLAN = "run.json", "scenario.toml", "plan.txt"
+FACTS, SCENARIO, PLAN, REPORT = "run.json", "scenario.toml", "plan.txt", "report.html"
 MARK, FORMAT = "hocket_run", 1
 
 
@@ -176,7 +176,7 @@ class Run:
     def plot(self, *ports: str, path: Path | str | None = None) -> Figure:
         """Draw ports (none given: all) over time, one axes per unit; `path` also saves the picture."""
         title = self.name if self.status == "finished" else f"{self.name} ({self.status})"
-        return drawn([self[port] for port in self._select(ports or None)], title, path)
+        return drawn([self[port] for port in self.select(ports or None)], title, path)
 
     def _with(self, port: str) -> Samples:
         if port not in self._finest:
@@ -185,7 +185,8 @@ class Run:
             raise UnknownPortError(f"`{port}` was not recorded", where=repr(self), hint=hint)
         return self._finest[port]
 
-    def _select(self, wanted: Iterable[str] | None) -> tuple[str, ...]:
+    def select(self, wanted: Iterable[str] | None) -> tuple[str, ...]:
+        """Return the recorded ports that names and patterns stand for; None: all."""
         if not self.ports:
             raise UnknownPortError("nothing was recorded", where=repr(self))
         if wanted is None:
@@ -200,7 +201,7 @@ class Run:
 
     def _merged(self, wanted: Iterable[str] | None) -> pa.Table:
         """Return ports as one table on the union of their times, NaN where there is no sample."""
-        ports = self._select(wanted)
+        ports = self.select(wanted)
         groups: dict[str, list[str]] = {}
         for port in ports:
             groups.setdefault(self._finest[port].table.name, []).append(port)

@@ -27,7 +27,8 @@ import pyarrow as pa
 
 from hocket.engine.recording import SAMPLES, Table, unwritable
 from hocket.errors import FileError
-from hocket.files.run import FACTS, FORMAT, MARK, PLAN, SCENARIO, Run, Status, facts_of
+from hocket.files.run import FACTS, FORMAT, MARK, PLAN, REPORT, SCENARIO, Run, Status, facts_of
+from hocket.files.trust import BANDS, TRUST
 from hocket.files.whole import write_text
 
 Time: TypeAlias = float | Fraction
@@ -104,7 +105,7 @@ class RunFolder:
         status: Status,
         *,
         reached: Time,
-        counts: Mapping[str, int] = MappingProxyType({}),
+        counts: Mapping[str, Any] = MappingProxyType({}),
         phases: Mapping[str, float] = MappingProxyType({}),
         error: str = "",
     ) -> Run:
@@ -149,7 +150,7 @@ def _clear(folder: Path, overwrite: bool) -> None:
     if samples.is_dir() and not any(samples.iterdir()):
         samples.rmdir()
     # run.json goes last: should this be interrupted, the folder is still known as a run.
-    for name in (SCENARIO, PLAN, FACTS):
+    for name in (REPORT, TRUST, BANDS, SCENARIO, PLAN, FACTS):
         (folder / name).unlink(missing_ok=True)
 
 

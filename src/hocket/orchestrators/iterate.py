@@ -11,24 +11,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Orchestrator, Scenario
 from hocket.orchestrators.exchange import DELAYED, InputsMode
 from hocket.orchestrators.jacobi import Jacobi
-from hocket.plan import Admit, Body, OutputsMode, Plan, Record, Repeat, Restore, Save, Step, Try, walk
+from hocket.plan import (
+    Accelerator,
+    Admit,
+    Aitken,
+    Body,
+    Newton,
+    OutputsMode,
+    Plan,
+    QuasiNewton,
+    Record,
+    Relax,
+    Repeat,
+    Restore,
+    Save,
+    Step,
+    Try,
+    walk,
+)
+
+ACCELERATORS: dict[str, Accelerator] = {
+    "relax": Relax(),
+    "aitken": Aitken(),
+    "quasi-newton": QuasiNewton(),
+    "newton": Newton(),
+}
+"""The accelerators that calls and files may name by a word."""
 
 
 @dataclass(frozen=True)
 class Iterate:
     """The steps of `inner`, until the values handed on change by less than `tolerance` of their size.
 
-    Values below one count as one. Without a tolerance there are always `at_most` sweeps; two of them predict
-    and correct. Every simulator must be able to rewind.
+    Values below one count as one. Without a tolerance there are always `at_most` sweeps, plain or relaxed;
+    two of them predict and correct. `accelerate` is None (plain), "relax", "aitken", "quasi-newton",
+    "newton", or one of these with other numbers. Every simulator must be able to rewind.
     """
 
     inner: Orchestrator = Jacobi()  # noqa: RUF009 - it is frozen
     tolerance: float | None = 1e-8
     at_most: int = 50
+    accelerate: Accelerator | str | None = "quasi-newton"
 
     def __post_init__(self) -> None:
         faults = []
@@ -41,8 +68,17 @@ class Iterate:
             faults.append(Fault(what, "tolerance", "a number above 0, or None for a fixed number of sweeps"))
         if not isinstance(self.at_most, int) or self.at_most < 1:
             faults.append(Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 on"))
+        if isinstance(self.accelerate, str) and self.accelerate not in ACCELERATORS:
+            hint = nearest(self.accelerate, ACCELERATORS)
+            faults.append(Fault(f"there is no accelerator `{self.accelerate}`", "accelerate", "", hint))
         if faults:
             raise ScenarioError(faults)
+
+    @property
+    def accelerator(self) -> Accelerator | None:
+        """How the sweeps are led; a fixed number of them is plain, or relaxed."""
+        made = ACCELERATORS[self.accelerate] if isinstance(self.accelerate, str) else self.accelerate
+        return made if self.tolerance is not None or isinstance(made, Relax) else None
 
     @property
     def outputs(self) -> OutputsMode:
@@ -56,13 +92,13 @@ class Iterate:
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
-        made = self.inner.plan(scenario)
+        made: Plan = self.inner.plan(scenario)
         tried = len(made.step) == 1 and isinstance(made.step[0], Try)
         whole = made.step[0].body if isinstance(made.step[0], Try) else made.step
         before, sweep, after = _parts(whole)
         sims = tuple(dict.fromkeys(i.sim for _, i in walk(sweep) if isinstance(i, Step)))
         _check_rewind(scenario, sims)
-        repeated = Repeat((Restore(sims), *sweep), self.tolerance, self.at_most)
+        repeated = Repeat((Restore(sims), *sweep), self.tolerance, self.at_most, self.accelerator)
         step: Body = (*before, Save(sims), repeated, *after)
         notes = [note.replace(DELAYED, self._loop()) for note in made.notes]
         return replace(made, step=(Try(step),) if tried else step, notes=tuple(notes))
@@ -70,7 +106,8 @@ class Iterate:
     def _loop(self) -> str:
         if self.tolerance is None:
             return f"gone around {self.at_most} times in every step"
-        return "solved by the iteration, if its gain is below one"
+        led = self.accelerator is not None
+        return "solved by the iteration" + ("" if led else ", if its gain is below one")
 
 
 def _parts(body: Body) -> tuple[Body, Body, Body]:

@@ -4,6 +4,7 @@ In:  instructions written by an orchestrator, or by hand
 Out: the same, printed in words and verified before anything runs
 """
 
+from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.delays import Delay, delays
 from hocket.plan.instructions import (
     Admit,
@@ -28,15 +29,20 @@ from hocket.plan.walking import step_fractions, tries, walk
 
 __all__ = [
     "KINDS",
+    "Accelerator",
     "Admit",
+    "Aitken",
     "Body",
     "Delay",
     "Feed",
     "Instruction",
+    "Newton",
     "OutputsMode",
     "Plan",
+    "QuasiNewton",
     "Read",
     "Record",
+    "Relax",
     "Repeat",
     "Restore",
     "Save",

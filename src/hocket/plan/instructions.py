@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
+from hocket.plan.accelerators import Accelerator
+
 WHOLE = Fraction(1)
 
 
@@ -98,6 +100,7 @@ class Repeat:
     until: float | None
     """The residual, relative to the values, that ends it; None: always `at_most` repetitions."""
     at_most: int
+    accelerate: Accelerator | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,4 +51,3 @@ def _check_asked(reader: Reader, body: Body) -> None:
         check_rows(reader)
         check_admitted(reader)
         check_stale(reader, asked=True)
-

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.instructions import (
     Admit,
     Body,
@@ -80,11 +81,25 @@ def words(instruction: Instruction) -> str:
             return f"save {listed(sims)}"
         case Restore(sims):
             return f"restore {listed(sims)}"
-        case Repeat(_, None, at_most):
-            return f"repeat {at_most} times"
-        case Repeat(_, until, at_most):
-            return f"repeat until the values agree to {until:g}, at most {at_most} times"
+        case Repeat(_, None, at_most, accelerate):
+            return f"repeat {at_most} times{_accelerated(accelerate)}"
+        case Repeat(_, until, at_most, accelerate):
+            how = _accelerated(accelerate)
+            return f"repeat until the values agree to {until:g}, at most {at_most} times{how}"
     return f"{instruction!r:.60}"
+
+
+def _accelerated(accelerate: Accelerator | None) -> str:
+    match accelerate:
+        case Relax(factor):
+            return f", relaxed by {factor:g}"
+        case Aitken():
+            return ", relaxed as Aitken tells"
+        case QuasiNewton():
+            return ", led by a Jacobian learned on the way"
+        case Newton():
+            return ", by Newton's method"
+    return ""
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

@@ -1,0 +1,102 @@
+"""Why not to believe an estimate of the error of a run.
+
+In:  the run, its study, the runs beside it, and what was estimated
+Out: doubts, a sentence each
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from hocket.analysis.posedness import posedness
+from hocket.files.run import Run
+from hocket.files.study import Study
+from hocket.files.trust import Doubted
+from hocket.simulators.sources import Csv, Function, Table
+from hocket.simulators.state_space import StateSpace
+
+SEEN = 0.5
+"""An order below this is none: the error does not fall with the steps."""
+FAR = (0.5, 1.0)
+"""How far an order that is seen may be below, and above, the one that is promised."""
+COUNTS = 0.01
+"""Ports whose error is below this part of the worst one's do not raise doubts."""
+SMALL = 1e-9
+"""Relative errors below this are not doubted: what is integrated inside may be no better."""
+SAME = 1e-6
+"""Relative differences at the start above this come from other models, not from other steps."""
+
+
+def early(run: Run) -> Iterator[str]:
+    """Yield that a run did not come to its end."""
+    if run.status != "finished":
+        reached = run.info.get("reached")
+        when = "" if reached is None else f" at {reached:g} s"
+        yield f"the run ended early{when}, {run.status}: it is judged up to there, not beyond"
+
+
+def loops(study: Study) -> Iterator[str]:
+    """Yield the loops that are broken: differences need not tell the error (requirements, section 1.2)."""
+    found = posedness(study.composite)
+    for loop in () if found.solved else found.loops:
+        path = " -> ".join(f"`{port}`" for port in loop)
+        yield (
+            f"feedthrough on both sides: the algebraic loop {path} is broken by a delay, "
+            "and an estimate from shorter steps may mislead"
+        )
+
+
+def unlike(known: Sequence[Doubted], promised: int | None, closed: bool) -> Iterator[str]:
+    """Yield why the orders that are seen speak against the estimate; `closed`: not all promise an order."""
+    if any(not math.isfinite(each.largest) for each in known):
+        yield "some values are beyond all numbers: no error can be told"
+    worst = max((each.relative for each in known if math.isfinite(each.relative)), default=0.0)
+    least = max(SMALL, COUNTS * worst)
+    ports = [each for each in known if each.order is not None and each.relative >= least]
+    none = [each for each in ports if each.order is not None and each.order < SEEN]
+    if none:
+        names = _listed([each.port for each in none])
+        yield f"no order is to be seen in {names}: it does not settle as the steps get shorter"
+    orders = [(each.order, each.port) for each in ports if each.order is not None and each.order >= SEEN]
+    if promised is None:
+        if orders and not closed:
+            yield f"no error was expected, yet {_listed([port for _, port in orders])} changes with the steps"
+        return
+    low, high = promised - FAR[0], promised + FAR[1]
+    for far, word in (
+        ([each for each in orders if each[0] < low], "something loses order"),
+        ([each for each in orders if each[0] > high], "the steps are too long to show it, or it is unstable"),
+    ):
+        if far:
+            order, port = max(far, key=lambda each: abs(each[0] - promised))
+            yield f"`{port}` shows order {order:.2f} where {promised} is promised: {word}"
+
+
+def changed(run: Run, others: Sequence[Run]) -> Iterator[str]:
+    """Yield ports that start otherwise: the files or the code behind the scenario are not what was run."""
+    moved = []
+    for port in run.ports if others else ():
+        one, other = run[port], others[0][port]
+        if len(one) and len(other) and one.t[0] == other.t[0]:
+            scale = max(abs(float(one.values[0])), abs(float(other.values[0])))
+            if abs(float(one.values[0] - other.values[0])) > SAME * scale:
+                moved.append(port)
+    if moved:
+        yield f"{_listed(moved)} starts elsewhere than in the run: the models are not those that were run"
+
+
+def unseen(study: Study) -> Iterator[str]:
+    """Yield what no other steps of levels bring to light."""
+    leaves = study.composite.blueprint.leaves.wiring
+    inside = [
+        name
+        for name, model in zip(leaves.names, leaves.models, strict=True)
+        if not isinstance(model, (StateSpace, Table, Csv, Function))
+    ]
+    if inside:
+        yield f"what is integrated inside {_listed(inside)}: the steps there stay as they are"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"`{names[0]}`" + (f" and {len(names) - 1} more" if len(names) > 1 else "")

@@ -1,0 +1,196 @@
+"""What can be varied, by name: steps, filters, entries of matrices and the parameters of models.
+
+In:  a Composite; names such as `step`, `axle.step`, `two.F.alpha`, `plant.A[2,1]`, `spring.k`
+Out: the Composite with other values; the radius of its step as a function of them
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.leaps import leaping
+from hocket.analysis.linear import Reading, read_linear
+from hocket.analysis.models import linearised
+from hocket.analysis.rescaling import check_scalable, eigenvalues_at, largest_of, still_motions
+from hocket.analysis.stability import spectrum
+from hocket.analysis.variants import FINE, cold, with_step
+from hocket.engine.composite import Composite
+from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
+from hocket.model import Connection, Model, Scenario
+from hocket.parameters import leaves, with_leaves, with_parameters
+from hocket.signals import Hold, Nepce
+from hocket.simulators.state_space import StateSpace
+
+STEP = "step"
+ALPHA = "alpha"
+_ENTRY = re.compile(r"(?P<path>.+)\.(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")
+
+
+def is_step(composite: Composite, name: str) -> bool:
+    """Return whether a name is that of a level's step, the outermost's or another."""
+    return name == STEP or (
+        name.endswith(f".{STEP}") and _level(composite, name[: -len(STEP) - 1]) is not None
+    )
+
+
+def names_of(composite: Composite) -> list[str]:
+    """Return what can vary and is no parameter of a model: steps and filters, as they are typed."""
+    inside = [level.path for level in composite.blueprint.levels() if level.path]
+    targets = [connection.target for connection in composite.scenario.connections]
+    return [STEP, *(f"{path}.{STEP}" for path in inside), ALPHA, *(f"{path}.{ALPHA}" for path in targets)]
+
+
+def varied(composite: Composite, values: Mapping[str, float], where: str = "parameters") -> Composite:
+    """Return the composite with other values; raises ScenarioError for names and values that do not fit.
+
+    Levels inside keep their ratios to `step`. A level's own step becomes the next shorter one that divides
+    the step around it, or that is a multiple of it. `alpha` is that of a filtered hold: of the outermost
+    level, or with the path of an input of the connection that drives it. Rows and columns count from one.
+    """
+    parameters: dict[str, float] = {}
+    for name, value in values.items():
+        if is_step(composite, name):
+            continue
+        if name == ALPHA or name.endswith(f".{ALPHA}"):
+            filtered = _filtered(composite, name.rpartition(".")[0], value, where)
+            if filtered is not None:
+                composite = filtered
+                continue
+        if (entry := _ENTRY.fullmatch(name)) and isinstance(
+            model := dict(leaves(composite)).get(entry["path"]), StateSpace
+        ):
+            composite = with_leaves(composite, {entry["path"]: _entered(model, entry, value, where)})
+        else:
+            parameters[name] = value
+    composite = with_parameters(composite, parameters, where)
+    if STEP in values:
+        composite = with_step(composite, values[STEP])
+    for name, value in values.items():
+        if name != STEP and is_step(composite, name):
+            path = name[: -len(STEP) - 1]
+            composite = _with_level_step(composite, path.split("."), Fraction(value).limit_denominator(FINE))
+    return composite
+
+
+def _level(composite: Composite, path: str) -> Composite | None:
+    found: Any = composite
+    for name in path.split("."):
+        found = found.scenario.models.get(name) if isinstance(found, Composite) else None
+    return found if isinstance(found, Composite) else None
+
+
+def _with_level_step(composite: Composite, path: Sequence[str], step: Fraction) -> Composite:
+    inner = composite.scenario.models[path[0]]
+    assert isinstance(inner, Composite)
+    if len(path) > 1:
+        changed = _with_level_step(inner, path[1:], step)
+    else:
+        around = composite.step
+        fits = around / math.ceil(around / step) if step < around else around * math.floor(step / around)
+        changed = with_step(inner, fits)
+    models = {**composite.scenario.models, path[0]: changed}
+    return composite.with_scenario(composite.scenario.with_models(models))
+
+
+def _filtered(composite: Composite, path: str, alpha: float, where: str) -> Composite | None:
+    """Return the composite with another filter; None: the path is that of no driven input."""
+    how = composite.step, composite.orchestrator
+    start = composite.start, composite.sampled
+    scenario = composite.scenario
+    if not path:
+        _check_filter(composite.extrapolation, ALPHA, where)
+        return Composite(scenario, *how, Nepce(alpha), *start)
+    for number, connection in enumerate(scenario.connections):
+        if connection.target == path:
+            _check_filter(connection.extrapolation or composite.extrapolation, f"{path}.{ALPHA}", where)
+            others: list[Connection] = list(scenario.connections)
+            others[number] = replace(connection, extrapolation=Nepce(alpha))
+            changed = Scenario(scenario.models, others, scenario.inputs, scenario.outputs, scenario.record)
+            return composite.with_scenario(changed)
+    name, _, rest = path.partition(".")
+    inner: Model | None = scenario.models.get(name)
+    found = _filtered(inner, rest, alpha, where) if isinstance(inner, Composite) and rest else None
+    if found is None:
+        return None
+    return composite.with_scenario(scenario.with_models({**scenario.models, name: found}))
+
+
+def _check_filter(extrapolation: Any, name: str, where: str) -> None:
+    if not isinstance(extrapolation, (Hold, Nepce)):
+        what = f"`{name}` cannot vary: the extrapolation is {extrapolation!r}"
+        raise ScenarioError(what, where, 'a hold, or { type = "nepce", alpha = 0.5 }')
+
+
+def _entered(model: StateSpace, entry: re.Match[str], value: float, where: str) -> StateSpace:
+    key, row, column = entry["matrix"], int(entry["row"]), int(entry["column"])
+    matrix = np.array(getattr(model, key), dtype=float)
+    rows, columns = matrix.shape if matrix.ndim == 2 else (0, 0)
+    if not (1 <= row <= rows and 1 <= column <= columns):
+        what = f"`{entry['path']}.{key}` has no entry [{row},{column}]"
+        raise ScenarioError(what, where, f"up to [{rows},{columns}], counted from one")
+    matrix[row - 1, column - 1] = value
+    return replace(model, **{key: matrix.tolist()})
+
+
+class VariedRadius:
+    """The radius of a coupling as a function of some of its values, in the order of their names.
+
+    What is not linear is linearised at the start for each of them. Where only the outermost step differs, the
+    reading is used again. Motions that stand still by themselves, as free bodies do, are left out.
+    """
+
+    def __init__(
+        self,
+        composite: Composite,
+        names: Sequence[str],
+        start: Fraction = Fraction(0),
+        where: str = "parameters",
+    ):
+        self.composite, self.names, self.start, self.where = composite, tuple(names), start, where
+        levels = [name for name in names if name != STEP and is_step(composite, name)]
+        self.rescales = STEP in names and not levels
+        self.readings: dict[tuple[float, ...], tuple[Reading, int]] = {}
+
+    def __call__(self, *values: float) -> float:
+        """Return rho; infinite where a loop has no solution, or numbers grow beyond all bounds."""
+        given = dict(zip(self.names, values, strict=True))
+        try:
+            return self._rescaled(given) if self.rescales else self._anew(given)
+        except (ConvergenceError, SimulatorError):
+            return math.inf
+
+    def _rescaled(self, values: Mapping[str, float]) -> float:
+        others = {name: value for name, value in values.items() if name != STEP}
+        key = tuple(others.values())
+        if key not in self.readings:
+            reading, still = self._read(others)
+            try:
+                check_scalable(reading)
+            except ScenarioError:
+                self.rescales = False
+                return self._anew(values)
+            self.readings[key] = reading, still
+        reading, still = self.readings[key]
+        factor = Fraction(values[STEP]).limit_denominator(FINE) / reading.composite.step
+        return largest_of(eigenvalues_at(reading, factor), still)
+
+    def _anew(self, values: Mapping[str, float]) -> float:
+        reading, still = self._read(values)
+        return largest_of(np.asarray(spectrum(reading.core, 1 + still, vectors=False)[0], complex), still)
+
+    def _read(self, values: Mapping[str, float]) -> tuple[Reading, int]:
+        made = varied(self.composite, values, self.where)
+        others = len(made.blueprint.leaves.places) > 1
+        linear = linearised(made, still=others, start=self.start).composite
+        reading = read_linear(cold(leaping(linear)))
+        try:
+            return reading, still_motions(reading)
+        except HocketError:
+            return reading, 0

@@ -1,0 +1,106 @@
+"""The verdict of a check in plain words.
+
+In:  a Check
+Out: lines, the answer first
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hocket.analysis.advice import Change
+from hocket.analysis.prediction import PredictedError
+from hocket.analysis.stability import MARGIN
+
+if TYPE_CHECKING:
+    from hocket.analysis.checking import Check
+
+
+def verdict(found: Check) -> list[str]:
+    """Return what was found, the most important first."""
+    if found.ill_posed:
+        return [f"ill posed: {found.ill_posed}"]
+    refused = [leaf for leaf in found.leaves if leaf.how == "refused"]
+    if refused:
+        first = f"not judged: `{refused[0].path}` {refused[0].refused}"
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        return [first + more]
+    lines = [_stable(found)] if found.stability else []
+    if not found.sure:
+        worst = max(found.leaves, key=lambda leaf: leaf.fit)
+        doubt = f"the linear model of `{worst.path}` is good to {worst.fit:.2g} only"
+        lines[0] = f"not sure, for {doubt}: {lines[0]}"
+    if found.zero and not found.zero.stable:
+        lines.append(found.zero.reason)
+    lines = [*_iterations(found), *lines]
+    lines += [_error(found.prediction)] if found.prediction else []
+    lines += [f"other steps: {found.largest.words}"] if found.largest else []
+    lines += _robust(found)
+    lines += [f"not judged: {reason}" for reason in found.unjudged]
+    lines += [_advice(found.best, found.prediction)] if found.best else []
+    return lines
+
+
+def _iterations(found: Check) -> list[str]:
+    """Return what is to be said of iterations that do not settle: nothing that follows will be reached."""
+    return [
+        f"does not settle: each sweep of {each.name}, {each.how}, makes what is wrong {each.factor:.3g} "
+        'times as large; try accelerate = "quasi-newton"'
+        for each in found.iterations
+        if not each.settles
+    ]
+
+
+def _robust(found: Check) -> list[str]:
+    """Return the line on the radius; 1 - rho is not it, and is never shown for it."""
+    first = next(iter(found.robustness), None)
+    if first is None or not math.isfinite(first.at_least) or first.at_most == 0.0:
+        return []
+    size = f"{100.0 * first.at_least:.2g}%"
+    if not first.exact:
+        size += f" to {100.0 * first.at_most:.2g}%"
+    mode = f"swing up at {first.frequency:.3g} Hz" if first.angle > 1e-6 else "grow"
+    rest = "no smaller change of one simulator can"
+    return [f"robust: a change of `{first.what}` by {size} of its step could make it {mode}; {rest}"]
+
+
+def _stable(found: Check) -> str:
+    measured = found.stability
+    assert measured is not None
+    rho = f"the largest factor per step is {measured.rho:.6g}"
+    if measured.stable:
+        return f"stable: {rho}" + (", on the edge" if measured.rho > 1.0 - MARGIN else "")
+    if found.own_growth and found.drifts:
+        return f"the system itself moves on and on, as a free body does, and the coupling follows it: {rho}"
+    if found.own_growth:
+        return f"the system itself grows, by {found.own:.6g} per step, and the coupling follows it: {rho}"
+    mode = measured.modes[0]
+    doubling = math.log(2.0) / math.log(mode.radius) * measured.period if mode.radius > 1.0 else math.inf
+    who = ", ".join(f"`{part.name}` {part.share:.0%}" for part in mode.parts[:3])
+    pace = (
+        f"doubled every {doubling:.3g} s, at {mode.frequency:.3g} Hz" if math.isfinite(doubling) else "slowly"
+    )
+    return f"unstable: {rho}: what is wrong grows, {pace}; in it are {who}"
+
+
+def _error(found: PredictedError) -> str:
+    worst = found.worst
+    if not any(each.largest for each in found.ports):
+        return "expected error: none" + ("" if any(each.scale for each in found.ports) else ": nothing moves")
+    if not math.isfinite(worst.largest) or worst.relative > 1e3:
+        return "the error grows without bound: the run will be worthless"
+    unit = f" {worst.unit}" if worst.unit else ""
+    share = f", {worst.relative:.2g} of its largest value" if math.isfinite(worst.relative) else ""
+    order = f"; order {found.order.measured:.2g}" if found.order.measured is not None else ""
+    size = f"at most {worst.largest:.2g}{unit} in `{worst.port}`{share}"
+    return f"expected error: {size}, at {worst.at:.4g} s{order}"
+
+
+def _advice(change: Change, predicted: PredictedError | None) -> str:
+    now = (
+        f" instead of {predicted.worst.relative:.2g}" if predicted and predicted.worst.relative < 1e3 else ""
+    )
+    what = f"the largest error is {change.error:.2g} of the value{now}" if change.error is not None else ""
+    cost = f", for {change.steps:g} times the steps" if change.steps > 1.0 else ""
+    return f"what helps most: {change.words}: factor {change.rho:.6g}{', ' if what else ''}{what}{cost}"

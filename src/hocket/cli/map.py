@@ -1,0 +1,181 @@
+"""hocket check --vary: for which values of one parameter, or of two, is the coupling stable?
+
+In:  a study, and ranges such as `step=10ms:200ms` and `plant.k=1:100`
+Out: intervals of one parameter, or a map over two: words, a table, a picture, JSON
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from hocket.cli.screen import console, say, watched
+from hocket.cli.tables import table
+from hocket.cli.typed import halves
+from hocket.clock import seconds
+from hocket.engine.composite import Composite
+from hocket.errors import ScenarioError, nearest
+from hocket.files.study import Study
+from hocket.parameters import leaves
+
+if TYPE_CHECKING:
+    from hocket.analysis.intervals import Intervals, Told
+    from hocket.analysis.maps import StabilityMap
+
+OPTION = "--vary"
+COLUMNS, ROWS = 41, 31
+"""Points of a map, unless they are given."""
+WIDE = 100.0
+"""From this ratio of its ends on, a range is looked at on a logarithmic scale."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """What varies, from where to where."""
+
+    name: str
+    low: float
+    high: float
+    count: int | None
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether its ends are far apart."""
+        return self.low > 0.0 and self.high >= WIDE * self.low
+
+    def points(self, count: int) -> list[float]:
+        """Return the values to look at."""
+        places = np.geomspace if self.logarithmic else np.linspace
+        return [float(value) for value in places(self.low, self.high, self.count or count)]
+
+
+def ranges(composite: Composite, written: Sequence[str]) -> list[Range]:
+    """Return what was typed; each fault says what is wrong with it."""
+    if len(written) > 2:
+        raise ScenarioError(f"{len(written)} things vary", OPTION, "one, or two for a map")
+    found = [_range(composite, text) for text in written]
+    if len(found) == 2 and found[0].name == found[1].name:
+        raise ScenarioError(f"`{found[0].name}` varies twice", OPTION, "two different names")
+    return found
+
+
+def _range(composite: Composite, text: str) -> Range:
+    from hocket.analysis.varied import is_step
+
+    if "=" not in text:
+        raise ScenarioError(f"`{text}` says not from where to where", OPTION, "name=low:high, as k=1:100")
+    name, values = halves(text, OPTION)
+    where = f"{OPTION} {text}"
+    step = is_step(composite, name)
+    expected = "low:high, as step=10ms:200ms" if step else "low:high, as k=1:100"
+    parts = values.split(":")
+    count = parts[2].strip() if len(parts) == 3 else ""
+    if len(parts) not in (2, 3) or (count and not count.isdecimal()):
+        raise ScenarioError(f"`{values}` is no range", where, f"{expected}; of a map also low:high:points")
+    if count and not 2 <= int(count) <= 1000:
+        raise ScenarioError(f"{count} points make no map", where, "2 to 1000 points")
+    try:
+        low, high = (float(seconds(part.strip())) if step else float(part) for part in parts[:2])
+    except ValueError as error:
+        what = str(error) if step else f"`{values}` is no range of numbers"
+        raise ScenarioError(what, where, expected) from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        same = "begins where it ends" if low == high else "has its lower end last, or no end"
+        raise ScenarioError(f"the range {values} of `{name}` {same}", where, "the lower value first")
+    if step and low <= 0.0:
+        raise ScenarioError("a step must be above zero", where, expected)
+    _check_name(composite, name, low, where)
+    return Range(name, low, high, int(count) if count else None)
+
+
+def _check_name(composite: Composite, name: str, value: float, where: str) -> None:
+    """Refuse what cannot vary; near misses of steps and filters are offered."""
+    from hocket.analysis.varied import names_of, varied
+
+    try:
+        varied(composite, {name: value}, where)
+    except ScenarioError as error:
+        models = [path for path, _ in leaves(composite)]
+        if len(models) > 1 and not any(name.startswith(f"{path}.") for path in models):
+            expected = "a step, or a parameter of a model"
+            raise ScenarioError(
+                f"there is no `{name}`", where, expected, nearest(name, [*names_of(composite), *models])
+            ) from None
+        raise error from None
+
+
+def mapped(study: Study, over: Sequence[Range], quiet: bool) -> Intervals | StabilityMap:
+    """Return the intervals of one parameter, or the map over two."""
+    from hocket.analysis.intervals import intervals_of
+    from hocket.analysis.maps import map_of
+    from hocket.analysis.varied import VariedRadius
+
+    rho = VariedRadius(study.composite, [each.name for each in over], study.start, OPTION)
+    with _looking(study.name or "check", quiet) as told:
+        if len(over) == 1:
+            (only,) = over
+            return intervals_of(rho, only.low, only.high, only.logarithmic, only.name, told=told)
+        x, y = over
+        scales = x.logarithmic, y.logarithmic
+        return map_of(rho, x.points(COLUMNS), y.points(ROWS), (x.name, y.name), scales, told)
+
+
+def told_of(found: Intervals | StabilityMap, picture: bool, most: int | None) -> None:
+    """Print what was found."""
+    from hocket.analysis.maps import StabilityMap
+
+    if isinstance(found, StabilityMap):
+        known = np.isfinite(found.rho)
+        stable = int((found.rho[known] < 1.0).sum())
+        say(f"stable at {stable:,} of {found.rho.size:,} points of the map")
+        if (~known).any():
+            say(f"not judged, or without a solution: {int((~known).sum()):,} points")
+        if not picture:
+            say(f"{OPTION} ... --plot map.png draws it, with the boundary; --json writes it")
+        return
+    if not found.intervals:
+        say(f"stable for no `{found.name}` from {found.low:.4g} to {found.high:.4g}")
+        return
+    spans = "; ".join(f"{each.low:.6g} to {each.high:.6g}" for each in found.intervals)
+    say(f"stable for `{found.name}` from {spans}")
+    say(*table("where it is stable", found.rows(), most))
+
+
+def facts_of(found: Intervals | StabilityMap) -> dict[str, Any]:
+    """Return everything, for JSON."""
+    from hocket.analysis.maps import StabilityMap
+
+    if isinstance(found, StabilityMap):
+        return {"names": found.names, "points": found.rows(), "boundary": found.boundary}
+    looked = [
+        {found.name: v, "rho": r} for v, r in zip(found.values.tolist(), found.rho.tolist(), strict=True)
+    ]
+    return {"names": [found.name], "intervals": found.rows(), "points": looked}
+
+
+@contextmanager
+def _looking(name: str, quiet: bool) -> Iterator[Told | None]:
+    """Give what is called as values are looked at; None where nobody would see it."""
+    if quiet or not watched(stderr=True):
+        yield None
+        return
+    bar = Bar(
+        TextColumn("{task.description}", style="bold"),
+        BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
+        TextColumn("{task.completed:g} of {task.total:g} values"),
+        TimeRemainingColumn(compact=True),
+        console=console(stderr=True),
+        transient=True,
+        expand=True,
+        redirect_stdout=watched(),
+    )
+    with bar:
+        task = bar.add_task(name, total=1)
+        yield lambda done, wanted: bar.update(task, completed=done, total=wanted)

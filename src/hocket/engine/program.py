@@ -1,0 +1,159 @@
+"""A plan as the native engine runs it: operations on many children at once.
+
+In:  a body of instructions, and the level it is for
+Out: Operations, handed over as tuples; neighbours of one kind are merged
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hocket.engine.interpreter import Level
+from hocket.engine.loops import nodes_of
+from hocket.engine.unknowns import SLOPE, VALUE, Unknown
+from hocket.errors import InternalError
+from hocket.plan import (
+    Admit,
+    Body,
+    Feed,
+    Instruction,
+    Plan,
+    Read,
+    Record,
+    Repeat,
+    Restore,
+    Save,
+    Solve,
+    Step,
+    Times,
+    Together,
+    walk,
+)
+from hocket.simulators.state_space import StateSpaceSimulator
+
+T = TypeVar("T", Solve, Repeat)
+
+
+@dataclass
+class Operation:
+    """The twin of `Operation` in level.hpp; the order of the fields is that of the tuple."""
+
+    kind: str
+    children: list[int] = field(default_factory=list)
+    count: int = 0
+    """Ticks of a step, or how often."""
+    parallel: bool = False
+    bodies: list[list[Operation]] = field(default_factory=list)
+    signals: list[int] = field(default_factory=list)
+    slopes: list[int] = field(default_factory=list)
+    number: int = 0
+    """Which one of its kind it is in the plan of its level."""
+    until: float = -1.0
+    accelerator: str = ""
+    numbers: list[float] = field(default_factory=list)
+    """Of the accelerator."""
+
+
+def encoded(body: Body, level: Level) -> list[tuple[Any, ...]]:
+    """Return a body as plain tuples."""
+    return [astuple(operation) for operation in _program(body, level)]
+
+
+def found(plan: Plan, kind: type[T]) -> list[T]:
+    """Return the instructions of a kind, in the order of the plan of a level."""
+    whole = [*walk(plan.step), *walk(plan.output)]
+    return [instruction for _, instruction in whole if isinstance(instruction, kind)]
+
+
+def _number(level: Level, instruction: Solve | Repeat) -> int:
+    """Return which one of its kind an instruction is."""
+    alike: list[Any] = found(level.plan, type(instruction))
+    return next(number for number, each in enumerate(alike) if each is instruction)
+
+
+def _program(body: Body, level: Level) -> list[Operation]:
+    operations: list[Operation] = []
+    for instruction in body:
+        fresh = _operation(instruction, level)
+        if operations:
+            last = operations[-1]
+            if fresh.kind == last.kind in ("feed", "read"):
+                last.children = last.children + fresh.children
+                continue
+            read = [child for child in last.children if level.wiring.models[child].outputs]
+            both = (last.kind, fresh.kind) == ("step", "read") and fresh.children == read
+            if both and _compiled(level, last.children):
+                last.kind = "step_read"
+                continue
+        operations.append(fresh)
+    return operations
+
+
+def _compiled(level: Level, children: list[int]) -> bool:
+    simulators = (level.children[child] for child in children)
+    return all(isinstance(s, (StateSpaceSimulator, Level)) or hasattr(s, "native") for s in simulators)
+
+
+def _operation(instruction: Instruction, level: Level) -> Operation:
+    number = level.number
+    match instruction:
+        case Feed(sim):
+            return Operation("feed", [number[sim]])
+        case Read(sim):
+            return Operation("read", [number[sim]])
+        case Step(sim, fraction):
+            return Operation("step", [number[sim]], int(level.length * fraction))
+        case Admit():
+            return Operation("admit")
+        case Record():
+            return Operation("record")
+        case Solve(sims, ports):
+            places: list[Unknown] = [(child, port, VALUE) for child, port in nodes_of(level, ports)]
+            signals = _signals(level, places, VALUE)
+            which = _number(level, instruction)
+            return Operation("solve", [number[sim] for sim in sims], signals=signals, number=which)
+        case Save(sims):
+            return Operation("save", [number[sim] for sim in sims])
+        case Restore(sims):
+            return Operation("restore", [number[sim] for sim in sims])
+        case Repeat():
+            return _repeat(instruction, level)
+        case Times(n, inner):
+            return Operation("times", count=n, bodies=[_program(inner, level)])
+        case Together(bodies):
+            return _together(bodies, level)
+    raise InternalError(f"the native engine does not know {instruction}")
+
+
+def _together(bodies: tuple[Body, ...], level: Level) -> Operation:
+    each = [_operation(inner[0], level) for inner in bodies if len(inner) == 1]
+    alike = all((one.kind, one.count) == (each[0].kind, each[0].count) for one in each)
+    if len(each) == len(bodies) and alike and each[0].kind in ("feed", "read", "step"):
+        children = [one.children[0] for one in each]
+        return Operation(each[0].kind, children, each[0].count, each[0].kind == "step")
+    return Operation("together", parallel=True, bodies=[_program(inner, level) for inner in bodies])
+
+
+def _repeat(repeat: Repeat, level: Level) -> Operation:
+    places = level.unknowns_of(repeat).places
+    led = repeat.accelerate
+    return Operation(
+        "repeat",
+        count=repeat.at_most,
+        bodies=[_program(repeat.body, level)],
+        signals=_signals(level, places, VALUE),
+        slopes=_signals(level, places, SLOPE),
+        number=_number(level, repeat),
+        until=-1.0 if repeat.until is None else repeat.until,
+        accelerator="" if led is None else type(led).__name__,
+        numbers=[] if led is None else [float(number) for number in astuple(led)],
+    )
+
+
+def _signals(level: Level, places: Any, what: int) -> list[int]:
+    """Return where outputs are in the array of all outputs of the level."""
+    first = np.cumsum([0, *(len(model.outputs) for model in level.wiring.models)])
+    return [int(first[child]) + port for child, port, meant in places if meant == what]

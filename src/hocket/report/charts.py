@@ -1,0 +1,145 @@
+"""The recorded ports over time, with their error bands, as data that the page's script draws.
+
+In:  a Story
+Out: a section with a filter, and the data as JSON: the most telling ports first, within a size
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hocket.files.drawing import Series
+from hocket.files.estimate import Doubted, Trust
+from hocket.files.run import Run
+from hocket.model import Array
+from hocket.report.gathering import Story
+from hocket.report.markup import esc
+from hocket.report.thinning import plain, spans, thin_times, thinned, thinned_band
+
+POINTS, FEWEST = 2000, 400
+"""Points per port, at the most and at the least."""
+BUDGET = 330_000
+"""Numbers on a page: about three megabytes."""
+AT_ONCE = 12
+"""Charts that are drawn before more are asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One port, short enough for a page."""
+
+    name: str
+    unit: str
+    t: Array
+    v: Array
+    rows: int
+    low: Array | None = None
+    high: Array | None = None
+    largest: float | None = None
+    """The largest estimate of its error."""
+    relative: float = -1.0
+
+    @property
+    def still(self) -> bool:
+        """Whether it never moves."""
+        return len(self.v) == 0 or bool(np.all(self.v == self.v[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Ports for the page, the most telling first."""
+
+    curves: tuple[Curve, ...]
+    left_out: tuple[str, ...]
+    points: int
+    """At the most, per port."""
+
+
+def charts(story: Story) -> str:
+    """Return the section and its data."""
+    run = story.run
+    if not run.ports:
+        return (
+            '<section id="ports"><h2>Recorded ports</h2><p class="note">Nothing was recorded.</p></section>'
+        )
+    chosen = choose(run, story.trust)
+    data = chart_data(chosen)
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return (
+        f'<section id="ports"><h2>Recorded ports</h2>{_said(run, chosen)}'
+        '<div class="tools"><label>filter <input id="filter" type="search" placeholder="axle.*, .x, force" '
+        'autocomplete="off"></label><span id="count" aria-live="polite"></span>'
+        '<button type="button" id="reset" hidden>all of the time</button></div>'
+        '<div id="charts"></div><button type="button" id="more" hidden></button>'
+        f'<script type="application/json" id="data">{text}</script></section>'
+    )
+
+
+def choose(run: Run, trust: Trust | None) -> Chosen:
+    """Return the ports that the page holds: what moves before what does not, the least certain first."""
+    doubted = {each.port: each for each in trust.ports} if trust else {}
+    wide = 3 if doubted else 1
+    points = int(min(POINTS, max(FEWEST, BUDGET // (wide * len(run.ports)))))
+    room = max(1, BUDGET // (wide * points))
+    found = [_curve(run[port], doubted.get(port), points) for port in run.ports]
+    found.sort(key=lambda curve: (curve.still, -curve.relative))
+    return Chosen(tuple(found[:room]), tuple(curve.name for curve in found[room:]), points)
+
+
+def chart_data(chosen: Chosen) -> dict[str, object]:
+    """Return what the script draws; ports of one rate share their times."""
+    times: list[list[float | None]] = []
+    known: dict[bytes, int] = {}
+    ports = []
+    for curve in chosen.curves:
+        key = curve.t.tobytes()
+        if key not in known:
+            known[key] = len(times)
+            times.append(plain(curve.t, 10))
+        entry: dict[str, object] = {"name": curve.name, "unit": curve.unit, "t": known[key]}
+        entry |= {"v": plain(curve.v), "rows": curve.rows}
+        if curve.low is not None and curve.high is not None and curve.largest is not None:
+            largest = curve.largest if math.isfinite(curve.largest) else None
+            entry |= {"low": plain(curve.low), "high": plain(curve.high), "error": largest}
+        ports.append(entry)
+    return {"times": times, "ports": ports, "atOnce": AT_ONCE}
+
+
+def _curve(series: Series, doubted: Doubted | None, points: int) -> Curve:
+    edges = spans(len(series.t), points)
+    t, v = thin_times(series.t, edges), thinned(series.values, edges)
+    curve = Curve(series.name, series.unit, t, v, len(series.t))
+    if doubted is None or not len(doubted.error):
+        return curve
+    error = np.abs(doubted.error)
+    if not np.array_equal(doubted.run.t, series.t):  # between the times of the estimate it is interpolated
+        error = np.interp(series.t, doubted.run.t, error)
+    low, high = thinned_band(series.values, error, edges)
+    return replace(curve, low=low, high=high, largest=doubted.largest, relative=doubted.relative)
+
+
+def _said(run: Run, chosen: Chosen) -> str:
+    said = ["Drag over a chart to zoom into all of them, with Shift to move, double-click to see everything."]
+    longest = max(curve.rows for curve in chosen.curves)
+    if longest > chosen.points:
+        said.append(
+            f"Of up to {longest:,} rows each chart keeps the lowest and the highest value of"
+            f" {chosen.points // 2:,} short spans."
+        )
+    if any(curve.low is not None for curve in chosen.curves):
+        said.append("Bands are where the exact values are expected; the least certain ports come first.")
+    elif run.status == "finished":
+        said.append("There are no error bands yet: hocket check with this run's folder estimates them.")
+    rest = ""
+    if chosen.left_out:
+        names = ", ".join(map(esc, chosen.left_out[:400]))
+        more = f" and {len(chosen.left_out) - 400} more" if len(chosen.left_out) > 400 else ""
+        rest = (
+            f'<details class="more"><summary>{len(chosen.left_out):,} of {len(run.ports):,} ports are left'
+            f" out to keep the page small; hocket plot draws them</summary><p>{names}{more}</p></details>"
+        )
+    return f'<p class="note">{esc(" ".join(said))}</p>{rest}'

@@ -1,0 +1,94 @@
+"""Text becomes HTML: escaped, names as code, rows as tables with numbers to the right.
+
+In:  texts, numbers, rows
+Out: pieces of HTML that cannot break the page, whatever is in them
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+_CODE = re.compile(r"`([^`\n]+)`")
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+def esc(text: object) -> str:
+    """Return text that means itself, between tags and in quotes."""
+    return html.escape(_UNSEEN.sub("�", str(text)), quote=True)
+
+
+def prose(text: object) -> str:
+    """Return a sentence with what is in backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", esc(text))
+
+
+def number(value: float) -> str:
+    """Return a number in few digits, near one in more; minus and infinity as people write them."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if 1e3 <= abs(value) < 1e6:
+        return f"{float(f'{value:.4g}'):,.0f}".replace("-", "−")
+    text = f"{value:.6g}" if 0.9 < abs(value) < 1.1 else f"{value:.3g}"
+    mantissa, sign, exponent = text.partition("e")
+    power = f"e{int(exponent)}" if sign else ""
+    return f"{mantissa}{power}".replace("-", "−")
+
+
+def shown(value: object) -> str:
+    """Return a cell as HTML."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", "−")
+    return number(value) if isinstance(value, float) else prose(value)
+
+
+def table(rows: Sequence[Mapping[str, object]], most: int | None = None, kind: str = "") -> str:
+    """Return rows as a table; those beyond `most` are folded away."""
+    if not rows:
+        return ""
+    heads = [head for head in rows[0] if any(row.get(head) not in (None, "") for row in rows)]
+    numeric = {head for head in heads if _is_numeric(row.get(head) for row in rows)}
+    head = "".join(f'<th scope="col"{_side(name, numeric)}>{esc(name)}</th>' for name in heads)
+    split = len(rows) if most is None or len(rows) <= most + 2 else most
+    body = "".join(_row(row, heads, numeric) for row in rows[:split])
+    found = _framed(head, body, kind)
+    if split < len(rows):
+        rest = "".join(_row(row, heads, numeric) for row in rows[split:])
+        more = f"{len(rows) - split} more"
+        found += f'<details class="more"><summary>{more}</summary>{_framed(head, rest, kind)}</details>'
+    return found
+
+
+def bullets(lines: Iterable[str], kind: str = "") -> str:
+    """Return sentences as a list; nothing for none."""
+    found = "".join(f"<li>{prose(line)}</li>" for line in lines)
+    return f'<ul class="{kind}">{found}</ul>' if found else ""
+
+
+def _framed(head: str, body: str, kind: str) -> str:
+    return (
+        f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _row(row: Mapping[str, object], heads: Sequence[str], numeric: set[str]) -> str:
+    cells = "".join(f"<td{_side(head, numeric)}>{shown(row.get(head))}</td>" for head in heads)
+    return f"<tr>{cells}</tr>"
+
+
+def _side(head: str, numeric: set[str]) -> str:
+    return ' class="n"' if head in numeric else ""
+
+
+def _is_numeric(values: Iterable[object]) -> bool:
+    kinds = [isinstance(value, (int, float)) for value in values if value is not None]
+    return bool(kinds) and all(kinds)

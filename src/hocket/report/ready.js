@@ -1,0 +1,3 @@
+startWires();
+startCharts();
+document.body.dataset.ready = "yes";

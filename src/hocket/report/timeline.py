@@ -1,0 +1,169 @@
+"""The timeline of one macro step as a picture.
+
+In:  a Blueprint
+Out: a section with two SVGs: the names, which stay, and the lanes, which scroll
+"""
+
+from __future__ import annotations
+
+from hocket.engine.blueprint import Blueprint
+from hocket.report.markup import esc
+from hocket.report.pieces import LABEL, LANE, Arrow, Bar, Frame, Lane, Mark, MarkKind, Schedule
+from hocket.report.schedule import schedule
+
+SIGN = 6.4
+"""Pixels of a letter in a bar."""
+DENSE = 260
+"""Arrows beyond which they are seen only when a lane is pointed at."""
+
+_SHAPES: dict[MarkKind, str] = {
+    "feed": '<path d="M{a} {b}h10l-5 9z"/>',
+    "read": '<circle cx="{x}" cy="{y}" r="4.6"/>',
+    "solve": '<path d="M{x} {t}l6 6l-6 6l-6-6z"/>',
+    "save": '<path d="M{a} {t}h10v12l-5-4l-5 4z"/>',
+    "restore": '<path d="M{c} {y}l8-6v4a6 6 0 0 1 4 8a6 5 0 0 0-4-4v4z"/>',
+    "admit": '<path d="M{a} {t}l10 6l-10 6z"/>',
+    "record": '<rect x="{d}" y="{e}" width="8" height="8"/>',
+}
+_KEY: tuple[tuple[MarkKind, str], ...] = (
+    ("feed", "feed: fit its inputs"),
+    ("read", "read: its outputs"),
+    ("solve", "solve an algebraic loop"),
+    ("save", "save"),
+    ("restore", "restore"),
+    ("admit", "admit inputs from outside"),
+    ("record", "record a row"),
+)
+
+
+def timeline(root: Blueprint, name: str) -> str:
+    """Return the section."""
+    made = schedule(root, name)
+    dense = " dense" if len(made.arrows) > DENSE else ""
+    loops = any(frame.kind == "repeat" for frame in made.frames)
+    again = " What is in a loop (↻) is drawn as it is the first time." if loops else ""
+    height, out = f"{made.height:g}", made.left_out
+    rest = f'<p class="note">{out} more lanes are not drawn.</p>' if out else ""
+    lanes = (
+        f'<svg class="lanes{dense}" width="{made.width:g}" height="{height}" role="img" '
+        f'aria-label="timeline of one macro step">{_drawing(made)}</svg>'
+    )
+    labels = f'<div class="names" style="height:{height}px">{_names(made)}</div>'
+    return (
+        '<section id="timeline"><h2>One macro step, as planned</h2>'
+        '<p class="note">Left to right in the order of the plan; what stands in one shaded column may run'
+        " side by side. Each bar is a step, with its simulated length. Arrows are samples:"
+        " solid where the source has made the step already, dashed where its past is extrapolated. Point at"
+        f" anything for its words.{again}</p>"
+        f'{_key(made)}<div class="timeline">{labels}<div class="scroll">{lanes}</div></div>{rest}</section>'
+    )
+
+
+def _drawing(made: Schedule) -> str:
+    behind = [_lane(lane, made.width) for lane in made.lanes]
+    frames = [_frame(frame) for frame in sorted(made.frames, key=lambda frame: -frame.width)]
+    return "".join(
+        (
+            *behind,
+            *frames,
+            *map(_arrow, made.arrows),
+            *map(_bar, made.bars),
+            *map(_mark, made.marks),
+        )
+    )
+
+
+def _names(made: Schedule) -> str:
+    return "".join(
+        f'<span class="name{" head" if lane.level else ""}" data-lane="{esc(lane.path)}" '
+        f'title="{esc(lane.path or lane.name)}" style="--top:{lane.middle:g}px;--depth:{lane.depth}">'
+        f"{esc(lane.name)}</span>"
+        for lane in made.lanes
+    )
+
+
+def _lane(lane: Lane, width: float) -> str:
+    inset = 4 * lane.depth
+    if lane.level:
+        return (
+            f'<rect class="box" data-lane="{esc(lane.path)}" x="{1 + inset}" y="{lane.top}" '
+            f'width="{width - 2 - 2 * inset:g}" height="{lane.bottom - lane.top}" rx="5"/>'
+        )
+    y = f"{lane.middle:g}"
+    across = f'x1="{inset}" x2="{width - inset:g}" y1="{y}" y2="{y}"'
+    return f'<line class="lane" data-lane="{esc(lane.path)}" {across}/>'
+
+
+def _bar(bar: Bar) -> str:
+    height = LANE - 12
+    top = bar.lane.middle - height / 2
+    kind = "bar level" if bar.lane.level else "bar"
+    fits = len(bar.label) * SIGN < bar.width - 8
+    label = (
+        f'<text x="{bar.x + bar.width / 2:g}" y="{bar.lane.middle + 4:g}">{esc(bar.label)}</text>'
+        if fits
+        else ""
+    )
+    return (
+        f'<g class="{kind}"><title>{esc(bar.words)}</title><rect x="{bar.x:g}" y="{top:g}" '
+        f'width="{max(bar.width, 2):g}" height="{height}" rx="3"/>{label}</g>'
+    )
+
+
+def _frame(frame: Frame) -> str:
+    x, height = frame.x, frame.bottom - frame.top
+    middle, across = (frame.top + frame.bottom) / 2, x + frame.width / 2
+    text = ""
+    if frame.kind == "gap":
+        text = _text(across, middle, "⋯") + _text(across, middle + 14, frame.label)
+    elif frame.label and (len(frame.label) * 5.4 < frame.width + 4):
+        text = _text(x + 3, frame.bottom + 11 + LABEL * frame.row, frame.label)
+    return (
+        f'<g class="frame {frame.kind}"><title>{esc(frame.words)}</title><rect x="{x:g}" y="{frame.top:g}" '
+        f'width="{max(frame.width, 1):g}" height="{height:g}" rx="3"/>{text}</g>'
+    )
+
+
+def _text(x: float, y: float, text: str) -> str:
+    return f'<text x="{x:g}" y="{y:g}">{esc(text)}</text>'
+
+
+def _arrow(arrow: Arrow) -> str:
+    x0, x1 = arrow.x0, arrow.x1
+    y0 = arrow.source.inner if arrow.inside else arrow.source.middle
+    down = arrow.target.middle > y0
+    side = 1 if down else -1
+    y1 = arrow.target.middle - 5 * side
+    turn = min(5.0, x1 - x0, abs(y1 - y0) / 2)
+    line = f"M{x0:g} {y0:g}H{x1 - turn:g}Q{x1:g} {y0:g} {x1:g} {y0 + turn * side:g}V{y1:g}"
+    head = f"M{x1 - 3:g} {y1 - 4 * side:g}L{x1:g} {y1:g}L{x1 + 3:g} {y1 - 4 * side:g}"
+    kind = "flow past" if arrow.past else "flow"
+    how = "extrapolated from its past" if arrow.past else "as it is known by now"
+    said = f"{arrow.source.path or 'from outside'} → {arrow.target.path}: {how}"
+    return (
+        f'<g class="{kind}" data-from="{esc(arrow.source.path)}" data-to="{esc(arrow.target.path)}">'
+        f'<title>{esc(said)}</title><path d="{line}"/><path class="tip" d="{head}"/></g>'
+    )
+
+
+def _shape(kind: MarkKind, x: float, y: float) -> str:
+    spots = {"a": x - 5, "b": y - 5, "c": x - 6, "d": x - 4, "e": y - 4, "t": y - 6, "x": x, "y": y}
+    return _SHAPES[kind].format(**{name: f"{value:g}" for name, value in spots.items()})
+
+
+def _mark(mark: Mark) -> str:
+    shape = _shape(mark.kind, mark.x, mark.y)
+    return f'<g class="mark {mark.kind}"><title>{esc(mark.words)}</title>{shape}</g>'
+
+
+def _key(made: Schedule) -> str:
+    used = {mark.kind for mark in made.marks}
+    bar = '<g class="bar"><rect x="1" y="2" width="24" height="12" rx="3"/></g>'
+    step = f'<li><svg width="26" height="16">{bar}</svg>step</li>'
+    marks = "".join(
+        f'<li><svg width="16" height="16"><g class="mark {kind}">{_shape(kind, 8, 8)}</g></svg>'
+        f"{esc(label)}</li>"
+        for kind, label in _KEY
+        if kind in used
+    )
+    return f'<ul class="key">{step}{marks}</ul>'

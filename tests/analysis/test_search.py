@@ -1,0 +1,47 @@
+"""Small searches: functions whose crossings and valleys are known."""
+
+import math
+
+import pytest
+
+from hocket.analysis.search import crossing, lowest
+
+
+def counted(f):
+    def g(x):
+        g.calls += 1
+        return f(x)
+
+    g.calls = 0
+    return g
+
+
+@pytest.mark.parametrize(
+    ("f", "low", "high", "root"),
+    [
+        (lambda x: x**3 - 2.0, 0.0, 5.0, 2.0 ** (1 / 3)),
+        (lambda x: 2.0 - x**3, 0.0, 5.0, 2.0 ** (1 / 3)),
+        (lambda x: math.exp(20.0 * x) - 3.0, -4.0, 4.0, math.log(3.0) / 20.0),
+        (lambda x: -1.0 if x < 0.3 else 1.0, 0.0, 1.0, 0.3),
+        (lambda x: -1e-9 if x < 0.7 else 1e3, 0.0, 1.0, 0.7),
+        (lambda x: x - 1.0, 1.0 - 1e-7, 3.0, 1.0),
+    ],
+)
+def test_crossings(f, low, high, root):
+    g = counted(f)
+    assert crossing(g, low, high, 1e-10) == pytest.approx(root, abs=1e-10)
+    assert g.calls < 160
+
+
+def test_a_smooth_crossing_takes_few_steps():
+    g = counted(lambda x: math.tanh(3.0 * x) - 0.2)
+    crossing(g, -1.0, 1.0, 1e-9)
+    assert g.calls <= 14
+
+
+def test_valleys():
+    place, height = lowest(math.cos, 2.0, 5.0, 1e-6)
+    assert place == pytest.approx(math.pi, abs=1e-6)
+    assert height == pytest.approx(-1.0, abs=1e-11)
+    assert lowest(lambda x: x, 0.0, 1.0, 1e-9)[0] == pytest.approx(0.0, abs=1e-8)
+    assert lowest(lambda x: 1.0, 2.0, 2.0, 1e-9) == (2.0, 1.0)

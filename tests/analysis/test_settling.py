@@ -1,0 +1,70 @@
+"""How iterations settle: factors that can be worked out by hand, and what a run then needs."""
+
+import numpy as np
+import pytest
+
+import hocket as hk
+from hocket import GaussSeidel, Iterate, Jacobi
+from hocket.analysis.linear import read_linear
+from hocket.analysis.settling import settling
+from hocket.plan import Relax
+
+
+def loop(one, other):
+    """Two lags whose outputs react at once: y = x + gain u."""
+    models = {
+        name: hk.StateSpace(
+            A=[[-1.0]], B=[[0.0]], C=[[1.0]], D=[[gain]], x0=[1.0], inputs=["u"], outputs=["y"]
+        )
+        for name, gain in (("a", one), ("b", other))
+    }
+    return hk.Scenario(models, {"a.u": "b.y", "b.u": "a.y"})
+
+
+def found(scenario, **how):
+    stale = Jacobi(outputs="stale")
+    (each,) = settling(read_linear(hk.Composite(scenario, 0.1, Iterate(how.pop("inner", stale), **how))))
+    return each
+
+
+@pytest.mark.parametrize(("one", "other"), [(0.5, 0.4), (0.9, -0.9), (3.0, -2.0)])
+def test_factors_of_a_loop_of_gains(one, other):
+    plain = np.sqrt(abs(one * other))
+    assert found(loop(one, other), accelerate=None).factor == pytest.approx(plain, rel=1e-9)
+    sequence = found(loop(one, other), accelerate=None, inner=GaussSeidel(outputs="stale"))
+    assert sequence.factor == pytest.approx(abs(one * other), rel=1e-9)
+    relaxed = found(loop(one, other), accelerate=Relax(0.3))
+    roots = np.roots([1.0, 0.0, -one * other])  # the eigenvalues of K
+    assert relaxed.factor == pytest.approx(np.abs(0.7 + 0.3 * roots).max(), rel=1e-9)
+    assert relaxed.plain == pytest.approx(plain, rel=1e-9)
+
+
+@pytest.mark.parametrize("accelerate", [None, Relax(0.8)])
+def test_the_sweeps_that_were_foretold_are_needed(accelerate):
+    told = found(loop(0.7, 0.6), accelerate=accelerate, tolerance=1e-9)
+    scenario = loop(0.7, 0.6)
+    how = Iterate(Jacobi(outputs="stale"), 1e-9, 100, accelerate)
+    run = hk.run(hk.Composite(scenario, 0.1, how), 1)
+    counted = run.info["counts"]["sweeps"][""]
+    # what is wrong at first is well below one
+    assert told.sweeps - 15 <= counted["most"] <= told.sweeps
+
+
+def test_a_check_says_that_an_iteration_does_not_settle():
+    checked = hk.check(hk.Composite(loop(3.0, -2.0), 0.1, Iterate(Jacobi(outputs="stale"), accelerate=None)))
+    assert not checked.good
+    first = checked.verdict()[0]
+    assert first.startswith("does not settle: each sweep of the outermost level, plain,")
+    assert "makes what is wrong 2.45 times as large" in first
+    led = hk.check(hk.Composite(loop(3.0, -2.0), 0.1, Iterate(Jacobi(outputs="stale"))))
+    assert led.good
+    assert led.iterations[0].how == "quasi-Newton"
+
+
+def test_the_run_that_was_called_hopeless_is():
+    how = Iterate(Jacobi(outputs="stale"), accelerate=None)
+    with pytest.raises(hk.ConvergenceError, match="grows"):
+        hk.run(hk.Composite(loop(3.0, -2.0), 0.1, how), 1)
+    run = hk.run(hk.Composite(loop(3.0, -2.0), 0.1, Iterate(Jacobi(outputs="stale"))), 1)
+    # y_a = x + 3 y_b and y_b = x - 2 y_a: y_a = 4 x / 7
+    assert run.final("a.y") == pytest.approx(4.0 / 7.0 * np.exp(-1.0), rel=1e-7)
