@@ -30,6 +30,8 @@ WORTH = 0.8
 
 MANY = 20
 """Sweeps of an iteration of which nothing better is known."""
+FEW = 10.0
+"""Times the steps of now beyond which shorter ones are tried only where nothing else helps."""
 LONGEST = 20_000
 """Steps of a run up to which shorter ones are tried even where something else helps."""
 
@@ -59,7 +61,9 @@ def changes(
     found: list[Change] = []
     for words, variant, steps in _variants(composite, fixed_steps):
         long = stop is not None and stop / variant.step > LONGEST
-        if long and steps > 1.0 and any(change.rho <= 1.0 + EDGE for change in found):
+        nested = iterates(variant) and len(list(levels(variant))) > 1
+        slow = (long and steps > 1.0) or steps > FEW or nested
+        if slow and any(change.rho <= 1.0 + EDGE for change in found):
             continue
         try:
             reading = read_linear(variant)
@@ -99,18 +103,17 @@ def best(found: list[Change], rho: float, error: float | None) -> Change | None:
 
 def _variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Composite, float]]:
     """Yield changes in words, the composite with each, and how many times the steps it costs."""
-    if any(_mode(level) == "stale" for level in _levels(composite)):
+    if any(_mode(level) == "stale" for level in levels(composite)):
         yield 'outputs = "consistent"', _everywhere(composite, _consistent), 1.0
-    jacobi = any(isinstance(_explicit(level), Jacobi) for level in _levels(composite))
+    jacobi = any(isinstance(_explicit(level), Jacobi) for level in levels(composite))
     if jacobi:
         yield 'orchestrator "gauss-seidel"', _everywhere(composite, _sequential), 1.0
-    if any(isinstance(level.extrapolation, Hold) for level in _levels(composite)):
+    if any(isinstance(level.extrapolation, Hold) for level in levels(composite)):
         yield 'extrapolation "linear"', _everywhere(composite, _linear), 1.0
         if jacobi:
             both = _everywhere(_everywhere(composite, _sequential), _linear)
             yield 'orchestrator "gauss-seidel" and extrapolation "linear"', both, 1.0
-    iterates = any(isinstance(level.orchestrator, Iterate) for level in _levels(composite))
-    if not iterates and all(level.abilities.rewind for level in _levels(composite)):
+    if not iterates(composite) and all(level.abilities.rewind for level in levels(composite)):
         both = _everywhere(_everywhere(composite, _iterated), _linear)
         yield 'orchestrator "iterate" and extrapolation "linear"', both, 1.0
     for part in () if fixed_steps else (2, 5, 10, 100):
@@ -118,11 +121,17 @@ def _variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Co
         yield f"a step of {written(step)}", scaled(composite, Fraction(1, part)), float(part)
 
 
-def _levels(composite: Composite) -> Iterator[Composite]:
+def iterates(composite: Composite) -> bool:
+    """Return whether a level does."""
+    return any(isinstance(level.orchestrator, Iterate) for level in levels(composite))
+
+
+def levels(composite: Composite) -> Iterator[Composite]:
+    """Yield a level and those inside it."""
     yield composite
     for model in composite.scenario.models.values():
         if isinstance(model, Composite):
-            yield from _levels(model)
+            yield from levels(model)
 
 
 def _mode(composite: Composite) -> str:

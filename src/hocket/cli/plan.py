@@ -13,10 +13,11 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from hocket.cli import options, words
+from hocket.cli import options
 from hocket.cli.screen import say
 from hocket.cli.typed import studied
 from hocket.engine.blueprint import Blueprint
+from hocket.files import wording
 
 
 def plan(files: options.Files, connect: options.Connect = None) -> None:
@@ -33,8 +34,8 @@ def plan(files: options.Files, connect: options.Connect = None) -> None:
 
 def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[RenderableType]:
     facts = (
-        words.step(level, around),
-        words.orchestrator(level.composite.orchestrator),
+        wording.pace(level, around),
+        wording.orchestrator(level.composite.orchestrator),
         f"outputs {level.plan.outputs}",
     )
     yield Text.assemble((name, "bold"), ": ", ", ".join(facts))

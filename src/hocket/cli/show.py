@@ -17,13 +17,14 @@ from rich.text import Text
 from rich.tree import Tree
 
 from hocket import read
-from hocket.cli import options, words
+from hocket.cli import options
 from hocket.cli.fmu_page import fmu_page, is_fmu
 from hocket.cli.screen import say
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
 from hocket.errors import ScenarioError
+from hocket.files import wording
 from hocket.files.study import Study
 from hocket.model import Model, Port
 from hocket.simulators.fmu import Fmu
@@ -73,9 +74,9 @@ def _label(name: str, facts: Iterable[str]) -> Text:
 
 
 def _level(composite: Composite, level: Blueprint, around: Blueprint | None) -> Iterator[str]:
-    yield words.step(level, around)
-    yield words.orchestrator(composite.orchestrator)
-    yield f"extrapolation {words.extrapolation(composite.extrapolation)}"
+    yield wording.pace(level, around)
+    yield wording.orchestrator(composite.orchestrator)
+    yield f"extrapolation {wording.extrapolation(composite.extrapolation)}"
     yield f"outputs {level.plan.outputs}"
 
 
@@ -83,7 +84,7 @@ def _facts(model: Model) -> Iterator[str]:
     """Yield what is worth knowing about a model: its type, its method and order, what it can do."""
     able = model.abilities
     method, step, period = (getattr(model, name, None) for name in ("method", "step", "period"))
-    yield words.kind(model)
+    yield wording.kind(model)
     if isinstance(model, Fmu):
         method = f"model exchange by {method}" if model.exchange else "co-simulation"
     names = (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
@@ -135,7 +136,7 @@ def _fitted(drive: Drive | None) -> str:
     """Return how an input is extrapolated; what is no drive is a text."""
     if drive is None:
         return "text"
-    return words.extrapolation(drive.extrapolation) if drive.extrapolation else "none"
+    return wording.extrapolation(drive.extrapolation) if drive.extrapolation else "none"
 
 
 def _drives(level: Blueprint) -> Iterator[tuple[str, Drive]]:

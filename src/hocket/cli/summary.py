@@ -32,13 +32,14 @@ def summary(run: Run, folder: Path) -> None:
     look = f'hocket.open_run("{folder.as_posix()}")'
     because = str(run.info["engine"]).partition(", because ")[2]
     notes = [str(note) for note in run.info.get("notes", [])]
-    pace = _pace(run)
+    pace, sweeps = _pace(run), _sweeps(run)
     if not watched():
         say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
         if because:
             say(f"run by the interpreter, because {because}")
         if pace:
             say(f"real time: {pace}")
+        say(*(f"iterated: {line}" for line in sweeps))
         say(*(f"note: {note}" for note in notes))
         say(f"{folder}  {look}")
         return
@@ -51,6 +52,7 @@ def summary(run: Run, folder: Path) -> None:
         ("kept", kept),
         ("engine", str(run.info["engine"])),
         *([("real time", pace)] if pace else []),
+        *(("iterated", line) for line in sweeps),
         *(("note", note) for note in notes),
         ("folder", Text(str(folder), "bold")),
         ("look", f"hocket plot {shlex.quote(str(folder))}"),
@@ -60,6 +62,15 @@ def summary(run: Run, folder: Path) -> None:
         grid.add_row(label, text)
     say(Text.assemble((run.name, "bold"), " ", (run.status, _COLOURS.get(run.status, "bold red"))))
     say(Padding(grid, (0, 0, 0, 2), expand=False))
+
+
+def _sweeps(run: Run) -> list[str]:
+    """Return how often the steps of each level were made, in words."""
+    counted = run.info.get("counts", {}).get("sweeps", {})
+    return [
+        f"{path or 'outermost'}, {each['total'] / each['repeats']:.1f} sweeps per step, most {each['most']}"
+        for path, each in counted.items()
+    ]
 
 
 def errors(run: Run, trust: Trust, most: int | None = MOST) -> Iterator[RenderableType]:

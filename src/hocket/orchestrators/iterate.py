@@ -10,6 +10,7 @@ before, so the same polynomials interpolate: waveform iteration, also called imp
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Orchestrator, Scenario
@@ -34,7 +35,8 @@ from hocket.plan import (
     walk,
 )
 
-ACCELERATORS: dict[str, Accelerator] = {
+ACCELERATORS: dict[str, Accelerator | None] = {
+    "plain": None,
     "relax": Relax(),
     "aitken": Aitken(),
     "quasi-newton": QuasiNewton(),
@@ -48,7 +50,7 @@ class Iterate:
     """The steps of `inner`, until the values handed on change by less than `tolerance` of their size.
 
     Values below one count as one. Without a tolerance there are always `at_most` sweeps, plain or relaxed;
-    two of them predict and correct. `accelerate` is None (plain), "relax", "aitken", "quasi-newton",
+    two of them predict and correct. `accelerate` is "plain", "relax", "aitken", "quasi-newton",
     "newton", or one of these with other numbers. Every simulator must be able to rewind.
     """
 
@@ -68,16 +70,20 @@ class Iterate:
             faults.append(Fault(what, "tolerance", "a number above 0, or None for a fixed number of sweeps"))
         if not isinstance(self.at_most, int) or self.at_most < 1:
             faults.append(Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 on"))
-        if isinstance(self.accelerate, str) and self.accelerate not in ACCELERATORS:
-            hint = nearest(self.accelerate, ACCELERATORS)
-            faults.append(Fault(f"there is no accelerator `{self.accelerate}`", "accelerate", "", hint))
+        led: Any = self.accelerate
+        if isinstance(led, str) and led not in ACCELERATORS:
+            hint = nearest(led, ACCELERATORS)
+            faults.append(Fault(f"there is no accelerator `{led}`", "accelerate", "", hint))
+        elif not isinstance(led, (str, Relax, Aitken, QuasiNewton, Newton, type(None))):
+            faults.append(Fault(f"`{led!r:.60}` is no accelerator", "accelerate", "a word such as `aitken`"))
         if faults:
             raise ScenarioError(faults)
+        object.__setattr__(self, "accelerate", ACCELERATORS[led] if isinstance(led, str) else led)
 
     @property
     def accelerator(self) -> Accelerator | None:
         """How the sweeps are led; a fixed number of them is plain, or relaxed."""
-        made = ACCELERATORS[self.accelerate] if isinstance(self.accelerate, str) else self.accelerate
+        made: Any = self.accelerate
         return made if self.tolerance is not None or isinstance(made, Relax) else None
 
     @property

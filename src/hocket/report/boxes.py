@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hocket.engine.blueprint import Blueprint
+from hocket.files.wording import extrapolation, orchestrator, pace
 from hocket.model import Model, Port
 from hocket.report.markup import esc, table
-from hocket.report.naming import conversion, extrapolation, fitted, model_words, orchestrator, pace
+from hocket.report.naming import conversion, fitted, model_words
 from hocket.report.nets import Wire, lanes, stacked, wires
 from hocket.simulators.fmu.probe.words import count
 from hocket.wiring import CONSTANT, OWN

@@ -25,7 +25,7 @@ from hocket.files.toml.simulators import SIMULATORS
 from hocket.model import Connection, Extrapolator, Model, Orchestrator, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.orchestrators.exchange import InputsMode
-from hocket.plan import OutputsMode
+from hocket.plan import Accelerator, Aitken, Newton, OutputsMode, QuasiNewton, Relax
 from hocket.signals import NAMED, Hermite, Hold, Latch, Nepce, Polynomial
 
 EXTRAPOLATIONS = Family(
@@ -50,11 +50,31 @@ _EXPLICIT = (
 )
 
 
+ACCELERATIONS = Family(
+    "accelerator",
+    (
+        kind("relax", Relax, Field("factor", NUMBER, "the part of the way that is gone")),
+        kind("aitken", Aitken, Field("first", NUMBER, "the factor that each step begins with")),
+        kind(
+            "quasi-newton",
+            QuasiNewton,
+            Field("reuse", WHOLE, "steps for which what was learned is used again"),
+            Field("filter", NUMBER, "what depends on newer columns up to this is dropped"),
+        ),
+        kind("newton", Newton, Field("falls", NUMBER, "the fall of the residual that keeps the matrix")),
+    ),
+    {"plain": None},
+)
+
+
 def _iterate(
-    inner: Orchestrator | None = None, tolerance: float | Literal["none"] = 1e-8, at_most: int = 50
+    inner: Orchestrator | None = None,
+    tolerance: float | Literal["none"] = 1e-8,
+    at_most: int = 50,
+    accelerate: Accelerator | None = QuasiNewton(),  # noqa: B008 - it is frozen
 ) -> Iterate:
     """The steps of another algorithm, made again until what is exchanged agrees."""
-    return Iterate(inner or Jacobi(), None if tolerance == "none" else tolerance, at_most)
+    return Iterate(inner or Jacobi(), None if tolerance == "none" else tolerance, at_most, accelerate)
 
 
 ORCHESTRATORS = Family(
@@ -72,6 +92,7 @@ ORCHESTRATORS = Family(
                 get=lambda iterate: iterate.tolerance or "none",
             ),
             Field("at_most", WHOLE, "sweeps in a step"),
+            Field("accelerate", ACCELERATIONS, 'how sweeps are led to their end; "plain": they are not'),
             cls=Iterate,
         ),
     ),
@@ -198,5 +219,5 @@ FILE: Kind = Kind(
 )
 """A whole file."""
 
-DEFINED = (MODELS, ORCHESTRATORS, EXTRAPOLATIONS, CONNECTIONS, PORTS, OUTPUTS)
+DEFINED = (MODELS, ORCHESTRATORS, ACCELERATIONS, EXTRAPOLATIONS, CONNECTIONS, PORTS, OUTPUTS)
 """What the JSON Schema defines once and refers to."""
