@@ -36,7 +36,7 @@ void Level::fit(Fit& f) {
         case Fit::Kind::latch: {
             const Ring& ring = rings[ring_of[f.source]];
             int back = 0;
-            while (back + 1 < ring.count && ring.ticks[ring.back(back)] > tick) ++back;
+            while (back + 1 < std::min(f.samples, ring.count) && ring.ticks[ring.back(back)] > tick) ++back;
             c[0] = ring.values[ring.back(back)];
             break;
         }

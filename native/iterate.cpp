@@ -143,6 +143,11 @@ bool Level::keep(Snapshot& to) {
         to.keep(fit.after);
     }
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->keep(to.inner[children.size() + k]);
+    if (pace_) {
+        to.keep(pace_->wanted);
+        to.keep(pace_->before);
+        to.keep(pace_->earlier);
+    }
     if (rows_) rows_->keep(to);
     return true;
 }
@@ -175,6 +180,11 @@ bool Level::go_back(Snapshot& from) {
         from.take(fit.after);
     }
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->go_back(from.inner[children.size() + k]);
+    if (pace_) {
+        from.take(pace_->wanted);
+        from.take(pace_->before);
+        from.take(pace_->earlier);
+    }
     if (rows_) rows_->go_back(from);
     return true;
 }

@@ -129,6 +129,7 @@ void Level::prepare(std::vector<Operation>& program) {
             }
         if (operation.kind == Operation::Kind::solve) widen_loop(operation);
         if (operation.accelerator) accelerators_.push_back(operation.accelerator);
+        if (operation.pace) pace_ = operation.pace;
         for (auto& body : operation.bodies) {
             prepare(body);
             // a text is asked of its source, which another thread may be stepping
@@ -163,32 +164,33 @@ void Level::widen_loop(Operation& operation) const {
 
 bool Level::run_outermost(std::int64_t steps) {
     for (std::int64_t k = 0; k < steps; ++k)
-        if (!own_step(now)) return false;
+        if (!own_step(now, length)) return false;
     return true;
 }
 
 bool Level::step(const Span& span, const double* polynomials) {
     const std::int64_t tick = span.tick, count = span.ticks;
-    const bool whole = count % length == 0;
+    const bool whole = pace_ || count % length == 0;
     if (whole || tick == now) {
         if (!offered.empty()) std::memcpy(offered.data(), polynomials, sizeof(double) * offered.size());
         offered_base = tick;
     }
+    if (pace_) return own_step(tick, count);
     if (whole) {
         for (std::int64_t start = tick; start < tick + count; start += length)
-            if (!own_step(start)) return false;
+            if (!own_step(start, length)) return false;
         return true;
     }
-    return tick + count == now + length ? own_step(now) : true;
+    return tick + count == now + length ? own_step(now, length) : true;
 }
 
-bool Level::own_step(std::int64_t tick) {
+bool Level::own_step(std::int64_t tick, std::int64_t ticks) {
     now = tick;
-    reached_ = tick + length;
+    reached_ = tick + ticks;
     own_.tick = tick;
     if (timed_) own_.t = clock.time(tick);
     if (!run(step_program_)) return false;
-    now = tick + length;
+    now = tick + ticks;
     return true;
 }
 
@@ -248,6 +250,8 @@ bool Level::execute(Operation& operation) {
             return restore(operation);
         case Kind::repeat:
             return repeat(operation);
+        case Kind::adapt:
+            return adapt(operation);
         case Kind::times:
             for (int k = 0; k < operation.n; ++k)
                 if (!run(operation.bodies[0])) return false;

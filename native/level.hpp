@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "accelerate.hpp"
+#include "adapt.hpp"
 #include "pool.hpp"
 #include "polynomial.hpp"
 #include "simulator.hpp"
@@ -82,16 +83,19 @@ struct Child {
 };
 
 struct Operation {
-    enum class Kind { admit, feed, step, read, step_read, solve, times, together, record, save, restore, repeat };
+    enum class Kind { admit, feed, step, read, step_read, solve, times, together, record, save, restore, repeat, adapt };
     Kind kind = Kind::record;
     std::vector<int> children;
     int begin = -1, end = -1;               // children that are neighbours; -1: they are not
     bool fetches = false;                   // what they touch, ahead of time
     std::int64_t ticks = 0;
+    std::int64_t numerator = 1, denominator = 1;  // step: its part of the level's step
     int n = 0;
     int number = 0;                         // solve, repeat: which one of the plan
     double until = -1.0;                    // repeat: the residual that ends it; below zero: none does
     std::shared_ptr<Accelerator> accelerator;  // repeat
+    std::shared_ptr<Pace> pace;             // adapt
+    std::vector<int> degrees;               // adapt: of the extrapolation of each signal
     bool parallel = false;
     std::vector<Copy> copies;               // feed
     std::vector<int> fits;                  // feed
@@ -182,6 +186,7 @@ class Level final : public Simulator {
     std::int64_t used_base = 0, offered_base = 0;
     Failure first_failure;
     Sweeps sweeps;
+    Steps steps;
     std::vector<double> residuals;                   // of the newest iteration
 
   private:
@@ -194,7 +199,15 @@ class Level final : public Simulator {
     void widen_loop(Operation& operation) const;
     bool run(std::vector<Operation>& program);
     bool execute(Operation& operation);
-    bool own_step(std::int64_t tick);
+    bool own_step(std::int64_t tick, std::int64_t ticks);
+    bool adapt(Operation& operation);
+    bool tried(Operation& operation, std::int64_t start, std::int64_t span, double& ratio);
+    bool made(Operation& operation, std::int64_t start, std::int64_t span);
+    bool doubled(Operation& operation, std::int64_t start, std::int64_t span, double& error);
+    bool scale(std::vector<Operation>& body, std::int64_t span);
+    bool forget_failure();
+    double missed(const Operation& operation) const;
+    double outlook(const Operation& operation, double h) const;
     bool solve(Operation& operation);
     bool save(const Operation& operation);
     bool restore(const Operation& operation);
@@ -228,6 +241,7 @@ class Level final : public Simulator {
     std::vector<const void*> hot_;                   // per child: what to fetch ahead of time
     std::vector<Output> outputs_;
     std::vector<std::shared_ptr<Accelerator>> accelerators_;
+    std::shared_ptr<Pace> pace_;                     // of an adaptive level
     std::vector<Kept> kept_;                         // per child that is saved
     std::vector<double> seen_, slopes_;              // room: polynomials seen from another time; slopes of outputs
     std::shared_ptr<Rows> rows_;

@@ -44,13 +44,16 @@ Operation::Kind kind_of(const std::string& name) {
     static const std::pair<const char*, Kind> names[] = {
         {"admit", Kind::admit}, {"feed", Kind::feed},   {"step", Kind::step},         {"read", Kind::read},
         {"solve", Kind::solve}, {"times", Kind::times}, {"record", Kind::record}, {"step_read", Kind::step_read}, {"together", Kind::together},
-        {"save", Kind::save},   {"restore", Kind::restore}, {"repeat", Kind::repeat}};
+        {"save", Kind::save},   {"restore", Kind::restore}, {"repeat", Kind::repeat},
+        {"adapt", Kind::adapt}};
     for (const auto& [known, kind] : names)
         if (name == known) return kind;
     throw std::invalid_argument("unknown operation " + name);
 }
 
-// (kind, children, ticks or n, parallel, bodies, signals, slopes, number, until, accelerator, its numbers)
+std::shared_ptr<Pace> pace(const std::vector<double>& numbers);
+
+// (kind, children, ticks or n, parallel, bodies, signals, slopes, number, until, accelerator, numbers, degrees, numerator, denominator)
 std::vector<Operation> program(const nb::list& encoded) {
     std::vector<Operation> operations;
     for (nb::handle item : encoded) {
@@ -68,6 +71,10 @@ std::vector<Operation> program(const nb::list& encoded) {
         operation.until = nb::cast<double>(parts[8]);
         if (operation.kind == Operation::Kind::repeat)
             operation.accelerator = accelerator(nb::cast<std::string>(parts[9]), nb::cast<std::vector<double>>(parts[10]));
+        if (operation.kind == Operation::Kind::adapt) operation.pace = pace(nb::cast<std::vector<double>>(parts[10]));
+        operation.degrees = nb::cast<std::vector<int>>(parts[11]);
+        operation.numerator = nb::cast<std::int64_t>(parts[12]);
+        operation.denominator = nb::cast<std::int64_t>(parts[13]);
         operations.push_back(std::move(operation));
     }
     return operations;
@@ -80,12 +87,12 @@ struct Builder {
     Builder(std::int64_t tick, std::int64_t start, std::int64_t denominator, std::int64_t length, int degree, int inputs)
         : level(std::make_shared<Level>(Clock{tick, start, denominator}, length, degree, inputs)) {}
 
-    void add_state_space(const std::shared_ptr<Linear>& model, const Numbers& z, bool begun,
+    void add_state_space(const std::shared_ptr<Linear>& model, const Numbers& z, double last,
                          const std::shared_ptr<Rows>& rows, std::vector<int> ports) {
         std::unique_ptr<MicroRows> micro;
         if (rows) micro = std::make_unique<MicroRows>(rows, std::move(ports), &level->clock);
         level->models.insert(model);
-        level->add_child(state_space(*model, taken(z), begun, std::move(micro)), model->rows, model->inputs, model->outputs);
+        level->add_child(state_space(*model, taken(z), last, std::move(micro)), model->rows, model->inputs, model->outputs);
     }
     void add_python(nb::object simulator, nb::object micro, int rows, int inputs, int outputs) {
         level->add_child(std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs, level->clock, std::move(micro)),
@@ -170,7 +177,8 @@ class Engine {
         const Failure& f = level_->first_failure;
         if (f.kind == Failure::Kind::none) return nb::none();
         static const char* kinds[] = {"none",     "raised",        "stopped_early", "not_finite",
-                                      "internal", "loop_singular", "loop_stuck",    "reported", "no_agreement"};
+                                      "internal", "loop_singular", "loop_stuck",    "reported", "no_agreement",
+                                      "not_met"};
         nb::object error = nb::none();
         const auto* level = static_cast<const Level*>(f.level);
         if (f.kind == Failure::Kind::raised)
@@ -200,7 +208,8 @@ class Engine {
   private:
     static void add_sweeps(const Level& level, nb::list& found) {
         const Sweeps& s = level.sweeps;
-        found.append(nb::make_tuple(reinterpret_cast<std::uintptr_t>(&level), s.repeats, s.total, s.most));
+        found.append(nb::make_tuple(reinterpret_cast<std::uintptr_t>(&level), s.repeats, s.total, s.most, level.steps.accepted,
+                                    level.steps.rejected, level.steps.shortest, level.steps.longest));
         for (const Child& child : level.children)
             if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get())) add_sweeps(*inner, found);
     }
@@ -228,30 +237,54 @@ class Engine {
     std::unique_ptr<Pool> pool_;
 };
 
-std::shared_ptr<Linear> linear(std::int64_t ticks, double h, int count, double length, int rows, const Numbers& Phi,
-                               const Numbers& Gamma, const Numbers& first_Phi, const Numbers& first_Gamma, const Numbers& A,
-                               const Numbers& B, const Numbers& C, const Numbers& D, int size, int inputs, int outputs) {
+std::shared_ptr<Linear> linear(int rows, bool multistep, const Numbers& A, const Numbers& B, const Numbers& C, const Numbers& D,
+                               int size, int inputs, int outputs) {
     auto model = std::make_shared<Linear>();
-    model->ticks = ticks;
-    model->h = h;
-    model->count = count;
-    model->length = length;
     model->rows = rows;
     model->size = size;
     model->inputs = inputs;
     model->outputs = outputs;
-    model->multistep = first_Phi.size() > 0;
-    model->states = model->multistep ? 2 * size : size;
-    const auto n = static_cast<std::size_t>(model->states), s = static_cast<std::size_t>(size);
+    model->multistep = multistep;
+    model->states = multistep ? 2 * size : size;
+    const auto s = static_cast<std::size_t>(size);
     const auto m = static_cast<std::size_t>(inputs), p = static_cast<std::size_t>(outputs);
-    model->maps = {columns(Phi, n, n), columns(Gamma, n, m)};
-    model->first = {columns(first_Phi, n, n), columns(first_Gamma, n, m)};
     model->A = columns(A, s, s);
     model->B = columns(B, s, m);
     model->C = columns(C, p, s);
     model->D = columns(D, p, m);
     model->feeds_through = std::any_of(model->D.begin(), model->D.end(), [](double d) { return d != 0.0; });
     return model;
+}
+
+void add_length(Linear& model, std::int64_t ticks, double h, int count, double length, const Numbers& Phi, const Numbers& Gamma,
+                const Numbers& first_Phi, const Numbers& first_Gamma) {
+    const auto n = static_cast<std::size_t>(model.states), m = static_cast<std::size_t>(model.inputs);
+    auto added = std::make_unique<Length>();
+    added->ticks = ticks;
+    added->h = h;
+    added->count = count;
+    added->length = length;
+    added->maps = {columns(Phi, n, n), columns(Gamma, n, m)};
+    added->first = {columns(first_Phi, n, n), columns(first_Gamma, n, m)};
+    model.lengths.push_back(std::move(added));
+}
+
+std::shared_ptr<Pace> pace(const std::vector<double>& n) {
+    auto made = std::make_shared<Pace>();
+    const auto whole = [&](int k) { return static_cast<std::int64_t>(n.at(k)); };
+    made->tolerance = n.at(0);
+    made->estimate = static_cast<Pace::Estimate>(whole(1));
+    made->per_unit = n.at(2) != 0.0;
+    for (int k = 0; k < 3; ++k) made->gains[k] = n.at(3 + k);
+    made->quantum = whole(6);
+    made->wanted = whole(7);
+    made->largest = whole(8);
+    made->rejects = n.at(9) != 0.0;
+    made->safety = n.at(10);
+    made->most = n.at(11);
+    made->least = n.at(12);
+    made->power = n.at(13);
+    return made;
 }
 
 }  // namespace
@@ -265,7 +298,16 @@ NB_MODULE(_native, module) {
     nb::class_<Simulator>(module, "Simulator");
     hocket::bind_fmus(module);
     hocket::bind_isolated(module);
-    nb::class_<Linear>(module, "Linear");
+    nb::class_<Linear>(module, "Linear")
+        .def("add", &add_length)
+        .def("ask", [](Linear& self, nb::object asked) {
+            self.ask = [&self, asked](std::int64_t ticks) {
+                const auto found = nb::cast<nb::tuple>(asked(ticks));
+                add_length(self, ticks, nb::cast<double>(found[0]), nb::cast<int>(found[1]), nb::cast<double>(found[2]),
+                           nb::cast<Numbers>(found[3]), nb::cast<Numbers>(found[4]), nb::cast<Numbers>(found[5]),
+                           nb::cast<Numbers>(found[6]));
+            };
+        });
     module.def("linear", &linear);
     nb::class_<Rows>(module, "Rows")
         .def("__init__", [](Rows* rows, int width, std::int64_t interval) { new (rows) Rows{.width = width, .interval = interval}; })

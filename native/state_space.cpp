@@ -25,19 +25,29 @@ inline void short_sums(double* total, int rows, const double* one, const double*
 // Any size, any inputs, micro steps and histories.
 class StateSpace final : public Simulator {
   public:
-    StateSpace(const Linear& model, const std::vector<double>& z, bool begun, std::unique_ptr<MicroRows> micro)
-        : model_(&model), begun_(begun), micro_(std::move(micro)) {
+    StateSpace(const Linear& model, const std::vector<double>& z, double last, std::unique_ptr<MicroRows> micro)
+        : model_(&model), length_(model.lengths.front().get()), last_(last), micro_(std::move(micro)) {
         z_.resize(2 * static_cast<std::size_t>(model.states));  // the second half is room for the next state
         std::copy(z.begin(), z.end(), z_.begin());
     }
 
     bool timed() const override { return false; }
+    bool needs_python() const override { return static_cast<bool>(model_->ask); }
+
+    bool prepare(std::int64_t ticks) override {
+        if (!model_->find(ticks) && model_->ask) model_->ask(ticks);
+        return model_->find(ticks) != nullptr;
+    }
 
     bool step(const Span& span, const double* u) override {
         const Linear& m = *model_;
-        if (span.ticks != m.ticks) return false;
-        if (m.count == 1 && !m.multistep && !micro_) [[likely]]
-            advance(m.maps, u);
+        if (span.ticks != length_->ticks) {
+            const Length* other = m.find(span.ticks);
+            if (!other) return false;
+            length_ = other;
+        }
+        if (length_->count == 1 && !m.multistep && !micro_) [[likely]]
+            advance(length_->maps, u);
         else
             micro_steps(span.tick, u);
         return true;
@@ -63,14 +73,14 @@ class StateSpace final : public Simulator {
     bool keep(Snapshot& to) override {
         to.begin();
         to.keep(z_.data(), model_->states);
-        to.keep(static_cast<std::int64_t>(begun_));
+        to.keep(last_);
         if (micro_) micro_->rows->keep(to);
         return true;
     }
     bool go_back(Snapshot& from) override {
         from.rewind();
         from.take(z_.data(), model_->states);
-        begun_ = from.taken() != 0;
+        from.take(last_);
         if (micro_) micro_->rows->go_back(from);
         return true;
     }
@@ -104,18 +114,19 @@ class StateSpace final : public Simulator {
 
     void micro_steps(std::int64_t tick, const double* u) {
         const Linear& m = *model_;
+        const Length& l = *length_;
         const std::size_t terms = static_cast<std::size_t>(m.rows) * m.inputs;
-        for (int k = 0; k < m.count; ++k) {
+        for (int k = 0; k < l.count; ++k) {
             const double* c = u;
             if (k > 0 && m.rows > 1) {
                 if (!moved_) moved_ = std::make_unique<double[]>(terms);
                 std::memcpy(moved_.get(), u, sizeof(double) * terms);
-                for (int j = 0; j < m.inputs; ++j) shift(moved_.get() + j, m.rows, m.inputs, k * m.length);
+                for (int j = 0; j < m.inputs; ++j) shift(moved_.get() + j, m.rows, m.inputs, k * l.length);
                 c = moved_.get();
             }
-            advance(m.multistep && !begun_ ? m.first : m.maps, c);
-            begun_ = true;
-            if (micro_) keep(tick, u, k + 1 == m.count ? m.h : (k + 1) * m.length);
+            advance(m.multistep && last_ != l.length ? l.first : l.maps, c);
+            last_ = l.length;
+            if (micro_) keep(tick, u, k + 1 == l.count ? l.h : (k + 1) * l.length);
         }
     }
 
@@ -135,8 +146,9 @@ class StateSpace final : public Simulator {
     }
 
     const Linear* model_;
+    const Length* length_;  // of the newest step
     std::vector<double> z_;
-    bool begun_;
+    double last_;  // the newest micro step; 0: there was none
     std::unique_ptr<MicroRows> micro_;
     std::unique_ptr<double[]> moved_;                 // polynomials seen from a micro step
     std::unique_ptr<std::vector<double>> rate_;
@@ -146,10 +158,11 @@ class StateSpace final : public Simulator {
 template <int N, int M, int P>
 class Small final : public Simulator {
   public:
-    Small(const Linear& model, const std::vector<double>& z) : ticks_(model.ticks), model_(&model) {
+    Small(const Linear& model, const std::vector<double>& z) : ticks_(model.lengths.front()->ticks), model_(&model) {
+        const Maps& maps = model.lengths.front()->maps;
         std::copy(z.begin(), z.end(), z_.begin());
-        std::copy(model.maps.Phi.begin(), model.maps.Phi.end(), Phi_.begin());
-        std::copy(model.maps.Gamma.begin(), model.maps.Gamma.end(), Gamma_.begin());
+        std::copy(maps.Phi.begin(), maps.Phi.end(), Phi_.begin());
+        std::copy(maps.Gamma.begin(), maps.Gamma.end(), Gamma_.begin());
         std::copy(model.C.begin(), model.C.end(), C_.begin());
         std::copy(model.D.begin(), model.D.end(), D_.begin());
     }
@@ -218,12 +231,13 @@ std::unique_ptr<Simulator> fitting(const Linear& model, const std::vector<double
 
 }  // namespace
 
-std::unique_ptr<Simulator> state_space(const Linear& model, const std::vector<double>& z, bool begun,
+std::unique_ptr<Simulator> state_space(const Linear& model, const std::vector<double>& z, double last,
                                        std::unique_ptr<MicroRows> micro) {
-    const bool plain = model.rows == 1 && model.count == 1 && !model.multistep && !micro;
+    const bool one = model.lengths.size() == 1 && !model.ask && model.lengths.front()->count == 1;
+    const bool plain = model.rows == 1 && one && !model.multistep && !micro;
     const auto fits = [](int size) { return 0 < size && size <= small; };
     if (plain && fits(model.states) && model.inputs <= small && fits(model.outputs)) return fitting(model, z);
-    return std::make_unique<StateSpace>(model, z, begun, std::move(micro));
+    return std::make_unique<StateSpace>(model, z, last, std::move(micro));
 }
 
 }  // namespace hocket

@@ -3,6 +3,8 @@
 // Out: the same bits as the specification: sums run column by column, left to right
 #pragma once
 
+#include <functional>
+
 #include "simulator.hpp"
 
 namespace hocket {
@@ -13,22 +15,37 @@ struct Maps {
     std::vector<double> Gamma;
 };
 
-// What all simulators of one model share, for one length of step.
+// A step of some length: so many micro steps.
+struct Length {
+    std::int64_t ticks = 0;
+    int count = 1;
+    double h = 0.0;
+    double length = 0.0;  // of a micro step
+    Maps maps;
+    Maps first;
+};
+
+// What all simulators of one model share.
 struct Linear {
+    Linear() = default;
+    Linear(const Linear&) = delete;
+    Linear& operator=(const Linear&) = delete;
+
     int states = 0;  // of z: the state, and the history of a multistep method
     int size = 0;    // of x
     int inputs = 0;
     int outputs = 0;
     int rows = 1;
-    int count = 1;  // micro steps
-    std::int64_t ticks = 0;
-    double h = 0.0;
-    double length = 0.0;
     bool multistep = false;
     bool feeds_through = false;  // D is not zero
-    Maps maps;
-    Maps first;
     std::vector<double> A, B, C, D;
+    std::vector<std::unique_ptr<Length>> lengths;
+    std::function<void(std::int64_t)> ask;  // for a length that is not there; calls Python
+    const Length* find(std::int64_t ticks) const {
+        for (const auto& each : lengths)
+            if (each->ticks == ticks) return each.get();
+        return nullptr;
+    }
 };
 
 // Keeps the outputs at some ports after every micro step.
@@ -40,7 +57,7 @@ struct MicroRows {
 };
 
 // The model must outlive the simulator. Small systems get code for their exact size.
-std::unique_ptr<Simulator> state_space(const Linear& model, const std::vector<double>& z, bool begun,
+std::unique_ptr<Simulator> state_space(const Linear& model, const std::vector<double>& z, double last,
                                        std::unique_ptr<MicroRows> micro);
 
 }  // namespace hocket

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Literal, Protocol, TypeAlias
 
 from hocket.clock import Clock
+from hocket.engine.adapting import Steps
 from hocket.engine.blueprint import Blueprint, opened
 from hocket.engine.collector import collector_paused
 from hocket.engine.initialise import initialise
@@ -61,6 +62,9 @@ class Engine(Protocol):
 
     def rows(self, index: int) -> Array:
         """Return the rows that wait for a table, and forget them."""
+
+    def steps(self) -> Mapping[str, Steps]:
+        """Return how many steps each adaptive level made."""
 
     def sweeps(self) -> Mapping[str, Sweeps]:
         """Return how often the steps of each level were made again."""
@@ -159,6 +163,8 @@ class Execution:
         }
         iterated = {path: asdict(each) for path, each in self.engine.sweeps().items() if each.repeats}
         more: dict[str, Any] = {"sweeps": iterated} if iterated else {}
+        adapted = {path: asdict(each) for path, each in self.engine.steps().items() if each.accepted}
+        more |= {"adapted": adapted} if adapted else {}
         return self.output.end(status, reached=self.reached, counts=counts | more, phases=self.phases)
 
     def fail(self, error: BaseException, named: bool) -> None:

@@ -19,7 +19,7 @@ from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError
 from hocket.feedthrough import Feedthrough
 from hocket.model import Extrapolator, Model, Simulator, as_level
 from hocket.orchestrators.exchange import instructions, together
-from hocket.plan import Body, Plan, Read, step_fractions, tries, verify
+from hocket.plan import Body, Plan, Read, adapts, step_fractions, tries, verify
 from hocket.signals import Hold
 from hocket.wiring import CONSTANT, OWN, Drive, Wiring, wire
 
@@ -214,8 +214,9 @@ def window_degree(level: Blueprint) -> int:
     """Return the highest degree that looks back on a level with a window; 0: it needs none."""
     if level.composite.start == "cold":
         return 0
-    looking = (each.degree for each in level.wiring.extrapolators if each.samples > 1)
-    return max(looking, default=0)
+    looking = max((each.degree for each in level.wiring.extrapolators if each.samples > 1), default=0)
+    # step control looks one degree further
+    return looking + 1 if adapts(level.plan.step) else looking
 
 
 def flatten(root: Blueprint) -> Leaves:

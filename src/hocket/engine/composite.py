@@ -113,7 +113,7 @@ class Composite:
         orders = [ability.order for ability in children if ability.order is not None]
         return Abilities(
             rewind=all(ability.rewind for ability in children),
-            variable_step=False,
+            variable_step=bool(getattr(self.orchestrator, "adaptive", False)),
             slopes=all(ability.slopes for ability in children),
             order=min(orders, default=None),
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hocket.engine.attempts import exact
 from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_degree
 from hocket.engine.calls import blame, not_finite, numbers
 from hocket.engine.interpreter import Level
@@ -19,6 +20,7 @@ from hocket.engine.window import Curves, window
 from hocket.errors import ConvergenceError
 from hocket.feedthrough import Feedthrough, Round
 from hocket.model import Array, Simulator
+from hocket.plan import first_part
 from hocket.signals import shifted, value_at
 from hocket.wiring import CONSTANT, OWN
 
@@ -53,7 +55,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     flat: Curves = [[[value] for value in outputs] for outputs in y]
     found: dict[tuple[Fraction, int], Curves] = {}
     for each in design.levels():
-        own = each.composite.step, window_degree(each)
+        own = each.composite.step * first_part(each.plan.step), window_degree(each)
         if own not in found:
             past = bool(own[1]) and not stuck(leaves)
             found[own] = (
@@ -172,13 +174,14 @@ def consistent(
 
 def _store(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> None:
     """Store samples of the start in a level, and of a past where the curves tell one."""
+    length = exact(level.length * first_part(level.plan.step))
     for child in range(len(level.children)):
         own = _curves(level, child, curves)
         for port, (curve, depth) in enumerate(zip(own, level.memory.depths[child], strict=True)):
             for back in range(depth - 1 if len(curve) > 1 else 0, -1, -1):
-                s = -level.clock.span(back * level.length)
+                s = -level.clock.span(back * length)
                 slope = shifted([*curve, 0.0], s)[1] if level.memory.sloped[child] else None
-                level.memory.put(child, port, -back * level.length, value_at(curve, s), slope)
+                level.memory.put(child, port, -back * length, value_at(curve, s), slope)
 
 
 def _curves(level: Level, child: int, curves: dict[tuple[str, int], list[list[Any]]]) -> list[list[Any]]:

@@ -16,19 +16,23 @@ import numpy as np
 
 from hocket.clock import Clock, seconds
 from hocket.engine.accelerating import Live, live, restored, saved
+from hocket.engine.adapting import Pace, Steps, adapt, lowest
 from hocket.engine.attempts import attempt, exact
 from hocket.engine.calls import EarlyError, blame, not_finite, numbers, read_only
 from hocket.engine.iterating import Sweeps, handed_back, repeat
 from hocket.engine.memory import Memory
+from hocket.engine.nexting import run_next
 from hocket.engine.rewinding import Kept, restore, save
 from hocket.engine.rows import Rows
 from hocket.engine.unknowns import Unknowns
 from hocket.errors import SimulatorError
 from hocket.model import Array, Simulator
 from hocket.plan import (
+    Adapt,
     Admit,
     Body,
     Feed,
+    Next,
     Plan,
     Read,
     Record,
@@ -40,6 +44,7 @@ from hocket.plan import (
     Times,
     Together,
     Try,
+    adapts,
 )
 from hocket.signals import shifted
 from hocket.wiring import Wiring
@@ -74,7 +79,9 @@ class Level:
         self.length = length
         self.degree = degree
         self.starts = tuple(starts)
-        self.memory = Memory(wiring, clock, [self._degree_of(child) for child in range(len(wiring.models))])
+        self.adaptive = adapts(plan.step)
+        degrees = [self._degree_of(child) for child in range(len(wiring.models))]
+        self.memory = Memory(wiring, clock, degrees, deeper=1 if self.adaptive else 0)
         self.ticks = [0] * len(self.children)
         self.now = self.reached = 0
         self.span = length
@@ -89,6 +96,8 @@ class Level:
         self.sweeps = Sweeps()
         self.sweep_matrix: Array | None = None
         """In the linear reading: of an iteration to a tolerance, what a sweep makes of what it is given."""
+        self.steps = Steps()
+        self._pace: Pace | None = None
         self._handed_back: dict[int, Unknowns] = {}
         self._accelerators: dict[int, Live] = {}
         self.blueprint: Any = None
@@ -112,19 +121,23 @@ class Level:
 
     def advance(self, tick: int, ticks: int, u: Array) -> None:
         """Step from tick by so many ticks under the inputs u: several own steps, or part of one."""
+        if self.adaptive:
+            self.offered = (tick, u.copy())
+            self._own_step(tick, ticks)
+            return
         if ticks % self.length == 0:
             self.offered = (tick, u.copy())
             for start in range(tick, tick + ticks, self.length):
-                self._own_step(start)
+                self._own_step(start, self.length)
             return
         if tick == self.now:
             self.offered = (tick, u.copy())
         if tick + ticks == self.now + self.length:
-            self._own_step(self.now)
+            self._own_step(self.now, self.length)
 
-    def _own_step(self, tick: int) -> None:
-        self.now = tick
-        self.reached = tick + self.length
+    def _own_step(self, tick: int, ticks: int) -> None:
+        self.now, self.span = tick, ticks
+        self.reached = tick + ticks
         self.run(self.plan.step)
         self.now = self.reached
 
@@ -144,8 +157,12 @@ class Level:
                 case Times(n, inner):
                     for _ in range(n):
                         self.run(inner)
+                case Next():
+                    run_next(self, instruction)
                 case Try(inner):
                     attempt(self, inner)
+                case Adapt():
+                    adapt(self, instruction)
                 case Admit():
                     self.inputs = self.offered
                 case Record():
@@ -267,6 +284,12 @@ class Level:
             self._handed_back[id(instruction)] = Unknowns(self, places)
         return self._handed_back[id(instruction)]
 
+    def pace_of(self, instruction: Adapt) -> Pace:
+        """Return which step is to be tried next."""
+        if self._pace is None:
+            self._pace = Pace(instruction.control, self.length, lowest(self))
+        return self._pace
+
     def accelerator_of(self, instruction: Repeat) -> Live:
         """Return what leads a Repeat to its end."""
         if id(instruction) not in self._accelerators:
@@ -326,11 +349,12 @@ class Level:
         inputs = [(tick, u.copy()) for tick, u in (self.inputs, self.offered)]
         rows = [each.mark() for each in self._all_rows()]
         led = {key: saved(each) for key, each in self._accelerators.items()}
-        return children, self.memory.save(), list(self.ticks), self.now, inputs, rows, led
+        pace = None if self._pace is None else self._pace.state()
+        return children, self.memory.save(), list(self.ticks), self.now, inputs, rows, led, pace
 
     def restore(self, state: Any) -> None:
         """Go back to a saved state; rows kept since then are dropped."""
-        children, memory, ticks, self.now, inputs, rows, led = state
+        children, memory, ticks, self.now, inputs, rows, led, pace = state
         for child, kept in enumerate(children):
             self.each("restore", child, kept)
         self.memory.restore(memory)
@@ -341,6 +365,10 @@ class Level:
         self._accelerators = {key: each for key, each in self._accelerators.items() if key in led}
         for key, remembered in led.items():
             restored(self._accelerators[key], remembered)
+        if self._pace is not None and pace is not None:
+            self._pace.restore(pace)
+        elif pace is None:
+            self._pace = None
 
     def _all_rows(self) -> list[Rows]:
         return [*(() if self.rows is None else (self.rows,)), *self.micro_rows.values()]

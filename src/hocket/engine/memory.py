@@ -31,9 +31,12 @@ class Filter:
 
 
 class Memory:
-    """Samples per output, filters per connection, polynomials per child."""
+    """Samples per output, filters per connection, polynomials per child.
 
-    def __init__(self, wiring: Wiring, clock: Clock, degrees: list[int]):
+    `deeper` samples are kept beyond what extrapolators look at.
+    """
+
+    def __init__(self, wiring: Wiring, clock: Clock, degrees: list[int], deeper: int = 0):
         self.wiring = wiring
         self.clock = clock
         self.degrees = degrees
@@ -46,7 +49,7 @@ class Memory:
                 if drive is not None and drive.child != OWN:
                     wanted = drive.extrapolation or Hold()
                     depth = self.depths[drive.child]
-                    depth[drive.port] = max(depth[drive.port], wanted.samples)
+                    depth[drive.port] = max(depth[drive.port], wanted.samples + deeper)
                     self.sloped[drive.child] |= wanted.slopes
         self.rings: list[list[Ring]] = [[deque(maxlen=depth) for depth in depths] for depths in self.depths]
         self.filters: dict[tuple[int, int], Filter] = {}

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
+from hocket.clock import Clock
+from hocket.engine.adapting import Steps, not_met
 from hocket.engine.calls import EarlyError, blame, not_finite
 from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps, no_agreement
@@ -20,7 +22,7 @@ from hocket.engine.program import encoded, found
 from hocket.engine.selection import Recorded, attach
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
-from hocket.plan import Repeat, Save, Solve, step_fractions, tries, walk
+from hocket.plan import Adapt, Repeat, Save, Solve, Step, tries, walk
 from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.methods import micro_steps
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -41,8 +43,6 @@ def obstacle(level: Level) -> str:
                 return f"the extrapolator {kind.__name__} is written in Python"
     if tries(level.plan.step):
         return "its steps may be made shorter"
-    if set(step_fractions(level.plan.step)) - {1}:
-        return "its plan steps by parts of a step"
     away = [child for child, each in enumerate(level.children) if _apart(each)]
     if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
         return f"`{level.name(away[0])}` is isolated, and goes back through Python only"
@@ -94,7 +94,11 @@ class NativeEngine:
 
     def sweeps(self) -> dict[str, Sweeps]:
         """Return how often the steps of each level were made again."""
-        return {self.levels[address].path: Sweeps(*counts) for address, *counts in self.engine.sweeps()}
+        return {self.levels[address].path: Sweeps(*counts[:3]) for address, *counts in self.engine.sweeps()}
+
+    def steps(self) -> dict[str, Steps]:
+        """Return how many steps each adaptive level made."""
+        return {self.levels[address].path: Steps(*counts[3:]) for address, *counts in self.engine.sweeps()}
 
     @property
     def now(self) -> int:
@@ -127,9 +131,9 @@ class NativeEngine:
             model, degree = level.wiring.models[child], level.memory.degrees[child]
             sizes = degree + 1, len(model.inputs), len(model.outputs)
             if isinstance(simulator, StateSpaceSimulator):
-                linear = self._linear(simulator, level, degree)
+                linear = self._linear(simulator, level, child)
                 rows, ports = micro.get((id(level), child), (None, []))
-                built.add_state_space(linear, simulator.z, simulator.last_h is not None, rows, ports)
+                built.add_state_space(linear, simulator.z, simulator.last_h or 0.0, rows, ports)
             elif isinstance(simulator, Level):
                 inner = self._built(simulator)
                 self.levels[built.add_level(inner, *sizes)] = simulator
@@ -145,23 +149,25 @@ class NativeEngine:
         built.set_programs(encoded(level.plan.step, level), encoded(level.plan.output, level))
         return built
 
-    def _linear(self, simulator: StateSpaceSimulator, level: Level, degree: int) -> Any:
+    def _linear(self, simulator: StateSpaceSimulator, level: Level, child: int) -> Any:
         """Return the matrices of a simulator; models that are equal share them."""
-        key = (id(simulator.model), level.length, degree)
+        degree, lengths = level.memory.degrees[child], _lengths(level, child)
+        key = (id(simulator.model), degree, tuple(lengths), level.adaptive)
         if key in self.models:
             return self.models[key]
-        model, h = simulator.model, level.clock.span(level.length)
-        count = micro_steps(h, simulator.step_length)
-        maps = simulator.maps(h / count, degree)
-        none = np.zeros(0)
-        first = (maps.first.Phi, maps.first.Gamma) if maps.first is not None else (none, none)
+        model = simulator.model
         size, inputs, outputs = simulator.size, len(model.inputs), len(model.outputs)
-        self.models[key] = _native.linear(
-            level.length, h, count, h / count, degree + 1, maps.Phi, maps.Gamma, *first,
+        made = self.models[key] = _native.linear(
+            degree + 1, simulator.maps(1.0, degree).first is not None,
             np.array(model.A, dtype=float), np.array(model.B, dtype=float), simulator.C, simulator.D,
             size, inputs, outputs,
         )  # fmt: skip
-        return self.models[key]
+        for ticks in lengths:
+            made.add(ticks, *_maps(simulator, level.clock, degree, ticks))
+        if level.adaptive:
+            clock = level.clock
+            made.ask(lambda ticks: _maps(simulator, clock, degree, ticks))
+        return made
 
     def _hand_over_memory(self, level: Level, built: Any) -> None:
         memory, wiring = level.memory, level.wiring
@@ -175,7 +181,7 @@ class NativeEngine:
                     continue
                 kind, samples, alpha = _kind(drive)
                 plain = kind == HOLD and drive.gain == 1.0 and drive.offset == 0.0
-                if kind in (POLYNOMIAL, HERMITE, NEPCE, LATCH):
+                if kind in (POLYNOMIAL, HERMITE, NEPCE, LATCH) or (level.adaptive and drive.child != OWN):
                     ringed.add((drive.child, drive.port))
                 source = drive.port if drive.child == OWN else int(first_output[drive.child]) + drive.port
                 kept = memory.filters.get((child, index)) if kind == NEPCE else None
@@ -225,6 +231,8 @@ class NativeEngine:
             unknowns = level.unknowns_of(repeat)
             level.now = tick
             return no_agreement(level, unknowns, repeat.until or 0.0, self.engine.residuals())
+        if kind == "not_met":
+            return not_met(level, level.pace_of(found(level.plan, Adapt)[port]), tick, value)
         if kind in ("loop_singular", "loop_stuck"):
             loop = found(level.plan, Solve)[port]
             ports = [f"{level.path}.{path}" if level.path else path for path in loop.ports]
@@ -236,6 +244,25 @@ class NativeEngine:
             failure.__cause__ = error
             return failure
         return InternalError(f"`{name}` was asked for a step it was not prepared for", where=f"t = {t!r} s")
+
+
+def _lengths(level: Level, child: int) -> list[int]:
+    """Return the steps that a child will make, in ticks; those of an adaptive level follow."""
+    name = level.wiring.names[child]
+    parts = {
+        each.fraction for _, each in walk(level.plan.step) if isinstance(each, Step) and each.sim == name
+    }
+    return sorted({int(level.length * part) for part in parts}) or [level.length]
+
+
+def _maps(simulator: StateSpaceSimulator, clock: Clock, degree: int, ticks: int) -> tuple[Any, ...]:
+    """Return a step of a length: its micro steps, and the matrices of one."""
+    h = clock.span(ticks)
+    count = micro_steps(h, simulator.step_length)
+    maps = simulator.maps(h / count, degree)
+    none = np.zeros(0)
+    first = (maps.first.Phi, maps.first.Gamma) if maps.first is not None else (none, none)
+    return h, count, h / count, maps.Phi, maps.Gamma, *first
 
 
 def _kind(drive: Drive) -> tuple[int, int, float]:

@@ -10,6 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
+from hocket.engine.adapting import Steps
 from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps
@@ -46,6 +47,10 @@ class PlainEngine:
     def sweeps(self) -> dict[str, Sweeps]:
         """Return how often the steps of each level were made again."""
         return {level.path: level.sweeps for level in levels_of(self.root)}
+
+    def steps(self) -> dict[str, Steps]:
+        """Return how many steps each adaptive level made."""
+        return {level.path: level.steps for level in levels_of(self.root)}
 
     @property
     def now(self) -> int:

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from hocket.engine.adapting import controlled
 from hocket.engine.interpreter import Level
 from hocket.engine.loops import nodes_of
 from hocket.engine.unknowns import SLOPE, VALUE, Unknown
 from hocket.errors import InternalError
 from hocket.plan import (
+    Adapt,
     Admit,
     Body,
     Feed,
@@ -34,7 +36,7 @@ from hocket.plan import (
 )
 from hocket.simulators.state_space import StateSpaceSimulator
 
-T = TypeVar("T", Solve, Repeat)
+T = TypeVar("T", Solve, Repeat, Adapt)
 
 
 @dataclass
@@ -54,7 +56,12 @@ class Operation:
     until: float = -1.0
     accelerator: str = ""
     numbers: list[float] = field(default_factory=list)
-    """Of the accelerator."""
+    """Of the accelerator, or of the step control."""
+    degrees: list[int] = field(default_factory=list)
+    """Of the extrapolations whose error is looked at."""
+    numerator: int = 1
+    denominator: int = 1
+    """A step's part of the level's step."""
 
 
 def encoded(body: Body, level: Level) -> list[tuple[Any, ...]]:
@@ -68,7 +75,7 @@ def found(plan: Plan, kind: type[T]) -> list[T]:
     return [instruction for _, instruction in whole if isinstance(instruction, kind)]
 
 
-def _number(level: Level, instruction: Solve | Repeat) -> int:
+def _number(level: Level, instruction: Solve | Repeat | Adapt) -> int:
     """Return which one of its kind an instruction is."""
     alike: list[Any] = found(level.plan, type(instruction))
     return next(number for number, each in enumerate(alike) if each is instruction)
@@ -105,7 +112,9 @@ def _operation(instruction: Instruction, level: Level) -> Operation:
         case Read(sim):
             return Operation("read", [number[sim]])
         case Step(sim, fraction):
-            return Operation("step", [number[sim]], int(level.length * fraction))
+            ticks = int(level.length * fraction)
+            parts = {"numerator": fraction.numerator, "denominator": fraction.denominator}
+            return Operation("step", [number[sim]], ticks, **parts)
         case Admit():
             return Operation("admit")
         case Record():
@@ -121,6 +130,8 @@ def _operation(instruction: Instruction, level: Level) -> Operation:
             return Operation("restore", [number[sim] for sim in sims])
         case Repeat():
             return _repeat(instruction, level)
+        case Adapt():
+            return _adapt(instruction, level)
         case Times(n, inner):
             return Operation("times", count=n, bodies=[_program(inner, level)])
         case Together(bodies):
@@ -133,7 +144,8 @@ def _together(bodies: tuple[Body, ...], level: Level) -> Operation:
     alike = all((one.kind, one.count) == (each[0].kind, each[0].count) for one in each)
     if len(each) == len(bodies) and alike and each[0].kind in ("feed", "read", "step"):
         children = [one.children[0] for one in each]
-        return Operation(each[0].kind, children, each[0].count, each[0].kind == "step")
+        parts = {"numerator": each[0].numerator, "denominator": each[0].denominator}
+        return Operation(each[0].kind, children, each[0].count, each[0].kind == "step", **parts)
     return Operation("together", parallel=True, bodies=[_program(inner, level) for inner in bodies])
 
 
@@ -150,6 +162,27 @@ def _repeat(repeat: Repeat, level: Level) -> Operation:
         until=-1.0 if repeat.until is None else repeat.until,
         accelerator="" if led is None else type(led).__name__,
         numbers=[] if led is None else [float(number) for number in astuple(led)],
+    )
+
+
+ESTIMATES = ("defect", "orders", "richardson")
+
+
+def _adapt(adapt: Adapt, level: Level) -> Operation:
+    control, pace = adapt.control, level.pace_of(adapt)
+    places = controlled(level)
+    numbers = [
+        control.tolerance, ESTIMATES.index(control.estimate), control.per_unit, *control.gains,
+        pace.quantum, pace.wanted, pace.largest, control.rejects, control.safety, control.most, control.least,
+        pace.power,
+    ]  # fmt: skip
+    return Operation(
+        "adapt",
+        bodies=[_program(adapt.body, level)],
+        signals=_signals(level, [(child, port, VALUE) for child, port, _ in places], VALUE),
+        number=_number(level, adapt),
+        numbers=[float(number) for number in numbers],
+        degrees=[degree for _, _, degree in places],
     )
 
 

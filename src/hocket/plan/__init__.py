@@ -5,12 +5,15 @@ Out: the same, printed in words and verified before anything runs
 """
 
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
+from hocket.plan.control import Control, Estimate
 from hocket.plan.delays import Delay, delays
 from hocket.plan.instructions import (
+    Adapt,
     Admit,
     Body,
     Feed,
     Instruction,
+    Next,
     Read,
     Record,
     Repeat,
@@ -25,18 +28,22 @@ from hocket.plan.instructions import (
 from hocket.plan.kinds import KINDS, Violation
 from hocket.plan.plan import OutputsMode, Plan
 from hocket.plan.verify import verify
-from hocket.plan.walking import step_fractions, tries, walk
+from hocket.plan.walking import adapts, first_part, step_fractions, tries, walk
 
 __all__ = [
     "KINDS",
     "Accelerator",
+    "Adapt",
     "Admit",
     "Aitken",
     "Body",
+    "Control",
     "Delay",
+    "Estimate",
     "Feed",
     "Instruction",
     "Newton",
+    "Next",
     "OutputsMode",
     "Plan",
     "QuasiNewton",
@@ -52,7 +59,9 @@ __all__ = [
     "Together",
     "Try",
     "Violation",
+    "adapts",
     "delays",
+    "first_part",
     "step_fractions",
     "tries",
     "verify",

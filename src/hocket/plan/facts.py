@@ -170,6 +170,14 @@ class Facts:
         ratio = self.step * fraction / inner
         return ratio.denominator == 1 or ratio.numerator == 1
 
+    def divides(self, child: int, fraction: Fraction) -> bool:
+        """Return whether a child can be stepped by any multiple of this part of the level's step."""
+        model = self.model(child)
+        if model.abilities.variable_step or as_level(model) is None:
+            return model.abilities.variable_step
+        inner = getattr(model, "step", None)
+        return self.step is None or not isinstance(inner, Fraction) or self.step * fraction % inner == 0
+
 
 def _reacting(model: Model) -> list[tuple[int, list[int]]]:
     """Return the outputs of a model that react between steps, each with the numbers of these inputs."""

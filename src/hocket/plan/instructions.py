@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from hocket.plan.accelerators import Accelerator
+from hocket.plan.control import Control
 
 WHOLE = Fraction(1)
 
@@ -66,10 +67,28 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
+class Next:
+    """Bodies of one simulator each: the one that is furthest behind goes next, until all have made the step.
+
+    Of those that stand at the same time, the first one goes. Each steps by a whole part of the step.
+    """
+
+    bodies: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Try:
     """A body whose steps may end early: all go back and make it shorter, then go on to the end."""
 
     body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Adapt:
+    """A body whose steps are as long as their error allows, until the end of the level's step."""
+
+    body: Body
+    control: Control
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +128,19 @@ class Record:
 
 
 Instruction: TypeAlias = (
-    Admit | Feed | Step | Read | Solve | Together | Times | Try | Save | Restore | Repeat | Record
+    Admit
+    | Feed
+    | Step
+    | Read
+    | Solve
+    | Together
+    | Times
+    | Next
+    | Try
+    | Adapt
+    | Save
+    | Restore
+    | Repeat
+    | Record
 )
 Body: TypeAlias = tuple[Instruction, ...]

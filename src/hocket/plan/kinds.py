@@ -147,6 +147,28 @@ KINDS = {
         "what concerns the whole level stands outside of them",
         "put it before or after the Together",
     ),
+    # turns
+    "no turn": Kind(
+        "a body of a Next makes {n} steps", "one step of one simulator", "Feed('a'), Step('a'), Read('a')"
+    ),
+    "not in a turn": Kind(
+        "`{verb}` stands in a body of a Next",
+        "feed, step and read of the one simulator whose turn it is",
+        "put it before or after the Next",
+    ),
+    "other in a turn": Kind(
+        "`{sim}` is in a body of a Next that steps `{source}`",
+        "feed, step and read of the one simulator whose turn it is",
+        "a body of its own for `{sim}`",
+    ),
+    "second turn": Kind(
+        "`{sim}` has two bodies of a Next", "one body for each simulator", "leave one of them out"
+    ),
+    "uneven turns": Kind(
+        "`{sim}` is stepped by {time} of the step at a time, and does not meet its end",
+        "a whole part of the step",
+        "Step({sim!r}, Fraction({near.numerator}, {near.denominator}))",
+    ),
     # algebraic loops
     "unknown port": Kind(
         "`{port}` is to be solved for, and there is no such output", "a path such as `model.port`", "{near}"

@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from hocket.model import as_level
+from hocket.plan.control import Control
 from hocket.plan.facts import Facts
 from hocket.plan.instructions import (
     WHOLE,
+    Adapt,
     Admit,
     Body,
     Feed,
     Instruction,
+    Next,
     Read,
     Record,
     Repeat,
@@ -32,6 +35,7 @@ from hocket.plan.loops import solved_nodes
 from hocket.plan.notebook import Notebook
 from hocket.plan.races import alike, owners, races
 from hocket.plan.rewinding import repeat_faults, try_faults
+from hocket.plan.turns import stepped_in, turn_faults, turns
 from hocket.plan.values import Time, Values
 from hocket.plan.walking import Place, Spot, placed, walk
 
@@ -95,12 +99,16 @@ class Reader:
                     self.solve(instruction)
                 case Times(n, inner):
                     self.times(n, inner, at)
+                case Next(bodies):
+                    self.take_turns(bodies, at)
                 case Record():
                     self.keep_row()
                 case Admit():
                     self.admit()
                 case Try(inner):
                     self.attempt(inner, at)
+                case Adapt(inner, control):
+                    self.adapt(inner, control, at)
                 case Save() | Restore() | Repeat():
                     self.rewind(instruction, at)
                 case _:
@@ -321,6 +329,26 @@ class Reader:
                     self.time[child] += (n - ROUNDS) * (self.time[child] - time)
                     self.latest = max(self.latest, self.time[child])
 
+    def take_turns(self, bodies: tuple[Body, ...], place: Place) -> None:
+        """Read bodies of which the one furthest behind goes next; what is wrong with one is read once."""
+        if not bodies:
+            self.fault("empty body")
+        wrong = list(turn_faults(bodies, place))
+        for kind, at, instruction, sim, more in wrong:
+            self.notes.add(kind, (at, instruction), sim, **more)
+        steps = [step for body in bodies for step in stepped_in(body)]
+        children = [self.number[step.sim] for step in steps if step.sim in self.number]
+        parts = [step.fraction for step in steps]
+        exact = all(isinstance(part, (Fraction, int)) and part > 0 for part in parts)
+        if wrong or not exact or len(children) != len(bodies):
+            for number, body in enumerate(bodies, 1):
+                self.follow(body, (*place, number))
+            for child in children:
+                self.time[child] = self.latest = 1
+            return
+        for number in turns([self.time[child] for child in children], parts, 1):
+            self.follow(bodies[number], (*place, number + 1))
+
     def attempt(self, body: Body, place: Place) -> None:
         """Read a body whose steps may be made shorter."""
         for kind, sim, more in try_faults(self.facts):
@@ -335,6 +363,19 @@ class Reader:
         self.tried += 1
         self.follow(body, place)
         self.trying -= 1
+
+    def adapt(self, body: Body, control: Control, place: Place) -> None:
+        """Read a body whose steps are as long as their error allows: as one step."""
+        for child in range(len(self.time)):
+            model, sim = self.facts.model(child), self.facts.name(child)
+            if control.rejects and not model.abilities.rewind:
+                self.fault("try without rewind", sim, more="")
+            if not self.facts.divides(child, control.quantum):
+                inner = as_level(model) is not None
+                self.fault("level's step" if inner else "fixed step", sim, time=control.quantum)
+        if len(place) > 1:
+            self.fault("try inside")
+        self.follow(body, place)
 
     def repeat(self, outer: Repeat, place: Place) -> None:
         """Read a body that is repeated: once, and once again from where it went back to."""

@@ -11,9 +11,11 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from hocket.plan.instructions import (
+    Adapt,
     Body,
     Feed,
     Instruction,
+    Next,
     Read,
     Repeat,
     Restore,
@@ -34,9 +36,9 @@ Spot: TypeAlias = tuple[Place, Instruction]
 def parts(instruction: Instruction, place: Place) -> Iterator[tuple[Body, Place]]:
     """Yield the bodies inside an instruction with the place that their instructions count from."""
     match instruction:
-        case Times(_, body) | Try(body) | Repeat(body):
+        case Times(_, body) | Try(body) | Adapt(body) | Repeat(body):
             yield body, place
-        case Together(bodies):
+        case Together(bodies) | Next(bodies):
             for number, body in enumerate(bodies, 1):
                 yield body, (*place, number)
 
@@ -73,13 +75,28 @@ def tries(body: Body) -> bool:
     return any(isinstance(instruction, Try) for instruction in body)
 
 
+def adapts(body: Body) -> bool:
+    """Return whether a body chooses the lengths of its steps."""
+    return any(isinstance(instruction, Adapt) for instruction in body)
+
+
+def first_part(body: Body) -> Fraction:
+    """Return the first step that a body makes, as a part of the level's step."""
+    return next((each.control.first for each in body if isinstance(each, Adapt)), Fraction(1))
+
+
 def step_fractions(body: Body) -> Iterator[Fraction]:
     """Yield the parts of a level's step that the steps in a body are."""
     for instruction in body:
         match instruction:
             case Step(_, fraction):
                 yield fraction
+            case Adapt(inner, control):
+                halves = 2 if control.estimate == "richardson" else 1
+                for fraction in {Fraction(1), *step_fractions(inner)}:
+                    yield fraction
+                    yield fraction * control.quantum / halves
             case Times(_, inner) | Try(inner) | Repeat(inner):
                 yield from step_fractions(inner)
-            case Together(bodies):
+            case Together(bodies) | Next(bodies):
                 yield from {fraction for inner in bodies for fraction in step_fractions(inner)}

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
+from hocket.plan.control import Control
 from hocket.plan.instructions import (
+    Adapt,
     Admit,
     Body,
     Feed,
     Instruction,
+    Next,
     Read,
     Record,
     Repeat,
@@ -41,15 +44,15 @@ def lines(body: Body, indent: str) -> Iterator[str]:
             case Feed() | Step() | Read():
                 yield f"{indent}{_phrase(body[at:run])}"
                 at = run - 1
-            case Times(_, inner) | Try(inner) | Repeat(inner):
+            case Times(_, inner) | Try(inner) | Adapt(inner) | Repeat(inner):
                 yield f"{indent}{words(instruction)}:"
                 yield from lines(inner, indent + "  ")
             case Together(bodies) if bodies and all(
                 len(b) == 1 and _alike(b[0], bodies[0][0]) for b in bodies
             ):
                 yield f"{indent}{_phrase([b[0] for b in bodies])}" + (", together" if len(bodies) > 1 else "")
-            case Together(bodies):
-                yield f"{indent}together:"
+            case Together(bodies) | Next(bodies):
+                yield f"{indent}{words(instruction)}:"
                 for number, inner in enumerate(bodies[:12], 1):
                     yield f"{indent}  {number}."
                     yield from lines(inner, indent + "    ")
@@ -75,8 +78,12 @@ def words(instruction: Instruction) -> str:
             return f"{n} times"
         case Try():
             return "try; if one ends early, all go back, meet it there, and go on"
+        case Adapt(_, control):
+            return _controlled(control)
         case Together():
             return "together"
+        case Next():
+            return "until all have made the step, the one furthest behind goes next"
         case Save(sims):
             return f"save {listed(sims)}"
         case Restore(sims):
@@ -87,6 +94,18 @@ def words(instruction: Instruction) -> str:
             how = _accelerated(accelerate)
             return f"repeat until the values agree to {until:g}, at most {at_most} times{how}"
     return f"{instruction!r:.60}"
+
+
+def _controlled(control: Control) -> str:
+    per = "second" if control.per_unit else "step"
+    how = {
+        "defect": "what inputs missed",
+        "orders": "a higher extrapolation",
+        "richardson": "two half steps",
+    }[control.estimate]
+    back = "; else go back" if control.rejects else "; nobody goes back"
+    error = f"an error of {control.tolerance:g} per {per} by {how}"
+    return f"in steps of multiples of {control.quantum}, {error}{back}"
 
 
 def _accelerated(accelerate: Accelerator | None) -> str:

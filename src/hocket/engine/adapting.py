@@ -1,0 +1,239 @@
+"""Steps as long as their error allows: estimate, accept or go back, choose the next.
+
+In:  an Adapt, and a level at the start of its step
+Out: the end of the step, reached in as many parts as the tolerance asks for
+
+The native engine repeats every operation here in the same order, so that the bits agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hocket.engine.attempts import exact
+from hocket.engine.calls import EarlyError
+from hocket.engine.unknowns import relative
+from hocket.errors import ConvergenceError
+from hocket.model import Sample
+from hocket.plan import Adapt, Body, Control
+from hocket.signals import Hermite, Hold, Polynomial, through, value_at
+from hocket.wiring import OWN
+
+if TYPE_CHECKING:
+    from hocket.engine.interpreter import Level
+
+
+TOO_LONG = 1e10
+"""The error, in tolerances, of a step that someone inside could not make."""
+
+
+@dataclass(slots=True)
+class Steps:
+    """How many steps an adaptive level made."""
+
+    accepted: int = 0
+    rejected: int = 0
+    shortest: int = 0
+    """In ticks, as the longest."""
+    longest: int = 0
+
+    def add(self, span: int) -> None:
+        """Count a step that was accepted; the last one before the end may be cut off and is not compared."""
+        self.accepted += 1
+        self.shortest = span if self.shortest == 0 else min(self.shortest, span)
+        self.longest = max(self.longest, span)
+
+
+class Pace:
+    """The step to be tried next, and the errors that led to it, in parts of the tolerance."""
+
+    def __init__(self, control: Control, length: int, degree: int):
+        self.control = control
+        self.quantum = exact(length * control.quantum)
+        self.largest = exact(length * control.largest)
+        self.wanted = exact(length * control.first)
+        self.before = 1.0
+        self.earlier = 1.0
+        # the estimate falls with this power of the step (Hafner 2021, theorem 6.9: order q + 1)
+        self.power = float(degree + 1 if control.per_unit else degree + 2)
+
+    def state(self) -> tuple[int, float, float]:
+        """Return what changes."""
+        return self.wanted, self.before, self.earlier
+
+    def restore(self, state: tuple[int, float, float]) -> None:
+        """Go back to that."""
+        self.wanted, self.before, self.earlier = state
+
+    def after(self, span: int, ratio: float, accepted: bool) -> int:
+        """Return the step to try after one of this length whose error was so many tolerances."""
+        control, now = self.control, max(ratio, 1e-10)
+        first, second, third = control.gains if accepted else (1.0, 0.0, 0.0)
+        factor = control.safety * now ** (-first / self.power)
+        if second != 0.0:
+            factor = factor * self.before ** (second / self.power)
+        if third != 0.0:
+            factor = factor * self.earlier ** (-third / self.power)
+        factor = min(control.most if accepted else 0.9, max(control.least, factor))
+        parts = rounded(int(factor * float(span) / float(self.quantum)))
+        return min(self.largest, max(self.quantum, parts * self.quantum))
+
+    def accept(self, span: int, ratio: float, cut: bool) -> None:
+        """Take note of a step; one that was cut off at the end says less about how long they may be."""
+        following = self.after(span, ratio, accepted=True)
+        self.wanted = max(self.wanted, following) if cut and ratio <= 1.0 else following
+        self.earlier, self.before = self.before, max(ratio, 1e-10)
+
+
+def rounded(parts: int) -> int:
+    """Return a count with four binary digits, not more than it was: few lengths come again and again."""
+    lost = max(0, parts.bit_length() - 4)
+    return parts >> lost << lost
+
+
+def adapt(level: Level, instruction: Adapt) -> None:
+    """Do a body to the end of the level's step, in steps whose error is within the tolerance."""
+    control, end = instruction.control, level.reached
+    pace = level.pace_of(instruction)
+    if level.memory.u and any(u.ndim > 2 for u in level.memory.u):
+        _frozen(level, instruction, end)
+        return
+    while level.now < end:
+        start, left = level.now, end - level.now
+        span = min(pace.wanted, left)
+        saved = level.save() if control.rejects else None
+        ratio = _tried(level, instruction.body, pace, start, span, saved)
+        while ratio > 1.0 and (control.rejects or control.estimate == "orders"):
+            if span <= pace.quantum:
+                if not control.rejects:
+                    break
+                raise not_met(level, pace, start, ratio)
+            if control.rejects:
+                level.restore(saved)
+                level.steps.rejected += 1
+            span = min(left, pace.after(span, ratio, accepted=False))
+            ratio = _tried(level, instruction.body, pace, start, span, saved)
+        if control.estimate == "orders":
+            _made(level, instruction.body, start, span)
+        level.steps.add(span)
+        pace.accept(span, ratio, cut=span == left)
+        level.now = start + span
+    level.reached, level.span = end, level.length
+
+
+def _tried(level: Level, body: Body, pace: Pace, start: int, span: int, saved: Any) -> float:
+    """Return the error of a step in tolerances; it is made, unless the error is known before."""
+    control, h = pace.control, level.clock.span(span)
+    if control.estimate == "orders":
+        return _ratio(ahead(level, h), control, h)
+    try:
+        if control.estimate == "richardson":
+            return _ratio(_doubled(level, body, start, span, saved, pace), control, h)
+        _made(level, body, start, span)
+        return _ratio(missed(level), control, h)
+    except (EarlyError, ConvergenceError):
+        if saved is None or span <= pace.quantum:
+            raise
+        return TOO_LONG
+
+
+def _ratio(error: float, control: Control, h: float) -> float:
+    return (error if control.per_unit else error * h) / control.tolerance
+
+
+def _made(level: Level, body: Body, start: int, span: int) -> None:
+    level.now, level.span, level.reached = start, span, start + span
+    level.run(body)
+
+
+def _doubled(level: Level, body: Body, start: int, span: int, saved: Any, pace: Pace) -> float:
+    """Return the difference between a step and two of half its length, which stay; per second."""
+    _made(level, body, start, span)
+    once = _newest(level)
+    level.restore(saved)
+    half = exact(Fraction(span) / 2)
+    _made(level, body, start, half)
+    _made(level, body, start + half, span - half)
+    twice = _newest(level)
+    order = pace.power if pace.control.per_unit else pace.power - 1.0
+    part = (2.0**order - 1.0) * level.clock.span(span)
+    return relative([(a - b) / part for a, b in zip(twice, once, strict=True)], twice)
+
+
+def _newest(level: Level) -> list[float]:
+    return [float(level.memory.rings[child][port][-1][1]) for child, port, _ in controlled(level)]
+
+
+def controlled(level: Level) -> list[tuple[int, int, int]]:
+    """Return the outputs that drive others in the level, and with which degree."""
+    degrees: dict[tuple[int, int], int] = {}
+    for drives in level.wiring.drives:
+        for drive in drives:
+            if drive is not None and drive.child != OWN:
+                node = (drive.child, drive.port)
+                degrees[node] = max(degrees.get(node, 0), (drive.extrapolation or Hold()).degree)
+    return [(child, port, degree) for (child, port), degree in sorted(degrees.items())]
+
+
+def lowest(level: Level) -> int:
+    """Return the lowest degree of an extrapolation between simulators of the level."""
+    found = [
+        each.degree if isinstance(each := drive.extrapolation, (Polynomial, Hermite)) else 0
+        for drives in level.wiring.drives
+        for drive in drives
+        if drive is not None and drive.child != OWN
+    ]
+    return min(found, default=0)
+
+
+def missed(level: Level) -> float:
+    """Return how far the newest outputs are from where the samples before them led."""
+    differences, values = [], []
+    for child, port, degree in controlled(level):
+        *before, (tick, value, _) = level.memory.rings[child][port]
+        differences.append(value - _led(level, before[-degree - 1 :], tick) if before else 0.0)
+        values.append(value)
+    return relative(differences, values)
+
+
+def ahead(level: Level, h: float) -> float:
+    """Return how far two extrapolations, one of a degree more, are apart after h: known before the step."""
+    differences, values = [], []
+    for child, port, degree in controlled(level):
+        ring = list(level.memory.rings[child][port])
+        tick = ring[-1][0]
+        led = _led(level, ring[-degree - 1 :], tick, h)
+        differences.append(_led(level, ring[-degree - 2 :], tick, h) - led)
+        values.append(led)
+    return relative(differences, values)
+
+
+def _led(level: Level, samples: Sequence[Any], tick: int, s: float = 0.0) -> float:
+    """Return the polynomial through samples, s after a tick."""
+    nodes = [Sample(level.clock.span(at - tick), value, None) for at, value, _ in samples]
+    return float(value_at(through(nodes), s))
+
+
+def _frozen(level: Level, instruction: Adapt, end: int) -> None:
+    """Read an adaptive level at the step that it begins with."""
+    span = exact(level.length * instruction.control.first)
+    while level.now < end:
+        start = level.now
+        _made(level, instruction.body, start, min(span, end - start))
+        level.now = level.reached
+    level.reached, level.span = end, level.length
+
+
+def not_met(level: Level, pace: Pace, start: int, ratio: float) -> ConvergenceError:
+    """Return the error for a tolerance that the smallest step does not meet."""
+    where = f"`{level.path}`, " if level.path else ""
+    t, h = level.clock.time(start), level.clock.span(pace.quantum)
+    return ConvergenceError(
+        f"the error is {ratio:.2g} times the tolerance with the smallest step of {h:g} s",
+        where=f"{where}step from t = {t!r} s",
+        expected=f"an error of {pace.control.tolerance:g}",
+        hint="a larger tolerance, or a smaller `quantum`; a jump cannot be resolved by any step",
+    )

@@ -1,0 +1,27 @@
+"""Steps without a common grid: the simulator that is furthest behind goes next.
+
+In:  a Next: a body for each simulator
+Out: all of them at the end of the level's step, in as many turns as their own steps take
+
+Hafner 2021, figure 2.14; Liang et al. 2011.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hocket.engine.attempts import exact
+from hocket.plan.instructions import Next
+from hocket.plan.turns import stepped_in, turns
+
+if TYPE_CHECKING:
+    from hocket.engine.interpreter import Level
+
+
+def run_next(level: Level, instruction: Next) -> None:
+    """Let simulators take turns until all stand at the end of the step."""
+    steps = [stepped_in(body)[0] for body in instruction.bodies]
+    start = [level.ticks[level.number[step.sim]] for step in steps]
+    parts = [exact(level.span * step.fraction) for step in steps]
+    for number in turns(start, parts, level.now + level.span):
+        level.run(instruction.bodies[number])
