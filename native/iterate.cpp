@@ -75,7 +75,7 @@ bool Level::repeat(Operation& operation) {
     }
     Accelerator& accelerator = *operation.accelerator;
     std::int64_t count = 1;
-    Values given(size), found(size);
+    Values given(size), found(size), first;
     const Sweep sweep = [&](const Values& numbers, Values& to) {
         ++count;
         to.resize(size);
@@ -90,11 +90,14 @@ bool Level::repeat(Operation& operation) {
     for (int turn = 1; turn < operation.n; ++turn) {
         if (!sweep(given, found)) return false;
         if (operation.until >= 0.0) {
-            residuals.push_back(relative(minus(found, given).data(), found.data(), static_cast<int>(size)));
-            if (residuals.back() <= operation.until) {
+            const Values change = minus(found, given);
+            const int n = static_cast<int>(size);
+            if (first.empty()) first = found;
+            if (relative(change.data(), found.data(), n) <= operation.until) {
                 sweeps.add(count);
                 return true;
             }
+            residuals.push_back(relative(change.data(), first.data(), n));  // beside values that grow too, growth would not show
             if (!(residuals.back() <= grown * std::max(1.0, residuals.front()))) break;
         }
         if (turn + 1 < operation.n && !accelerator.next(given, found, sweep))

@@ -3,6 +3,7 @@
 // Out: an Engine that runs a number of steps and hands out rows and failures
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 
 #include "level.hpp"
 #include "python_simulator.hpp"
@@ -53,7 +55,7 @@ Operation::Kind kind_of(const std::string& name) {
 
 std::shared_ptr<Pace> pace(const std::vector<double>& numbers);
 
-// (kind, children, ticks or n, parallel, bodies, signals, slopes, number, until, accelerator, numbers, degrees, numerator, denominator)
+// (kind, children, ticks or n, parallel, bodies, signals, slopes, number, until, accelerator, numbers, degrees, part)
 std::vector<Operation> program(const nb::list& encoded) {
     std::vector<Operation> operations;
     for (nb::handle item : encoded) {
@@ -73,8 +75,7 @@ std::vector<Operation> program(const nb::list& encoded) {
             operation.accelerator = accelerator(nb::cast<std::string>(parts[9]), nb::cast<std::vector<double>>(parts[10]));
         if (operation.kind == Operation::Kind::adapt) operation.pace = pace(nb::cast<std::vector<double>>(parts[10]));
         operation.degrees = nb::cast<std::vector<int>>(parts[11]);
-        operation.numerator = nb::cast<std::int64_t>(parts[12]);
-        operation.denominator = nb::cast<std::int64_t>(parts[13]);
+        std::tie(operation.numerator, operation.denominator) = nb::cast<std::pair<std::int64_t, std::int64_t>>(parts[12]);
         operations.push_back(std::move(operation));
     }
     return operations;

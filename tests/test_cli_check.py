@@ -125,7 +125,7 @@ def test_black_boxes(tmp_path):
 def test_what_jumps_is_not_judged(tmp_path):
     done = invoked("check", build("ball", 2, folder=tmp_path))
     assert done.exit_code == 1
-    assert done.stdout.startswith("not judged: `ball` ")
+    assert done.stdout.startswith("not judged: `ball`: ")
 
 
 def test_an_ill_posed_scenario(tmp_path):

@@ -17,6 +17,7 @@ from hocket.model import Model
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.elements import array_of
 from hocket.simulators.fmu.remaking import remade
+from hocket.simulators.replay import Replay
 
 
 def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
@@ -93,6 +94,8 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
 
 def _set(model: Model, values: Mapping[str, Any], path: str) -> Model:
     """Return a model with other parameters."""
+    if isinstance(model, Replay):
+        return Replay(_set(model.model, values, path))
     if isinstance(model, Fmu):
         return remade(model, values)
     if hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict):

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.analysis.aftermath import from_defect
-from hocket.analysis.doubts import SEEN, changed, early, loops, unlike, unseen
+from hocket.analysis.doubts import SEEN, changed, early, loops, roundings, unlike, unseen
 from hocket.analysis.order import predicted_order
 from hocket.analysis.variants import scaled
 from hocket.errors import HocketError, ScenarioError
@@ -55,7 +55,11 @@ def trust(study: Study, run: Run, engine: EngineName | None = None, watch: Watch
         if why:
             break
     promised, _ = predicted_order(study.composite)
-    found = [_estimated(run[port], [other[port] for other in others], promised) for port in run.ports]
+    rounding = roundings(run)
+    found = [
+        _estimated(run[port], [other[port] for other in others], promised, rounding[port])
+        for port in run.ports
+    ]
     known = sorted((each for each in found if each is not None), key=lambda each: -each.relative)
     left_out = tuple(unseen(study))
     if not run.ports:
@@ -134,8 +138,13 @@ def _again(
     return other, []
 
 
-def _estimated(run: Series, others: Sequence[Series], promised: int | None) -> Doubted | None:
-    """Return the error of one port, at the times that its run shares with the one of half the steps."""
+def _estimated(
+    run: Series, others: Sequence[Series], promised: int | None, rounding: float
+) -> Doubted | None:
+    """Return the error of one port, at the times that its run shares with the one of half the steps.
+
+    What is smaller than `rounding` and shows no order is taken for that of other ports.
+    """
     if not others:
         return None
     shared = [_shared(run, other) for other in others]
@@ -154,7 +163,11 @@ def _estimated(run: Series, others: Sequence[Series], promised: int | None) -> D
                 error = run.values[here] - middle + _richardson(middle, quarter, promised, order)
             else:
                 error = _richardson(run.values[here], half, promised, order)
-    return Doubted(Series(run.t[here], run.values[here], run.unit, run.name), error, order)
+    series = Series(run.t[here], run.values[here], run.unit, run.name)
+    seen = Doubted(series, error, order, rounding)
+    if seen.relative == 0.0 and (order is None or order < SEEN):
+        return replace(seen, order=None)
+    return Doubted(series, error, order)
 
 
 def _shared(run: Series, other: Series) -> tuple[Any, Array]:

@@ -29,6 +29,7 @@ from hocket import (
     StateSpace,
 )
 from hocket.feedthrough import Feedthrough
+from hocket.orchestrators.adaptive import Adaptive
 from hocket.passing import with_ports_made
 from hocket.wiring import wire
 
@@ -120,7 +121,7 @@ class Level:
 
 def draw(rng: np.random.Generator) -> Drawn:
     """Return a random scenario."""
-    pen = Pen(rng, iterates=0.4)
+    pen = Pen(rng, iterates=0.4, adapts=0.4)
     step = Fraction(1, int(rng.choice([7, 10, 32])))
     composite, _, _ = pen.level(step, depth=int(rng.integers(1, 4)), outermost=True)
     steps = int(rng.integers(8, 15))
@@ -135,8 +136,10 @@ def draw(rng: np.random.Generator) -> Drawn:
 class Pen:
     """Draws from one generator and remembers what it used."""
 
-    def __init__(self, rng: np.random.Generator, iterates: float = 0.0):
+    def __init__(self, rng: np.random.Generator, iterates: float = 0.0, adapts: float = 0.0):
         self.rng = rng
+        self.adapts = adapts
+        """How often a level chooses its steps, where all in it make any."""
         self.aside = rng.spawn(1)[0]
         self.iterates = iterates
         """How often a level iterates, where all in it can go back."""
@@ -311,8 +314,25 @@ class Pen:
 
     def iterated(self, explicit, scenario: Scenario):
         able = all(model.abilities.rewind for model in scenario.models.values())
-        if not able or self.aside.random() >= self.iterates:
-            return explicit
+        made = self.repeated(explicit) if able and self.aside.random() < self.iterates else explicit
+        free = all(
+            model.abilities.variable_step
+            and not getattr(model, "period", None)
+            and not getattr(model, "step", None)
+            for model in scenario.models.values()
+        )
+        return self.controlled(made, able) if free and self.aside.random() < self.adapts else made
+
+    def controlled(self, made, able: bool):
+        estimates = ("defect", "orders", "richardson") if able else ("defect", "orders")
+        estimate = estimates[int(self.aside.integers(len(estimates)))]
+        controller = ("I", "PI", "PID")[int(self.aside.integers(3))]
+        per = ("unit", "step")[int(self.aside.integers(2))]
+        self.note(f"steps by {estimate}")
+        parts = {"quantum": Fraction(1, 4096), "first": Fraction(1, 8)}
+        return Adaptive(made, 0.5, estimate, controller, per, rejects=None if able else False, **parts)
+
+    def repeated(self, explicit):
         tolerance, at_most = ((None, 2), (None, 3), (1e-13, 200))[int(self.aside.integers(3))]
         self.note(f"iterated to {tolerance}")
         led = None, "relax", "aitken", "quasi-newton", "newton"

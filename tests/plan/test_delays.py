@@ -3,7 +3,7 @@
 from fractions import Fraction as F
 
 from hocket import GaussSeidel, Jacobi, Scenario
-from hocket.plan import Feed, Read, Record, Step, Times, delays, verify
+from hocket.plan import Feed, Next, Read, Record, Step, Times, delays, verify
 from plan.levels import CROSSED, LAG, RING, A, B, plan, turn
 
 
@@ -30,6 +30,16 @@ def test_a_slow_source_is_extrapolated_further_and_further():
     assert lags(made) == {("b.y", "a.u"): 1}
     made = plan(Times(2, (*turn("a", F(1, 2)), *turn("b", F(1, 2)))), Record())
     assert lags(made) == {("b.y", "a.u"): F(1, 2)}
+
+
+def test_turns_are_extrapolated_by_what_is_left_of_them():
+    """a at 0, b at 0, b at 1/3, a at 1/2, b at 2/3: b sees a at 1/2, 1/2, 1; a sees b at 0 and 2/3."""
+    made = plan(Next((turn("a", F(1, 2)), turn("b", F(1, 3)))), Record())
+    assert lags(made) == {("b.y", "a.u"): F(1, 2), ("a.y", "b.u"): F(1, 6)}
+    made = plan(Next((A, turn("b", F(1, 4)))), Record())
+    assert lags(made) == {("b.y", "a.u"): 1}
+    made = plan(Next((turn("b", F(1, 4)), A)), Record())
+    assert lags(made) == {("b.y", "a.u"): F(3, 4), ("a.y", "b.u"): F(1, 4)}
 
 
 def test_inputs_from_outside_are_late_if_they_are_admitted_late():

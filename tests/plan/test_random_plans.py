@@ -9,6 +9,7 @@ import pytest
 import hocket as hk
 from hocket.files import toml
 from hocket.model import Abilities
+from hocket.orchestrators import Asynchronous, Multirate
 from hocket.plan import Plan, Together, delays, tries, verify
 from native.random_scenarios import draw
 
@@ -30,6 +31,10 @@ def test_plans_of_random_scenarios_verify(block):
 MODES = [(outputs, inputs) for outputs in ("stale", "consistent") for inputs in ("clean", "delayed")]
 
 
+def leaves(scenario):
+    return [name for name, model in scenario.models.items() if not isinstance(model, hk.Composite)]
+
+
 @pytest.mark.parametrize(("outputs", "inputs"), MODES)
 def test_every_mode_and_order_verifies(outputs, inputs):
     """The levels of random scenarios, each under other orchestrators than the one it was drawn with."""
@@ -38,7 +43,12 @@ def test_every_mode_and_order_verifies(outputs, inputs):
             scenario = level.composite.scenario
             names = list(scenario.models)
             groups = [names[0], *([names[1:]] if names[1:] else [])]
+            rates = {name: 1 + number for number, name in enumerate(leaves(scenario))}
+            doubled = {name: 2**number for number, name in enumerate(leaves(scenario))}
             for made in (
+                Asynchronous(rates, outputs=outputs, inputs=inputs),
+                Multirate(doubled, outputs=outputs, inputs=inputs),
+                Multirate(doubled, "fastest-first", outputs=outputs, inputs=inputs),
                 hk.Jacobi(outputs=outputs, inputs=inputs),
                 hk.GaussSeidel(outputs=outputs, inputs=inputs),
                 hk.GaussSeidel(names[::-1], outputs=outputs, inputs=inputs),

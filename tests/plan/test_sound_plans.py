@@ -5,7 +5,7 @@ from fractions import Fraction as F
 import pytest
 
 from hocket import Scenario, StateSpace
-from hocket.plan import Admit, Feed, Read, Record, Repeat, Restore, Save, Step, Times, Together, Try
+from hocket.plan import Admit, Feed, Next, Read, Record, Repeat, Restore, Save, Step, Times, Together, Try
 from plan.levels import (
     APART,
     BOTH,
@@ -34,6 +34,16 @@ from plan.levels import (
         ),
         "multirate": (plan(*A, Times(2, turn("b", F(1, 2))), Record()), RING),
         "a million times": (plan(*A, Times(10**6, turn("b", F(1, 10**6))), Record()), RING),
+        "turns": (plan(Next((turn("a", F(1, 3)), turn("b", F(1, 7)))), Record()), RING),
+        "turns after a part of the step": (
+            plan(*turn("a", F(1, 2)), Next((turn("a", F(1, 4)), turn("b", F(1, 3)))), Record()),
+            RING,
+        ),
+        "turns repeated": (
+            plan(Save(BOTH), Repeat((Restore(BOTH), Next((A, turn("b", F(1, 3))))), None, 3), Record()),
+            RING,
+        ),
+        "turns tried": (plan(Try((Next((A, turn("b", F(1, 3)))), Record()))), RING),
         "uneven steps": (
             plan(*A, *turn("b", F(1, 3))[:2], Feed("b"), Step("b", F(2, 3)), Read("b"), Record()),
             RING,

@@ -8,6 +8,7 @@ from hocket import GaussSeidel, Jacobi, Scenario, StateSpace
 from hocket.plan import (
     Admit,
     Feed,
+    Next,
     Plan,
     Read,
     Record,
@@ -50,6 +51,20 @@ def words(*step):
 )
 def test_an_instruction_in_words(instruction, text):
     assert words(instruction) == [text]
+
+
+def test_turns_in_words():
+    assert words(Next((A, (Feed("b"), Step("b", F(1, 3)), Read("b"))))) == [
+        "until all have made the step, the one furthest behind goes next:",
+        "  1.",
+        "    feed a",
+        "    step a",
+        "    read a",
+        "  2.",
+        "    feed b",
+        "    step b by 1/3 of it",
+        "    read b",
+    ]
 
 
 def test_instructions_of_one_kind_share_a_line():

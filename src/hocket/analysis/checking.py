@@ -18,6 +18,7 @@ import numpy as np
 from hocket.analysis.advice import Change, best, changes
 from hocket.analysis.consistency import Consistency, relative_consistency
 from hocket.analysis.exact import Exact, exact
+from hocket.analysis.identify import MUTE
 from hocket.analysis.largest_step import LargestStep, largest_stable_step
 from hocket.analysis.leaps import leaping
 from hocket.analysis.linear import Reading, read_linear
@@ -48,6 +49,10 @@ WIDE, MANY = 100, 20
 """Numbers in a step, and simulators, up to which other steps and robustness are judged unasked."""
 DISTURBANCES = 32
 """States of a simulator times its steps per period, up to which changes of it are judged unasked."""
+NUMBERS = 2**21
+"""Of all steps together, up to which the error of a run is predicted: some seconds."""
+SOURCE = 100
+"""Numbers that a source counts for: it is asked in every step."""
 STATES = 200
 """States up to which relative consistency may start the engine once for each."""
 
@@ -87,7 +92,9 @@ class Check:
             return False
         if not all(each.settles for each in self.iterations):
             return False
-        return self.stability.stable or self.own_growth
+        if self.own_growth:
+            return self.prediction is None or not self.prediction.worthless
+        return self.stability.stable
 
     @property
     def sure(self) -> bool:
@@ -134,19 +141,20 @@ def check(
         linear = leaping(made.composite)
         reading = read_linear(linear)
     except ConvergenceError as error:
-        return Check(posed, (), ill_posed=str(error).splitlines()[0])
+        fault = error.faults[0]
+        return Check(posed, (), ill_posed=f"{fault.what}: {fault.where}" if fault.where else fault.what)
     tried = _Tries()
     zero = tried("zero-stability", lambda: zero_stability(linear))
     solution = tried("the exact solution", lambda: exact(linear))
     own, drifts = (None, False) if solution is None else _own(solution, reading)
     found = Check(posed, made.leaves, "", stability(reading), zero, own, drifts)
     found = replace(found, iterations=settling(reading))
-    length = None if study.stop is None else study.stop - study.start
+    length = _affordable(study, reading, made.leaves, tried)
     moving = linear if length is None else with_sources(linear, length, study.start)
     unpredictable = _unpredictable(moving, made.leaves)
     if unpredictable and length is not None:
         tried.failed.append(f"the error: {unpredictable}")
-    elif length is not None and solution is not None and length >= composite.step:
+    elif length is not None and solution is not None:
         predicted = tried("the error", lambda: _predicted(reading, moving, length, study.start))
         found = replace(found, prediction=predicted)
     if robust or (robust is None and len(reading.core) <= WIDE and len(made.leaves) <= MANY):
@@ -154,6 +162,12 @@ def check(
     elif robust is None and not found.own_growth:
         size = f"the step has {len(reading.core):,} numbers, and that takes a while"
         tried.failed.append(f"other steps and robustness: {size}; `robust=True` judges it")
+    tried.failed += [
+        f"what `{leaf.path}` does to the others: it {note}; perhaps it switches"
+        for leaf in made.leaves
+        for note in leaf.notes
+        if note.startswith(MUTE)
+    ]
     consistency = tried("relative consistency", lambda: relative_consistency(reading, most=STATES))
     found = replace(found, consistency=consistency)
     if advise and len(reading.core) <= LARGE and not found.own_growth:
@@ -185,7 +199,39 @@ def _study(what: Checkable, start: Duration | None, stop: Duration | None) -> St
     if "stop" in exactly and exactly["stop"] <= exactly["start"]:
         when = f"the run stops at {written(exactly['stop'])} and starts at {written(exactly['start'])}"
         raise ScenarioError(when, "stop")
+    if "stop" in exactly:
+        _check_whole(exactly["start"], exactly["stop"], study.composite.step)
     return replace(study, start=exactly["start"], stop=exactly.get("stop"))
+
+
+def _check_whole(start: Fraction, stop: Fraction, step: Fraction) -> None:
+    """Refuse what no run could end at."""
+    count = (stop - start) / step
+    if count.denominator != 1:
+        below = start + step * math.floor(count)
+        near = f"{written(below)} or " * (below > start) + written(below + step)
+        what = f"the step {written(step)} does not divide the run from {written(start)} to {written(stop)}"
+        hint = f"stop at {near}, or choose another step"
+        raise ScenarioError(what, "stop", "a whole number of steps", hint)
+
+
+def _affordable(
+    study: Study, reading: Reading, leaves: tuple[Leaf, ...], tried: _Tries
+) -> Fraction | None:
+    """Return how much of a run is predicted, from its start on; what is left out is noted."""
+    if study.stop is None:
+        return None
+    length, step, period = study.stop - study.start, study.composite.step, reading.period
+    rows = sum(
+        math.ceil(period / level.composite.step) * sum(len(model.outputs) for model in level.wiring.models)
+        for level in reading.composite.blueprint.levels()
+    )
+    numbers = len(reading.cells) + rows + SOURCE * sum(leaf.how == "constant" for leaf in leaves)
+    shown = max(1, NUMBERS // max(1, numbers)) * math.ceil(period / step) * step
+    if shown < length:
+        many = f"the run has {int(length / step):,} steps, and that takes a while"
+        tried.failed.append(f"the error after {written(study.start + shown)}: {many}")
+    return min(length, shown)
 
 
 def _unpredictable(composite: Composite, leaves: tuple[Leaf, ...]) -> str:
@@ -217,7 +263,9 @@ class _Tries:
             return measure()
         except HocketError as error:
             self.failed.append(f"{what}: {str(error).splitlines()[0]}")
-            return None
+        except (np.linalg.LinAlgError, OverflowError) as error:
+            self.failed.append(f"{what}: its numbers are too large or too small ({error})")
+        return None
 
 
 def _with_robustness(found: Check, reading: Reading, tried: _Tries, most: int | None) -> Check:

@@ -30,6 +30,8 @@ BATCH = 64
 """The size of Phi up to which many points are tried in one call of LAPACK."""
 NEAR = 1e-3
 """Eigenvalues of the pencil this near the circle are looked at; those not on it do no harm."""
+NOTHING = 1e-100
+"""Gains below this are zero, and level sets of them are not looked for."""
 ROUNDS = 30
 EPSILON = 2.0**-52
 
@@ -126,6 +128,8 @@ def peak(transfer: Transfer) -> Peak:
     angles = transfer.angles(9, 6) if large else transfer.angles()
     gains = transfer.gains(angles)
     angle, gain = _refined(transfer, angles, gains, 1 if large else 3)
+    if gain <= NOTHING:
+        return Peak(angle, gain, gain, True, angles, gains)
     for _ in range(0 if large else ROUNDS):
         level = gain * (1.0 + GAP)
         higher = _above(transfer, level)

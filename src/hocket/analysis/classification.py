@@ -20,6 +20,7 @@ from hocket.plan import Repeat, Solve, tries
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
+from hocket.simulators.replay import Replay
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 
@@ -89,7 +90,7 @@ def classify(composite: Composite) -> Classification:
     """Return what can be told of a scenario without its author."""
     root = composite.blueprint
     levels = list(root.levels())
-    models = root.leaves.wiring.models
+    models = tuple(map(_inside, root.leaves.wiring.models))
     posed = posedness(composite)
     solves = any(_has(level.plan.step, Solve) for level in levels)
     repeats = any(_has(level.plan.step, Repeat) for level in levels)
@@ -120,6 +121,10 @@ def _tally(found: Iterator[str]) -> tuple[tuple[str, int], ...]:
     for each in found:
         counts[each] = counts.get(each, 0) + 1
     return tuple(counts.items())
+
+
+def _inside(model: Any) -> Any:
+    return model.model if isinstance(model, Replay) else model
 
 
 def _description(model: Any) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from hocket.analysis.posedness import posedness
 from hocket.files.run import Run
 from hocket.files.study import Study
@@ -24,6 +26,8 @@ COUNTS = 0.01
 """Ports whose error is below this part of the worst one's do not raise doubts."""
 SMALL = 1e-9
 """Relative errors below this are not doubted: what is integrated inside may be no better."""
+ROUNDING = 1e-12
+"""Of the largest value beside it: what is smaller may be rounding."""
 SAME = 1e-6
 """Relative differences at the start above this come from other models, not from other steps."""
 
@@ -73,14 +77,28 @@ def unlike(known: Sequence[Doubted], promised: int | None, closed: bool) -> Iter
             yield f"`{port}` shows order {order:.2f} where {promised} is promised: {word}"
 
 
+def roundings(run: Run) -> dict[str, float]:
+    """Return per port what would be rounding: beside the ports of its simulator, and those in its unit."""
+    largest = {port: float(np.abs(run[port].values).max(initial=0.0)) for port in run.ports}
+    groups: dict[tuple[str, str], float] = {}
+    for port, size in largest.items():
+        for key in _kin(run, port):
+            groups[key] = max(groups.get(key, 0.0), size if math.isfinite(size) else 0.0)
+    return {port: ROUNDING * max(groups[key] for key in _kin(run, port)) for port in largest}
+
+
+def _kin(run: Run, port: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("simulator", port.rpartition(".")[0]), ("unit", run[port].unit)
+
+
 def changed(run: Run, others: Sequence[Run]) -> Iterator[str]:
     """Yield ports that start otherwise: the files or the code behind the scenario are not what was run."""
-    moved = []
+    moved, rounding = [], roundings(run)
     for port in run.ports if others else ():
         one, other = run[port], others[0][port]
         if len(one) and len(other) and one.t[0] == other.t[0]:
             scale = max(abs(float(one.values[0])), abs(float(other.values[0])))
-            if abs(float(one.values[0] - other.values[0])) > SAME * scale:
+            if abs(float(one.values[0] - other.values[0])) > max(SAME * scale, rounding[port]):
                 moved.append(port)
     if moved:
         yield f"{_listed(moved)} starts elsewhere than in the run: the models are not those that were run"

@@ -236,7 +236,8 @@ def _continuous(name: str, model: Any, rate: Array) -> tuple[Array, Array, Array
     whole[:n] = np.hstack([model.F, model.G[0], rate[:, None]])
     values = np.linalg.eigvals(model.F)
     if ((values.real <= 0.0) & (np.abs(values.imag) <= SINGULAR * np.abs(values).max())).any():
-        what = f"`{name}` was identified with a motion that changes its sign in every step"
+        how = "changes its sign in every step" if values.real.min() < -SINGULAR else "ends within one step"
+        what = f"`{name}` was identified with a motion that {how}"
         raise ScenarioError(what, expected="steps that show how it moves between them", hint="shorter steps")
     generator = np.real(logm(whole)) / float(model.h)
     return generator[:n, :n], generator[:n, n : n + m], generator[:n, -1]

@@ -44,6 +44,10 @@ MILD = 30.0
 """The same for answers that do not scale: they may have left what is linear only in the end."""
 RUNAWAY = 1e8
 """The same for the undisturbed run: the rest of it is rounding."""
+STILL = 1e-6
+"""Of a jump: what moves less than this before it stands still."""
+MUTE = "does not answer its inputs"
+"""How the note begins on what does nothing when it is pushed: it may switch later."""
 SLOW = 1e-9
 """Modes nearer to standing still than this are constants in the undisturbed run."""
 
@@ -135,6 +139,7 @@ class _Experiment:
     def result(self) -> Identification:
         """Return the model with the best fit that the singular values allow."""
         pulses = self._pulses() if self.pairs else None
+        self._check_jumps(pulses)
         moving = self._moving(pulses)
         best, fit = self._best(pulses, moving if moving.any() else None)
         if fit > POOR and pulses and moving.any():
@@ -155,6 +160,25 @@ class _Experiment:
             still |= np.abs(moving).max(axis=0) <= SILENT * answers
         moving[:, still] = 0.0
         return moving
+
+    def _check_jumps(self, pulses: Pulses | None) -> None:
+        """Refuse outputs that stand still, then jump by themselves, and answer no push; note what is mute.
+
+        A delay would look the same, but answers.
+        """
+        count = len(self.model.outputs)
+        mute = np.ones(count, dtype=bool)
+        if pulses is not None:
+            mute = np.abs(pulses.markov).max(axis=(0, 1))[:count] == 0.0
+        change = np.abs(np.diff(self.free[:, :count], axis=0))
+        for number in np.flatnonzero(mute):
+            at = int(change[:, number].argmax())
+            if at >= LATER and change[:at, number].max() < STILL * change[at, number]:
+                when = float(self.bench.t + (at + 1) * self.place.h)
+                raise RefusedError(f"`{self.model.outputs[number].name}` jumps by itself, at {when:.6g} s")
+        if pulses is not None and count and mute.all():
+            sizes = " and ".join(f"{size:g}" for size in PUSHES)
+            self.notes.append(f"{MUTE}, pushed by {sizes}")
 
     def _poor(self, fit: float, pushed: bool) -> str:
         steps = self.steps if pushed else len(self.free) - 1
@@ -290,7 +314,7 @@ class _Experiment:
         """
         u, still = self.place.u, np.eye(len(best.F))
         wanted = best.w - best.G[0] @ u
-        x0 = _solved(best.F - still, wanted)
+        x0 = _solved(best.F - still, wanted, SLOW)
         rate = wanted - (best.F - still) @ x0
         shift = self.free[0] - best.C @ x0 - best.D[0] @ u
         if self.bench.later:
@@ -312,12 +336,14 @@ class _Experiment:
         return _solved(np.concatenate(left), np.concatenate(right))
 
 
-def _solved(matrix: Array, right: Array) -> Array:
-    return (
-        np.asarray(np.linalg.lstsq(matrix, right, rcond=SLOW)[0])
-        if matrix.size
-        else np.zeros(matrix.shape[1])
-    )
+def _solved(matrix: Array, right: Array, least: float = 0.0) -> Array:
+    """Return the smallest solution; singular values below `least`, or far below the largest, are zero."""
+    if not matrix.size:
+        return np.zeros(matrix.shape[1])
+    largest = float(np.linalg.norm(matrix, 2))
+    if largest <= least:
+        return np.zeros(matrix.shape[1])
+    return np.asarray(np.linalg.lstsq(matrix, right, rcond=max(SLOW, least / largest))[0])
 
 
 def _motion(tried: _Candidate, count: int) -> Array:

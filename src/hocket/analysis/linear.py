@@ -96,7 +96,9 @@ def read_linear(composite: Composite) -> Reading:
             break
     else:
         raise ScenarioError("the scenario does not come into steady operation", expected="steps that repeat")
-    z, since = collected(root)[:, 0], root.clock.tick * root.now
+    standing = collected(root)
+    z = standing[:, 0] if len(standing) else np.zeros(0)
+    since = root.clock.tick * root.now
     named = tuple(cells(root))
     size = len(z)
     saved = root.save()

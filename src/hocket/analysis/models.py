@@ -19,6 +19,7 @@ from hocket.analysis.bench import Place, RefusedError
 from hocket.analysis.identify import POOR, identify
 from hocket.analysis.linear import is_linear
 from hocket.analysis.pictures import saved
+from hocket.analysis.stability import MARGIN
 from hocket.analysis.stand_ins import Identified, Tangent
 from hocket.analysis.tangents import Point, of_exchange, of_ode
 from hocket.analysis.variants import cold
@@ -31,10 +32,14 @@ from hocket.errors import Fault, ScenarioError, SimulatorError, nearest
 from hocket.files.drawing import extra
 from hocket.model import Array, Model
 from hocket.parameters import with_leaves
-from hocket.plan import Body, Step, Times, Together, Try
+from hocket.plan import Body, Step, walk
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
+
+
+SURE = 1e-9
+"""A fit below this is that of a linear model: a curved motion may come near, but not so near."""
 
 
 @dataclass(frozen=True)
@@ -209,14 +214,25 @@ def _linear(level: Level, child: int, point: Point | None, still: bool, looking:
 
 def _identified(path: str, place: Place, still: bool) -> tuple[Leaf, Model]:
     found, model = identify(place), place.model
-    if found.stand_in is not None:
+    runs_away = (
+        not model.inputs
+        and found.stand_in is not None
+        and found.fit > SURE
+        and _grows(found.stand_in.F)
+    )
+    if found.stand_in is not None and not runs_away:
         states = len(found.stand_in.F)
         return Leaf(path, "identified", found.fit, states, notes=found.notes), found.stand_in
+    why = "it grows by itself, and without inputs nobody can tell whether it goes on" * runs_away
     if not still or model.inputs:
-        return Leaf(path, "refused", math.nan, 0, found.refused, found.notes), model
+        return Leaf(path, "refused", math.nan, 0, found.refused or why, found.notes), model
     y = _shown(place.simulator, float(place.t), place.u)
-    notes = f"as it is at {float(place.t):g} s: {found.refused}", "no inputs: no coupling depends on it"
+    notes = f"as it is at {float(place.t):g} s: {found.refused or why}", "no inputs: no coupling depends on it"
     return Leaf(path, "constant", 0.0, 0, notes=notes), Tangent.constant(model, y)
+
+
+def _grows(F: Array) -> bool:
+    return float(np.abs(np.linalg.eigvals(F)).max(initial=0.0)) > 1.0 + MARGIN
 
 
 def _shown(simulator: Any, t: float, u: Array) -> Array:
@@ -243,16 +259,8 @@ def _place(level: Level, child: int, u: Array, looking: int) -> Place:
 
 
 def _fractions(body: Body, sim: str) -> Iterator[Fraction]:
-    """Yield the parts of a level's step by which a simulator is stepped."""
-    for instruction in body:
-        match instruction:
-            case Step(name, fraction) if name == sim:
-                yield fraction
-            case Times(_, inner) | Try(inner):
-                yield from _fractions(inner, sim)
-            case Together(bodies):
-                for inner in bodies:
-                    yield from _fractions(inner, sim)
+    """Return the parts of a level's step by which a simulator is stepped."""
+    return (each.fraction for _, each in walk(body) if isinstance(each, Step) and each.sim == sim)
 
 
 def _started(composite: Composite, changed: Mapping[str, Model], design: Blueprint) -> Composite:

@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hocket.engine.blueprint import Blueprint, start_notes, stuck
+from hocket.engine.blueprint import Blueprint, stuck
 from hocket.engine.composite import Composite
+from hocket.engine.notes import start_notes
 from hocket.signals import Hold
 from hocket.wiring import OWN
 

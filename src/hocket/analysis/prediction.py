@@ -30,8 +30,12 @@ from hocket.errors import HocketError, ScenarioError
 from hocket.files.drawing import Series, drawn, extra
 from hocket.model import Array
 
+ROUNDING = 1e-12
+"""Of the largest part of a sum: what is smaller may be rounding."""
 LARGEST = 2**23
 """How many numbers of z are held at a time."""
+WORTHLESS = 1e3
+"""A relative error above this."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,26 @@ class PortError:
     """The largest exact value."""
     series: tuple[Array, Array, Array] | None = None
     """Times, predicted values and exact values, if trajectories were asked for."""
+    made_of: float = 0.0
+    """The largest sum of the sizes of what the exact value is a sum of."""
+
+    @property
+    def stays_zero(self) -> bool:
+        """Whether the exact value is zero, or the rounding of what it is a sum of."""
+        return self.scale <= ROUNDING * self.made_of
+
+    @property
+    def rounding(self) -> bool:
+        """Whether the error is none but rounding."""
+        return self.largest <= ROUNDING * max(self.made_of, self.scale)
 
     @property
     def relative(self) -> float:
-        """The largest error over the largest value; of an output that should stay zero, infinite or zero."""
-        if self.scale > 0.0 and math.isfinite(self.largest):
-            return self.largest / self.scale
-        return math.inf if self.largest > 0.0 else 0.0
+        """The largest error over the largest value; of an output that should stay zero, over its parts."""
+        if self.rounding:
+            return self.largest / self.scale if self.scale > 0.0 and not self.stays_zero else 0.0
+        scale = self.made_of if self.stays_zero else self.scale
+        return self.largest / scale if scale > 0.0 and math.isfinite(self.largest) else math.inf
 
 
 @dataclass(frozen=True)
@@ -73,6 +90,11 @@ class PredictedError:
     def worst(self) -> PortError:
         """The port with the largest error in relation to its values."""
         return self.ports[0]
+
+    @property
+    def worthless(self) -> bool:
+        """Whether the run will have nothing to do with what it should be."""
+        return not math.isfinite(self.worst.largest) or self.worst.relative > WORTHLESS
 
     def __getitem__(self, port: str) -> PortError:
         for each in self.ports:
@@ -142,7 +164,7 @@ def predicted_error(
 
 def overall(found: Sequence[PortError]) -> float:
     """Return the largest error in relation to the values; outputs that should stay zero have none."""
-    return max((each.relative for each in found if each.scale > 0.0), default=0.0)
+    return max((each.relative for each in found if not each.stays_zero), default=0.0)
 
 
 # the run
@@ -176,9 +198,18 @@ def _global(reading: Reading, solution: Exact | Driven, asked: _Asked) -> list[P
             before, truth = t, solution.along(t)
         for column, port in enumerate(ports):
             tallies[port].add(t, values[:, column], truth @ weights[port], asked.keep)
+            parts = np.abs(truth) @ np.abs(weights[port])
+            tallies[port].made_of = max(tallies[port].made_of, float(parts.max(initial=0.0)))
     found = [
         PortError(
-            port, units[port], alone[port], tally.largest, round(tally.at, 12), tally.scale, tally.series()
+            port,
+            units[port],
+            alone[port],
+            tally.largest,
+            round(tally.at, 12),
+            tally.scale,
+            tally.series(),
+            tally.made_of,
         )
         for port, tally in tallies.items()
     ]
@@ -194,7 +225,7 @@ class _Tally:
     """The largest error so far of one port."""
 
     def __init__(self) -> None:
-        self.largest, self.at, self.scale = -1.0, 0.0, 0.0
+        self.largest, self.at, self.scale, self.made_of = -1.0, 0.0, 0.0, 0.0
         self.kept: list[tuple[Array, Array, Array]] = []
 
     def add(self, t: Array, values: Array, truth: Array, keep: bool) -> None:

@@ -7,7 +7,7 @@ Out: a stand-in with the fit in one number, or the reason why there is none
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -64,16 +64,50 @@ def of_ode(model: Ode, simulator: Any, point: Point, t: float, u: Array) -> Touc
     g = None if model.g is None else model.function(model.g)
 
     def look(x: Array, u: Array, t: float = t) -> Array:
-        rates = np.array(f(t, x, u), dtype=float).reshape(len(x))
-        y = x if g is None else np.array(g(t, x, u), dtype=float).reshape(len(model.outputs))
-        return np.concatenate([rates, y])
+        y = x if g is None else _called(g, t, x, u, len(model.outputs))
+        return np.concatenate([_called(f, t, x, u, len(x)), y])
 
-    slopes = _differences(look, x, u)
-    if model.jacobian is not None:
-        given = model.function(model.jacobian)(t, x, u)
-        slopes[: len(x), : len(x)] = np.asarray(given, dtype=float).reshape(len(x), len(x))
     same = np.array_equal(look(x, u, t + 1.0), look(x, u))
-    return _touch(model, look, x, u, slopes, () if same else (f"it depends on time itself: as at {t:g} s",))
+    notes: tuple[str, ...] = () if same else (f"it depends on time itself: as at {t:g} s",)
+    refusal: RefusedError | None = None
+    for sizes in _sizes(x, u):
+        slopes = _differences(look, x, u, sizes)
+        if model.jacobian is not None:
+            given = _called(model.function(model.jacobian), t, x, u, len(x) ** 2)
+            slopes[: len(x), : len(x)] = given.reshape(len(x), len(x))
+        try:
+            return _touch(model, look, x, u, slopes, notes, sizes)
+        except CurvedError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
+
+
+def _sizes(x: Array, u: Array) -> Iterator[Array]:
+    """Yield what a change of one is of each state and input: its value or one; then in smaller units.
+
+    Where all states, or all inputs, are small, they are in units that make them so. What stands at zero tells
+    of no units: a gap of half a millimetre is not to be overlooked there.
+    """
+    point = np.abs(np.concatenate([x, u]))
+    ones = np.maximum(point, 1.0)
+    yield ones
+    small = [float(np.abs(part).max(initial=0.0)) for part in (x, u)]
+    if any(0.0 < size < 1.0 for size in small):
+        floors = np.repeat([size if 0.0 < size < 1.0 else 1.0 for size in small], (len(x), len(u)))
+        yield np.maximum(point, floors)
+
+
+class CurvedError(RefusedError):
+    """Its tangent does not follow it: perhaps it does closer to the point."""
+
+
+def _called(function: Callable[..., Any], t: float, x: Array, u: Array, count: int) -> Array:
+    """Return what a function of the user's gives: so many numbers, in one row."""
+    try:
+        return np.array(function(t, x, u), dtype=float).reshape(count)
+    except Exception as error:  # somebody else's code
+        raise RefusedError(f"it failed when it was tried: {type(error).__name__}: {error}") from error
 
 
 def of_exchange(model: Fmu, place: Place) -> Touch:
@@ -110,7 +144,7 @@ def _check_events(tangent: Tangent, moved: Array, place: Place) -> None:
         raise RefusedError(f"it has events, and does not move as its tangent within {span}")
 
 
-def _touch(model: Ode | Fmu, look: Look, x: Array, u: Array, slopes: Array, notes: tuple[str, ...]) -> Touch:
+def _touch(model: Ode | Fmu, look: Look, x: Array, u: Array, slopes: Array, notes: tuple[str, ...], sizes: Array | None = None) -> Touch:
     n, there = len(x), look(x, u)
     if not (np.isfinite(there).all() and np.isfinite(slopes).all()):
         raise RefusedError("its rates or slopes are not finite at this point")
@@ -119,10 +153,13 @@ def _touch(model: Ode | Fmu, look: Look, x: Array, u: Array, slopes: Array, note
     if moving.any():
         state = int(np.argmax(moving))
         notes = (*notes, f"not an equilibrium: x{state + 1} moves by {there[state]:.3g} per second")
-    fit = _off(look, x, u, slopes)
+    ones = np.maximum(np.abs(np.concatenate([x, u])), 1.0)
+    fit = _off(look, x, u, slopes, ones if sizes is None else sizes)
     if fit > POOR:
         what = f"its tangent is off by {min(fit, 1.0):.0%} at changes of {TRIED:g}"
-        raise RefusedError(f"{what}: it is not smooth at this point")
+        raise CurvedError(f"{what}: it is not smooth at this point")
+    if sizes is not None and (sizes < ones).any():
+        notes = (*notes, f"linear for changes of about {TRIED * sizes.min():.2g} only")
     fixed = model.method in ORDERS
     tangent = Tangent(
         model,
@@ -139,26 +176,26 @@ def _touch(model: Ode | Fmu, look: Look, x: Array, u: Array, slopes: Array, note
     return Touch(tangent, fit, notes)
 
 
-def _differences(look: Look, x: Array, u: Array) -> Array:
+def _differences(look: Look, x: Array, u: Array, sizes: Array) -> Array:
     """Return the slopes of rates and outputs over states and inputs, from central differences."""
     point = np.concatenate([x, u])
     columns = []
     for index in range(len(point)):
         moved = [point.copy(), point.copy()]
         for there, sign in zip(moved, (1.0, -1.0), strict=True):
-            there[index] += sign * NUDGE * max(abs(point[index]), 1.0)
+            there[index] += sign * NUDGE * sizes[index]
         ends = [look(there[: len(x)], there[len(x) :]) for there in moved]
         columns.append((ends[0] - ends[1]) / (moved[0][index] - moved[1][index]))
     return np.array(columns).T if columns else np.zeros((len(look(x, u)), 0))
 
 
-def _off(look: Look, x: Array, u: Array, slopes: Array) -> float:
+def _off(look: Look, x: Array, u: Array, slopes: Array, sizes: Array) -> float:
     """Return how far the tangent is off when a state or an input changes a little, relative to the effect."""
     point, there, worst = np.concatenate([x, u]), look(x, u), 0.0
     for index in range(len(point)):
         for sign in (1.0, -1.0):
             change = np.zeros(len(point))
-            change[index] = sign * TRIED * max(abs(point[index]), 1.0)
+            change[index] = sign * TRIED * sizes[index]
             found = look(x + change[: len(x)], u + change[len(x) :]) - there
             told = slopes @ change
             size = max(float(np.abs(found).max()), float(np.abs(told).max()))

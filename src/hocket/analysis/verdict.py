@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 from hocket.analysis.advice import Change
 from hocket.analysis.prediction import PredictedError
 from hocket.analysis.stability import MARGIN
+from hocket.files.estimate import moment
+
+FOLLOWS = 0.8
+"""Of the rate at which a system grows: a coupling that grows slower than this is elsewhere."""
 
 if TYPE_CHECKING:
     from hocket.analysis.checking import Check
@@ -23,7 +27,7 @@ def verdict(found: Check) -> list[str]:
         return [f"ill posed: {found.ill_posed}"]
     refused = [leaf for leaf in found.leaves if leaf.how == "refused"]
     if refused:
-        first = f"not judged: `{refused[0].path}` {refused[0].refused}"
+        first = f"not judged: `{refused[0].path}`: {refused[0].refused}"
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         return [first + more]
     lines = [_stable(found)] if found.stability else []
@@ -74,7 +78,10 @@ def _stable(found: Check) -> str:
     if found.own_growth and found.drifts:
         return f"the system itself moves on and on, as a free body does, and the coupling follows it: {rho}"
     if found.own_growth:
-        return f"the system itself grows, by {found.own:.6g} per step, and the coupling follows it: {rho}"
+        assert found.own is not None
+        follows = math.log(measured.rho) > FOLLOWS * math.log(found.own)
+        how = "and the coupling follows it" if follows else "and the coupling does not follow it"
+        return f"the system itself grows, by {found.own:.6g} per step, {how}: {rho}"
     mode = measured.modes[0]
     doubling = math.log(2.0) / math.log(mode.radius) * measured.period if mode.radius > 1.0 else math.inf
     who = ", ".join(f"`{part.name}` {part.share:.0%}" for part in mode.parts[:3])
@@ -86,21 +93,25 @@ def _stable(found: Check) -> str:
 
 def _error(found: PredictedError) -> str:
     worst = found.worst
-    if not any(each.largest for each in found.ports):
-        return "expected error: none" + ("" if any(each.scale for each in found.ports) else ": nothing moves")
-    if not math.isfinite(worst.largest) or worst.relative > 1e3:
+    if not any(each.scale for each in found.ports) and not any(each.largest for each in found.ports):
+        return "expected error: none: nothing moves"
+    if all(each.rounding for each in found.ports):
+        return "expected error: none but rounding"
+    if found.worthless:
         return "the error grows without bound: the run will be worthless"
     unit = f" {worst.unit}" if worst.unit else ""
-    share = f", {worst.relative:.2g} of its largest value" if math.isfinite(worst.relative) else ""
+    share = f", {worst.relative:.2g} of its largest value"
+    if worst.stays_zero:
+        share = ", which should stay zero"
     order = f"; order {found.order.measured:.2g}" if found.order.measured is not None else ""
     size = f"at most {worst.largest:.2g}{unit} in `{worst.port}`{share}"
-    return f"expected error: {size}, at {worst.at:.4g} s{order}"
+    return f"expected error: {size}, at {moment(worst.at)} s{order}"
 
 
 def _advice(change: Change, predicted: PredictedError | None) -> str:
-    now = (
-        f" instead of {predicted.worst.relative:.2g}" if predicted and predicted.worst.relative < 1e3 else ""
-    )
-    what = f"the largest error is {change.error:.2g} of the value{now}" if change.error is not None else ""
+    now = "" if predicted is None or predicted.worthless else f" instead of {predicted.worst.relative:.2g}"
+    what = ""
+    if change.error is not None and math.isfinite(change.error) and (change.error or now != " instead of 0"):
+        what = f"the largest error is {change.error:.2g} of the value{now}"
     cost = f", for {change.steps:g} times the steps" if change.steps > 1.0 else ""
     return f"what helps most: {change.words}: factor {change.rho:.6g}{', ' if what else ''}{what}{cost}"

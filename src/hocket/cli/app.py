@@ -89,7 +89,7 @@ for _function, *_examples in (
         "hocket check a.fmu b.fmu --connect b.u=a.y --json -",
         "hocket check runs/car-001 --plot wrong.png",
     ),
-    (plan, "hocket plan car.toml", "hocket plan a.fmu b.fmu --connect b.u=a.y"),
+    (plan, "hocket plan car.toml --plot plan.svg", "hocket plan a.fmu b.fmu --connect b.u=a.y"),
     (show, "hocket show car.toml", "hocket show ball.fmu --all"),
     (
         sweep,

@@ -6,9 +6,7 @@ Out: a verdict in plain words, then the tables behind it; a picture, or JSON
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +18,7 @@ from rich.text import Text
 from hocket.cli import check_run as runs
 from hocket.cli import map as maps
 from hocket.cli import options
+from hocket.cli.facts import keep
 from hocket.cli.screen import say
 from hocket.cli.tables import table
 from hocket.cli.targets import check_file, check_picture
@@ -27,7 +26,6 @@ from hocket.cli.typed import assigned, studied
 from hocket.clock import seconds, written
 from hocket.errors import ScenarioError
 from hocket.files.study import Study
-from hocket.files.whole import write_text
 from hocket.parameters import with_parameters
 
 if TYPE_CHECKING:
@@ -98,7 +96,8 @@ def check(
     if vary:
         over = maps.ranges(composite, vary)
         shown = maps.mapped(study, over, quiet=printed)
-        _keep(as_json, maps.facts_of(shown))
+        if as_json:
+            keep(as_json, maps.facts_of(shown))
         if not printed:
             maps.told_of(shown, picture=plot is not None, most=most)
         if plot:
@@ -108,7 +107,8 @@ def check(
     from hocket.analysis.checking import check as checked  # here: the other verbs start sooner
 
     found = checked(study, robust=robust)
-    _keep(as_json, _facts(found))
+    if as_json:
+        keep(as_json, _facts(found))
     if not printed:
         first, *rest = found.verdict()
         say(Text(first, "bold" if found.good else "bold red"), *(_as_typed(line) for line in rest))
@@ -125,16 +125,6 @@ def _as_typed(line: str) -> str:
     if line.startswith("not judged: other steps: ") and line.endswith(" only"):
         return f"{line}: `--vary step=LOW:HIGH` identifies it anew"
     return line.replace("`robust=True` judges it", "`--robust` judges it")
-
-
-def _keep(target: Path | None, facts: dict[str, Any]) -> None:
-    """Write or print facts as JSON."""
-    if target:
-        text = json.dumps(_plain(facts), indent=2)
-        if str(target) == "-":
-            print(text)
-        else:
-            write_text(target, text + "\n")
 
 
 def _wrote(*files: Path | None) -> None:
@@ -184,6 +174,7 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
     yield from table("inputs that are extrapolated", found.posedness.rows(), most)
     for loop in found.posedness.loops:
         how = "solved in every step" if found.posedness.solved else "broken by a delay of one step"
+        how = "without a single solution" if found.ill_posed else how
         yield f"algebraic loop: {' -> '.join(loop)}, {how}"
     models = [
         {
@@ -236,13 +227,3 @@ def _facts(found: Check) -> dict[str, Any]:
         "not judged": found.unjudged,
     }
 
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: it has no infinity."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

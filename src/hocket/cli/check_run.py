@@ -6,7 +6,6 @@ Out: a verdict in plain words, then the tables behind it; a picture, or JSON; th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hocket import Run, open_run
+from hocket.cli.facts import keep
 from hocket.cli.progress import shown
 from hocket.cli.screen import say, tell
 from hocket.cli.summary import errors
@@ -27,7 +27,6 @@ from hocket.execution import Progress
 from hocket.files.run import FACTS
 from hocket.files.study import Study
 from hocket.files.trust import Trust, read_trust, write_trust
-from hocket.files.whole import write_text
 
 if TYPE_CHECKING:
     from hocket.trusting import Watch
@@ -147,11 +146,9 @@ def watching(quiet: bool) -> Watch:
 
 def _answer(run: Run, found: Trust, kept: bool, as_json: Path | None, everything: bool) -> None:
     if as_json:
-        text = json.dumps(_plain(_facts(run, found, kept)), indent=2, allow_nan=False)
+        keep(as_json, _facts(run, found, kept))
         if str(as_json) == "-":
-            print(text)
             return
-        write_text(as_json, text + "\n")
     first, *rest = found.verdict() or ["nothing is known of its error"]
     say(Text(first, "bold" if found.good else "bold red"), *rest)
     if kept:
@@ -181,13 +178,3 @@ def _facts(run: Run, found: Trust, kept: bool) -> dict[str, Any]:
         "not seen": found.unseen,
     }
 
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: it has no infinity."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and value - value != 0.0:
-        return None
-    return value

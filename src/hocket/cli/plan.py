@@ -1,27 +1,42 @@
-"""hocket plan: what will be done, step by step, in words.
+"""hocket plan: what will be done, step by step, in words or as a picture.
 
 In:  a scenario file, or FMUs
-Out: the plan of every level
+Out: the plan of every level; perhaps a picture of one macro step
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from hocket.cli import options
 from hocket.cli.screen import say
+from hocket.cli.targets import check_file
 from hocket.cli.typed import studied
 from hocket.engine.blueprint import Blueprint
 from hocket.files import wording
 
 
-def plan(files: options.Files, connect: options.Connect = None) -> None:
+def plan(
+    files: options.Files,
+    connect: options.Connect = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="SVG", help="Draw one macro step as a timeline.")
+    ] = None,
+) -> None:
     """Print what a step of each level consists of. Nothing is run."""
+    from hocket.report.picture import check_ending, write_picture  # here: the other verbs start sooner
+
+    if plot:
+        check_ending(plot)
+        check_file(plot)
     study = studied(files, connect or ())
     levels = {level.path: level for level in study.composite.blueprint.levels()}
     for path, level in levels.items():
@@ -30,6 +45,9 @@ def plan(files: options.Files, connect: options.Connect = None) -> None:
             say("")
         say(*_page(level, around, path or study.name))
     say(*(Text(f"note: {note}", "yellow") for note in study.notes))
+    if plot:
+        write_picture(study.composite.blueprint, study.name, plot)
+        say(f"wrote {plot}")
 
 
 def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[RenderableType]:

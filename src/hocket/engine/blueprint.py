@@ -17,7 +17,7 @@ from hocket.clock import Clock, common, written
 from hocket.engine.interpreter import Level
 from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError
 from hocket.feedthrough import Feedthrough
-from hocket.model import Extrapolator, Model, Simulator, as_level
+from hocket.model import Model, Simulator, as_level
 from hocket.orchestrators.exchange import instructions, together
 from hocket.plan import Body, Plan, Read, adapts, step_fractions, tries, verify
 from hocket.signals import Hold
@@ -68,12 +68,14 @@ def blueprint(composite: Composite) -> Blueprint:
     root = _blueprint(composite, "", faults)
     if faults:
         raise ScenarioError(faults)
+    from hocket.engine.notes import notes
+
     _nest_plans(root)
     leaves = root.leaves
     root.plan = replace(
         root.plan,
         start=start_body(leaves),
-        notes=(*root.plan.notes, *start_notes(root, leaves), *degree_notes(root)),
+        notes=(*root.plan.notes, *notes(root, leaves)),
     )
     return root
 
@@ -156,49 +158,6 @@ def start_body(leaves: Leaves) -> Body:
     ]
     body: Body = (together(Read(name) for name in first),) if first else ()
     return (*body, *instructions(graph, graph.rounds()))
-
-
-def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
-    """Return what the user must know about the order at the start."""
-    capped = {
-        level.path: min(_cold_order(each) for each in level.wiring.extrapolators if _needs_past(each))
-        for level in root.levels()
-        if any(map(_needs_past, level.wiring.extrapolators))
-    }
-    cold = [level for level in root.levels() if level.path in capped and level.composite.start == "cold"]
-    fixed = stuck(leaves)
-    if cold:
-        names = ", ".join(f"`{level.path}`" if level.path else "the outermost level" for level in cold)
-        order = min(capped[level.path] for level in cold)
-        return (f"the order is capped at {order}: {names} starts cold, without a past for its extrapolators",)
-    if capped and fixed:
-        more = f" and {len(fixed) - 1} more" if len(fixed) > 1 else ""
-        order = min(capped.values())
-        return (f"the order is capped at {order}: `{fixed[0]}`{more} cannot rewind, so the start is cold",)
-    return ()
-
-
-def degree_notes(root: Blueprint) -> Iterator[str]:
-    """Yield who does not follow the polynomials it is given, and what that costs."""
-    for level in root.levels():
-        for child, model in enumerate(level.wiring.models):
-            honoured = model.abilities.input_degree
-            given = max(
-                (d.extrapolation.degree for d in level.wiring.drives[child] if d and d.extrapolation),
-                default=0,
-            )
-            if honoured is not None and honoured < given:
-                name = level.name(child)
-                yield f"`{name}` follows inputs to degree {honoured}: its order is at most {honoured + 1}"
-
-
-def _cold_order(extrapolator: Extrapolator) -> int:
-    """Return the order that is left when the first step has one sample only, perhaps with its slope."""
-    return 3 if extrapolator.slopes else 2
-
-
-def _needs_past(extrapolator: Extrapolator) -> bool:
-    return extrapolator.degree + 1 > _cold_order(extrapolator)
 
 
 def stuck(leaves: Leaves) -> list[str]:

@@ -93,6 +93,8 @@ class Level:
         """Per child that reports its micro steps: the rows of them."""
         self.kept: dict[int, Kept] = {}
         """Per child that was saved within the step: where it stood."""
+        self.repeating = 0
+        """How many Repeats are under way: in one, the newest samples stay when simulators go back."""
         self.sweeps = Sweeps()
         self.sweep_matrix: Array | None = None
         """In the linear reading: of an iteration to a tolerance, what a sweep makes of what it is given."""

@@ -77,6 +77,14 @@ def _fed(level: Level, instruction: Instruction) -> Iterator[int]:
 
 def repeat(level: Level, instruction: Repeat) -> None:
     """Do a body until what it hands back agrees with what it was given."""
+    level.repeating += 1
+    try:
+        _repeat(level, instruction)
+    finally:
+        level.repeating -= 1
+
+
+def _repeat(level: Level, instruction: Repeat) -> None:
     unknowns = level.unknowns_of(instruction)
     level.run(instruction.body)
     if not unknowns.places:
@@ -92,6 +100,7 @@ def _swept(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
     until, at_most = instruction.until, instruction.at_most
     accelerator = level.accelerator_of(instruction)
     residuals: list[float] = []
+    first: list[Value] = []
     count = 1
 
     def sweep(numbers: list[Value]) -> list[Value]:
@@ -106,9 +115,11 @@ def _swept(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
     for turn in range(1, at_most):
         found = sweep(given)
         if until is not None:
-            residuals.append(relative([a - b for a, b in zip(found, given, strict=True)], found))
-            if residuals[-1] <= until:
+            change = [a - b for a, b in zip(found, given, strict=True)]
+            first = first or found
+            if relative(change, found) <= until:
                 return count
+            residuals.append(relative(change, first))  # beside values that grow too, growth would not show
             if not residuals[-1] <= GROWN * max(1.0, residuals[0]):
                 break
         if turn + 1 < at_most:
@@ -155,5 +166,6 @@ def no_agreement(
         f"the iteration of {listed} {'grows' if grows else 'did not settle'} in {len(residuals) + 1} sweeps",
         where=f"{where}step from t = {t!r} s; the last residuals: {shown}",
         expected=f"a residual of {until:g}",
-        hint="a shorter step, or " + ("another order" if grows else "more sweeps, or a larger tolerance"),
+        hint='accelerate = "quasi-newton"; '
+        + ("a shorter step" if grows else "more sweeps, or a larger tolerance"),
     )

@@ -76,9 +76,9 @@ class Memory:
             self.put(child, port, tick, y[port], None if slopes is None else slopes[port])
 
     def put(self, child: int, port: int, tick: int, value: Value, slope: Value) -> None:
-        """Keep one output of a child at a tick."""
+        """Keep one output of a child at a tick; what was kept of that time or later is gone."""
         ring = self.rings[child][port]
-        if ring and ring[-1][0] == tick:
+        while ring and ring[-1][0] >= tick:
             ring.pop()
         ring.append((tick, value, slope))
 

@@ -59,9 +59,8 @@ class Operation:
     """Of the accelerator, or of the step control."""
     degrees: list[int] = field(default_factory=list)
     """Of the extrapolations whose error is looked at."""
-    numerator: int = 1
-    denominator: int = 1
-    """A step's part of the level's step."""
+    part: tuple[int, int] = (1, 1)
+    """Numerator and denominator of a step: its part of the level's step."""
 
 
 def encoded(body: Body, level: Level) -> list[tuple[Any, ...]]:
@@ -113,8 +112,7 @@ def _operation(instruction: Instruction, level: Level) -> Operation:
             return Operation("read", [number[sim]])
         case Step(sim, fraction):
             ticks = int(level.length * fraction)
-            parts = {"numerator": fraction.numerator, "denominator": fraction.denominator}
-            return Operation("step", [number[sim]], ticks, **parts)
+            return Operation("step", [number[sim]], ticks, part=(fraction.numerator, fraction.denominator))
         case Admit():
             return Operation("admit")
         case Record():
@@ -144,8 +142,7 @@ def _together(bodies: tuple[Body, ...], level: Level) -> Operation:
     alike = all((one.kind, one.count) == (each[0].kind, each[0].count) for one in each)
     if len(each) == len(bodies) and alike and each[0].kind in ("feed", "read", "step"):
         children = [one.children[0] for one in each]
-        parts = {"numerator": each[0].numerator, "denominator": each[0].denominator}
-        return Operation(each[0].kind, children, each[0].count, each[0].kind == "step", **parts)
+        return Operation(each[0].kind, children, each[0].count, each[0].kind == "step", part=each[0].part)
     return Operation("together", parallel=True, bodies=[_program(inner, level) for inner in bodies])
 
 

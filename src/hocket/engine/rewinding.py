@@ -55,7 +55,7 @@ def restore(level: Level, children: Iterable[int]) -> None:
         level.each("restore", child, kept.state)
         level.ticks[child] = kept.tick
         for ring, samples in zip(memory.rings[child], kept.rings, strict=True):
-            _rewound(ring, samples)
+            _rewound(ring, samples, keep=level.repeating > 0)
         for key in [key for key in memory.filters if key[0] == child]:
             del memory.filters[key]
         memory.filters |= {key: Filter(*numbers) for key, numbers in kept.filters.items()}
@@ -64,10 +64,10 @@ def restore(level: Level, children: Iterable[int]) -> None:
             rows.back_to(kept.micro)
 
 
-def _rewound(ring: Ring, samples: list[tuple[int, Value, Value]]) -> None:
-    """Give a ring the samples it had; a newer one stays behind them: the next sweep begins with it."""
+def _rewound(ring: Ring, samples: list[tuple[int, Value, Value]], keep: bool) -> None:
+    """Give a ring the samples it had; in a Repeat a newer one stays: the next sweep begins with it."""
     newest = ring[-1]
     ring.clear()
     ring.extend(samples)
-    if newest[0] > samples[-1][0]:
+    if keep and newest[0] > samples[-1][0]:
         ring.append(newest)

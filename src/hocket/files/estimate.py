@@ -24,6 +24,11 @@ WRONG = 0.5
 """An error above this part of the largest value is of its size."""
 
 
+def moment(t: float) -> str:
+    """Return a time in few digits, but to a hundredth of a second: a run may start late."""
+    return f"{t:.4g}" if abs(t) < 1e3 else f"{t:.2f}".rstrip("0").rstrip(".")
+
+
 @dataclass(frozen=True, eq=False)
 class Doubted:
     """One port: how far it is from where it should be."""
@@ -33,6 +38,8 @@ class Doubted:
     """The estimate at each time of the run, with its sign: the run less the truth."""
     order: float | None
     """With which the difference falls as the steps get shorter; None: there is none to see."""
+    rounding: float = 0.0
+    """What is smaller than this is the rounding of others: values that should be zero."""
 
     @property
     def port(self) -> str:
@@ -52,8 +59,10 @@ class Doubted:
 
     @property
     def relative(self) -> float:
-        """The largest estimate over the largest value."""
+        """The largest estimate over the largest value; of what is rounding, zero."""
         scale = float(np.abs(self.run.values).max(initial=0.0))
+        if max(self.largest, scale) <= self.rounding:
+            return 0.0
         if not math.isfinite(self.largest) or not math.isfinite(scale):
             return math.inf
         return self.largest / scale if scale else math.inf if self.largest else 0.0
@@ -146,7 +155,7 @@ class Trust:
             belief = ", not to be trusted" if self.doubts else ""
             yield (
                 f"estimated error{belief}: at most {worst.largest:.2g}{unit} in `{worst.port}`, "
-                f"{worst.relative:.2g} of its largest value, at {worst.at:.4g} s"
+                f"{worst.relative:.2g} of its largest value, at {moment(worst.at)} s"
             )
             if worst.relative >= WRONG:
                 yield "the run is wrong: its error is of the size of its values"
@@ -157,7 +166,7 @@ class Trust:
             unit = f" {gap.unit}" if gap.unit else ""
             yield (
                 f"largest defect: `{gap.input}` was up to {gap.largest:.2g}{unit} from `{gap.output}`, "
-                f"{gap.relative:.2g} of its largest value, at {gap.at:.4g} s"
+                f"{gap.relative:.2g} of its largest value, at {moment(gap.at)} s"
             )
 
     def _belief(self) -> Iterator[str]:

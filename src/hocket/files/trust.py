@@ -49,6 +49,7 @@ def write_trust(folder: Path | str, trust: Trust) -> None:
         "ports": [
             {"port": each.port, "unit": each.run.unit, "order": _number(each.order)}
             | {"largest": _number(each.largest), "relative": _number(each.relative)}
+            | {"rounding": each.rounding}
             for each in trust.ports
         ],
         "gaps": [{name: _number(value) for name, value in asdict(gap).items()} for gap in trust.gaps],
@@ -105,7 +106,8 @@ def _trust(facts: Mapping[str, Any], place: Path) -> Trust:
         t, value, error = (np.asarray(lists[name][row].values, dtype=float) for name in _LISTS)
         if not len(t) == len(value) == len(error):
             raise ValueError(f"the band of `{each['port']}` has rows of other lengths")
-        ports.append(Doubted(Series(t, value, str(each["unit"]), each["port"]), error, _read(each["order"])))
+        series = Series(t, value, str(each["unit"]), each["port"])
+        ports.append(Doubted(series, error, _read(each["order"]), float(each.get("rounding", 0.0))))
     gaps = tuple(Gap(**{**gap, **{name: _read(gap[name]) for name in _NUMBERS}}) for gap in facts["gaps"])
     return Trust(
         tuple(ports),

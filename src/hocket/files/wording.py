@@ -57,6 +57,8 @@ def _told(text: Any) -> str:
     if not isinstance(text, dict):
         return str(text)
     options = ", ".join(f"{key} = {_plain(value)}" for key, value in text.items() if key != "type")
+    if "type" not in text:
+        return f"({options})"
     return f"{text['type']} ({options})" if options else str(text["type"])
 
 

@@ -4,11 +4,13 @@ In:  a Scenario
 Out: the Plan of one step of its level
 """
 
+from hocket.orchestrators.asynchronous import Asynchronous
 from hocket.orchestrators.gauss_seidel import GaussSeidel
 from hocket.orchestrators.iterate import Iterate
 from hocket.orchestrators.jacobi import Jacobi
+from hocket.orchestrators.multirate import Multirate
 
 NAMED = {"jacobi": Jacobi(), "gauss-seidel": GaussSeidel(), "iterate": Iterate()}
 """The orchestrators that calls may name by a word."""
 
-__all__ = ["NAMED", "GaussSeidel", "Iterate", "Jacobi"]
+__all__ = ["NAMED", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"]

@@ -65,6 +65,9 @@ class Iterate:
             faults.append(Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`"))
         elif isinstance(self.inner, Iterate):
             faults.append(Fault("an iteration of an iteration", "inner", "the algorithm of one sweep"))
+        elif getattr(self.inner, "adaptive", False):
+            hint = "step control around it: `Adaptive(Iterate(...))`"
+            faults.append(Fault("an iteration of steps of all lengths", "inner", "one step", hint))
         if self.tolerance is not None and not self.tolerance > 0.0:
             what = f"a tolerance of {self.tolerance!r} is never met"
             faults.append(Fault(what, "tolerance", "a number above 0, or None for a fixed number of sweeps"))
@@ -136,5 +139,5 @@ def _check_rewind(scenario: Scenario, sims: tuple[str, ...]) -> None:
             f"an iteration makes steps again, and {listed} cannot go back",
             where="orchestrator",
             expected="simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
-            hint="an explicit algorithm such as `GaussSeidel()`, or an inner level of those that can",
+            hint="an explicit algorithm; `Replay(model)`, or replay = true in a file, for those cheap enough",
         )

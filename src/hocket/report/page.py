@@ -24,6 +24,7 @@ from hocket.report.timeline import timeline
 from hocket.report.verdict import verdict
 
 _HERE = Path(__file__).parent
+_STYLES = ("page.css", "timeline.css")
 _SCRIPTS = ("errors.js", "wires.js", "axes.js", "charts.js", "ready.js")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
@@ -52,8 +53,10 @@ def report_page(run: Run, study: Study | None = None) -> str:
         *_texts(story),
         _foot(),
     )
-    style = (_HERE / "page.css").read_text(encoding="utf-8")
-    script = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    style, script = (
+        "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names)
+        for names in (_STYLES, _SCRIPTS)
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'

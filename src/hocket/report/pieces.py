@@ -13,7 +13,7 @@ LANE, HEAD, LABEL = 30, 46, 13
 """Heights: of a simulator's lane, of the lane of a level itself, of a line of words below."""
 
 MarkKind: TypeAlias = Literal["feed", "read", "solve", "save", "restore", "admit", "record"]
-FrameKind: TypeAlias = Literal["together", "repeat", "times", "try", "substep", "gap"]
+FrameKind: TypeAlias = Literal["together", "repeat", "sweep", "times", "try", "substep", "gap"]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ from fractions import Fraction
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
 from hocket.plan import (
+    Adapt,
     Admit,
     Body,
     Feed,
     Instruction,
+    Next,
     Read,
     Record,
     Repeat,
@@ -44,6 +46,7 @@ from hocket.report.pieces import (
     MarkKind,
     Schedule,
 )
+from hocket.report.turns import ahead, turns
 from hocket.wiring import OWN
 
 MARK, PAD, GAP, EDGE = 22, 12, 64, 16
@@ -53,6 +56,10 @@ STEPS = (220, 160, 120, 90, 66)
 FITS = 1040
 """Pixels that most screens have for the lanes."""
 MOST_LANES = 120
+TURNS = 3
+"""Turns of an asynchronous step that are drawn, for each sub-step that is."""
+SWEPT = 4
+"""Sub-steps that must have room before a second sweep of an iteration is drawn."""
 WIDE = 3200
 """Pixels beyond which fewer sub-steps are drawn."""
 
@@ -80,7 +87,8 @@ class _Walk:
     """Where its step begins: in seconds of the macro step, and in pixels."""
     admitted: float
     read: dict[int, float] = field(default_factory=dict)
-    stepped: set[int] = field(default_factory=set)
+    swept: set[int] = field(default_factory=set)
+    """Those whose end of the step is known from a sweep before."""
     part: dict[int, Fraction] = field(default_factory=dict)
     """How much of the step each child has made."""
     saved: dict[int, Fraction] = field(default_factory=dict)
@@ -93,6 +101,7 @@ class _Layout:
         self.lane: dict[str, Lane] = {}
         self.rows: dict[str, list[FrameKind]] = {}
         self.numbers = {level.path: level.wiring.numbers() for level in root.levels()}
+        self.ahead = {key: part for level in root.levels() for key, part in ahead(level.plan.step)}
         self._lanes(root, name, 0, 4, False)
         self.made.lanes.sort(key=lambda lane: lane.top)
         self.needed = self._width(root, root.plan.step) + 2 * EDGE
@@ -124,7 +133,9 @@ class _Layout:
                 self.made.lanes.append(lane)
                 at += LANE
         rows: list[FrameKind] = ["substep"] if often else []
-        rows += [kind for kind, cls in _AROUND if any(isinstance(i, cls) for _, i in walk(level.plan.step))]
+        inside = [instruction for _, instruction in walk(level.plan.step)]
+        rows += ["sweep"] if any(self._sweeps(i) > 1 for i in inside if isinstance(i, Repeat)) else []
+        rows += [kind for kind, cls in _AROUND if any(isinstance(i, cls) for i in inside)]
         self.rows[level.path] = rows
         bottom = at + 5 + LABEL * len(rows)
         self.lane[level.path] = Lane(level.path, name, depth, True, top, at, bottom)
@@ -136,6 +147,10 @@ class _Layout:
         whole = max(1, int(count))
         drawn = whole if whole <= self.shown else max(1, self.shown - 1)
         return drawn, whole - drawn
+
+    def _sweeps(self, repeat: Repeat) -> int:
+        """Return how many sweeps of an iteration are drawn: one that extrapolates, one that knows better."""
+        return min(repeat.at_most, 2) if self.shown >= SWEPT else 1
 
     def _substeps(self, level: Blueprint, step: Step) -> Fraction:
         inner = level.inner[self.numbers[level.path][step.sim]]
@@ -158,10 +173,15 @@ class _Layout:
                 return drawn * (self._width(inner, inner.plan.step) + PAD) + (GAP if rest else 0) + PAD
             case Together(bodies):
                 return max((self._width(level, body) for body in bodies), default=0.0)
+            case Next(bodies):
+                order, rest = turns(bodies, TURNS * self.shown)
+                return sum(self._width(level, body) for body in order) + (GAP if rest else 0) + PAD
             case Times(n, body):
                 drawn, rest = self._repeats(n)
                 return drawn * self._width(level, body) + (GAP if rest else 0) + PAD
-            case Try(body) | Repeat(body):
+            case Repeat(body):
+                return self._sweeps(instruction) * (self._width(level, body) + PAD) + PAD
+            case Try(body) | Adapt(body):
                 return self._width(level, body) + PAD
         return MARK
 
@@ -180,9 +200,13 @@ class _Layout:
                 self._together(way, bodies, x, room)
             case Times(n, body):
                 self._times(way, n, body, x, room)
-            case Try(body) | Repeat(body):
-                kind: FrameKind = "try" if isinstance(instruction, Try) else "repeat"
-                self._frame(kind, way.level, x, room, _short(instruction), words(instruction))
+            case Next():
+                self._next(way, instruction, x)
+            case Repeat():
+                self._repeat(way, instruction, x, room)
+            case Try(body) | Adapt(body):
+                label = "may end early" if isinstance(instruction, Try) else "steps as long as errors allow"
+                self._frame("try", way.level, x, room, label, words(instruction))
                 self._body(way, body, x + PAD / 2, room - PAD)
             case _:
                 self._mark(way, instruction, x + min(room, MARK) / 2)
@@ -197,7 +221,7 @@ class _Layout:
             case Record():
                 self._put("record", x, level.path, said)
             case Feed(sim):
-                self._arrows(way, number[sim], x)
+                self._arrows(way, number[sim], self.ahead.get(id(instruction), Fraction(0)), x)
                 self._put("feed", x, level.name(number[sim]), said)
             case Read(sim):
                 way.read[number[sim]] = x
@@ -215,21 +239,23 @@ class _Layout:
             way.saved[child] = way.part.get(child, Fraction(0))
         else:
             way.part[child] = way.saved.get(child, Fraction(0))
-            way.stepped.discard(child)
 
     def _put(self, kind: MarkKind, x: float, path: str, said: str) -> None:
         if path in self.lane:
             self.made.marks.append(Mark(kind, x, self.lane[path], said))
 
-    def _arrows(self, way: _Walk, child: int, x: float) -> None:
+    def _arrows(self, way: _Walk, child: int, further: Fraction, x: float) -> None:
+        """Draw what is fed to a child; it is the past of whoever has not come as far as the child will go."""
         level = way.level
+        end = way.part.get(child, Fraction(0)) + further
         target = self.lane.get(level.name(child))
         for source in dict.fromkeys(drive.child for drive in level.wiring.drives[child] if drive is not None):
             lane = self.lane.get(level.path if source == OWN else level.name(source))
             if lane is None or target is None:
                 continue
             from_x = way.admitted if source == OWN else way.read.get(source, way.begin)
-            past = source not in way.stepped and source != OWN
+            known = Fraction(1) if source in way.swept else way.part.get(source, Fraction(0))
+            past = known < end and source >= 0
             self.made.arrows.append(Arrow(lane, min(from_x, x), target, x, past, source == OWN))
 
     def _step(self, way: _Walk, step: Step, x: float, room: float) -> None:
@@ -239,7 +265,6 @@ class _Layout:
         begin = way.start + done * level.composite.step
         length = step.fraction * level.composite.step
         way.part[child] = done + step.fraction
-        way.stepped.add(child)
         path = level.name(child)
         inner = level.inner.get(child)
         if path not in self.lane:
@@ -263,7 +288,7 @@ class _Layout:
         for number in range(drawn):
             way.start = begin + number * inner.composite.step
             way.begin = way.admitted = x
-            way.stepped, way.part = set(), {}
+            way.swept, way.part = set(), {}
             if drawn + rest > 1:
                 moment = _moment(way.start)
                 self._frame("substep", inner, x, wide - 2, moment, f"from {moment}")
@@ -271,6 +296,18 @@ class _Layout:
             x += wide
         if rest:
             self._frame("gap", inner, x, GAP - 6, f"{rest} more", f"{rest} more of the same")
+
+    def _repeat(self, way: _Walk, repeat: Repeat, x: float, room: float) -> None:
+        self._frame("repeat", way.level, x, room, _short(repeat), words(repeat))
+        drawn = self._sweeps(repeat)
+        wide = (room - PAD) / drawn
+        for number in range(drawn):
+            at = x + PAD / 2 + number * wide
+            if drawn > 1:
+                label = _SWEEPS[number] if number == 0 or repeat.at_most > drawn else "second sweep"
+                self._frame("sweep", way.level, at + 2, wide - 4, label, label)
+            self._body(way, repeat.body, at + PAD / 2, wide - PAD)
+            way.swept |= {child for child, part in way.part.items() if part == 1}
 
     def _together(self, way: _Walk, bodies: tuple[Body, ...], x: float, room: float) -> None:
         tops = [self.lane[path] for path in self._touched(way.level, bodies) if path in self.lane]
@@ -296,6 +333,18 @@ class _Layout:
             at = x + PAD / 2 + drawn * wide
             self._frame("gap", way.level, at, GAP - 6, f"{rest} more", f"{rest} more of the same")
 
+    def _next(self, way: _Walk, following: Next, x: float) -> None:
+        order, rest = turns(following.bodies, TURNS * self.shown)
+        room = self._wide(way.level, following)
+        self._frame("times", way.level, x, room, "↻ the one furthest behind goes next", words(following))
+        at = x + PAD / 2
+        for body in order:
+            wide = self._width(way.level, body)
+            self._body(way, body, at, wide)
+            at += wide
+        if rest:
+            self._frame("gap", way.level, at, GAP - 6, f"{rest} more", f"{rest} more turns")
+
     def _frame(
         self, kind: FrameKind, level: Blueprint, x: float, width: float, label: str, said: str
     ) -> None:
@@ -306,14 +355,19 @@ class _Layout:
             self.made.frames.append(Frame(kind, x, width, top, lane.floor, label, said, row))
 
 
-_AROUND: tuple[tuple[FrameKind, type], ...] = (("times", Times), ("repeat", Repeat), ("try", Try))
+_AROUND: tuple[tuple[FrameKind, type | tuple[type, ...]], ...] = (
+    ("times", (Times, Next)),
+    ("repeat", Repeat),
+    ("try", (Try, Adapt)),
+)
 
 
-def _short(instruction: Try | Repeat) -> str:
-    if isinstance(instruction, Try):
-        return "may end early"
-    until = "" if instruction.until is None else f"until {instruction.until:g}, "
-    return f"↻ {until}at most {instruction.at_most}" if until else f"↻ {instruction.at_most} times"
+_SWEEPS = ("first sweep", "each further sweep")
+
+
+def _short(repeat: Repeat) -> str:
+    until = "" if repeat.until is None else f"until {repeat.until:g}, "
+    return f"↻ {until}at most {repeat.at_most}" if until else f"↻ {repeat.at_most} times"
 
 
 def _moment(at: Fraction) -> str:

@@ -6,6 +6,8 @@ Out: a section with two SVGs: the names, which stay, and the lanes, which scroll
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hocket.engine.blueprint import Blueprint
 from hocket.report.markup import esc
 from hocket.report.pieces import LABEL, LANE, Arrow, Bar, Frame, Lane, Mark, MarkKind, Schedule
@@ -13,6 +15,8 @@ from hocket.report.schedule import schedule
 
 SIGN = 6.4
 """Pixels of a letter in a bar."""
+APART = 2.5
+"""Pixels from a mark to the arrows that come from above, and to those from below."""
 DENSE = 260
 """Arrows beyond which they are seen only when a lane is pointed at."""
 
@@ -40,13 +44,17 @@ def timeline(root: Blueprint, name: str) -> str:
     """Return the section."""
     made = schedule(root, name)
     dense = " dense" if len(made.arrows) > DENSE else ""
-    loops = any(frame.kind == "repeat" for frame in made.frames)
-    again = " What is in a loop (↻) is drawn as it is the first time." if loops else ""
+    kinds = {frame.kind for frame in made.frames}
+    again = ""
+    if "sweep" in kinds:
+        again = " Of an iteration (↻) two sweeps are drawn: the second knows where the first one ended."
+    elif "repeat" in kinds:
+        again = " What is in a loop (↻) is drawn as it is the first time."
     height, out = f"{made.height:g}", made.left_out
     rest = f'<p class="note">{out} more lanes are not drawn.</p>' if out else ""
     lanes = (
         f'<svg class="lanes{dense}" width="{made.width:g}" height="{height}" role="img" '
-        f'aria-label="timeline of one macro step">{_drawing(made)}</svg>'
+        f'aria-label="timeline of one macro step">{drawing(made)}</svg>'
     )
     labels = f'<div class="names" style="height:{height}px">{_names(made)}</div>'
     return (
@@ -59,7 +67,8 @@ def timeline(root: Blueprint, name: str) -> str:
     )
 
 
-def _drawing(made: Schedule) -> str:
+def drawing(made: Schedule) -> str:
+    """Return what is in the lanes, as elements of an SVG."""
     behind = [_lane(lane, made.width) for lane in made.lanes]
     frames = [_frame(frame) for frame in sorted(made.frames, key=lambda frame: -frame.width)]
     return "".join(
@@ -129,10 +138,9 @@ def _text(x: float, y: float, text: str) -> str:
 
 
 def _arrow(arrow: Arrow) -> str:
-    x0, x1 = arrow.x0, arrow.x1
     y0 = arrow.source.inner if arrow.inside else arrow.source.middle
-    down = arrow.target.middle > y0
-    side = 1 if down else -1
+    side = 1 if arrow.target.middle > y0 else -1
+    x0, x1 = arrow.x0, max(arrow.x0, arrow.x1 - APART * side)
     y1 = arrow.target.middle - 5 * side
     turn = min(5.0, x1 - x0, abs(y1 - y0) / 2)
     line = f"M{x0:g} {y0:g}H{x1 - turn:g}Q{x1:g} {y0:g} {x1:g} {y0 + turn * side:g}V{y1:g}"
@@ -156,14 +164,18 @@ def _mark(mark: Mark) -> str:
     return f'<g class="mark {mark.kind}"><title>{esc(mark.words)}</title>{shape}</g>'
 
 
-def _key(made: Schedule) -> str:
+def keys(made: Schedule) -> Iterator[tuple[int, str, str]]:
+    """Yield each sign that is used: its width in pixels, 16 high, the elements of an SVG, and its meaning."""
+    yield 26, '<g class="bar"><rect x="1" y="2" width="24" height="12" rx="3"/></g>', "step"
     used = {mark.kind for mark in made.marks}
-    bar = '<g class="bar"><rect x="1" y="2" width="24" height="12" rx="3"/></g>'
-    step = f'<li><svg width="26" height="16">{bar}</svg>step</li>'
-    marks = "".join(
-        f'<li><svg width="16" height="16"><g class="mark {kind}">{_shape(kind, 8, 8)}</g></svg>'
-        f"{esc(label)}</li>"
-        for kind, label in _KEY
-        if kind in used
+    for kind, label in _KEY:
+        if kind in used:
+            yield 16, f'<g class="mark {kind}">{_shape(kind, 8, 8)}</g>', label
+
+
+def _key(made: Schedule) -> str:
+    signs = (
+        f'<li><svg width="{width}" height="16">{sign}</svg>{esc(label)}</li>'
+        for width, sign, label in keys(made)
     )
-    return f'<ul class="key">{step}{marks}</ul>'
+    return f'<ul class="key">{"".join(signs)}</ul>'

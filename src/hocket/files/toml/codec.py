@@ -21,10 +21,12 @@ from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE,
 from hocket.files.toml.kinds import Family, Field, Kind, kind
 from hocket.files.toml.levels import Connections, Included, Models, Order
 from hocket.files.toml.ports import OUTPUTS, PORTS
+from hocket.files.toml.rates import Rates
 from hocket.files.toml.simulators import SIMULATORS
 from hocket.model import Connection, Extrapolator, Model, Orchestrator, Port, Scenario
-from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.exchange import InputsMode
+from hocket.orchestrators.multirate import Scheme
 from hocket.plan import Accelerator, Aitken, Newton, OutputsMode, QuasiNewton, Relax
 from hocket.signals import NAMED, Hermite, Hold, Latch, Nepce, Polynomial
 
@@ -44,9 +46,17 @@ _EXCHANGE = (
     Field("outputs", Choice(get_args(OutputsMode)), "whether outputs are evaluated again after the exchange"),
     Field("inputs", Choice(get_args(InputsMode)), "when a new input from outside begins to act"),
 )
+_RATES = Field(
+    "rates",
+    Rates(),
+    "steps of each simulator per step of the level; 1 where none is given",
+    get=lambda orchestrator: dict(orchestrator.rates),
+)
 _EXPLICIT = (
     kind("jacobi", Jacobi, *_EXCHANGE),
     kind("gauss-seidel", GaussSeidel, Field("order", Order(), "who steps when"), *_EXCHANGE),
+    kind("multirate", Multirate, _RATES, Field("scheme", Choice(get_args(Scheme)), "who first"), *_EXCHANGE),
+    kind("asynchronous", Asynchronous, _RATES, *_EXCHANGE),
 )
 
 

@@ -19,6 +19,7 @@ from hocket.files.toml.layout import Section
 from hocket.files.toml.place import WRONG, Place, found
 from hocket.model import Connection, Model, Scenario
 from hocket.simulators.ode import Ode
+from hocket.simulators.replay import Replay
 from hocket.simulators.state_space import StateSpace
 
 _UNREAD = StateSpace()
@@ -54,9 +55,18 @@ class Models:
     def write(self, value: Mapping[str, Model], place: Place) -> Any:
         section = Section()
         for name, model in value.items():
-            table = self.family().write(model, place / name)
+            inner = model.model if isinstance(model, Replay) else model
+            table = self.family().write(inner, place / name)
+            if isinstance(model, Replay):
+                table = self._replayed(table, model, place / name)
             section[name] = Section(table) if isinstance(table, dict) else table
         return section
+
+    def _replayed(self, table: Any, model: Replay, place: Place) -> Any:
+        able = (kind.name for kind in self.family().kinds for entry in kind.fields if entry.name == "replay")
+        if isinstance(table, dict) and table["type"] in able:
+            return {**table, "replay": True}
+        return place.unwritable(model, "files know `replay` of Python classes and FMUs only")
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": self.family().schema()}

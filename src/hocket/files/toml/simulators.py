@@ -6,7 +6,9 @@ Out: their kinds, a part of the codec
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
+from functools import wraps
 from operator import attrgetter
 from typing import Any, get_args
 
@@ -27,12 +29,13 @@ from hocket.files.toml.forms import (
 )
 from hocket.files.toml.kinds import Field, kind
 from hocket.files.toml.ports import OUTPUTS, PORTS, port_text
-from hocket.model import PortLike
+from hocket.model import Model, PortLike
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.recipe import InterfaceName
 from hocket.simulators.methods import MethodName
 from hocket.simulators.ode import METHODS, Ode
 from hocket.simulators.python import Python
+from hocket.simulators.replay import Replay
 from hocket.simulators.sources import Csv, Function, Interpolation, Outside, Table
 from hocket.simulators.state_space import Gain, StateSpace, Sum
 
@@ -57,6 +60,9 @@ _PARAMETERS = Field(
     get=lambda model: model.parameters or None,
 )
 _STEP = Field("step", DURATION, "the longest micro step; left out: one per macro step")
+_REPLAY = Field(
+    "replay", TRUTH, "goes back by making all steps again, if it cannot otherwise", get=lambda _: None
+)
 _LOOKUP = (
     Field("interpolation", Choice(get_args(Interpolation)), "between the rows"),
     Field("outside", Choice(get_args(Outside)), "what happens before the first and after the last row"),
@@ -86,6 +92,21 @@ def _option(name: str) -> Callable[[Fmu], Any]:
 
 def _given(model: Fmu) -> dict[str, Any] | None:
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in model.values} or None
+
+
+def _replayed(build: Callable[..., Model]) -> Callable[..., Model]:
+    """Return a builder that knows `replay` beside what it knew."""
+    known = inspect.signature(build)
+    more = inspect.Parameter("replay", inspect.Parameter.KEYWORD_ONLY, default=False)
+
+    @wraps(build)
+    def built(replay: bool = False, **arguments: Any) -> Model:
+        return Replay(build(**arguments)) if replay else build(**arguments)
+
+    rest = [each for each in known.parameters.values() if each.kind is each.VAR_KEYWORD]
+    first = [each for each in known.parameters.values() if each not in rest]
+    built.__signature__ = known.replace(parameters=[*first, more, *rest])  # type: ignore[attr-defined]
+    return built
 
 
 def _columns(model: Csv) -> list[str] | dict[str, str]:
@@ -140,13 +161,15 @@ SIMULATORS = (
     ),
     kind(
         "python",
-        Python,
+        _replayed(Python),
         Field("class", CODE, "file.py:Name or module:Name", "cls"),
         Field("inputs", PORTS, "if the class does not say", get=attrgetter("own_inputs")),
         Field("outputs", PORTS, "if the class does not say", get=attrgetter("own_outputs")),
         Field("period", DURATION, "its own step; left out: that of its level"),
+        _REPLAY,
         _folder("cls"),
         _PARAMETERS,
+        cls=Python,
     ),
     kind(
         "table",
@@ -177,7 +200,7 @@ SIMULATORS = (
     ),
     kind(
         "fmu",
-        Fmu,
+        _replayed(Fmu),
         Field("path", TEXT, "of the .fmu file"),
         Field("parameters", VALUES, "parameters and start values, by variable", get=_given),
         Field("interface", Choice(get_args(InterfaceName)), "co-simulation is taken where there is one"),
@@ -192,7 +215,9 @@ SIMULATORS = (
         Field("step", DURATION, "of model exchange: the longest micro step"),
         Field("rtol", NUMBER, "of model exchange", get=_option("rtol")),
         Field("atol", NUMBER, "of model exchange", get=_option("atol")),
+        _REPLAY,
         _folder("path"),
+        cls=Fmu,
     ),
     kind("function", Function, Field("f", CODE, "of t"), Field("outputs", OUTPUTS), _folder("f")),
 )

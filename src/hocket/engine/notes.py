@@ -1,0 +1,73 @@
+"""What a user should know of a whole tree of levels before it runs: where order is lost, what is slow.
+
+In:  a Blueprint
+Out: notes for its plan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hocket.engine.blueprint import Blueprint, Leaves, stuck
+from hocket.model import Extrapolator
+from hocket.plan import Adapt, Save, Try, walk
+from hocket.simulators.replay import Replay
+
+
+def notes(root: Blueprint, leaves: Leaves) -> Iterator[str]:
+    """Yield all notes."""
+    yield from start_notes(root, leaves)
+    yield from degree_notes(root)
+    yield from replay_notes(root, leaves)
+
+
+def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
+    """Return what the user must know about the order at the start."""
+    capped = {
+        level.path: min(_cold_order(each) for each in level.wiring.extrapolators if _needs_past(each))
+        for level in root.levels()
+        if any(map(_needs_past, level.wiring.extrapolators))
+    }
+    cold = [level for level in root.levels() if level.path in capped and level.composite.start == "cold"]
+    fixed = stuck(leaves)
+    if cold:
+        names = ", ".join(f"`{level.path}`" if level.path else "the outermost level" for level in cold)
+        order = min(capped[level.path] for level in cold)
+        return (f"the order is capped at {order}: {names} starts cold, without a past for its extrapolators",)
+    if capped and fixed:
+        more = f" and {len(fixed) - 1} more" if len(fixed) > 1 else ""
+        order = min(capped.values())
+        return (f"the order is capped at {order}: `{fixed[0]}`{more} cannot rewind, so the start is cold",)
+    return ()
+
+
+def degree_notes(root: Blueprint) -> Iterator[str]:
+    """Yield who does not follow the polynomials it is given, and what that costs."""
+    for level in root.levels():
+        for child, model in enumerate(level.wiring.models):
+            honoured = model.abilities.input_degree
+            given = max(
+                (d.extrapolation.degree for d in level.wiring.drives[child] if d and d.extrapolation),
+                default=0,
+            )
+            if honoured is not None and honoured < given:
+                name = level.name(child)
+                yield f"`{name}` follows inputs to degree {honoured}: its order is at most {honoured + 1}"
+
+
+def _cold_order(extrapolator: Extrapolator) -> int:
+    """Return the order that is left when the first step has one sample only, perhaps with its slope."""
+    return 3 if extrapolator.slopes else 2
+
+
+def _needs_past(extrapolator: Extrapolator) -> bool:
+    return extrapolator.degree + 1 > _cold_order(extrapolator)
+
+
+def replay_notes(root: Blueprint, leaves: Leaves) -> Iterator[str]:
+    """Yield who goes back by making all its steps again, where a plan goes back at all."""
+    instructions = (each for level in root.levels() for _, each in walk(level.plan.step))
+    if any(isinstance(each, (Save, Try, Adapt)) for each in instructions):
+        for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True):
+            if isinstance(model, Replay):
+                yield f"`{name}` goes back by replaying from the start: a run of n steps costs n^2/2"

@@ -1,0 +1,134 @@
+"""Multirate: within one level some step more often than others.
+
+In:  a Scenario, how often each simulator steps, and who goes first
+Out: a Plan: steps of the slow ones, and within each of them several of the fast ones
+
+Slowest first and fastest first: Gear and Wells 1984; the compound step: Verhoeven et al. 2006 (Hafner 2021,
+sections 2.4, 3.5 and 5.8.2). More than two rates nest, as in Striebel 2006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
+
+from hocket.errors import ScenarioError, nearest
+from hocket.model import Scenario
+from hocket.orchestrators.exchange import Exchange, together
+from hocket.orchestrators.rates import Group, Rates, checked, grouped, listed
+from hocket.plan import Body, Feed, Instruction, Plan, Read, Restore, Save, Step, Times
+from hocket.wiring import Wiring, wire
+
+Scheme: TypeAlias = Literal["slowest-first", "fastest-first", "compound"]
+
+
+@dataclass(frozen=True, init=False)
+class Multirate(Exchange):
+    """Own steps for each simulator: `Multirate({"fast": 10})` makes ten of `fast` per step of the level.
+
+    "slowest-first": the slow ones make their step with extrapolated inputs, then the fast ones theirs with
+    what the slow ones came to. "fastest-first": the fast ones first. "compound": the fast ones predict with
+    one long step, the slow ones step with that, then the fast ones go back and make their short steps; they
+    must be able to rewind. Each rate is a multiple of the slower ones. Equal rates step together.
+
+    Outputs that only slower ones listen to are read when these step, the others after each step.
+    """
+
+    rates: Rates = ()
+    scheme: Scheme = "slowest-first"
+
+    def __init__(
+        self,
+        rates: Mapping[str, int],
+        scheme: Scheme = "slowest-first",
+        *,
+        outputs: Literal["stale", "consistent"] = "consistent",
+        inputs: Literal["clean", "delayed"] = "clean",
+    ):
+        known = get_args(Scheme)
+        if scheme not in known:
+            words = ", ".join(f'"{word}"' for word in known)
+            hint = nearest(scheme, known) if isinstance(scheme, str) else ""
+            raise ScenarioError(f"`scheme` cannot be {scheme!r:.60}", "scheme", f"one of {words}", hint)
+        object.__setattr__(self, "rates", checked(rates))
+        object.__setattr__(self, "scheme", scheme)
+        object.__setattr__(self, "outputs", outputs)
+        object.__setattr__(self, "inputs", inputs)
+        self.__post_init__()
+
+    def plan(self, scenario: Scenario) -> Plan:
+        """Return the plan of one step."""
+        wiring = wire(scenario)
+        groups = grouped(scenario, self.rates, nested=True)
+        if self.scheme == "compound":
+            _check_rewind(scenario, groups)
+        return self._around(scenario, wiring, _Writer(scenario, wiring, groups, self.scheme).body())
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes the steps of groups, the slowest first, each inside a step of the one before it."""
+
+    scenario: Scenario
+    wiring: Wiring
+    groups: list[Group]
+    scheme: Scheme
+
+    def body(self, number: int = 0, around: int = 1) -> Body:
+        """Return what a group and all faster ones do in one of so many equal parts of the step."""
+        if number == len(self.groups):
+            return ()
+        group = self.groups[number]
+        part, times = Fraction(1, group.rate), group.rate // around
+        heard = self._heard(number) if times > 1 else set(group.sims)
+        own = (*self._moved(group.sims, part), *self._read(sim for sim in group.sims if sim in heard))
+        faster = self.body(number + 1, group.rate)
+        once: Body = {
+            "slowest-first": (*own, *faster),
+            "fastest-first": (*faster, *own),
+            "compound": (*self._predicted(number, part, own), *faster),
+        }[self.scheme]
+        late = self._read(sim for sim in group.sims if sim not in heard)
+        return (*((Times(times, once),) if times > 1 else once), *late)
+
+    def _predicted(self, number: int, part: Fraction, own: Body) -> Body:
+        """Return the steps of a group between a long step of the faster ones and their way back."""
+        faster = tuple(sim for group in self.groups[number + 1 :] for sim in group.sims)
+        if not faster:
+            return own
+        ahead = (*self._moved(faster, part), *self._read(faster))
+        return (Save(faster), *ahead, *own, Restore(faster))
+
+    def _moved(self, sims: tuple[str, ...], part: Fraction) -> Body:
+        fed = [sim for sim in sims if self.scenario.models[sim].inputs]
+        steps: list[Instruction] = [together(Feed(sim) for sim in fed)] if fed else []
+        return (*steps, together(Step(sim, part) for sim in sims))
+
+    def _read(self, sims: Iterable[str]) -> Body:
+        read = [sim for sim in sims if self.scenario.models[sim].outputs]
+        return (together(Read(sim) for sim in read),) if read else ()
+
+    def _heard(self, number: int) -> set[str]:
+        """Return who drives a simulator of a group or of a faster one."""
+        names = self.wiring.names
+        listening = {sim for group in self.groups[number:] for sim in group.sims}
+        return {
+            names[drive.child]
+            for name, drives in zip(names, self.wiring.drives, strict=True)
+            for drive in drives
+            if name in listening and drive is not None and drive.child >= 0
+        }
+
+
+def _check_rewind(scenario: Scenario, groups: list[Group]) -> None:
+    fast = [sim for group in groups[1:] for sim in group.sims]
+    stuck = [sim for sim in fast if not scenario.models[sim].abilities.rewind]
+    if stuck:
+        raise ScenarioError(
+            f"a compound step is made again by the fast ones, and {listed(stuck)} cannot go back",
+            where="orchestrator",
+            expected="fast simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
+            hint='scheme "slowest-first", which goes back nowhere',
+        )
