@@ -2,6 +2,7 @@
 // In:  children that were saved, a body that begins by restoring them
 // Out: samples that agree with themselves, or a failure with the residuals on the way
 #include <algorithm>
+#include <functional>
 
 #include "level.hpp"
 #include "relative.hpp"
@@ -38,7 +39,7 @@ bool Level::save(const Operation& operation) {
     return true;
 }
 
-// What is newer than the place gone back to stays behind the old samples: the next sweep begins with it.
+// In a Repeat what is newer than the place gone back to stays behind the old samples: the next sweep begins with it.
 bool Level::restore(const Operation& operation) {
     for (int number : operation.children) {
         Slot& slot = slots_[number];
@@ -52,9 +53,9 @@ bool Level::restore(const Operation& operation) {
             const std::int64_t tick = ring.ticks[ring.newest];
             const double value = ring.values[ring.newest], slope = ring.slopes[ring.newest];
             ring = kept.rings[k];
-            if (tick > ring.ticks[ring.newest]) ring.push(tick, value, slope);
+            if (repeating_ > 0 && tick > ring.ticks[ring.newest]) ring.push(tick, value, slope);
         }
-        if (!newer) std::copy(kept.y.begin(), kept.y.end(), y.begin() + slot.y);
+        if (!newer || repeating_ == 0) std::copy(kept.y.begin(), kept.y.end(), y.begin() + slot.y);
         for (std::size_t k = 0; k < child.fits.size(); ++k) {
             Fit& fit = fits[child.fits[k]];
             fit.seen = kept.fits[k].seen;
@@ -66,6 +67,13 @@ bool Level::restore(const Operation& operation) {
 }
 
 bool Level::repeat(Operation& operation) {
+    ++repeating_;
+    const bool good = repeated(operation);
+    --repeating_;
+    return good;
+}
+
+bool Level::repeated(Operation& operation) {
     auto& body = operation.bodies[0];
     const std::size_t size = operation.signals.size() + operation.slopes.size();
     if (!run(body)) return false;
@@ -105,6 +113,34 @@ bool Level::repeat(Operation& operation) {
     }
     if (operation.until >= 0.0) return no_agreement(operation);
     sweeps.add(count);
+    return true;
+}
+
+// The twin of nexting.py: who is furthest behind goes next, the first of equals.
+bool Level::take_turns(Operation& operation) {
+    const auto step_of = [](std::vector<Operation>& body) -> Operation& {
+        return *std::find_if(body.begin(), body.end(), [](const Operation& each) {
+            return each.kind == Operation::Kind::step || each.kind == Operation::Kind::step_read;
+        });
+    };
+    const auto later = std::greater<std::pair<std::int64_t, int>>{};
+    behind_.clear();
+    for (std::size_t number = 0; number < operation.bodies.size(); ++number) {
+        const std::int64_t tick = slots_[step_of(operation.bodies[number]).children[0]].tick;
+        if (tick < reached_) behind_.emplace_back(tick, static_cast<int>(number));
+    }
+    std::make_heap(behind_.begin(), behind_.end(), later);
+    while (!behind_.empty()) {
+        std::pop_heap(behind_.begin(), behind_.end(), later);
+        const auto [tick, number] = behind_.back();
+        auto& body = operation.bodies[number];
+        if (!run(body)) return false;
+        behind_.pop_back();
+        if (const std::int64_t next = tick + step_of(body).ticks; next < reached_) {
+            behind_.emplace_back(next, number);
+            std::push_heap(behind_.begin(), behind_.end(), later);
+        }
+    }
     return true;
 }
 

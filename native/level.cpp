@@ -13,6 +13,10 @@ constexpr int ahead = 4;  // how many simulators ahead memory is fetched
 }  // namespace
 
 void Ring::push(std::int64_t tick, double value, double slope) {
+    while (count > 0 && ticks[newest] > tick) {  // what was kept of a later time is gone
+        newest = back(1);
+        --count;
+    }
     if (count == 0 || ticks[newest] != tick) {
         newest = (newest + 1) % depth;
         if (count < depth) ++count;
@@ -252,6 +256,8 @@ bool Level::execute(Operation& operation) {
             return repeat(operation);
         case Kind::adapt:
             return adapt(operation);
+        case Kind::next:
+            return take_turns(operation);
         case Kind::times:
             for (int k = 0; k < operation.n; ++k)
                 if (!run(operation.bodies[0])) return false;

@@ -83,7 +83,7 @@ struct Child {
 };
 
 struct Operation {
-    enum class Kind { admit, feed, step, read, step_read, solve, times, together, record, save, restore, repeat, adapt };
+    enum class Kind { admit, feed, step, read, step_read, solve, times, together, record, save, restore, repeat, adapt, next };
     Kind kind = Kind::record;
     std::vector<int> children;
     int begin = -1, end = -1;               // children that are neighbours; -1: they are not
@@ -201,6 +201,7 @@ class Level final : public Simulator {
     bool execute(Operation& operation);
     bool own_step(std::int64_t tick, std::int64_t ticks);
     bool adapt(Operation& operation);
+    bool take_turns(Operation& operation);
     bool tried(Operation& operation, std::int64_t start, std::int64_t span, double& ratio);
     bool made(Operation& operation, std::int64_t start, std::int64_t span);
     bool doubled(Operation& operation, std::int64_t start, std::int64_t span, double& error);
@@ -212,6 +213,7 @@ class Level final : public Simulator {
     bool save(const Operation& operation);
     bool restore(const Operation& operation);
     bool repeat(Operation& operation);
+    bool repeated(Operation& operation);
     void newest(const Operation& operation, double* to) const;
     void put(const Operation& operation, const double* numbers);
     bool no_agreement(const Operation& operation);
@@ -242,6 +244,8 @@ class Level final : public Simulator {
     std::vector<Output> outputs_;
     std::vector<std::shared_ptr<Accelerator>> accelerators_;
     std::shared_ptr<Pace> pace_;                     // of an adaptive level
+    int repeating_ = 0;                              // in a Repeat the newest samples stay when children go back
+    std::vector<std::pair<std::int64_t, int>> behind_;  // room: who stands where, and whose turn it is
     std::vector<Kept> kept_;                         // per child that is saved
     std::vector<double> seen_, slopes_;              // room: polynomials seen from another time; slopes of outputs
     std::shared_ptr<Rows> rows_;

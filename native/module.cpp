@@ -47,7 +47,7 @@ Operation::Kind kind_of(const std::string& name) {
         {"admit", Kind::admit}, {"feed", Kind::feed},   {"step", Kind::step},         {"read", Kind::read},
         {"solve", Kind::solve}, {"times", Kind::times}, {"record", Kind::record}, {"step_read", Kind::step_read}, {"together", Kind::together},
         {"save", Kind::save},   {"restore", Kind::restore}, {"repeat", Kind::repeat},
-        {"adapt", Kind::adapt}};
+        {"adapt", Kind::adapt}, {"next", Kind::next}};
     for (const auto& [known, kind] : names)
         if (name == known) return kind;
     throw std::invalid_argument("unknown operation " + name);

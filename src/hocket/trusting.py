@@ -25,6 +25,7 @@ from hocket.files.drawing import Series
 from hocket.files.formats import read
 from hocket.files.run import SCENARIO, Run
 from hocket.files.study import Study
+from hocket.files.estimate import near
 from hocket.files.trust import Doubted, Trust
 from hocket.model import Array
 from hocket.running import perform
@@ -174,7 +175,7 @@ def _shared(run: Series, other: Series) -> tuple[Any, Array]:
     """Return which rows of a run another has too, and the values it has there."""
     if not len(other.t):
         return np.zeros(0, dtype=np.intp), np.zeros(0)
-    slack = 1e-9 * (1.0 + np.abs(run.t))
+    slack = near(run.t, other.t)
     at = np.clip(np.searchsorted(other.t, run.t + slack, side="right") - 1, 0, None)
     last = np.append(np.diff(run.t) > 0.0, True)  # of rows with one time the last counts
     here = np.flatnonzero(last & (np.abs(other.t[at] - run.t) <= 2.0 * slack))

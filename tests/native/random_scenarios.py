@@ -30,6 +30,8 @@ from hocket import (
 )
 from hocket.feedthrough import Feedthrough
 from hocket.orchestrators.adaptive import Adaptive
+from hocket.orchestrators.asynchronous import Asynchronous
+from hocket.orchestrators.multirate import Multirate
 from hocket.passing import with_ports_made
 from hocket.wiring import wire
 
@@ -121,7 +123,7 @@ class Level:
 
 def draw(rng: np.random.Generator) -> Drawn:
     """Return a random scenario."""
-    pen = Pen(rng, iterates=0.4, adapts=0.4)
+    pen = Pen(rng, iterates=0.4, adapts=0.4, rates=0.5)
     step = Fraction(1, int(rng.choice([7, 10, 32])))
     composite, _, _ = pen.level(step, depth=int(rng.integers(1, 4)), outermost=True)
     steps = int(rng.integers(8, 15))
@@ -136,9 +138,11 @@ def draw(rng: np.random.Generator) -> Drawn:
 class Pen:
     """Draws from one generator and remembers what it used."""
 
-    def __init__(self, rng: np.random.Generator, iterates: float = 0.0, adapts: float = 0.0):
+    def __init__(
+        self, rng: np.random.Generator, iterates: float = 0.0, adapts: float = 0.0, rates: float = 0.0
+    ):
         self.rng = rng
-        self.adapts = adapts
+        self.adapts, self.rates = adapts, rates
         """How often a level chooses its steps, where all in it make any."""
         self.aside = rng.spawn(1)[0]
         self.iterates = iterates
@@ -313,15 +317,35 @@ class Pen:
         return self.iterated(GaussSeidel(order, outputs=outputs, inputs=inputs), scenario)
 
     def iterated(self, explicit, scenario: Scenario):
-        able = all(model.abilities.rewind for model in scenario.models.values())
-        made = self.repeated(explicit) if able and self.aside.random() < self.iterates else explicit
+        models = scenario.models.values()
+        able = all(model.abilities.rewind for model in models)
         free = all(
             model.abilities.variable_step
             and not getattr(model, "period", None)
             and not getattr(model, "step", None)
-            for model in scenario.models.values()
+            for model in models
+        )
+        compound = False
+        if free and self.aside.random() < self.rates:
+            explicit, compound = self.rated(explicit, scenario, able)
+        made = (
+            self.repeated(explicit)
+            if able and not compound and self.aside.random() < self.iterates
+            else explicit
         )
         return self.controlled(made, able) if free and self.aside.random() < self.adapts else made
+
+    def rated(self, explicit, scenario: Scenario, able: bool):
+        how = {"outputs": explicit.outputs, "inputs": explicit.inputs}
+        counts = [(1, 2, 4), (1, 3, 6), (2, 3, 5)][int(self.aside.integers(3))]
+        rates = {name: counts[int(self.aside.integers(3))] for name in scenario.models}
+        schemes = ("slowest-first", "fastest-first", *(("compound",) if able else ()))
+        scheme = (*schemes, "asynchronous")[int(self.aside.integers(len(schemes) + 1))]
+        if counts == (2, 3, 5) or scheme == "asynchronous":
+            self.note("rates, asynchronous")
+            return Asynchronous(rates, **how), False
+        self.note(f"rates, {scheme}")
+        return Multirate(rates, scheme, **how), scheme == "compound"
 
     def controlled(self, made, able: bool):
         estimates = ("defect", "orders", "richardson") if able else ("defect", "orders")

@@ -45,6 +45,7 @@ EVERYTHING = {
     "Hold of degree 0", "Nepce of degree 0", "Hermite of degree 1", "Hermite of degree 3",
     *(f"Polynomial of degree {q}" for q in (1, 2, 3)), "start window", "start cold",
     "Jacobi", "sequence", "groups", "auto", "loop", "no loop", "iterated to None", "iterated to 1e-13",
+    *(f"rates, {each}" for each in ("slowest-first", "fastest-first", "compound", "asynchronous")),
     *(f"steps by {each}" for each in ("defect", "orders", "richardson")),
     *(f"led by {each}" for each in (None, "relax", "aitken", "quasi-newton", "newton")),
     "outputs stale", "outputs consistent", "inputs clean", "inputs delayed",

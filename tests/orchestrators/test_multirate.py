@@ -216,10 +216,6 @@ def test_iterated_it_ends_at_the_implicit_step(inner):
     assert [run.final("fast.y"), run.final("slow.y")] == pytest.approx(expected, rel=1e-11)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Memory.put must drop samples of a later time: after a Restore two are at the end of the step",
-)
 @pytest.mark.parametrize(
     "orchestrator",
     [

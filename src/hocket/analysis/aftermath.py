@@ -21,6 +21,7 @@ from hocket.analysis.played import with_sources
 from hocket.analysis.prediction import PortError, predicted_error
 from hocket.errors import HocketError
 from hocket.files.drawing import Series
+from hocket.files.estimate import near
 from hocket.files.run import Run
 from hocket.files.study import Study
 from hocket.files.trust import Doubted, Trust
@@ -95,7 +96,7 @@ def _followed(run: Series, predicted: PortError, start: float) -> Doubted | None
     t, values, truth = predicted.series
     if not len(t):
         return None
-    slack = 1e-9 * (1.0 + np.abs(run.t))
+    slack = near(run.t, t)
     at = np.clip(np.searchsorted(t + start, run.t - slack), 0, len(t) - 1)
     here = np.flatnonzero(np.abs(t[at] + start - run.t) <= 2.0 * slack)
     if not len(here):

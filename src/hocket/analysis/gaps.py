@@ -19,6 +19,7 @@ from hocket.analysis.consistency import defect
 from hocket.engine.blueprint import Blueprint
 from hocket.errors import HocketError, ScenarioError
 from hocket.files.drawing import Series
+from hocket.files.estimate import near
 from hocket.files.run import Run
 from hocket.files.study import Study
 from hocket.files.trust import Gap
@@ -94,7 +95,7 @@ def _at_steps(series: Series, start: float, step: float) -> tuple[Array, Array] 
         return None
     count = int((series.t[-1] - start) / step + 1e-6)
     grid = start + step * np.arange(count + 1)
-    slack = 1e-9 * (1.0 + np.abs(grid))
+    slack = near(grid, series.t)
     at = np.searchsorted(series.t, grid + slack, side="right") - 1  # of rows with one time the last counts
     if (at < 0).any() or (np.abs(series.t[at] - grid) > 2.0 * slack).any():
         return None

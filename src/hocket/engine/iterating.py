@@ -166,6 +166,5 @@ def no_agreement(
         f"the iteration of {listed} {'grows' if grows else 'did not settle'} in {len(residuals) + 1} sweeps",
         where=f"{where}step from t = {t!r} s; the last residuals: {shown}",
         expected=f"a residual of {until:g}",
-        hint='accelerate = "quasi-newton"; '
-        + ("a shorter step" if grows else "more sweeps, or a larger tolerance"),
+        hint='accelerate = "quasi-newton"; ' + ("a shorter step" if grows else "more sweeps"),
     )

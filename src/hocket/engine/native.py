@@ -22,7 +22,7 @@ from hocket.engine.program import encoded, found
 from hocket.engine.selection import Recorded, attach
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
-from hocket.plan import Adapt, Next, Repeat, Save, Solve, Step, tries, walk
+from hocket.plan import Adapt, Repeat, Save, Solve, Step, tries, walk
 from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.methods import micro_steps
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -43,8 +43,6 @@ def obstacle(level: Level) -> str:
                 return f"the extrapolator {kind.__name__} is written in Python"
     if tries(level.plan.step):
         return "its steps may be made shorter"
-    if any(isinstance(each, Next) for _, each in walk(level.plan.step)):
-        return "its simulators take turns"
     away = [child for child, each in enumerate(level.children) if _apart(each)]
     if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
         return f"`{level.name(away[0])}` is isolated, and goes back through Python only"

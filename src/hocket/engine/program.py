@@ -22,6 +22,7 @@ from hocket.plan import (
     Body,
     Feed,
     Instruction,
+    Next,
     Plan,
     Read,
     Record,
@@ -130,6 +131,8 @@ def _operation(instruction: Instruction, level: Level) -> Operation:
             return _repeat(instruction, level)
         case Adapt():
             return _adapt(instruction, level)
+        case Next(bodies):
+            return Operation("next", bodies=[_program(inner, level) for inner in bodies])
         case Times(n, inner):
             return Operation("times", count=n, bodies=[_program(inner, level)])
         case Together(bodies):

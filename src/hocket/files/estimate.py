@@ -24,6 +24,13 @@ WRONG = 0.5
 """An error above this part of the largest value is of its size."""
 
 
+def near(t: Array, others: Array) -> Array:
+    """Return how far two times may be apart that are the same but for rounding, at each of some times."""
+    apart = np.diff(others)
+    shortest = float(apart[apart > 0.0].min(initial=np.inf))
+    return np.asarray(np.minimum(1e-9 * (1.0 + np.abs(t)), 0.1 * shortest))
+
+
 def moment(t: float) -> str:
     """Return a time in few digits, but to a hundredth of a second: a run may start late."""
     return f"{t:.4g}" if abs(t) < 1e3 else f"{t:.2f}".rstrip("0").rstrip(".")
