@@ -499,3 +499,60 @@ def test_pictures(tmp_path):
     assert (tmp_path / "bands.png").read_bytes()[:4] == b"\x89PNG"
     gaps = replace(trust_of(run, quick=True), ports=())
     assert len(gaps.plot().axes[0].patches) == len(gaps.gaps)
+
+
+# what is zero, what is short, what is late
+
+
+def symmetric(other=1.0):
+    """Two states are alike for ever: their difference is rounding."""
+    A = [[-1, 0.3, 0], [0.3, -1.5, 0.3], [0, 0.3, -1]]
+    ports = {"inputs": ["u"], "outputs": ["difference", "sum"], "x0": [1, 0.2, 1]}
+    a = hk.StateSpace(A, [[1], [0.7], [other]], [[1, 0, -1], [1, 1, 1]], **ports)
+    b = hk.StateSpace([[-2]], [[-1]], [[1]], inputs=["u"], outputs=["y"])
+    return hk.Composite(hk.Scenario({"a": a, "b": b}, {"a.u": "b.y", "b.u": "a.sum"}), "10 ms")
+
+
+def test_the_rounding_of_a_port_that_stays_zero_is_no_error(tmp_path):
+    run = hk.run(symmetric(), 5, folder=tmp_path / "run")
+    found = trust(Study(symmetric(), stop=Fraction(5)), run)
+    assert found.good
+    assert found.ports[-1].port == "a.difference"
+    assert (found["a.difference"].relative, found["a.difference"].order) == (0.0, None)
+    assert 0.0 < found["a.difference"].largest < 1e-13
+    write_trust(run.path, found)
+    assert read_trust(run.path)["a.difference"].relative == 0.0
+
+
+def test_a_small_port_that_moves_is_no_rounding():
+    """The difference is 1e-13 of the sum, but it falls with the steps as an error does."""
+    composite = symmetric()
+    models = dict(composite.scenario.models)
+    models["a"] = replace(models["a"], C=[[1e-13, 0, 0], [1, 1, 1]])
+    found = estimated(composite.with_scenario(composite.scenario.with_models(models)), 5)
+    assert found.good
+    assert found["a.difference"].order == pytest.approx(1.0, abs=0.1)
+    assert found["a.difference"].relative > 1e-3
+
+
+@pytest.mark.parametrize(("unit", "start"), [(Fraction(1, 10**9), 0), (Fraction(1, 100), 10**9)])
+def test_steps_of_a_nanosecond_and_starts_after_thirty_years(unit, start, tmp_path):
+    """A lag of 50 steps fed with half of itself, held: the factor is (1 + e) / 2, e = exp(-1 / 50)."""
+    rate = 1 / (50 * float(unit))
+    lag = hk.StateSpace(A=[[-rate]], B=[[rate]], C=[[1]], x0=[1], inputs=["u"], outputs=["y"])
+    scenario = hk.Scenario({"lag": lag, "half": hk.Gain(0.5)}, {"lag.u": "half.y", "half.u": "lag.y"})
+    composite = hk.Composite(scenario, unit)
+    stop = start + 100 * unit
+    run = hk.run(composite, stop, start=start, folder=tmp_path / "run")
+    study = Study(composite, stop=Fraction(stop), start=Fraction(start))
+    found = trust(study, run)
+    assert found.good, found.verdict()
+    e, steps = np.exp(-1 / 50), np.arange(101)
+    error = (0.5 + 0.5 * e) ** steps - np.exp(-steps / 100)
+    assert len(found["lag.y"].error) == 101
+    assert found["lag.y"].largest == pytest.approx(np.abs(error).max(), rel=0.05)
+    assert found["lag.y"].order == pytest.approx(1.0, abs=0.05)
+    quick = from_defect(run, study)
+    assert quick["lag.y"].largest == pytest.approx(np.abs(error).max(), rel=1e-6)
+    (gap,) = [each for each in quick.gaps if each.input == "lag.u"]
+    assert gap.largest == pytest.approx(0.5 * (1 - (0.5 + 0.5 * e)), rel=1e-6)

@@ -35,6 +35,11 @@ ALGORITHMS: dict[str, hk.Orchestrator] = {
     "gauss-seidel": hk.GaussSeidel(["engine", "gearbox", "wheel"]),
     "iterate": hk.Iterate(hk.Jacobi()),
     "predictor-corrector": hk.Iterate(hk.Jacobi(), tolerance=None, at_most=2),
+    "slowest-first": hk.Multirate({"wheel": 4}),
+    "fastest-first": hk.Multirate({"wheel": 4}, "fastest-first"),
+    "compound-step": hk.Multirate({"wheel": 4}, "compound"),
+    "asynchronous": hk.Asynchronous({"wheel": 5, "gearbox": 3}),
+    "adaptive": hk.Adaptive(hk.Jacobi(), 1e-4),
 }
 
 

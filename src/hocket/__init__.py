@@ -19,7 +19,8 @@ from hocket.errors import (
 from hocket.files.formats import read, write
 from hocket.files.run import Run, open_run
 from hocket.model import Abilities, Connection, Port, Scenario
-from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
+from hocket.orchestrators.adaptive import Adaptive
 from hocket.running import run
 from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.fmu import Fmu
@@ -43,7 +44,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "Scenario", "Connection", "Port", "Abilities",
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Fmu", "Table", "Csv", "Function",
     # how
-    "Composite", "Jacobi", "GaussSeidel", "Iterate", "Hold", "Latch", "Polynomial", "Hermite", "Nepce",
+    "Composite", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
+    "Hold", "Latch", "Polynomial", "Hermite", "Nepce",
     # files
     "read", "write",
     # running and looking

@@ -163,9 +163,16 @@ class Execution:
         }
         iterated = {path: asdict(each) for path, each in self.engine.sweeps().items() if each.repeats}
         more: dict[str, Any] = {"sweeps": iterated} if iterated else {}
-        adapted = {path: asdict(each) for path, each in self.engine.steps().items() if each.accepted}
+        adapted = {
+            path: self._in_seconds(each) for path, each in self.engine.steps().items() if each.accepted
+        }
         more |= {"adapted": adapted} if adapted else {}
         return self.output.end(status, reached=self.reached, counts=counts | more, phases=self.phases)
+
+    def _in_seconds(self, steps: Steps) -> dict[str, float]:
+        """Return the steps of an adaptive level, those that are counted in ticks in seconds."""
+        span = self.job.clock.span
+        return asdict(steps) | {"shortest": span(steps.shortest), "longest": span(steps.longest)}
 
     def fail(self, error: BaseException, named: bool) -> None:
         """Write the rows that wait and why it ended; what goes wrong here must not hide the error itself."""

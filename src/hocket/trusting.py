@@ -22,10 +22,10 @@ from hocket.analysis.variants import scaled
 from hocket.errors import HocketError, ScenarioError
 from hocket.execution import EngineName, Progress
 from hocket.files.drawing import Series
+from hocket.files.estimate import near
 from hocket.files.formats import read
 from hocket.files.run import SCENARIO, Run
 from hocket.files.study import Study
-from hocket.files.estimate import near
 from hocket.files.trust import Doubted, Trust
 from hocket.model import Array
 from hocket.running import perform

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cache
+from fractions import Fraction
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 import hocket as hk
 from fmus.build import build
+from hocket.analysis.checking import check
 from hocket.analysis.linear import read_linear
 from hocket.analysis.models import linearised
 from hocket.errors import ScenarioError
@@ -57,10 +60,18 @@ def runge_kutta(A, B, h, substeps=1):
     return np.linalg.matrix_power(R, substeps), sum(np.linalg.matrix_power(R, k) for k in range(substeps)) @ S
 
 
-def exact_rho(h, orchestrator, substeps=1):
+def exponential(A, B, h):
+    """The same without an error: of x and u together, u held."""
+    n, m = np.shape(B)
+    whole = expm(h * np.block([[np.array(A, dtype=float), np.array(B)], [np.zeros((m, n + m))]]))
+    return whole[:n, :n], whole[:n, n:]
+
+
+def exact_rho(h, orchestrator, substeps=1, exactly=False):
     """By hand: the masses of the FMUs under held inputs, force = C x1 + D x2."""
-    R1, S1 = runge_kutta([[0, 1], [-0.2, -0.3]], [[0, 0], [0.1, 0.2]], h, substeps)
-    R2, S2 = runge_kutta([[0, 1], [-0.1, -0.2]], [[0], [0.1]], h, substeps)
+    step = exponential if exactly else partial(runge_kutta, substeps=substeps)
+    R1, S1 = step([[0, 1], [-0.2, -0.3]], [[0, 0], [0.1, 0.2]], h)
+    R2, S2 = step([[0, 1], [-0.1, -0.2]], [[0], [0.1]], h)
     C, D = np.array([[1.0, 2.0]]), np.array([[-1.0, -2.0]])
     if orchestrator == "jacobi":
         return rho(np.block([[R1, S1], [S2 @ C, R2 + S2 @ D]]))
@@ -83,6 +94,22 @@ def test_the_verdict_is_right_at_every_step(built):
     expected = [exact_rho(h, "jacobi") < 1.0 for h in steps]
     assert len(set(expected)) == 2
     assert [identified_rho(masses(built, h, "jacobi")) < 1.0 for h in steps] == expected
+
+
+@pytest.mark.parametrize("orchestrator", ["jacobi", SEIDEL], ids=["jacobi", "seidel"])
+def test_from_a_tenth_to_ten_seconds_the_radius_and_the_verdict_are_right(built, orchestrator):
+    """By `hocket check`, at 25 steps: against matrix exponentials, which 20 steps inside come near."""
+    verdicts = set()
+    for h in np.geomspace(0.1, 10.0, 25):
+        step = Fraction(float(h)).limit_denominator(10_000)
+        found = check(masses(built, step, orchestrator, substeps=20), advise=False, robust=False)
+        expected = exact_rho(float(step), orchestrator, exactly=True)
+        assert found.stability.rho == pytest.approx(expected, abs=1e-3)
+        assert abs(expected - 1.0) > 1e-3
+        assert found.good == (expected < 1.0)
+        assert found.verdict()[0].startswith("stable" if expected < 1.0 else "unstable")
+        verdicts.add(found.good)
+    assert verdicts == {True, False}
 
 
 @pytest.mark.parametrize("h", [0.1, 1.0, 3.0, 8.9])

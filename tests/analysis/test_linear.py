@@ -1,15 +1,18 @@
 """The linear reading against published radii, and against the runs of the same plans."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import hocket as hk
-from analysis.systems import THREE, TWO, random_linear, three_masses, two_masses
+from analysis.systems import THREE, TWO, LinearPen, random_linear, three_masses, two_masses
 from hocket.analysis.lasting import collected
 from hocket.analysis.linear import read_linear
 from hocket.analysis.stability import radius, stability
 from hocket.analysis.variants import with_step
 from hocket.errors import ConvergenceError, ScenarioError
+from native.random_scenarios import METHODS
 
 GOLDEN = {
     name: each["rho"] for name, each in TWO["values"].items() if isinstance(each, dict) and "rho" in each
@@ -82,6 +85,37 @@ def test_the_map_and_the_run_agree(block):
             reading.root.advance(reading.root.now, ticks, reading.root.inputs[1])
             there = collected(reading.root)[places]
             assert np.abs(z[places] - there).max() <= 1e-9 * np.abs(there).max(), f"seed {seed}"
+
+
+def test_all_orchestrators_and_extrapolators_are_among_them():
+    found, depths = set(), set()
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        step, pen = Fraction(1, int(rng.choice([7, 10, 32]))), LinearPen(rng, iterates=0.4)
+        depth = int(rng.integers(1, 4))
+        pen.level(step, depth=depth, outermost=True)
+        depths.add(depth)
+        found |= pen.features
+    assert depths == {1, 2, 3}
+    wanted = {
+        *METHODS, *("Jacobi", "sequence", "groups", "auto", "iterated to None", "iterated to 1e-13"),
+        *("Hold of degree 0", "Nepce of degree 0", "Hermite of degree 1", "Hermite of degree 3"),
+        *(f"Polynomial of degree {degree}" for degree in (1, 2, 3)),
+        *("outputs stale", "outputs consistent", "inputs clean", "inputs delayed", "loop"),
+        *("start window", "start cold"),
+        *(f"step times {ratio}" for ratio in ("1", "1/2", "1/3", "2", "3")),
+    }  # fmt: skip
+    assert wanted - found == set()
+
+
+def test_a_scenario_without_outputs():
+    """Without a state either, nothing lasts: z is empty."""
+    sink = hk.StateSpace(A=[[-1.0]], B=[[1.0]], x0=[1.0], inputs=["u = 0"])
+    found = stability(hk.Composite(hk.Scenario({"sink": sink}), "0.1 s"))
+    assert found.rho == pytest.approx(np.exp(-0.1), rel=1e-12)
+    nothing = hk.StateSpace(inputs=["u = 0"])
+    reading = read_linear(hk.Composite(hk.Scenario({"nothing": nothing}), "0.1 s"))
+    assert reading.Phi.shape == (0, 0)
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from hocket.analysis.linear import read_linear
 from hocket.analysis.prediction import predicted_error
 from hocket.analysis.settling import Settling, settling
@@ -21,6 +23,7 @@ from hocket.clock import written
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.plan import Repeat, walk
 from hocket.signals import Hold, Polynomial
 
 NOISE = 1e-12
@@ -60,19 +63,22 @@ def changes(
     """
     found: list[Change] = []
     for words, variant, steps in _variants(composite, fixed_steps):
-        long = stop is not None and stop / variant.step > LONGEST
-        nested = iterates(variant) and len(list(levels(variant))) > 1
-        slow = (long and steps > 1.0) or steps > FEW or nested
-        if slow and any(change.rho <= 1.0 + EDGE for change in found):
-            continue
         try:
+            if _slow(variant, steps, stop) and any(change.rho <= 1.0 + EDGE for change in found):
+                continue
             reading = read_linear(variant)
             rho = radius(reading)
             error = None if stop is None else predicted_error(reading, stop, measure=False).worst.relative
-        except HocketError:
+        except (HocketError, np.linalg.LinAlgError):  # no such step, no solution, or no numbers
             continue
         found.append(Change(words, rho, error, steps * _sweeps(settling(reading)) / _sweeps(now)))
     return sorted(found, key=_rank)
+
+
+def _slow(variant: Composite, steps: float, stop: Fraction | None) -> bool:
+    """Return whether a change is tried only where nothing else helps: it would take long to judge."""
+    long = stop is not None and stop / variant.step > LONGEST
+    return (long and steps > 1.0) or steps > FEW or (iterates(variant) and len(list(levels(variant))) > 1)
 
 
 def _sweeps(iterations: tuple[Settling, ...]) -> float:
@@ -123,7 +129,8 @@ def _variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Co
 
 def iterates(composite: Composite) -> bool:
     """Return whether a level does."""
-    return any(isinstance(level.orchestrator, Iterate) for level in levels(composite))
+    plans = (level.plan.step for level in composite.blueprint.levels())
+    return any(isinstance(each, Repeat) for plan in plans for _, each in walk(plan))
 
 
 def levels(composite: Composite) -> Iterator[Composite]:
@@ -153,18 +160,22 @@ def _everywhere(composite: Composite, change: Callable[[Composite], dict[str, An
 
 
 def _explicit(composite: Composite) -> Any:
-    """Return the algorithm of one sweep."""
-    made = composite.orchestrator
-    return made.inner if isinstance(made, Iterate) else made
+    """Return the algorithm of one step, without iteration and step control around it."""
+    made: Any = composite.orchestrator
+    while hasattr(made, "inner"):
+        made = made.inner
+    return made
 
 
 def _with(composite: Composite, explicit: Any) -> dict[str, Any]:
-    made = composite.orchestrator
-    return {"orchestrator": replace(made, inner=explicit) if isinstance(made, Iterate) else explicit}
+    def around(made: Any) -> Any:
+        return replace(made, inner=around(made.inner)) if hasattr(made, "inner") else explicit
+
+    return {"orchestrator": around(composite.orchestrator)}
 
 
 def _iterated(composite: Composite) -> dict[str, Any]:
-    return {"orchestrator": Iterate(composite.orchestrator)}
+    return _with(composite, Iterate(_explicit(composite)))
 
 
 def _consistent(composite: Composite) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.files.fmus import model_name, study_of
 from hocket.files.formats import read
 from hocket.files.study import Study
+from hocket.plan import adapts
 from hocket.simulators.fmu import Fmu
 
 T = TypeVar("T")
@@ -215,9 +216,7 @@ def _check_whole(start: Fraction, stop: Fraction, step: Fraction) -> None:
         raise ScenarioError(what, "stop", "a whole number of steps", hint)
 
 
-def _affordable(
-    study: Study, reading: Reading, leaves: tuple[Leaf, ...], tried: _Tries
-) -> Fraction | None:
+def _affordable(study: Study, reading: Reading, leaves: tuple[Leaf, ...], tried: _Tries) -> Fraction | None:
     """Return how much of a run is predicted, from its start on; what is left out is noted."""
     if study.stop is None:
         return None
@@ -236,6 +235,10 @@ def _affordable(
 
 def _unpredictable(composite: Composite, leaves: tuple[Leaf, ...]) -> str:
     """Return why no error can be predicted; empty: it can."""
+    for level in composite.blueprint.levels():
+        if adapts(level.plan.step):
+            name = f"`{level.path}`" if level.path else "the outermost level"
+            return f"{name} chooses its steps by their error, and is judged at the step it begins with"
     played = {name for name, _ in sources(composite)}
     for leaf in leaves:
         if leaf.how == "constant" and leaf.path not in played:

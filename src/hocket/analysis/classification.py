@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
+from hocket.analysis import terms
 from hocket.analysis.posedness import posedness
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
-from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.plan import Repeat, Solve, tries
+from hocket.plan import Solve, tries
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -62,6 +61,8 @@ class Classification:
     """Per level."""
     rates: tuple[str, ...]
     """The steps with which anything moves, the longest first: more than one is multirate."""
+    within: tuple[str, ...]
+    """Per level whose simulators have steps of their own: who goes first."""
     busch: str
     standards: tuple[str, ...]
     unknown: tuple[str, ...] = UNKNOWN
@@ -79,7 +80,7 @@ class Classification:
             "sequence": "; ".join(f"{name}: {how}" for name, how in self.sequence),
             "iterations": self.iterations,
             "macro step": "; ".join(f"{name}: {step}" for name, step in self.steps),
-            "multirate": f"{len(self.rates)} rates: {', '.join(self.rates)}" if len(self.rates) > 1 else "no",
+            "multirate": _rates(self.rates, self.within),
             "scheme (Busch)": self.busch,
             "standards": ", ".join(self.standards) or "none",
         }
@@ -92,8 +93,7 @@ def classify(composite: Composite) -> Classification:
     levels = list(root.levels())
     models = tuple(map(_inside, root.leaves.wiring.models))
     posed = posedness(composite)
-    solves = any(_has(level.plan.step, Solve) for level in levels)
-    repeats = any(_has(level.plan.step, Repeat) for level in levels)
+    solves = any(terms.has(level.plan.step, Solve) for level in levels)
     strong = bool(posed.loops) and posed.solved
     return Classification(
         simulators=len(models),
@@ -103,13 +103,20 @@ def classify(composite: Composite) -> Classification:
         hybrid=any(_jumps(level) for level in levels),
         coordination="orchestrator, " + ("which solves equations" if solves else "at the interfaces only"),
         interface="strong: algebraic loops are solved" if strong else "loose",
-        sequence=tuple((level.path or "outermost", _sequence(level)) for level in levels),
-        iterations="iterative" if repeats else "none (loops only)" if solves else "none",
-        steps=tuple((level.path or "outermost", _step(level)) for level in levels),
-        rates=tuple(written(rate) for rate in sorted(_rates(levels), reverse=True)),
-        busch=_busch(levels, repeats),
+        sequence=tuple((level.path or "outermost", terms.sequence(level)) for level in levels),
+        iterations=terms.iterations(levels),
+        steps=tuple((level.path or "outermost", terms.macro_step(level)) for level in levels),
+        rates=tuple(written(rate) for rate in sorted(terms.rates(levels), reverse=True)),
+        within=terms.within(levels),
+        busch=terms.scheme(levels),
         standards=_standards(models),
     )
+
+
+def _rates(rates: tuple[str, ...], within: tuple[str, ...]) -> str:
+    if len(rates) < 2:
+        return "no"
+    return "; ".join((f"{len(rates)} rates: {', '.join(rates)}", *within))
 
 
 def _counted(found: tuple[tuple[str, int], ...]) -> str:
@@ -158,51 +165,6 @@ def _jumps(level: Blueprint) -> bool:
     return level.composite.sampled or tries(level.plan.step) or discrete
 
 
-def _sequence(level: Blueprint) -> str:
-    return _order_of(level.composite.orchestrator)
-
-
-def _order_of(orchestrator: Any) -> str:
-    if isinstance(orchestrator, Iterate):
-        return f"{_order_of(orchestrator.inner)}, iterated"
-    if isinstance(orchestrator, Jacobi):
-        return "parallel"
-    if isinstance(orchestrator, GaussSeidel):
-        return "sequential" + (", order found" if orchestrator.order == "auto" else ", order given")
-    return type(orchestrator).__name__
-
-
-def _step(level: Blueprint) -> str:
-    return f"{written(level.composite.step)}, " + (
-        "shortened at events" if tries(level.plan.step) else "fixed"
-    )
-
-
-def _rates(levels: list[Blueprint]) -> set[Fraction]:
-    own = {
-        step
-        for level in levels
-        for child, model in enumerate(level.wiring.models)
-        if child not in level.inner and isinstance(step := getattr(model, "step", None), Fraction)
-    }
-    return {level.composite.step for level in levels} | own
-
-
-def _busch(levels: list[Blueprint], repeats: bool) -> str:
-    made = [level.composite.orchestrator for level in levels]
-    kinds = {type(each.inner if isinstance(each, Iterate) else each).__name__ for each in made}
-    return f"{'implicit' if repeats else 'explicit'}: {', '.join(sorted(kinds))}"
-
-
 def _standards(models: tuple[Any, ...]) -> tuple[str, ...]:
     versions = {model.description.version for model in models if isinstance(model, Fmu)}
     return tuple(f"FMI {version}" for version in sorted(versions))
-
-
-def _has(body: Any, kind: type) -> bool:
-    return any(
-        isinstance(instruction, kind)
-        or any(_has(inner, kind) for inner in getattr(instruction, "bodies", ()))
-        or _has(getattr(instruction, "body", ()), kind)
-        for instruction in body
-    )

@@ -94,7 +94,7 @@ def _at_steps(series: Series, start: float, step: float) -> tuple[Array, Array] 
     if not len(series.t):
         return None
     count = int((series.t[-1] - start) / step + 1e-6)
-    grid = start + step * np.arange(count + 1)
+    grid: Array = start + step * np.arange(count + 1, dtype=float)
     slack = near(grid, series.t)
     at = np.searchsorted(series.t, grid + slack, side="right") - 1  # of rows with one time the last counts
     if (at < 0).any() or (np.abs(series.t[at] - grid) > 2.0 * slack).any():

@@ -22,9 +22,12 @@ from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError
 from hocket.model import Array
+from hocket.plan import Repeat, walk
 
 Indices: TypeAlias = NDArray[np.int64]
 
+LIMITS = 64
+"""Columns while an iteration comes into steady operation."""
 SETTLING = 40
 """Periods after which samples and memories must have taken their places."""
 
@@ -87,8 +90,8 @@ def read_linear(composite: Composite) -> Reading:
     root = opened(design, clock_of(design))
     initialise(root, 0.0)
     ticks = _period(design, root)
-    # rows of one number: an iteration is its limit from here on, also one that would not get there
-    place(root, collected(root)[:, None])
+    # rows, all columns alike: an iteration is its limit from here on, also one that would not get there
+    place(root, np.repeat(collected(root)[:, None], _width(design), axis=1))
     for _ in range(SETTLING):
         before = structure(root)
         _advance(root, ticks)
@@ -111,6 +114,12 @@ def read_linear(composite: Composite) -> Reading:
     c = after[:, 0].copy()
     Phi, period = after[:, 1:] - after[:, :1], root.clock.tick * ticks
     return Reading(composite, Phi, c, named, period, z, since, root, tuple(sweeps))
+
+
+def _width(design: Blueprint) -> int:
+    """Return how many columns pay before there are many: limits are found with several at a time."""
+    plans = (level.plan.step for level in design.levels())
+    return LIMITS if any(isinstance(each, Repeat) for plan in plans for _, each in walk(plan)) else 1
 
 
 def _advance(root: Level, ticks: int) -> None:

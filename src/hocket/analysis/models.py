@@ -37,7 +37,6 @@ from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
 
-
 SURE = 1e-9
 """A fit below this is that of a linear model: a curved motion may come near, but not so near."""
 
@@ -215,10 +214,7 @@ def _linear(level: Level, child: int, point: Point | None, still: bool, looking:
 def _identified(path: str, place: Place, still: bool) -> tuple[Leaf, Model]:
     found, model = identify(place), place.model
     runs_away = (
-        not model.inputs
-        and found.stand_in is not None
-        and found.fit > SURE
-        and _grows(found.stand_in.F)
+        not model.inputs and found.stand_in is not None and found.fit > SURE and _grows(found.stand_in.F)
     )
     if found.stand_in is not None and not runs_away:
         states = len(found.stand_in.F)
@@ -227,7 +223,10 @@ def _identified(path: str, place: Place, still: bool) -> tuple[Leaf, Model]:
     if not still or model.inputs:
         return Leaf(path, "refused", math.nan, 0, found.refused or why, found.notes), model
     y = _shown(place.simulator, float(place.t), place.u)
-    notes = f"as it is at {float(place.t):g} s: {found.refused or why}", "no inputs: no coupling depends on it"
+    notes = (
+        f"as it is at {float(place.t):g} s: {found.refused or why}",
+        "no inputs: no coupling depends on it",
+    )
     return Leaf(path, "constant", 0.0, 0, notes=notes), Tangent.constant(model, y)
 
 

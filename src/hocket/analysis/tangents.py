@@ -144,7 +144,15 @@ def _check_events(tangent: Tangent, moved: Array, place: Place) -> None:
         raise RefusedError(f"it has events, and does not move as its tangent within {span}")
 
 
-def _touch(model: Ode | Fmu, look: Look, x: Array, u: Array, slopes: Array, notes: tuple[str, ...], sizes: Array | None = None) -> Touch:
+def _touch(
+    model: Ode | Fmu,
+    look: Look,
+    x: Array,
+    u: Array,
+    slopes: Array,
+    notes: tuple[str, ...],
+    sizes: Array | None = None,
+) -> Touch:
     n, there = len(x), look(x, u)
     if not (np.isfinite(there).all() and np.isfinite(slopes).all()):
         raise RefusedError("its rates or slopes are not finite at this point")

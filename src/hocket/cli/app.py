@@ -80,12 +80,13 @@ for _function, *_examples in (
     (
         run,
         "hocket run car.toml --stop 10 --record 'axle.*' --plot car.png",
+        "hocket run demo.toml --algorithm 'iterate(tolerance=1e-6)' --extrapolation linear",
         "hocket run ball.fmu --set e=0.8 --observe resting --plot",
         "hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y",
     ),
     (
         check,
-        "hocket check car.toml --stop 10",
+        "hocket check car.toml --stop 10 --algorithm gauss-seidel",
         "hocket check a.fmu b.fmu --connect b.u=a.y --json -",
         "hocket check runs/car-001 --plot wrong.png",
     ),

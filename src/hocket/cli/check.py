@@ -18,6 +18,7 @@ from rich.text import Text
 from hocket.cli import check_run as runs
 from hocket.cli import map as maps
 from hocket.cli import options
+from hocket.cli.choosing import chosen
 from hocket.cli.facts import keep
 from hocket.cli.screen import say
 from hocket.cli.tables import table
@@ -38,6 +39,8 @@ ROWS = 8
 def check(
     files: runs.Files,
     stop: options.Stop = None,
+    algorithm: options.Algorithm = None,
+    extrapolation: options.Extrapolation = None,
     connect: options.Connect = None,
     assign: options.Set = None,
     plot: Annotated[
@@ -80,11 +83,19 @@ def check(
     the defects of its connections, and by linear models where they follow it.
     """
     if runs.is_run(files):
-        others = {"--stop": stop, "--connect": connect, "--set": assign, "--vary": vary, "--robust": robust}
+        others = {
+            "--stop": stop,
+            "--algorithm": algorithm,
+            "--extrapolation": extrapolation,
+            "--connect": connect,
+            "--set": assign,
+            "--vary": vary,
+            "--robust": robust,
+        }
         runs.check_run(files[0], quick, again, plot, as_json, everything, others)
         return
     runs.refuse(files, {"--quick": quick, "--again": again})
-    study = studied(files, connect or ())
+    study = chosen(studied(files, connect or ()), algorithm, extrapolation)
     composite = with_parameters(study.composite, assigned(study, assign or ()), "--set")
     study = _timed(replace(study, composite=composite), stop)
     if plot:
@@ -226,4 +237,3 @@ def _facts(found: Check) -> dict[str, Any]:
         "models": [vars(leaf) for leaf in found.leaves],
         "not judged": found.unjudged,
     }
-

@@ -177,4 +177,3 @@ def _facts(run: Run, found: Trust, kept: bool) -> dict[str, Any]:
         "doubts": found.doubts,
         "not seen": found.unseen,
     }
-

@@ -36,6 +36,17 @@ File = Annotated[
 Stop = Annotated[str | None, typer.Option(metavar="TIME", help='When to stop: 10, "500 ms", "2 min".')]
 Start = Annotated[str | None, typer.Option(metavar="TIME", help="When to start.")]
 Step = Annotated[str | None, typer.Option(metavar="TIME", help='The macro step, as "10 ms".')]
+Algorithm = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="In place of the file's: gauss-seidel, 'iterate(tolerance=1e-6)', of a level axle=jacobi.",
+    ),
+]
+Extrapolation = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="In place of the file's: linear, of a level axle=quadratic."),
+]
 Every = Annotated[
     str | None, typer.Option(metavar="TIME", help='Time between rows; "micro": micro steps too.')
 ]

@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hocket.cli import options
+from hocket.cli.choosing import chosen
 from hocket.cli.screen import say
 from hocket.cli.targets import check_file
 from hocket.cli.typed import studied
@@ -26,6 +27,8 @@ from hocket.files import wording
 
 def plan(
     files: options.Files,
+    algorithm: options.Algorithm = None,
+    extrapolation: options.Extrapolation = None,
     connect: options.Connect = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="SVG", help="Draw one macro step as a timeline.")
@@ -37,7 +40,7 @@ def plan(
     if plot:
         check_ending(plot)
         check_file(plot)
-    study = studied(files, connect or ())
+    study = chosen(studied(files, connect or ()), algorithm, extrapolation)
     levels = {level.path: level for level in study.composite.blueprint.levels()}
     for path, level in levels.items():
         around = levels[path.rpartition(".")[0]] if path else None

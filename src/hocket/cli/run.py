@@ -15,6 +15,7 @@ import typer
 import hocket
 from hocket.cli import options
 from hocket.cli.check_run import watching
+from hocket.cli.choosing import chosen
 from hocket.cli.folders import kept
 from hocket.cli.logs import heard
 from hocket.cli.progress import shown
@@ -39,6 +40,8 @@ def run(
     stop: options.Stop = None,
     start: options.Start = None,
     step: options.Step = None,
+    algorithm: options.Algorithm = None,
+    extrapolation: options.Extrapolation = None,
     every: options.Every = None,
     record: options.Record = None,
     folder: Annotated[
@@ -81,7 +84,7 @@ def run(
     the scenario or the command is wrong.
     """
     how = fmu_options(interface, isolate, time_limit, log)
-    study = studied(files, connect or (), observe or (), how)
+    study = chosen(studied(files, connect or (), observe or (), how), algorithm, extrapolation)
     check_stop(study, stop, files, "run")
     if csv:
         check_file(csv)

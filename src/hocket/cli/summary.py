@@ -32,7 +32,7 @@ def summary(run: Run, folder: Path) -> None:
     look = f'hocket.open_run("{folder.as_posix()}")'
     because = str(run.info["engine"]).partition(", because ")[2]
     notes = [str(note) for note in run.info.get("notes", [])]
-    pace, sweeps = _pace(run), _sweeps(run)
+    pace, sweeps, adapted = _pace(run), _sweeps(run), _adapted(run)
     if not watched():
         say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
         if because:
@@ -40,6 +40,7 @@ def summary(run: Run, folder: Path) -> None:
         if pace:
             say(f"real time: {pace}")
         say(*(f"iterated: {line}" for line in sweeps))
+        say(*(f"adapted: {line}" for line in adapted))
         say(*(f"note: {note}" for note in notes))
         say(f"{folder}  {look}")
         return
@@ -53,6 +54,7 @@ def summary(run: Run, folder: Path) -> None:
         ("engine", str(run.info["engine"])),
         *([("real time", pace)] if pace else []),
         *(("iterated", line) for line in sweeps),
+        *(("adapted", line) for line in adapted),
         *(("note", note) for note in notes),
         ("folder", Text(str(folder), "bold")),
         ("look", f"hocket plot {shlex.quote(str(folder))}"),
@@ -71,6 +73,24 @@ def _sweeps(run: Run) -> list[str]:
         f"{path or 'outermost'}, {each['total'] / each['repeats']:.1f} sweeps per step, most {each['most']}"
         for path, each in counted.items()
     ]
+
+
+def _adapted(run: Run) -> list[str]:
+    """Return how many steps each level with step control made, and how long they were, in words."""
+    counted = run.info.get("counts", {}).get("adapted", {})
+    return [
+        f"{path or 'outermost'}, {count(each['accepted'], 'step')}, {each['rejected']} rejected, "
+        f"{_span(each['shortest'])} to {_span(each['longest'])}"
+        for path, each in counted.items()
+    ]
+
+
+def _span(seconds: float) -> str:
+    """Return a time in the unit that suits it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{significant(seconds / size)} {unit}"
+    return f"{significant(seconds / 1e-9)} ns"
 
 
 def errors(run: Run, trust: Trust, most: int | None = MOST) -> Iterator[RenderableType]:

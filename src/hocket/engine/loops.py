@@ -28,6 +28,8 @@ NUDGE = 2.0**-26
 """How far a value is moved to see what it does, relative to its size: the root of the rounding error."""
 SINGULAR = 1e-12
 """A pivot this small against the largest entry means that the loop has no single solution."""
+SMALL = 40
+"""Unknowns up to which a system is solved by hand, with a test for what is singular."""
 ITERATIONS = 25
 FRACTIONS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 """How much of Newton's step is tried."""
@@ -125,17 +127,24 @@ def linear_fixed_point(
 ) -> tuple[list[Value], Array]:
     """Return v with evaluate(v) = v, where evaluate is K v and what does not depend on v, and K.
 
-    v may be rows.
+    v is rows. Columns do not know of each other, so each is good for another column of K at the same time.
     """
     zeros = [np.zeros(np.shape(number)) for number in like]
-    apart = evaluate(zeros)
-    matrix: list[Values] = [[0.0] * len(like) for _ in like]
-    for j in range(len(like)):
-        after = evaluate([zero + 1.0 if i == j else zero for i, zero in enumerate(zeros)])
-        for i in range(len(like)):
-            matrix[i][j] = (1.0 if i == j else 0.0) - (_first(after[i]) - _first(apart[i]))
-    K = np.eye(len(like)) - np.array(matrix)
-    return solved(matrix, apart), K
+    size, width = len(like), len(zeros[0])
+    apart = np.array(evaluate(zeros))
+    K = np.zeros((size, size))
+    for first in range(0, size, width):
+        some = min(width, size - first)
+        units = np.zeros((size, width))
+        units[first + np.arange(some), np.arange(some)] = 1.0
+        K[:, first : first + some] = (np.array(evaluate(list(units))) - apart)[:, :some]
+    matrix = np.eye(size) - K
+    if size <= SMALL:
+        return solved(matrix.tolist(), list(apart)), K
+    try:
+        return list(np.linalg.solve(matrix, apart)), K
+    except np.linalg.LinAlgError:
+        raise SingularError from None
 
 
 def no_solution(ports: Sequence[str], t: float) -> ConvergenceError:
@@ -200,11 +209,6 @@ class Loop:
         for child in self.children:
             self.level.read(child)
         return self.unknowns.newest()
-
-
-def _first(number: Value) -> float:
-    """Return a number, or of a row the first: what it is about is the same in all columns."""
-    return float(number if np.ndim(number) == 0 else number[0])
 
 
 def nodes_of(level: Level, ports: Sequence[str]) -> list[tuple[int, int]]:

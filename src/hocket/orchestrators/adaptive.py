@@ -8,10 +8,14 @@ The step of the level is the longest one, and where it meets the level around it
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from numbers import Real
+from typing import Literal, TypeAlias, get_args
 
+from hocket.clock import seconds
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Orchestrator, Scenario
 from hocket.orchestrators.exchange import InputsMode
@@ -19,6 +23,8 @@ from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Adapt, Body, Control, Estimate, OutputsMode, Plan, Try
 
 Controller: TypeAlias = Literal["I", "PI", "PID"]
+Per: TypeAlias = Literal["unit", "step"]
+PER: tuple[str, ...] = get_args(Per)
 GAINS: dict[str, tuple[float, float, float]] = {
     "I": (1.0, 0.0, 0.0),
     "PI": (0.7, 0.4, 0.0),
@@ -33,8 +39,9 @@ class Adaptive:
 
     `estimate`: "defect", how far outputs are from where the samples before led (with Iterate: what was
     predicted against what was corrected); "orders", how far an extrapolation of one degree more would be,
-    known before the step, so that nobody goes back; "richardson", against two half steps. The error counts
-    `per` "unit" of time or per "step". Steps are multiples of `quantum`, a part of the level's step, and
+    known before the step, so that nobody goes back; "richardson", against two half steps, of outputs only:
+    what hides in states and shows later is missed (a force seen as a position). The error counts `per` "unit"
+    of time or per "step". Steps are multiples of `quantum`, a part of the level's step such as "1/1024", and
     begin with `first` of it. `rejects`: whether steps are taken back (None: where all can).
     """
 
@@ -42,49 +49,52 @@ class Adaptive:
     tolerance: float = 1e-4
     estimate: Estimate = "defect"
     controller: Controller = "PI"
-    per: Literal["unit", "step"] = "unit"
+    per: Per = "unit"
     quantum: Fraction = Fraction(1, 2**20)
     first: Fraction = Fraction(1, 64)
     rejects: bool | None = None
     adaptive = True
 
     def __post_init__(self) -> None:
-        faults = list(self._faults())
+        faults = [*self._wrong_words(), *self._wrong_numbers()]
         if faults:
             raise ScenarioError(faults)
         for name in ("quantum", "first"):
-            object.__setattr__(self, name, Fraction(getattr(self, name)))
+            object.__setattr__(self, name, _part(getattr(self, name)))
 
-    def _faults(self) -> Any:
+    def _wrong_words(self) -> Iterator[Fault]:
         if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
             yield Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`")
         elif isinstance(self.inner, Adaptive):
             yield Fault("a step control of a step control", "inner", "the algorithm of one step")
-        if not self.tolerance > 0.0:
-            yield Fault(f"a tolerance of {self.tolerance!r} is never met", "tolerance", "a number above 0")
-        for name, known in (
-            ("estimate", get_args(Estimate)),
-            ("controller", tuple(GAINS)),
-            ("per", ("unit", "step")),
-        ):
+        for name, known in (("estimate", get_args(Estimate)), ("controller", tuple(GAINS)), ("per", PER)):
             value = getattr(self, name)
             if value not in known:
                 hint = nearest(str(value), known)
                 yield Fault(
                     f"`{name}` cannot be {value!r}", name, " or ".join(f'"{word}"' for word in known), hint
                 )
-        quantum, first = Fraction(self.quantum), Fraction(self.first)
-        if not 0 < quantum <= 1 or (1 / quantum).denominator != 1:
-            yield Fault(
-                f"a quantum of {quantum} of the step", "quantum", "the step divided by a whole number"
-            )
-        elif not quantum <= first <= 1 or (first / quantum).denominator != 1 or (1 / first).denominator != 1:
-            expected = f"one divided by a whole number, and a multiple of the quantum {quantum}"
-            yield Fault(f"a first step of {first} of the level's", "first", expected)
         if self.rejects and self.estimate == "orders":
             yield Fault(
                 '"orders" knows the error before the step: nothing is rejected', "rejects", "False, or None"
             )
+
+    def _wrong_numbers(self) -> Iterator[Fault]:
+        if not isinstance(self.tolerance, Real) or not 0.0 < self.tolerance < math.inf:
+            yield Fault(f"a tolerance of {self.tolerance!r} is never met", "tolerance", "a number above 0")
+        quantum, first = _part(self.quantum), _part(self.first)
+        if quantum is None or not 0 < quantum <= 1 or (1 / quantum).denominator != 1:
+            told = self.quantum if quantum is None else quantum
+            yield Fault(f"a quantum of {told} of the step", "quantum", "the step divided by a whole number")
+        elif (
+            first is None
+            or not quantum <= first <= 1
+            or (first / quantum).denominator != 1
+            or (1 / first).denominator != 1
+        ):
+            expected = f"one divided by a whole number, and a multiple of the quantum {quantum}"
+            told = self.first if first is None else first
+            yield Fault(f"a first step of {told} of the level's", "first", expected)
 
     @property
     def outputs(self) -> OutputsMode:
@@ -99,7 +109,11 @@ class Adaptive:
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
         made: Plan = self.inner.plan(scenario)
-        body: Body = made.step[0].body if isinstance(made.step[0], Try) else made.step
+        body: Body = made.step
+        early: list[str] = []
+        if isinstance(made.step[0], Try):
+            body = made.step[0].body
+            early = [name for name, model in scenario.models.items() if model.abilities.stops_early]
         stuck = [name for name, model in scenario.models.items() if not model.abilities.rewind]
         rejects = self._rejects(stuck)
         how = self.estimate, self.per == "unit", GAINS[self.controller]
@@ -108,6 +122,11 @@ class Adaptive:
         if stuck and not rejects and self.estimate != "orders":
             notes.append(
                 f"`{stuck[0]}` cannot go back: a step with too large an error stays, the next is shorter"
+            )
+        if early:
+            notes.append(
+                f"`{early[0]}` may stop inside a step, at an event: step control does not meet it there, "
+                f"so `{early[0]}` goes on alone, where it can"
             )
         return replace(made, step=(Adapt(body, control),), notes=tuple(notes))
 
@@ -123,3 +142,11 @@ class Adaptive:
                 hint='estimate="orders", which needs neither, or rejects=False with estimate="defect"',
             )
         return not stuck if self.rejects is None else self.rejects
+
+
+def _part(value: object) -> Fraction | None:
+    """Return a part of the step as a fraction: 0.1 is a tenth, "1/64" is one; None: it is neither."""
+    try:
+        return Fraction(value) if isinstance(value, str) else seconds(value)  # type: ignore[arg-type]
+    except (ValueError, ZeroDivisionError):
+        return None

@@ -20,14 +20,16 @@ from hocket.files.study import Study
 from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE, Choice, OrWord
 from hocket.files.toml.kinds import Family, Field, Kind, kind
 from hocket.files.toml.levels import Connections, Included, Models, Order
+from hocket.files.toml.parts import PART
 from hocket.files.toml.ports import OUTPUTS, PORTS
 from hocket.files.toml.rates import Rates
 from hocket.files.toml.simulators import SIMULATORS
 from hocket.model import Connection, Extrapolator, Model, Orchestrator, Port, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
+from hocket.orchestrators.adaptive import GAINS, PER, Adaptive
 from hocket.orchestrators.exchange import InputsMode
 from hocket.orchestrators.multirate import Scheme
-from hocket.plan import Accelerator, Aitken, Newton, OutputsMode, QuasiNewton, Relax
+from hocket.plan import Accelerator, Aitken, Estimate, Newton, OutputsMode, QuasiNewton, Relax
 from hocket.signals import NAMED, Hermite, Hold, Latch, Nepce, Polynomial
 
 EXTRAPOLATIONS = Family(
@@ -87,23 +89,38 @@ def _iterate(
     return Iterate(inner or Jacobi(), None if tolerance == "none" else tolerance, at_most, accelerate)
 
 
+_STEPS = (
+    *_EXPLICIT,
+    kind(
+        "iterate",
+        _iterate,
+        Field("inner", Family("orchestrator", _EXPLICIT), "the algorithm of one sweep", stand_in=None),
+        Field(
+            "tolerance",
+            OrWord("none", NUMBER),
+            'the relative change that ends it; "none": always at_most sweeps',
+            get=lambda iterate: iterate.tolerance or "none",
+        ),
+        Field("at_most", WHOLE, "sweeps in a step"),
+        Field("accelerate", ACCELERATIONS, 'how sweeps are led to their end; "plain": they are not'),
+        cls=Iterate,
+    ),
+)
 ORCHESTRATORS = Family(
     "orchestrator",
     (
-        *_EXPLICIT,
+        *_STEPS,
         kind(
-            "iterate",
-            _iterate,
-            Field("inner", Family("orchestrator", _EXPLICIT), "the algorithm of one sweep", stand_in=None),
-            Field(
-                "tolerance",
-                OrWord("none", NUMBER),
-                'the relative change that ends it; "none": always at_most sweeps',
-                get=lambda iterate: iterate.tolerance or "none",
-            ),
-            Field("at_most", WHOLE, "sweeps in a step"),
-            Field("accelerate", ACCELERATIONS, 'how sweeps are led to their end; "plain": they are not'),
-            cls=Iterate,
+            "adaptive",
+            Adaptive,
+            Field("inner", Family("orchestrator", _STEPS), "the algorithm of one step", stand_in=Jacobi()),
+            Field("tolerance", NUMBER, "the error that is allowed"),
+            Field("estimate", Choice(get_args(Estimate)), "how the error is found"),
+            Field("controller", Choice(tuple(GAINS)), "how the next step follows from the errors"),
+            Field("per", Choice(PER), "whether the error counts per second or per step"),
+            Field("quantum", PART, "steps are multiples of this part of the level's step"),
+            Field("first", PART, "the part of the level's step that a run begins with"),
+            Field("rejects", TRUTH, "whether steps are taken back; left out: where all can"),
         ),
     ),
 )

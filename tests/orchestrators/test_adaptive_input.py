@@ -1,0 +1,156 @@
+"""Step control: what is refused, what files keep, what is told, and what the linear reading says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hocket
+from command_line import good
+from fmus.build import build
+from hocket import (
+    Composite,
+    ConvergenceError,
+    Fmu,
+    GaussSeidel,
+    Iterate,
+    Jacobi,
+    Scenario,
+    ScenarioError,
+    Table,
+)
+from hocket.analysis.linear import read_linear
+from hocket.files.toml import dumps, loads
+from hocket.orchestrators.adaptive import Adaptive
+from orchestrators.test_adaptive import ENGINES, PAIR, lag, steps
+
+# what cannot be done
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tolerance_that_no_step_meets(engine):
+    control = Adaptive(Jacobi(), 1e-6, quantum="1/64")
+    jump = Scenario(
+        {"jump": Table([0, 1, 1.001, 2], {"y": [0, 0, 1, 1]}), "a": lag(1.0, 1.0, 0.0)}, {"a.u": "jump.y"}
+    )
+    with pytest.raises(ConvergenceError) as caught:
+        hocket.run(Composite(jump, 1, control), 2, engine=engine)
+    text = str(caught.value)
+    assert "the error is 1e+06 times the tolerance with the smallest step of 0.015625 s" in text
+    assert "step from t = 1.0 s" in text
+    assert "an error of 1e-06" in text
+    assert "a larger tolerance, or a smaller `quantum`" in text
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"tolerance": 0}, "a tolerance of 0 is never met"),
+        ({"tolerance": -1e-3}, "a tolerance of -0.001 is never met"),
+        ({"tolerance": float("nan")}, "a tolerance of nan is never met"),
+        ({"tolerance": "small"}, "a tolerance of 'small' is never met"),
+        ({"quantum": 1 / 3.5}, "a quantum of 2/7 of the step"),
+        ({"quantum": 0}, "a quantum of 0 of the step"),
+        ({"quantum": "1 ms"}, "a quantum of 1 ms of the step"),
+        ({"quantum": "1/100", "first": "1/64"}, "a first step of 1/64 of the level's"),
+        ({"first": 2}, "a first step of 2 of the level's"),
+        ({"estimate": "defects"}, "did you mean `defect`?"),
+        ({"controller": "PD"}, "`controller` cannot be 'PD'"),
+        ({"per": "second"}, '"unit" or "step"'),
+        ({"inner": "jacobi"}, "is no orchestrator"),
+        ({"inner": Adaptive()}, "a step control of a step control"),
+        ({"estimate": "orders", "rejects": True}, "nothing is rejected"),
+    ],
+)
+def test_bad_input(how, said):
+    with pytest.raises(ScenarioError) as caught:
+        Adaptive(**how)
+    assert said in str(caught.value)
+
+
+def test_all_faults_are_told_at_once():
+    with pytest.raises(ScenarioError, match="4 faults"):
+        Adaptive(tolerance=0, estimate="x", per="y", quantum=0)
+
+
+def test_parts_may_be_written_as_people_do():
+    assert Adaptive(quantum="1/1024", first=0.125) == Adaptive(
+        quantum=Fraction(1, 1024), first=Fraction(1, 8)
+    )
+    assert Adaptive(quantum=0.1, first=0.1).quantum == Fraction(1, 10)
+
+
+def test_a_fixed_step_fmu_is_refused(tmp_path):
+    fmu = Fmu(build("rigid", 3, folder=tmp_path))
+    assert not fmu.abilities.variable_step
+    with pytest.raises(ScenarioError, match=r"`rigid`.*accepts only whole ones") as caught:
+        Composite(Scenario({"rigid": fmu}), 1, Adaptive()).plan()
+    assert "variable_step" in str(caught.value)
+
+
+def test_who_stops_at_an_event_goes_on_alone_and_that_is_said(tmp_path):
+    """A ball falls from 1 m and keeps 0.7 of its speed, whoever else makes which steps."""
+    composite = Composite(Scenario({"ball": Fmu(build("ball", 3, folder=tmp_path))}), "0.1 s", Adaptive())
+    (note,) = composite.plan().notes
+    assert note.startswith("`ball` may stop inside a step, at an event: step control does not meet it there")
+    bounce = (2 / 9.81) ** 0.5
+    s = 1.0 - bounce
+    expected = 0.7 * 9.81 * bounce * s - 9.81 / 2 * s**2
+    assert hocket.run(composite, 1).final("ball.h") == pytest.approx(expected, abs=1e-12)
+
+
+# files and the linear reading
+
+
+@pytest.mark.parametrize(
+    "control",
+    [
+        Adaptive(),
+        Adaptive(
+            GaussSeidel(["b", "a"]), 1e-6, "richardson", "PID", "step", Fraction(1, 729), Fraction(1, 27)
+        ),
+        Adaptive(Iterate(GaussSeidel(), 1e-9, 9, "aitken"), estimate="orders", rejects=False),
+        Adaptive(rejects=True),
+    ],
+)
+def test_a_file_keeps_it(control):
+    composite = Composite(PAIR, "0.5 s", control)
+    assert loads(dumps(composite)).composite == composite
+
+
+def test_the_file_of_the_documentation():
+    written = (
+        'orchestrator = { type = "adaptive", inner = "gauss-seidel", tolerance = 1e-6, first = "1/128" }'
+    )
+    study = loads(f"step = 1\n{written}\n[models]", check=False)
+    assert study.composite.orchestrator == Adaptive(GaussSeidel(), 1e-6, first=Fraction(1, 128))
+
+
+def test_the_command_line_tells_how_many_steps_there_were(tmp_path):
+    file = tmp_path / "pair.toml"
+    file.write_text(dumps(Composite(PAIR, "0.5 s", Adaptive(Jacobi(), 1e-2, quantum="1/1000", first="1/10"))))
+    counted = steps(hocket.run(hocket.read(file), 5))
+    said = good("run", file, "--stop", "5 s", "--folder", tmp_path / "run")
+    assert f"adapted: outermost, {counted['accepted']} steps, {counted['rejected']} rejected, " in said
+    assert f"{1000 * counted['shortest']:g} ms to {1000 * counted['longest']:g} ms" in said
+
+
+@pytest.mark.parametrize("extrapolation", ["hold", "linear"])
+@pytest.mark.parametrize("estimate", ["defect", "orders", "richardson"])
+def test_the_linear_reading_is_that_of_the_first_step(estimate, extrapolation):
+    """Eight steps of an eighth, and the samples that the control keeps beside them count for nothing."""
+    control = Adaptive(GaussSeidel(["a", "b"]), 1e-3, estimate, first=Fraction(1, 8))
+    frozen = read_linear(Composite(PAIR, 1, control, extrapolation))
+    fixed = read_linear(Composite(PAIR, Fraction(1, 8), control.inner, extrapolation))
+    found, expected = (
+        np.sort_complex(np.linalg.eigvals(Phi)) for Phi in (frozen.Phi, np.linalg.matrix_power(fixed.Phi, 8))
+    )
+    assert found[np.abs(found) > 1e-9] == pytest.approx(expected[np.abs(expected) > 1e-9], rel=1e-9)
+    whole = read_linear(Composite(PAIR, 1, replace(control, first=Fraction(1)), extrapolation))
+    other = read_linear(Composite(PAIR, 1, control.inner, extrapolation))
+    assert np.abs(np.linalg.eigvals(whole.Phi)).max() == pytest.approx(
+        np.abs(np.linalg.eigvals(other.Phi)).max(), rel=1e-9
+    )
