@@ -81,7 +81,7 @@ def test_the_other_controllers_keep_the_tolerance_too(controller):
 def test_per_step_the_error_falls_with_a_lower_power(q):
     """A step h may miss h^(q + 1) for h seconds: tol = h^(q + 2), and the whole error is h^(q + 1)."""
     errors = [
-        error_of_oscillators(oscillators(Adaptive(Jacobi(), each, per="step"), Polynomial(q)))
+        error_of_oscillators(oscillators(Adaptive(Jacobi(), each, per="step"), Polynomial(q)), 10)
         for each in FOUR_DECADES
     ]
     shown(f"per step, degree {q}", FOUR_DECADES, errors)

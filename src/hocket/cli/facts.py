@@ -12,26 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hocket.engine.recording import unwritable
 from hocket.files.whole import write_text
 
 
 def keep(target: Path, facts: Mapping[str, Any]) -> None:
-    """Write facts as JSON, or print them.
-
-    What is no file (a pipe, a device) is written into: only files are replaced whole.
-    """
+    """Write facts as JSON, or print them."""
     text = json.dumps(_plain(facts), indent=2, allow_nan=False) + "\n"
     if str(target) == "-":
         print(text, end="")
-    elif target.exists() and not target.is_file():
-        try:
-            with target.open("w", encoding="utf-8") as pipe:
-                pipe.write(text)
-        except OSError as error:
-            raise unwritable(target, error) from error
     else:
-        write_text(target.resolve(), text)
+        write_text(target, text)
 
 
 def _plain(value: Any) -> Any:

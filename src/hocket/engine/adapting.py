@@ -41,7 +41,7 @@ class Steps:
     longest: int = 0
 
     def add(self, span: int) -> None:
-        """Count a step that was accepted; the last one before the end may be cut off and is not compared."""
+        """Count a step that was accepted; the last one before the end may be cut off, and short."""
         self.accepted += 1
         self.shortest = span if self.shortest == 0 else min(self.shortest, span)
         self.longest = max(self.longest, span)

@@ -18,15 +18,26 @@ from hocket.errors import FileError
 
 @contextmanager
 def writing(path: Path | str) -> Iterator[IO[bytes]]:
-    """Write a file so that nobody ever sees half of it."""
-    whole = Path(path)
+    """Write a file so that nobody sees half of it; a link stays one, a pipe or device is written into."""
+    target = Path(path)
+    try:
+        if target.exists() and not target.is_file():
+            with target.open("wb") as file:
+                yield file
+            return
+        with _replacing(target.resolve()) as file:
+            yield file
+    except OSError as error:
+        raise unwritable(target, error) from error
+
+
+@contextmanager
+def _replacing(whole: Path) -> Iterator[IO[bytes]]:
     half = whole.with_name(whole.name + ".new")
     try:
         with half.open("wb") as file:
             yield file
         os.replace(half, whole)
-    except OSError as error:
-        raise unwritable(whole, error) from error
     finally:
         with suppress(OSError):
             half.unlink()
