@@ -127,11 +127,12 @@ class NativeEngine:
             if entry.child is not None and index in self.native_rows
         }
         built = _native.Level(tick, start, denominator, level.length, level.degree, len(level.starts))
+        lengths = _lengths(level)
         for child, simulator in enumerate(level.children):
             model, degree = level.wiring.models[child], level.memory.degrees[child]
             sizes = degree + 1, len(model.inputs), len(model.outputs)
             if isinstance(simulator, StateSpaceSimulator):
-                linear = self._linear(simulator, level, child)
+                linear = self._linear(simulator, level, degree, lengths[child])
                 rows, ports = micro.get((id(level), child), (None, []))
                 built.add_state_space(linear, simulator.z, simulator.last_h or 0.0, rows, ports)
             elif isinstance(simulator, Level):
@@ -149,10 +150,11 @@ class NativeEngine:
         built.set_programs(encoded(level.plan.step, level), encoded(level.plan.output, level))
         return built
 
-    def _linear(self, simulator: StateSpaceSimulator, level: Level, child: int) -> Any:
+    def _linear(
+        self, simulator: StateSpaceSimulator, level: Level, degree: int, lengths: tuple[int, ...]
+    ) -> Any:
         """Return the matrices of a simulator; models that are equal share them."""
-        degree, lengths = level.memory.degrees[child], _lengths(level, child)
-        key = (id(simulator.model), degree, tuple(lengths), level.adaptive)
+        key = (id(simulator.model), degree, lengths, level.adaptive)
         if key in self.models:
             return self.models[key]
         model = simulator.model
@@ -246,13 +248,13 @@ class NativeEngine:
         return InternalError(f"`{name}` was asked for a step it was not prepared for", where=f"t = {t!r} s")
 
 
-def _lengths(level: Level, child: int) -> list[int]:
-    """Return the steps that a child will make, in ticks; those of an adaptive level follow."""
-    name = level.wiring.names[child]
-    parts = {
-        each.fraction for _, each in walk(level.plan.step) if isinstance(each, Step) and each.sim == name
-    }
-    return sorted({int(level.length * part) for part in parts}) or [level.length]
+def _lengths(level: Level) -> list[tuple[int, ...]]:
+    """Return the steps that each child will make, in ticks; those of an adaptive level follow."""
+    found: list[set[int]] = [set() for _ in level.children]
+    for _, each in walk(level.plan.step):
+        if isinstance(each, Step):
+            found[level.number[each.sim]].add(int(level.length * each.fraction))
+    return [tuple(sorted(lengths)) or (level.length,) for lengths in found]
 
 
 def _maps(simulator: StateSpaceSimulator, clock: Clock, degree: int, ticks: int) -> tuple[Any, ...]:
