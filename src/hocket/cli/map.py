@@ -7,16 +7,14 @@ Out: intervals of one parameter, or a map over two: words, a table, a picture, J
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
-from hocket.cli.screen import console, say, watched
+from hocket.cli.progress import counted
+from hocket.cli.screen import say
 from hocket.cli.tables import table
 from hocket.cli.typed import halves
 from hocket.clock import seconds
@@ -26,7 +24,7 @@ from hocket.files.study import Study
 from hocket.parameters import leaves
 
 if TYPE_CHECKING:
-    from hocket.analysis.intervals import Intervals, Told
+    from hocket.analysis.intervals import Intervals
     from hocket.analysis.maps import StabilityMap
 
 OPTION = "--vary"
@@ -118,7 +116,7 @@ def mapped(study: Study, over: Sequence[Range], quiet: bool) -> Intervals | Stab
     from hocket.analysis.varied import VariedRadius
 
     rho = VariedRadius(study.composite, [each.name for each in over], study.start, OPTION)
-    with _looking(study.name or "check", quiet) as told:
+    with counted(study.name or "check", "values", quiet) as told:
         if len(over) == 1:
             (only,) = over
             return intervals_of(rho, only.low, only.high, only.logarithmic, only.name, told=told)
@@ -158,24 +156,3 @@ def facts_of(found: Intervals | StabilityMap) -> dict[str, Any]:
         {found.name: v, "rho": r} for v, r in zip(found.values.tolist(), found.rho.tolist(), strict=True)
     ]
     return {"names": [found.name], "intervals": found.rows(), "points": looked}
-
-
-@contextmanager
-def _looking(name: str, quiet: bool) -> Iterator[Told | None]:
-    """Give what is called as values are looked at; None where nobody would see it."""
-    if quiet or not watched(stderr=True):
-        yield None
-        return
-    bar = Bar(
-        TextColumn("{task.description}", style="bold"),
-        BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
-        TextColumn("{task.completed:g} of {task.total:g} values"),
-        TimeRemainingColumn(compact=True),
-        console=console(stderr=True),
-        transient=True,
-        expand=True,
-        redirect_stdout=watched(),
-    )
-    with bar:
-        task = bar.add_task(name, total=1)
-        yield lambda done, wanted: bar.update(task, completed=done, total=wanted)

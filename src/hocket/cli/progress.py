@@ -36,24 +36,14 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def counted(name: str, runs: int, quiet: bool) -> Iterator[Progress | None]:
-    """Give what `sweep` calls to show its progress; None where nobody would see it."""
+def counted(name: str, what: str, quiet: bool, total: int = 1) -> Iterator[Progress | None]:
+    """Give what is called with how many of how many are done; None where nobody would see it."""
     if quiet or not watched(stderr=True):
         yield None
         return
-    bar = Bar(
-        TextColumn("{task.description}", style="bold"),
-        BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
-        TextColumn("{task.fields[done]} of {task.total:g} runs"),
-        TimeRemainingColumn(compact=True),
-        console=console(stderr=True),
-        transient=True,
-        expand=True,
-        redirect_stdout=watched(),
-    )
-    with bar:
-        task = bar.add_task(name, total=runs, done=0)
-        yield lambda done, _runs: bar.update(task, completed=done, done=int(done))
+    with _bar(TextColumn(f"{{task.fields[done]}} of {{task.total:g}} {what}")) as bar:
+        task = bar.add_task(name, total=total, done=0)
+        yield lambda done, wanted: bar.update(task, completed=done, total=wanted, done=int(done))
 
 
 @contextmanager
@@ -62,18 +52,7 @@ def shown(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[P
     if quiet or not watched(stderr=True):
         yield None
         return
-    bar = Bar(
-        TextColumn("{task.description}", style="bold"),
-        BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
-        TextColumn("{task.fields[reached]}"),
-        _Rate(step),
-        TimeRemainingColumn(compact=True),
-        console=console(stderr=True),
-        transient=True,
-        expand=True,
-        redirect_stdout=watched(),
-    )
-    with bar:
+    with _bar(TextColumn("{task.fields[reached]}"), _Rate(step)) as bar:
         task = bar.add_task(name, total=1.0, reached="")
 
         def update(t: float, stop: float) -> None:
@@ -83,3 +62,16 @@ def shown(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[P
             bar.update(task, total=stop - begin, completed=t - begin, reached=reached)
 
         yield update
+
+
+def _bar(*columns: ProgressColumn) -> Bar:
+    return Bar(
+        TextColumn("{task.description}", style="bold"),
+        BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
+        *columns,
+        TimeRemainingColumn(compact=True),
+        console=console(stderr=True),
+        transient=True,
+        expand=True,
+        redirect_stdout=watched(),
+    )

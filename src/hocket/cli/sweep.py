@@ -105,7 +105,7 @@ def sweep(
         kept(folder, f"{stem}-sweep", overwrite) as place,
         placed(files, [name for name, value in typed.items() if value]),
         heard(log) as said,
-        counted(study.name, len(varied), quiet) as progress,
+        counted(study.name, "runs", quiet, len(varied)) as progress,
     ):
         results = hocket.sweep(
             study,

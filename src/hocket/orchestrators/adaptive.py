@@ -18,9 +18,9 @@ from typing import Literal, TypeAlias, get_args
 from hocket.clock import seconds
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Orchestrator, Scenario
-from hocket.orchestrators.exchange import InputsMode
+from hocket.orchestrators.around import Around
 from hocket.orchestrators.jacobi import Jacobi
-from hocket.plan import Adapt, Body, Control, Estimate, OutputsMode, Plan, Try
+from hocket.plan import Adapt, Body, Control, Estimate, Plan, Try
 
 Controller: TypeAlias = Literal["I", "PI", "PID"]
 Per: TypeAlias = Literal["unit", "step"]
@@ -34,7 +34,7 @@ GAINS: dict[str, tuple[float, float, float]] = {
 
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Around):
     """The steps of `inner`, as long as the estimated error stays within the tolerance.
 
     `estimate`: "defect", how far outputs are from where the samples before led (with Iterate: what was
@@ -95,16 +95,6 @@ class Adaptive:
             expected = f"one divided by a whole number, and a multiple of the quantum {quantum}"
             told = self.first if first is None else first
             yield Fault(f"a first step of {told} of the level's", "first", expected)
-
-    @property
-    def outputs(self) -> OutputsMode:
-        """As of the algorithm inside."""
-        return getattr(self.inner, "outputs", "consistent")
-
-    @property
-    def inputs(self) -> InputsMode:
-        """As of the algorithm inside."""
-        return getattr(self.inner, "inputs", "clean")
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

@@ -14,7 +14,8 @@ from typing import Any
 
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Orchestrator, Scenario
-from hocket.orchestrators.exchange import DELAYED, InputsMode
+from hocket.orchestrators.around import Around
+from hocket.orchestrators.exchange import DELAYED
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import (
     Accelerator,
@@ -22,7 +23,6 @@ from hocket.plan import (
     Aitken,
     Body,
     Newton,
-    OutputsMode,
     Plan,
     QuasiNewton,
     Record,
@@ -46,7 +46,7 @@ ACCELERATORS: dict[str, Accelerator | None] = {
 
 
 @dataclass(frozen=True)
-class Iterate:
+class Iterate(Around):
     """The steps of `inner`, until the values handed on change by less than `tolerance` of their size.
 
     Values below one count as one. Without a tolerance there are always `at_most` sweeps, plain or relaxed;
@@ -88,16 +88,6 @@ class Iterate:
         """How the sweeps are led; a fixed number of them is plain, or relaxed."""
         made: Any = self.accelerate
         return made if self.tolerance is not None or isinstance(made, Relax) else None
-
-    @property
-    def outputs(self) -> OutputsMode:
-        """As of the algorithm inside."""
-        return getattr(self.inner, "outputs", "consistent")
-
-    @property
-    def inputs(self) -> InputsMode:
-        """As of the algorithm inside."""
-        return getattr(self.inner, "inputs", "clean")
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
