@@ -39,7 +39,7 @@ double led(const Clock& clock, const Ring& ring, int skip, int count, std::int64
 std::int64_t Pace::after(std::int64_t span, double ratio, bool accepted) const {
     const double now = std::max(ratio, least_ratio);
     const double first = accepted ? gains[0] : 1.0, second = accepted ? gains[1] : 0.0, third = accepted ? gains[2] : 0.0;
-    double factor = safety * std::pow(now, -first / power);
+    double factor = std::pow(safety, first - second + third) * std::pow(now, -first / power);
     if (second != 0.0) factor = factor * std::pow(before, second / power);
     if (third != 0.0) factor = factor * std::pow(earlier, -third / power);
     factor = std::min(accepted ? most : 0.9, std::max(least, factor));

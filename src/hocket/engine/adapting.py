@@ -54,11 +54,16 @@ class Pace:
         self.control = control
         self.quantum = exact(length * control.quantum)
         self.largest = exact(length * control.largest)
-        self.wanted = exact(length * control.first)
-        self.before = 1.0
-        self.earlier = 1.0
+        self.first = exact(length * control.first)
+        self.begin()
         # the estimate falls with this power of the step (Hafner 2021, theorem 6.9: order q + 1)
         self.power = float(degree + 1 if control.per_unit else degree + 2)
+
+    def begin(self) -> None:
+        """Know nothing yet: at the start, and after an event."""
+        self.wanted = self.first
+        self.before = 1.0
+        self.earlier = 1.0
 
     def state(self) -> tuple[int, float, float]:
         """Return what changes."""
@@ -72,7 +77,8 @@ class Pace:
         """Return the step to try after one of this length whose error was so many tolerances."""
         control, now = self.control, max(ratio, 1e-10)
         first, second, third = control.gains if accepted else (1.0, 0.0, 0.0)
-        factor = control.safety * now ** (-first / self.power)
+        # where the error stays the same, the steps settle at an error of safety ** power tolerances
+        factor = control.safety ** (first - second + third) * now ** (-first / self.power)
         if second != 0.0:
             factor = factor * self.before ** (second / self.power)
         if third != 0.0:
@@ -82,7 +88,7 @@ class Pace:
         return min(self.largest, max(self.quantum, parts * self.quantum))
 
     def accept(self, span: int, ratio: float, cut: bool) -> None:
-        """Take note of a step; one that was cut off at the end says less about how long they may be."""
+        """Take note of a step; one that was cut off says less about how long they may be."""
         following = self.after(span, ratio, accepted=True)
         self.wanted = max(self.wanted, following) if cut and ratio <= 1.0 else following
         self.earlier, self.before = self.before, max(ratio, 1e-10)
@@ -103,7 +109,8 @@ def adapt(level: Level, instruction: Adapt) -> None:
         return
     while level.now < end:
         start, left = level.now, end - level.now
-        span = min(pace.wanted, left)
+        longest = preferred(level, pace, left)
+        span = min(pace.wanted, longest)
         saved = level.save() if control.rejects else None
         ratio = _tried(level, instruction.body, pace, start, span, saved)
         while ratio > 1.0 and (control.rejects or control.estimate == "orders"):
@@ -118,14 +125,41 @@ def adapt(level: Level, instruction: Adapt) -> None:
             ratio = _tried(level, instruction.body, pace, start, span, saved)
         if control.estimate == "orders":
             _made(level, instruction.body, start, span)
+        if level.reached < start + span:
+            span = level.reached - start
+            level.memory.forget()
+            pace.begin()
+        else:
+            pace.accept(span, ratio, cut=span == longest)
         level.steps.add(span)
-        pace.accept(span, ratio, cut=span == left)
         level.now = start + span
     level.reached, level.span = end, level.length
 
 
+def preferred(level: Level, pace: Pace, left: int) -> int:
+    """Return the longest step that all simulators like from here, in whole quanta; at most what is left."""
+    shortest = left
+    for child, simulator in enumerate(level.children):
+        prefers = getattr(simulator, "prefers", None)
+        if prefers is not None:
+            t = level.clock.time(level.now)
+            try:
+                likes = float(prefers(t))
+            except Exception as error:
+                raise level.blamed(child, "prefers", t, error) from error
+            if not likes > 0.0:
+                what = ValueError(f"a step of {likes!r} s is preferred, expected one above 0")
+                raise level.blamed(child, "prefers", t, what)
+            parts = likes / level.clock.span(pace.quantum) * (1.0 + 1e-12)
+            shortest = min(shortest, max(1, int(min(parts, 2.0**60))) * pace.quantum)
+    return shortest
+
+
 def _tried(level: Level, body: Body, pace: Pace, start: int, span: int, saved: Any) -> float:
-    """Return the error of a step in tolerances; it is made, unless the error is known before."""
+    """Return the error of a step in tolerances; it is made, unless the error is known before.
+
+    One that ends early, at an event, is not judged: what comes after a jump says nothing about the step.
+    """
     control, h = pace.control, level.clock.span(span)
     if control.estimate == "orders":
         return _ratio(ahead(level, h), control, h)
@@ -133,7 +167,7 @@ def _tried(level: Level, body: Body, pace: Pace, start: int, span: int, saved: A
         if control.estimate == "richardson":
             return _ratio(_doubled(level, body, start, span, saved, pace), control, h)
         _made(level, body, start, span)
-        return _ratio(missed(level), control, h)
+        return 0.0 if level.reached < start + span else _ratio(missed(level), control, h)
     except (EarlyError, ConvergenceError):
         if saved is None or span <= pace.quantum:
             raise
@@ -152,6 +186,8 @@ def _made(level: Level, body: Body, start: int, span: int) -> None:
 def _doubled(level: Level, body: Body, start: int, span: int, saved: Any, pace: Pace) -> float:
     """Return the difference between a step and two of half its length, which stay; per second."""
     _made(level, body, start, span)
+    if level.reached < start + span:
+        return 0.0
     once = _newest(level)
     level.restore(saved)
     half = exact(Fraction(span) / 2)

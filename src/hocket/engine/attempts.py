@@ -21,7 +21,10 @@ ATTEMPTS = 50
 
 
 def attempt(level: Level, body: Body) -> None:
-    """Do a body to the end of the step, in as many parts as its simulators want."""
+    """Do a body to the end of the step, in as many parts as its simulators want.
+
+    With step control only the first part: what is to come has steps of its own.
+    """
     end = level.reached
     while True:
         saved = level.save()
@@ -39,8 +42,8 @@ def attempt(level: Level, body: Body) -> None:
                 f"the step was made shorter {ATTEMPTS} times, and one still ended early",
                 where=f"`{level.path}`, t = {level.clock.time(start)!r} s",
             )
-        if level.reached == end:
-            level.span = level.length
+        if level.reached == end or level.adaptive:
+            level.span = level.reached - start if level.adaptive else level.length
             return
         level.now, level.reached = level.reached, end
 

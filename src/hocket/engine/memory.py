@@ -70,6 +70,13 @@ class Memory:
                 u[0, index] = port.start or 0.0
             self.u.append(u)
 
+    def forget(self) -> None:
+        """Keep only the newest samples: what was before a jump does not lead beyond it."""
+        for rings in self.rings:
+            for ring in rings:
+                while len(ring) > 1:
+                    ring.popleft()
+
     def store(self, child: int, tick: int, y: Array, slopes: Array | None) -> None:
         """Keep the outputs of a child at a tick; a sample at the same tick is replaced."""
         for port in range(len(self.rings[child])):

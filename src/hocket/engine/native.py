@@ -43,6 +43,9 @@ def obstacle(level: Level) -> str:
                 return f"the extrapolator {kind.__name__} is written in Python"
     if tries(level.plan.step):
         return "its steps may be made shorter"
+    choosy = [child for child, each in enumerate(level.children) if hasattr(each, "prefers")]
+    if choosy and level.adaptive:
+        return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
     away = [child for child, each in enumerate(level.children) if _apart(each)]
     if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
         return f"`{level.name(away[0])}` is isolated, and goes back through Python only"

@@ -26,6 +26,7 @@ class Rows:
     def __init__(self, columns: list[Column], interval: int = 1):
         self.columns = columns
         self.interval = interval
+        """In ticks; 1: every step is kept, also one that ended early, between two ticks."""
         self.kept: list[list[float]] = []
         self.newest = -1
         """The tick of the newest row."""
@@ -46,8 +47,7 @@ class Rows:
 
     def keep(self, level: Level, tick: int, due: bool = False) -> None:
         """Keep a row, if one is due; it replaces one of the same tick that still waits."""
-        between = self.interval == level.length and tick % 1  # every step is kept, also one that ended early
-        if not (due or between) and tick % self.interval:
+        if not due and self.interval > 1 and tick % self.interval:
             return
         if self.kept and self.newest == tick:
             self.kept.pop()

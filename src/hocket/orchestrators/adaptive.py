@@ -20,7 +20,7 @@ from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Orchestrator, Scenario
 from hocket.orchestrators.around import Around
 from hocket.orchestrators.jacobi import Jacobi
-from hocket.plan import Adapt, Body, Control, Estimate, Plan, Try
+from hocket.plan import Adapt, Control, Estimate, Plan
 
 Controller: TypeAlias = Literal["I", "PI", "PID"]
 Per: TypeAlias = Literal["unit", "step"]
@@ -99,11 +99,6 @@ class Adaptive(Around):
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
         made: Plan = self.inner.plan(scenario)
-        body: Body = made.step
-        early: list[str] = []
-        if isinstance(made.step[0], Try):
-            body = made.step[0].body
-            early = [name for name, model in scenario.models.items() if model.abilities.stops_early]
         stuck = [name for name, model in scenario.models.items() if not model.abilities.rewind]
         rejects = self._rejects(stuck)
         how = self.estimate, self.per == "unit", GAINS[self.controller]
@@ -113,12 +108,7 @@ class Adaptive(Around):
             notes.append(
                 f"`{stuck[0]}` cannot go back: a step with too large an error stays, the next is shorter"
             )
-        if early:
-            notes.append(
-                f"`{early[0]}` may stop inside a step, at an event: step control does not meet it there, "
-                f"so `{early[0]}` goes on alone, where it can"
-            )
-        return replace(made, step=(Adapt(body, control),), notes=tuple(notes))
+        return replace(made, step=(Adapt(made.step, control),), notes=tuple(notes))
 
     def _rejects(self, stuck: list[str]) -> bool:
         if self.estimate == "orders":

@@ -79,6 +79,7 @@ class Reader:
         self.late: Instruction | None = None
         """What came after the record."""
         self.trying = self.tried = 0
+        self.adapting = False
         self.crowd: list[tuple[dict[str, int], int]] = []
         """For each Together around here: which body has whom, and which this is."""
         self.place: Place = ()
@@ -355,7 +356,7 @@ class Reader:
             self.fault(kind, sim, more=more)
         if self.trying:
             self.fault("try in a try")
-        elif len(place) > 1:
+        elif len(place) > 1 and not (self.adapting and len(place) == 2):
             self.fault("try inside")
         elif self.tried:
             self.fault("second try")
@@ -375,7 +376,9 @@ class Reader:
                 self.fault("level's step" if inner else "fixed step", sim, time=control.quantum)
         if len(place) > 1:
             self.fault("try inside")
+        self.adapting = True
         self.follow(body, place)
+        self.adapting = False
 
     def repeat(self, outer: Repeat, place: Place) -> None:
         """Read a body that is repeated: once, and once again from where it went back to."""

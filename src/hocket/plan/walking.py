@@ -72,7 +72,9 @@ def named(instruction: Instruction) -> tuple[str, ...]:
 
 def tries(body: Body) -> bool:
     """Return whether the steps of a body may be made shorter."""
-    return any(isinstance(instruction, Try) for instruction in body)
+    return any(
+        isinstance(each, Try) or (isinstance(each, Adapt) and tries(each.body)) for each in body
+    )
 
 
 def adapts(body: Body) -> bool:

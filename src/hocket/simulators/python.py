@@ -22,7 +22,8 @@ from hocket.simulators.loading import load, named, place_of
 from hocket.simulators.recipes import Recipe, positive, reacting
 
 _CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
-_OPTIONAL = {"save": "()", "restore": "(state)", "slope": "(t, u)", "close": "()"}
+_OPTIONAL = {"save": "()", "restore": "(state)", "slope": "(t, u)", "close": "()", "prefers": "(t)"}
+_FLAGS = ("variable_step", "stops_early")
 
 
 class _Known(NamedTuple):
@@ -41,11 +42,12 @@ class Python(Recipe):
     """A class as a model; further keywords are the parameters its objects are made with.
 
     The class has `start(t)`, `output(t, u)` or `output(t)`, and `step(t, h, u)`, which returns the time
-    reached (None: t + h); perhaps `close()`, `save()` and `restore(state)`, `slope(t, u)`. Class attributes
-    may tell the rest: `inputs`, `outputs`, `order`, `input_degree`, `variable_step`, and `feedthrough`, a
-    mapping such as `{"y": ["u"]}`. Without it every output of `output(t, u)` is taken to react to every
-    input at once, and those of `output(t)` to none. A text is loaded when it is first asked about; file
-    paths start in `folder`.
+    reached (None: t + h); perhaps `close()`, `save()` and `restore(state)`, `slope(t, u)`, and `prefers(t)`,
+    the longest step in seconds that it likes from there, for step control. Class attributes may tell the
+    rest: `inputs`, `outputs`, `order`, `input_degree`, `variable_step`, `stops_early` (step() may return an
+    earlier time, where an event is), and `feedthrough`, a mapping such as `{"y": ["u"]}`. Without it every
+    output of `output(t, u)` is taken to react to every input at once, and those of `output(t)` to none. A
+    text is loaded when it is first asked about; file paths start in `folder`.
     """
 
     cls: type[Any] | str
@@ -162,7 +164,7 @@ class _Live:
         self.output: Callable[[float, Array], Array] = output if takes_inputs else lambda t, _: output(t)
         self.close: Callable[[], None] = getattr(made, "close", lambda: None)
         self._step: Callable[[float, float, Array], float | None] = made.step
-        for name in ("save", "restore", "slope"):
+        for name in ("save", "restore", "slope", "prefers"):
             if hasattr(made, name):
                 setattr(self, name, getattr(made, name))
 
@@ -231,12 +233,12 @@ def _abilities(cls: type[Any], where: str) -> Abilities:
         "rewind": hasattr(cls, "save") and hasattr(cls, "restore"),
         "slopes": hasattr(cls, "slope"),
     }
-    for name in ("order", "input_degree", "variable_step"):
+    for name in ("order", "input_degree", *_FLAGS):
         value = getattr(cls, name, None)
         if value is None:
             continue
-        if not isinstance(value, bool if name == "variable_step" else int):
-            expected = "True or False" if name == "variable_step" else "a whole number or None"
+        if not isinstance(value, bool if name in _FLAGS else int):
+            expected = "True or False" if name in _FLAGS else "a whole number or None"
             raise ScenarioError(f"`{cls.__name__}.{name}` is `{value!r}`", where, expected)
         found[name] = value
     return Abilities(**found)
