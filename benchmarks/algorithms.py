@@ -281,29 +281,10 @@ def restored() -> bool:
 
 
 def transient_table() -> None:
-    """Print what `adaptive.py` measures, against fixed steps that are as long as can be at any tolerance."""
+    """Print what `adaptive.py` measures, against fixed steps that are as long as can be."""
     headline("a transient, then slow motion: simulator steps with step control and with the best fixed step")
-    print("".join(f"{head:>14}" for head in adaptive.HEADS))
-    ratios = []
-    for tolerance in (1e-1, 1e-2, 1e-3, 1e-4):
-        error, steps = adaptive.adaptive_work(tolerance)
-        other, fixed = longest_fixed(error)
-        ratios.append(fixed / steps)
-        print(f"{tolerance:>14g}{error:>14.3g}{steps:>14}{other:>14.3g}{fixed:>14}{ratios[-1]:>14.1f}")
-    least = min(ratios)
+    least = adaptive.transient()
     tell(f"{adaptive.LIMIT:g} times fewer at equal error", f"{least:.1f} at least", least >= adaptive.LIMIT)
-
-
-def longest_fixed(error: float) -> tuple[float, int]:
-    """Return error and steps of the longest fixed step; `fixed_work` begins too short for large errors."""
-    found, steps = adaptive.fixed_work(error)
-    while True:
-        rate = int(steps // (2 * controlled.TRANSIENT_END) / 1.02)
-        composite = controlled.transient(hk.Jacobi(), Fraction(1, rate))
-        longer = controlled.transient_error(hk.run(composite, controlled.TRANSIENT_END))
-        if longer > error:
-            return found, steps
-        found, steps = longer, 2 * rate * controlled.TRANSIENT_END
 
 
 @contextmanager

@@ -94,6 +94,8 @@ bool Level::tried(Operation& operation, std::int64_t start, std::int64_t span, d
     if (pace.estimate == Pace::Estimate::orders) {
         error = outlook(operation, h);
     } else {
+        std::vector<double> before;
+        if (pace.estimate == Pace::Estimate::energy) before = gained();
         const bool good = pace.estimate == Pace::Estimate::richardson ? doubled(operation, start, span, error) : made(operation, start, span);
         if (!good) {
             if (!pace.rejects || span <= pace.quantum || !forget_failure()) return false;
@@ -101,6 +103,7 @@ bool Level::tried(Operation& operation, std::int64_t start, std::int64_t span, d
             return true;
         }
         if (pace.estimate == Pace::Estimate::defect) error = missed(operation);
+        if (pace.estimate == Pace::Estimate::energy) error = gained_since(before) / h;
     }
     ratio = (pace.per_unit ? error : error * h) / pace.tolerance;
     return true;

@@ -11,7 +11,7 @@
 namespace hocket {
 
 struct Pace {
-    enum class Estimate : int { defect, orders, richardson };
+    enum class Estimate : int { defect, orders, richardson, energy };
     double tolerance = 1.0;
     Estimate estimate = Estimate::defect;
     bool per_unit = true;

@@ -40,6 +40,15 @@ void Level::fit(Fit& f) {
             c[0] = ring.values[ring.back(back)];
             break;
         }
+        case Fit::Kind::correction: {
+            const Ring& ring = rings[ring_of[f.source]];
+            c[0] = y[f.source];
+            if (ring.count > 1) {
+                const double before = ring.values[ring.back(1)];
+                c[0] = c[0] + f.alpha * (0.5 * (before + c[0]) - before);
+            }
+            break;
+        }
         case Fit::Kind::nepce: {
             const Ring& ring = rings[ring_of[f.source]];
             if (f.seen != ring.ticks[ring.newest]) {

@@ -35,6 +35,12 @@ bool Level::save(const Operation& operation) {
         for (std::size_t k = 0; k < child.rings.size(); ++k) kept.rings[k] = rings[ring_of[child.rings[k]]];
         kept.fits.clear();
         for (int fit : child.fits) kept.fits.push_back({fits[fit].seen, fits[fit].before, fits[fit].after});
+        kept.accounts.clear();
+        for (Account& account : accounts)
+            if (account.child == number) {
+                account.saved_y = y[account.signal];
+                kept.accounts.push_back(account);
+            }
     }
     return true;
 }
@@ -62,6 +68,9 @@ bool Level::restore(const Operation& operation) {
             fit.before = kept.fits[k].before;
             fit.after = kept.fits[k].after;
         }
+        auto saved = kept.accounts.begin();
+        for (Account& account : accounts)
+            if (account.child == number) account = *saved++;
     }
     return true;
 }
@@ -181,6 +190,10 @@ bool Level::keep(Snapshot& to) {
         to.keep(fit.before);
         to.keep(fit.after);
     }
+    for (const Account& account : accounts) {
+        for (double number : {account.power, account.energy, account.at_start, account.from_y, account.from_slope}) to.keep(number);
+        to.keep(account.since);
+    }
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->keep(to.inner[children.size() + k]);
     if (pace_) {
         to.keep(pace_->wanted);
@@ -217,6 +230,11 @@ bool Level::go_back(Snapshot& from) {
         from.take(fit.seen);
         from.take(fit.before);
         from.take(fit.after);
+    }
+    for (Account& account : accounts) {
+        for (double* number : {&account.power, &account.energy, &account.at_start, &account.from_y, &account.from_slope})
+            from.take(*number);
+        from.take(account.since);
     }
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->go_back(from.inner[children.size() + k]);
     if (pace_) {

@@ -258,6 +258,10 @@ bool Level::execute(Operation& operation) {
             return adapt(operation);
         case Kind::next:
             return take_turns(operation);
+        case Kind::open:
+            return open_accounts(operation);
+        case Kind::close:
+            return close_accounts(operation);
         case Kind::times:
             for (int k = 0; k < operation.n; ++k)
                 if (!run(operation.bodies[0])) return false;

@@ -11,6 +11,7 @@
 
 #include "accelerate.hpp"
 #include "adapt.hpp"
+#include "ledger.hpp"
 #include "pool.hpp"
 #include "polynomial.hpp"
 #include "simulator.hpp"
@@ -32,7 +33,7 @@ struct Ring {
 
 // One driven input that is more than a copied value.
 struct Fit {
-    enum class Kind : int { hold, polynomial, hermite, nepce, passed, passed_hold, latch };
+    enum class Kind : int { hold, polynomial, hermite, nepce, passed, passed_hold, latch, correction };
     Kind kind = Kind::hold;
     int child = 0;
     int input = 0;
@@ -83,7 +84,7 @@ struct Child {
 };
 
 struct Operation {
-    enum class Kind { admit, feed, step, read, step_read, solve, times, together, record, save, restore, repeat, adapt, next };
+    enum class Kind { admit, feed, step, read, step_read, solve, times, together, record, save, restore, repeat, adapt, next, open, close };
     Kind kind = Kind::record;
     std::vector<int> children;
     int begin = -1, end = -1;               // children that are neighbours; -1: they are not
@@ -101,7 +102,7 @@ struct Operation {
     std::vector<int> fits;                  // feed
     std::vector<int> based;                 // feed: children whose polynomials have a degree
     std::vector<int> texted;                // feed: children that get texts
-    std::vector<int> signals;               // solve, repeat: the outputs that must agree with themselves,
+    std::vector<int> signals;               // open, close: accounts; solve, repeat: the outputs that must agree,
     std::vector<int> slopes;                // and those whose slopes must
     std::vector<double> room;               // solve: values, residuals, matrix
     std::vector<std::vector<Operation>> bodies;
@@ -124,6 +125,7 @@ struct Kept {
         double before, after;
     };
     std::vector<Filter> fits;
+    std::vector<Account> accounts;
 };
 
 // How often steps were made again.
@@ -182,6 +184,7 @@ class Level final : public Simulator {
     std::vector<int> ring_of;                        // per output: its ring, or -1
     std::vector<Ring> rings;
     std::vector<Fit> fits;
+    std::vector<Account> accounts;                   // of power bonds: given and taken, in turn
     std::vector<double> used, offered;               // polynomials of the level's own inputs
     std::int64_t used_base = 0, offered_base = 0;
     Failure first_failure;
@@ -209,6 +212,13 @@ class Level final : public Simulator {
     bool forget_failure();
     double missed(const Operation& operation) const;
     double outlook(const Operation& operation, double h) const;
+    double input_of(const Account& account, double ago) const;
+    bool slope_of(const Account& account, double& slope);
+    bool open_accounts(const Operation& operation);
+    bool close_accounts(const Operation& operation);
+    double ledger_column(int number) const;
+    double gained_since(const std::vector<double>& before) const;
+    std::vector<double> gained() const;
     bool solve(Operation& operation);
     bool save(const Operation& operation);
     bool restore(const Operation& operation);

@@ -47,7 +47,7 @@ Operation::Kind kind_of(const std::string& name) {
         {"admit", Kind::admit}, {"feed", Kind::feed},   {"step", Kind::step},         {"read", Kind::read},
         {"solve", Kind::solve}, {"times", Kind::times}, {"record", Kind::record}, {"step_read", Kind::step_read}, {"together", Kind::together},
         {"save", Kind::save},   {"restore", Kind::restore}, {"repeat", Kind::repeat},
-        {"adapt", Kind::adapt}, {"next", Kind::next}};
+        {"adapt", Kind::adapt}, {"next", Kind::next}, {"open", Kind::open}, {"close", Kind::close}};
     for (const auto& [known, kind] : names)
         if (name == known) return kind;
     throw std::invalid_argument("unknown operation " + name);
@@ -149,6 +149,17 @@ struct Builder {
         level->used_base = used_base;
         level->offered_base = offered_base;
     }
+    void add_account(int child, int signal, int input, double factor, bool sloped, double power, double energy) {
+        Account account;
+        account.child = child;
+        account.signal = signal;
+        account.input = input;
+        account.factor = factor;
+        account.sloped = sloped;
+        account.power = power;
+        account.energy = energy;
+        level->accounts.push_back(account);
+    }
     void record(std::shared_ptr<Rows> rows, const std::vector<int>& children, const std::vector<int>& ports,
                 const std::vector<bool>& are_inputs) {
         std::vector<Column> columns;
@@ -200,6 +211,13 @@ class Engine {
         return found;
     }
 
+    // Of each level with power bonds: its address, and what flowed through them, given and taken in turn.
+    nb::list energies() const {
+        nb::list found;
+        add_energies(*level_, found);
+        return found;
+    }
+
     // Of the iteration that failed.
     std::vector<double> residuals() const {
         const auto* level = static_cast<const Level*>(level_->first_failure.level);
@@ -213,6 +231,14 @@ class Engine {
                                     level.steps.rejected, level.steps.shortest, level.steps.longest));
         for (const Child& child : level.children)
             if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get())) add_sweeps(*inner, found);
+    }
+
+    static void add_energies(const Level& level, nb::list& found) {
+        std::vector<double> flowed;
+        for (const Account& account : level.accounts) flowed.push_back(account.energy);
+        if (!flowed.empty()) found.append(nb::make_tuple(reinterpret_cast<std::uintptr_t>(&level), flowed));
+        for (const Child& child : level.children)
+            if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get())) add_energies(*inner, found);
     }
 
     std::int64_t go(std::int64_t steps, double seconds, std::size_t most_values) {
@@ -343,11 +369,13 @@ NB_MODULE(_native, module) {
         .def("set_programs", [](Builder& self, const nb::list& step, const nb::list& output) {
             self.level->set_programs(program(step), program(output));
         })
+        .def("add_account", &Builder::add_account)
         .def("record", &Builder::record);
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<Builder&, std::vector<std::shared_ptr<Rows>>, int, bool>())
         .def("run", &Engine::run)
         .def("failure", &Engine::failure)
+        .def("energies", &Engine::energies)
         .def("sweeps", &Engine::sweeps)
         .def("residuals", &Engine::residuals)
         .def("keep_last_rows", &Engine::keep_last_rows)

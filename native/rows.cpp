@@ -20,7 +20,9 @@ void Level::keep_row(bool due) {
     rows_->newest = tick;
     data.push_back(clock.time(tick));
     for (const Column& column : columns_) {
-        if (column.is_input) {
+        if (column.child < 0) {
+            data.push_back(ledger_column(column.port));
+        } else if (column.is_input) {
             const Child& child = children[column.child];
             const double s = clock.span(tick - child.base);
             const double* c = u.data() + slots_[column.child].u + column.port;

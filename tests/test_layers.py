@@ -6,7 +6,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "hocket"
 
 ORDER = [
-    "errors", "clock", "units", "model", "signals", "_native", "simulators", "graph", "passing", "wiring",
+    "errors", "clock", "units", "model", "signals", "_native", "simulators", "graph", "passing",
+    "losing", "bonding", "wiring",
     "plan", "feedthrough", "orchestrators", "engine", "parameters", "files", "analysis", "pacing",
     "execution", "running", "sweeping", "trusting", "report", "testing", "cli",
 ]  # fmt: skip

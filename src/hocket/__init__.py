@@ -18,11 +18,11 @@ from hocket.errors import (
 )
 from hocket.files.formats import read, write
 from hocket.files.run import Run, open_run
-from hocket.model import Abilities, Connection, Port, Scenario
+from hocket.model import Abilities, Bond, Connection, Port, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.running import run
-from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
+from hocket.signals import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -41,11 +41,11 @@ except PackageNotFoundError:
 # fmt: off
 __all__ = [  # noqa: RUF022 - in the order of the story
     # what is coupled
-    "Scenario", "Connection", "Port", "Abilities",
+    "Scenario", "Connection", "Bond", "Port", "Abilities",
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Fmu", "Table", "Csv", "Function",
     # how
     "Composite", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
-    "Hold", "Latch", "Polynomial", "Hermite", "Nepce",
+    "Hold", "Latch", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
     # files
     "read", "write",
     # running and looking

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
@@ -65,6 +65,9 @@ class Engine(Protocol):
 
     def steps(self) -> Mapping[str, Steps]:
         """Return how many steps each adaptive level made."""
+
+    def energies(self) -> Mapping[str, Sequence[float]]:
+        """Return what flowed through the bonds of each level: given and taken in turn."""
 
     def sweeps(self) -> Mapping[str, Sweeps]:
         """Return how often the steps of each level were made again."""
@@ -167,7 +170,22 @@ class Execution:
             path: self._in_seconds(each) for path, each in self.engine.steps().items() if each.accepted
         }
         more |= {"adapted": adapted} if adapted else {}
+        if bonds := self._bonds():
+            self.output.add({"bonds": bonds})
         return self.output.end(status, reached=self.reached, counts=counts | more, phases=self.phases)
+
+    def _bonds(self) -> dict[str, dict[str, Any]]:
+        """Return what flowed through every power bond, as either side saw it."""
+        assert self.engine is not None
+        found: dict[str, dict[str, Any]] = {}
+        flowed = self.engine.energies()
+        for level in self.job.design.levels():
+            prefix = f"{level.path}." if level.path else ""
+            for number, joint in enumerate(level.wiring.bonds):
+                given, taken = flowed[level.path][2 * number : 2 * number + 2]
+                entry = {"given": given, "taken": taken, "gained": taken - given, "unit": joint.energy_unit}
+                found[f"{prefix}{joint.name}"] = entry
+        return found
 
     def _in_seconds(self, steps: Steps) -> dict[str, float]:
         """Return the steps of an adaptive level, those that are counted in ticks in seconds."""

@@ -6,17 +6,18 @@ Out: frozen data; nothing is opened here
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.errors import ScenarioError
+from hocket.errors import ScenarioError, nearest
 
 Array: TypeAlias = NDArray[np.float64]
 Value: TypeAlias = Any
@@ -220,6 +221,42 @@ class Connection:
     offset: float = 0.0
 
 
+Balance: TypeAlias = Literal["inversion", "energy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bond:
+    """A pair of connections that carries power: an effort one way, a flow the other.
+
+    `effort` and `flow` are the inputs that the two drive: `Bond("mass.force", "spring.speed")`. Their product
+    is the power, counted from who gives the effort to who gives the flow; `reverse` counts it the other way,
+    where the signs of the ports are such. Both sides keep an account of it, in `unit`. `balance` lets both
+    agree on the power of each step: see docs/energy.md.
+    """
+
+    effort: str
+    flow: str
+    unit: str = "W"
+    reverse: bool = False
+    balance: Balance | None = None
+    eps: float = 0.05
+    """Of the inversion: outputs smaller than this, in their unit, are not divided by."""
+
+    def __post_init__(self) -> None:
+        where = f"bond of `{self.effort}` and `{self.flow}`"
+        if not isinstance(self.effort, str) or not isinstance(self.flow, str):
+            raise ScenarioError("a bond is made of two inputs", where, 'Bond("mass.force", "spring.speed")')
+        if self.balance not in (None, *get_args(Balance)):
+            raise ScenarioError(
+                f"`balance` cannot be {self.balance!r}",
+                where,
+                '"inversion", "energy", or None',
+                nearest(str(self.balance), get_args(Balance)),
+            )
+        if not 0.0 < self.eps < math.inf:
+            raise ScenarioError(f"`eps` is {self.eps!r}", where, "a number above 0")
+
+
 Connections: TypeAlias = (
     Mapping[str, "str | tuple[str, Extrapolator | None]"]
     | Iterable["Connection | tuple[str, str] | tuple[str, str, Extrapolator]"]
@@ -244,7 +281,8 @@ class Scenario:
     """Models, what connects them, and what is seen from outside.
 
     `connections` may be given as `{"right.force": "left.force"}` (input: output), as Connections or as
-    (source, target) pairs. `record` lists the ports to keep, as paths with wildcards.
+    (source, target) pairs. `record` lists the ports to keep, as paths with wildcards. `bonds` names pairs of
+    connections that carry power.
     """
 
     models: Mapping[str, Model]
@@ -252,6 +290,7 @@ class Scenario:
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
     record: tuple[str, ...] = ("*",)
+    bonds: Mapping[str, Bond] = field(default_factory=dict)
 
     def __init__(
         self,
@@ -260,6 +299,7 @@ class Scenario:
         inputs: Iterable[PortLike] = (),
         outputs: Iterable[PortLike] = (),
         record: Iterable[str] = ("*",),
+        bonds: Mapping[str, Bond] | None = None,
     ):
         if not isinstance(models, Mapping):
             raise ScenarioError(
@@ -279,6 +319,7 @@ class Scenario:
             ("inputs", ports(inputs)),
             ("outputs", ports(outputs)),
             ("record", (record,) if isinstance(record, str) else tuple(record)),
+            ("bonds", MappingProxyType(_named_bonds(bonds or {}, models))),
         ):
             object.__setattr__(self, name, value)
 
@@ -288,17 +329,24 @@ class Scenario:
         return self._facts() == other._facts()
 
     def __hash__(self) -> int:
-        return hash((tuple(self.models), self.connections, self.inputs, self.outputs, self.record))
+        return hash((tuple(self.models), *self._facts()[1:]))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Scenario, (dict(self.models), self.connections, self.inputs, self.outputs, self.record)
+        parts = self.connections, self.inputs, self.outputs, self.record, dict(self.bonds)
+        return Scenario, (dict(self.models), *parts)
 
     def _facts(self) -> tuple[Any, ...]:
-        return tuple(self.models.items()), self.connections, self.inputs, self.outputs, self.record
+        named = tuple(self.bonds.items())
+        return tuple(self.models.items()), self.connections, self.inputs, self.outputs, self.record, named
 
     def with_models(self, models: Mapping[str, Model]) -> Scenario:
         """Return the same scenario with other models."""
-        return Scenario(models, self.connections, self.inputs, self.outputs, self.record)
+        return self.changed(models=models)
+
+    def changed(self, **parts: Any) -> Scenario:
+        """Return the same scenario with other parts."""
+        names = ("models", "connections", "inputs", "outputs", "record", "bonds")
+        return Scenario(**{name: getattr(self, name) for name in names} | parts)
 
     @cached_property
     def input_names(self) -> frozenset[str]:
@@ -309,6 +357,20 @@ class Scenario:
     def output_names(self) -> frozenset[str]:
         """The names of the scenario's own outputs."""
         return frozenset(port.name for port in self.outputs)
+
+
+def _named_bonds(bonds: Mapping[str, Bond], models: Mapping[str, Model]) -> dict[str, Bond]:
+    if not isinstance(bonds, Mapping):
+        expected = '{"joint": Bond("mass.force", "spring.speed")}'
+        raise ScenarioError("the bonds of a scenario have names", "bonds", expected)
+    for name, bond in bonds.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ScenarioError(f"`{name}` cannot name a bond", "bonds", "letters, digits, _ and -, no dots")
+        if name in models:
+            raise ScenarioError(f"`{name}` names a bond and a model", "bonds", "names that differ")
+        if not isinstance(bond, Bond):
+            raise ScenarioError(f"`{name}` is no bond but {bond!r:.60}", "bonds", "Bond(effort, flow)")
+    return dict(bonds)
 
 
 class Orchestrator(Protocol):

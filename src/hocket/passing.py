@@ -51,12 +51,10 @@ def _with_ports(
                 Port(path, port.unit, None if source else port.start, type=port.type, held=port.held)
             )
             made.append(Connection(path, path))
-    return Scenario(
-        scenario.models,
-        (*scenario.connections, *made),
-        (*scenario.inputs, *ends[0]),
-        (*scenario.outputs, *ends[1]),
-        scenario.record,
+    return scenario.changed(
+        connections=(*scenario.connections, *made),
+        inputs=(*scenario.inputs, *ends[0]),
+        outputs=(*scenario.outputs, *ends[1]),
     )
 
 

@@ -44,6 +44,7 @@ def run(
     every: Duration | Literal["micro"] | None = None,
     parameters: Mapping[str, Any] | None = None,
     record: Iterable[str] | None = None,
+    ledger: bool = False,
     folder: Path | str | None = None,
     overwrite: bool = False,
     name: str = "",
@@ -57,16 +58,18 @@ def run(
     What is not given is taken from the [run] table of the file, or from the default experiment. `step` is
     that of the outermost level, `every` the time between rows (default: each step; "micro": also the micro
     steps of the simulators that hocket integrates). `parameters` are set by path: {"spring.k": 20}. `record`
-    overrides the ports that the scenario records, `folder` keeps the run (default: a temporary folder that
-    goes with the returned Run). `threads`: None decides by measured cost. `realtime=1.0` keeps pace with the
-    clock, 2.0 with twice its speed. Ctrl-C, or SIGTERM, ends the run between two steps and returns what there
-    is, with the status "stopped"; a second one ends it at once.
+    overrides the ports that the scenario records, `ledger` adds the accounts of its power bonds. `folder`
+    keeps the run (default: a temporary folder that goes with the returned Run). `threads`: None decides by
+    measured cost. `realtime=1.0` keeps pace with the clock, 2.0 with twice its speed. Ctrl-C, or SIGTERM,
+    ends the run between two steps and returns what there is, with the status "stopped"; a second one ends it
+    at once.
     """
     study = study_to_run(what, start=start, stop=stop, step=step, every=every, name=name)
     return perform(
         varied(study, parameters or {}),
         parameters or {},
         record=record,
+        ledger=ledger,
         folder=folder,
         overwrite=overwrite,
         engine=engine,
@@ -81,6 +84,7 @@ def perform(
     parameters: Mapping[str, Any],
     *,
     record: Iterable[str] | None = None,
+    ledger: bool = False,
     folder: Path | str | None = None,
     overwrite: bool = False,
     engine: EngineName = "native",
@@ -94,7 +98,7 @@ def perform(
     `interrupted` ends it in place of Ctrl-C, which reaches the main thread only.
     """
     facts = {"parameters": {path: _plain(value) for path, value in parameters.items()}} if parameters else {}
-    job = replace(_job(study, record), facts=facts)
+    job = replace(_job(study, record, ledger), facts=facts)
     _check_choices(engine, threads, realtime)
     output = RunFolder.create(folder, job.study.name, overwrite)
     execution = Execution(job, output)
@@ -176,7 +180,7 @@ def _duration(value: Duration, where: str) -> Fraction:
     return length
 
 
-def _job(study: Study, record: Iterable[str] | None) -> Job:
+def _job(study: Study, record: Iterable[str] | None, ledger: bool) -> Job:
     """Return what follows from a study; raises ScenarioError with every fault."""
     with collector_paused():
         design = blueprint(prepared(study.composite))
@@ -199,7 +203,7 @@ def _job(study: Study, record: Iterable[str] | None) -> Job:
         design,
         clock,
         steps,
-        choose(design, clock, kept, study.every),
+        choose(design, clock, kept, study.every, ledger),
     )
 
 

@@ -73,6 +73,25 @@ def conversion(source: str, target: str) -> tuple[float, float]:
     return _tidy((thousand - zero) / 1000.0), _tidy(zero)
 
 
+@cache
+def product(one: str, other: str, target: str) -> float:
+    """Return the factor that makes a product of two units one in another: 1 N times 1 km/h is 0.278 W.
+
+    A radian counts as 1: a torque times an angular speed is a power. Missing units cost nothing.
+    """
+    if not one or not other or not target:
+        return 1.0
+    import pint
+
+    both = _parsed(one) * _parsed(other)
+    try:
+        made = _registry().Quantity(1.0, both).to(_parsed(target)).magnitude
+    except (pint.DimensionalityError, pint.OffsetUnitCalculusError):
+        kinds = _kind([both, _parsed(target)])
+        raise ValueError(f"`{one}` times `{other}` is not `{target}`: {kinds}") from None
+    return _tidy(float(made))
+
+
 def _parsed(unit: str) -> Any:
     """Return a unit as pint knows it; also read are `N.m`, `m/s2` and `kg.m-3`, and `-` for none."""
     unit = _MEANT.get(unit, unit)

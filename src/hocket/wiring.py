@@ -6,12 +6,14 @@ Out: a Wiring, by indices; or every fault in the scenario at once
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from hocket.bonding import End, Joint, joints
 from hocket.errors import Fault, ScenarioError, nearest
+from hocket.losing import A, lost
 from hocket.model import Connection, Extrapolator, Model, Port, Scenario, as_level
 from hocket.signals import NAMED, Hold, Latch
 from hocket.units import conversion
@@ -52,6 +54,7 @@ class Wiring:
     outputs: tuple[Drive, ...] = ()
     """Per output of the level: where its value is."""
     texts: tuple[TextDrive, ...] = ()
+    bonds: tuple[Joint, ...] = ()
 
     @cached_property
     def texts_of(self) -> dict[int, list[TextDrive]]:
@@ -230,7 +233,7 @@ class _Names:
             faults.append(Fault(what, where, "a text, handed on as it is"))
         source, target = self._text_type(connection.source), self._text_type(connection.target)
         if source and target and source != target:
-            what = f"`{connection.source}` is {_A[source]}, `{connection.target}` is {_A[target]}"
+            what = f"`{connection.source}` is {A[source]}, `{connection.target}` is {A[target]}"
             faults.append(Fault(what, where, "two strings, or two binaries"))
         if faults:
             raise _WrongError(*faults)
@@ -270,10 +273,10 @@ class _Names:
             expected = f"`{connection.source}` and `{connection.target}` in units that convert"
             raise _WrongError(Fault(str(error), where, expected)) from None
         gain, offset = connection.gain * gain, connection.gain * offset + connection.offset
-        lost = _lost(output.type, entry.type, gain, offset)
-        if lost:
+        gone = lost(output.type, entry.type, gain, offset)
+        if gone:
             raise _WrongError(
-                Fault(f"`{connection.source}` is {_A[output.type]}, {lost}", where, _A[entry.type])
+                Fault(f"`{connection.source}` is {A[output.type]}, {gone}", where, A[entry.type])
             )
         chosen: Any = connection.extrapolation
         if isinstance(chosen, str):
@@ -282,32 +285,9 @@ class _Names:
             hint = nearest(str(chosen), NAMED)
             raise _WrongError(Fault(f"`{chosen!r:.40}` is no extrapolation", where, "", hint))
         if chosen is not None and chosen.degree > 0 and entry.discrete:
-            what = "a real that changes at events only" if entry.held else _A[entry.type]
+            what = "a real that changes at events only" if entry.held else A[entry.type]
             raise _WrongError(Fault(f"{what} cannot be extrapolated", where, '"hold"'))
         return Drive(source[0], source[1], chosen, gain, offset)
-
-
-_A = {
-    "real": "a real",
-    "integer": "an integer",
-    "boolean": "a boolean",
-    "enumeration": "an enumeration",
-    "string": "a string",
-    "binary": "a binary",
-}
-_FITS = {("boolean", "integer"), ("enumeration", "integer")}
-
-
-def _lost(source: str, target: str, gain: float, offset: float) -> str:
-    """Return what a connection would lose silently; empty if nothing."""
-    if target == "real":
-        return ""
-    if source != target and (source, target) not in _FITS:
-        return f"and {_A[target]} cannot hold all its values"
-    whole = gain == int(gain) and offset == int(offset)
-    if (gain, offset) != (1.0, 0.0) and not (target == "integer" and whole):
-        return f"and {gain:g} times it{f' plus {offset:g}' if offset else ''} is not always {_A[target]}"
-    return ""
 
 
 def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
@@ -339,12 +319,33 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
         for child, model in enumerate(names.models)
     )
     outputs = [driven.get((OWN, index)) for index in range(len(scenario.outputs))]
+    bonds: tuple[Joint, ...] = ()
+    if not faults:
+        bonds, faults = joints(scenario.bonds, partial(_end, names, driven), names.ends)
     # a misspelt name leaves its port undriven: that is said only where nothing else is wrong
     faults += _undriven(scenario, driven) if not faults else []
     wiring = Wiring(
-        tuple(scenario.models), names.models, drives, tuple(drive for drive in outputs if drive), tuple(texts)
+        tuple(scenario.models),
+        names.models,
+        drives,
+        tuple(drive for drive in outputs if drive),
+        tuple(texts),
+        bonds,
     )
     return wiring, faults
+
+
+def _end(names: _Names, driven: Mapping[tuple[int, int], Drive], path: str) -> End | Fault:
+    """Return where an input of a bond is, and what drives it."""
+    try:
+        child, port = names.find(path, source=False, where="")
+    except _WrongError as wrong:
+        return wrong.faults[0]
+    drive = driven.get((child, port))
+    if child == OWN or drive is None or drive.child == OWN:
+        hint = "a bond stands in the level that holds both of its simulators, or the levels they are in"
+        return Fault(f"`{path}` is not driven by a simulator of this level", "", "a driven input", hint)
+    return End(child, port, drive.child, drive.port, drive.gain, drive.offset)
 
 
 def _claim(origin: dict[str, str], connection: Connection, where: str, hint: str = "") -> None:

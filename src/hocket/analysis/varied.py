@@ -23,7 +23,7 @@ from hocket.analysis.stability import spectrum
 from hocket.analysis.variants import FINE, cold, with_step
 from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
-from hocket.model import Connection, Model, Scenario
+from hocket.model import Connection, Model
 from hocket.parameters import leaves, with_leaves, with_parameters
 from hocket.signals import Hold, Nepce
 from hocket.simulators.state_space import StateSpace
@@ -112,8 +112,7 @@ def _filtered(composite: Composite, path: str, alpha: float, where: str) -> Comp
             _check_filter(connection.extrapolation or composite.extrapolation, f"{path}.{ALPHA}", where)
             others: list[Connection] = list(scenario.connections)
             others[number] = replace(connection, extrapolation=Nepce(alpha))
-            changed = Scenario(scenario.models, others, scenario.inputs, scenario.outputs, scenario.record)
-            return composite.with_scenario(changed)
+            return composite.with_scenario(scenario.changed(connections=others))
     name, _, rest = path.partition(".")
     inner: Model | None = scenario.models.get(name)
     found = _filtered(inner, rest, alpha, where) if isinstance(inner, Composite) and rest else None

@@ -119,8 +119,7 @@ def _connected(composite: Composite, written: Sequence[str]) -> Composite:
             raise ScenarioError(f"`{text}` is no connection", "--connect", expected)
         made.append(Connection(_full(composite, source), _full(composite, target)))
     scenario = composite.scenario
-    every = (*scenario.connections, *made)
-    changed = hocket.Scenario(scenario.models, every, scenario.inputs, scenario.outputs, scenario.record)
+    changed = scenario.changed(connections=(*scenario.connections, *made))
     return composite.with_scenario(changed) if made else composite
 
 

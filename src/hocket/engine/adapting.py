@@ -166,8 +166,12 @@ def _tried(level: Level, body: Body, pace: Pace, start: int, span: int, saved: A
     try:
         if control.estimate == "richardson":
             return _ratio(_doubled(level, body, start, span, saved, pace), control, h)
+        before = level.ledger.gained()
         _made(level, body, start, span)
-        return 0.0 if level.reached < start + span else _ratio(missed(level), control, h)
+        if level.reached < start + span:
+            return 0.0
+        energy = control.estimate == "energy"
+        return _ratio(level.ledger.gained_since(before) / h if energy else missed(level), control, h)
     except (EarlyError, ConvergenceError):
         if saved is None or span <= pace.quantum:
             raise

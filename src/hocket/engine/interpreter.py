@@ -20,6 +20,7 @@ from hocket.engine.adapting import Pace, Steps, adapt, lowest
 from hocket.engine.attempts import attempt, exact
 from hocket.engine.calls import EarlyError, blame, not_finite, numbers, read_only
 from hocket.engine.iterating import Sweeps, handed_back, repeat
+from hocket.engine.ledger import Ledger
 from hocket.engine.memory import Memory
 from hocket.engine.nexting import run_next
 from hocket.engine.rewinding import Kept, restore, save
@@ -82,6 +83,7 @@ class Level:
         self.adaptive = adapts(plan.step)
         degrees = [self._degree_of(child) for child in range(len(wiring.models))]
         self.memory = Memory(wiring, clock, degrees, deeper=1 if self.adaptive else 0)
+        self.ledger = Ledger(wiring, self.memory.degrees)
         self.ticks = [0] * len(self.children)
         self.now = self.reached = 0
         self.span = length
@@ -194,6 +196,8 @@ class Level:
     def step_child(self, child: int, ticks: int) -> None:
         """Advance a child under its polynomials."""
         simulator, tick, u = self.children[child], self.ticks[child], self.memory.u[child]
+        if u.ndim == 2:
+            self.ledger.open(self, child)
         self.ticks[child] = tick + ticks
         if isinstance(simulator, Level):
             simulator.advance(tick, ticks, u)
@@ -211,7 +215,7 @@ class Level:
     def read(self, child: int) -> None:
         """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
         tick = self.ticks[child]
-        u = self._seen_from(child, tick)
+        u = self.seen_from(child, tick)
         slopes = None
         y = self.outputs_of(child, tick, u)
         if self.memory.sloped[child]:
@@ -220,8 +224,10 @@ class Level:
         # what a level with a longer step shows is as old as its own last step
         at = min(tick, simulator.now) if isinstance(simulator, Level) else tick
         self.memory.store(child, at, y, slopes)
+        self.ledger.close(self, child)
 
-    def _seen_from(self, child: int, tick: int) -> Array:
+    def seen_from(self, child: int, tick: int) -> Array:
+        """Return the polynomials of a child in powers of the time since a tick."""
         u, base = self.memory.u[child], self.memory.base[child]
         return u if base == tick or len(u) == 1 else np.array(shifted(list(u), self.clock.span(tick - base)))
 
@@ -352,14 +358,16 @@ class Level:
         rows = [each.mark() for each in self._all_rows()]
         led = {key: saved(each) for key, each in self._accelerators.items()}
         pace = None if self._pace is None else self._pace.state()
-        return children, self.memory.save(), list(self.ticks), self.now, inputs, rows, led, pace
+        kept = self.memory.save(), self.ledger.save()
+        return children, kept, list(self.ticks), self.now, inputs, rows, led, pace
 
     def restore(self, state: Any) -> None:
         """Go back to a saved state; rows kept since then are dropped."""
-        children, memory, ticks, self.now, inputs, rows, led, pace = state
+        children, (memory, accounts), ticks, self.now, inputs, rows, led, pace = state
         for child, kept in enumerate(children):
             self.each("restore", child, kept)
         self.memory.restore(memory)
+        self.ledger.restore(accounts)
         self.ticks = list(ticks)
         self.inputs, self.offered = [(tick, u.copy()) for tick, u in inputs]
         for each, mark in zip(self._all_rows(), rows, strict=True):

@@ -23,12 +23,12 @@ from hocket.engine.selection import Recorded, attach
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
 from hocket.plan import Adapt, Repeat, Save, Solve, Step, tries, walk
-from hocket.signals import Hermite, Hold, Latch, Nepce, Polynomial
+from hocket.signals import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.methods import micro_steps
 from hocket.simulators.state_space import StateSpaceSimulator
 from hocket.wiring import OWN, Drive
 
-HOLD, POLYNOMIAL, HERMITE, NEPCE, PASSED, PASSED_HOLD, LATCH = range(7)
+HOLD, POLYNOMIAL, HERMITE, NEPCE, PASSED, PASSED_HOLD, LATCH, CORRECTION = range(8)
 CALLS = ("step", "output", "slope", "save", "restore")
 VALUES = 1 << 16
 """How many numbers may wait before the rows are written."""
@@ -39,7 +39,7 @@ def obstacle(level: Level) -> str:
     for drives in level.wiring.drives:
         for drive in drives:
             kind = type(drive.extrapolation) if drive else Hold
-            if kind not in (Hold, Latch, Polynomial, Hermite, Nepce, type(None)):
+            if kind not in (Hold, Latch, Polynomial, Hermite, Nepce, BalanceCorrection, type(None)):
                 return f"the extrapolator {kind.__name__} is written in Python"
     if tries(level.plan.step):
         return "its steps may be made shorter"
@@ -102,6 +102,10 @@ class NativeEngine:
     def steps(self) -> dict[str, Steps]:
         """Return how many steps each adaptive level made."""
         return {self.levels[address].path: Steps(*counts[3:]) for address, *counts in self.engine.sweeps()}
+
+    def energies(self) -> dict[str, list[float]]:
+        """Return what flowed through the bonds of each level: given and taken in turn."""
+        return {self.levels[address].path: flowed for address, flowed in self.engine.energies()}
 
     @property
     def now(self) -> int:
@@ -186,7 +190,9 @@ class NativeEngine:
                     continue
                 kind, samples, alpha = _kind(drive)
                 plain = kind == HOLD and drive.gain == 1.0 and drive.offset == 0.0
-                if kind in (POLYNOMIAL, HERMITE, NEPCE, LATCH) or (level.adaptive and drive.child != OWN):
+                if kind in (POLYNOMIAL, HERMITE, NEPCE, LATCH, CORRECTION) or (
+                    level.adaptive and drive.child != OWN
+                ):
                     ringed.add((drive.child, drive.port))
                 source = drive.port if drive.child == OWN else int(first_output[drive.child]) + drive.port
                 kept = memory.filters.get((child, index)) if kind == NEPCE else None
@@ -213,6 +219,12 @@ class NativeEngine:
                         np.array(values, dtype=float),
                         np.array([slope or 0.0 for slope in slopes], dtype=float),
                     )
+        for side in level.ledger.sides:
+            account = side.account
+            signal = int(first_output[account.child]) + account.output
+            built.add_account(
+                account.child, signal, account.input, account.factor, side.sloped, side.power, side.energy
+            )
         newest = [ring[-1][1] for rings in memory.rings for ring in rings]
         u = np.concatenate([*(u.reshape(-1) for u in memory.u), np.zeros(0)])
         built.set_state(
@@ -281,6 +293,8 @@ def _kind(drive: Drive) -> tuple[int, int, float]:
             return HERMITE, samples, 0.0
         case Nepce(alpha):
             return NEPCE, 1, alpha
+        case BalanceCorrection(alpha):
+            return CORRECTION, 2, alpha
     if drive.child != OWN:
         return HOLD, 1, 0.0
     return (PASSED if drive.extrapolation is None else PASSED_HOLD), 1, 0.0

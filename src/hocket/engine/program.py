@@ -7,7 +7,7 @@ Out: Operations, handed over as tuples; neighbours of one kind are merged
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from hocket.plan import (
     Adapt,
     Admit,
     Body,
+    Estimate,
     Feed,
     Instruction,
     Next,
@@ -82,6 +83,20 @@ def _number(level: Level, instruction: Solve | Repeat | Adapt) -> int:
 
 
 def _program(body: Body, level: Level) -> list[Operation]:
+    return [each for operation in _merged(body, level) for each in _accounted(operation, level)]
+
+
+def _accounted(operation: Operation, level: Level) -> list[Operation]:
+    """Return an operation with the accounts of power bonds that it opens before and closes after it."""
+    numbers = [number for child in operation.children for number in level.ledger.of.get(child, ())]
+    if not numbers or operation.kind not in ("step", "read", "step_read"):
+        return [operation]
+    before = [Operation("open", signals=numbers)] if operation.kind != "read" else []
+    after = [Operation("close", signals=numbers)] if operation.kind != "step" else []
+    return [*before, operation, *after]
+
+
+def _merged(body: Body, level: Level) -> list[Operation]:
     operations: list[Operation] = []
     for instruction in body:
         fresh = _operation(instruction, level)
@@ -165,7 +180,7 @@ def _repeat(repeat: Repeat, level: Level) -> Operation:
     )
 
 
-ESTIMATES = ("defect", "orders", "richardson")
+ESTIMATES: tuple[str, ...] = get_args(Estimate)
 
 
 def _adapt(adapt: Adapt, level: Level) -> Operation:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hocket.engine.ledger import State
 from hocket.engine.memory import Filter, Ring
 from hocket.model import Value
 
@@ -27,6 +28,7 @@ class Kept:
     filters: dict[tuple[int, int], tuple[int, Value, Value]]
     micro: tuple[int, int] | None
     """Of the rows of its micro steps."""
+    accounts: dict[int, State]
 
 
 def save(level: Level, children: Iterable[int]) -> None:
@@ -44,6 +46,7 @@ def save(level: Level, children: Iterable[int]) -> None:
                 if key[0] == child
             },
             None if rows is None else rows.mark(),
+            level.ledger.save_child(level, child),
         )
 
 
@@ -54,6 +57,7 @@ def restore(level: Level, children: Iterable[int]) -> None:
         kept = level.kept[child]
         level.each("restore", child, kept.state)
         level.ticks[child] = kept.tick
+        level.ledger.restore(kept.accounts)
         for ring, samples in zip(memory.rings[child], kept.rings, strict=True):
             _rewound(ring, samples, keep=level.repeating > 0)
         for key in [key for key in memory.filters if key[0] == child]:

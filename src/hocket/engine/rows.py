@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hocket.engine.ledger import LEDGER
 from hocket.model import Array
 from hocket.signals import value_at
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from hocket.engine.interpreter import Level
 
 Column = tuple[int, int, bool]
-"""Child, port, and whether the port is an input."""
+"""Child, port, and whether the port is an input; of LEDGER in place of a child, a number of its bonds."""
 
 
 class Rows:
@@ -68,6 +69,8 @@ class Rows:
 
 def _value(level: Level, column: Column, tick: int) -> float:
     child, port, is_input = column
+    if child == LEDGER:
+        return level.ledger.column(port)
     if not is_input:
         return float(level.memory.rings[child][port][-1][1])
     u, base = level.memory.u[child], level.memory.base[child]

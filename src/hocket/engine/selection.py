@@ -7,7 +7,7 @@ Out: a table and its rows for each rate
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from fractions import Fraction
@@ -19,6 +19,7 @@ from hocket.clock import Clock, written
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
+from hocket.engine.ledger import COLUMNS, LEDGER
 from hocket.engine.recording import Table
 from hocket.engine.rows import Column, Rows
 from hocket.errors import Fault, ScenarioError, nearest
@@ -48,8 +49,10 @@ class Recorded:
     child: int | None = None
 
 
-def choose(design: Blueprint, clock: Clock, patterns: Sequence[str], every: Every) -> list[Choice]:
-    """Return the tables to keep, before anything is opened.
+def choose(
+    design: Blueprint, clock: Clock, patterns: Sequence[str], every: Every, ledger: bool = False
+) -> list[Choice]:
+    """Return the tables to keep, before anything is opened; with `ledger` also all accounts of power bonds.
 
     A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
     an exact path always counts, and may also name an input. The indices of `x[1]` are no wildcard.
@@ -85,6 +88,14 @@ def choose(design: Blueprint, clock: Clock, patterns: Sequence[str], every: Ever
                 paths = tuple(f"{prefix}.{port.name}" for port in kept)
                 table = Table(f"{prefix}@micro", paths, tuple(port.unit for port in kept))
                 chosen.append(Choice(table, level.path, outputs, child=child))
+        for path, unit, number in _accounts(level):
+            if exact:
+                known.append(path)
+            if ledger or path in exact:
+                found.add(path)
+                names.append(path)
+                units.append(unit)
+                columns.append((LEDGER, number, False))
         if columns:
             table = Table(level.path, tuple(names), tuple(units))
             chosen.append(Choice(table, level.path, columns, _interval(level, clock, every)))
@@ -106,6 +117,15 @@ def choose(design: Blueprint, clock: Clock, patterns: Sequence[str], every: Ever
     if missing:
         raise ScenarioError(missing)
     return chosen
+
+
+def _accounts(level: Blueprint) -> Iterator[tuple[str, str, int]]:
+    """Yield path, unit and number of what may be recorded of the power bonds of a level."""
+    prefix = f"{level.path}." if level.path else ""
+    for number, joint in enumerate(level.wiring.bonds):
+        units = joint.unit, joint.unit, joint.energy_unit
+        for what, (name, unit) in enumerate(zip(COLUMNS, units, strict=True)):
+            yield f"{prefix}{joint.name}.{name}", unit, len(COLUMNS) * number + what
 
 
 def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:
@@ -142,6 +162,7 @@ def keep_start(recorded: Iterable[Recorded]) -> None:
     for entry in recorded:
         level = entry.level
         if entry.child is None:
+            level.ledger.begin(level)
             entry.rows.keep(level, 0)
         else:
             y = np.array([ring[-1][1] for ring in level.memory.rings[entry.child]])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-Estimate: TypeAlias = Literal["defect", "orders", "richardson"]
+Estimate: TypeAlias = Literal["defect", "orders", "richardson", "energy"]
 
 
 @dataclass(frozen=True, slots=True)

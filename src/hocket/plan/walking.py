@@ -72,9 +72,7 @@ def named(instruction: Instruction) -> tuple[str, ...]:
 
 def tries(body: Body) -> bool:
     """Return whether the steps of a body may be made shorter."""
-    return any(
-        isinstance(each, Try) or (isinstance(each, Adapt) and tries(each.body)) for each in body
-    )
+    return any(isinstance(each, Try) or (isinstance(each, Adapt) and tries(each.body)) for each in body)
 
 
 def adapts(body: Body) -> bool:

@@ -18,10 +18,11 @@ from typing import Any
 from hocket.clock import Duration
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Abilities, Port, PortLike, Simulator, ports
+from hocket.simulators.energies import Declared
 from hocket.simulators.loading import load, named
 from hocket.simulators.methods import ORDERS, TABLEAUX, vector
 from hocket.simulators.recipes import Feedthrough, Recipe, positive, reacting
-from hocket.simulators.signatures import call_faults
+from hocket.simulators.signatures import call_faults, energy_faults
 from hocket.simulators.solvers import Equation, solver
 
 METHODS = (*TABLEAUX, "ab2", "adaptive", "cvode")
@@ -39,6 +40,9 @@ class Ode(Recipe):
     one per macro step); adaptive (explicit, error kept below rtol and atol) or cvode (the same for stiff
     systems), whose internal steps are at most `step`. With `g` and without `feedthrough` every output is
     taken to react to every input at once; `{}` says that none does.
+
+    `energy` is a function of x and the parameters, or text that names one: the joules that a state stores,
+    zero where it stores none.
     """
 
     f: Equation | str
@@ -51,6 +55,7 @@ class Ode(Recipe):
     rtol: float
     atol: float
     jacobian: Equation | str | None
+    energy: Equation | str | None
     values: tuple[tuple[str, Any], ...]
     folder: str
 
@@ -67,6 +72,7 @@ class Ode(Recipe):
         rtol: float = 1e-6,
         atol: float = 1e-9,
         jacobian: Equation | str | None = None,
+        energy: Equation | str | None = None,
         *,
         folder: str | Path = "",
         **parameters: Any,
@@ -95,6 +101,7 @@ class Ode(Recipe):
             ("rtol", float(rtol)),
             ("atol", float(atol)),
             ("jacobian", jacobian),
+            ("energy", energy),
             ("values", tuple(sorted(parameters.items()))),
             ("folder", str(folder)),
         ):
@@ -108,12 +115,12 @@ class Ode(Recipe):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What f, g and the Jacobian are called with, beside t, x and u."""
+        """What f, g, the Jacobian and the energy are called with, beside t, x and u."""
         return dict(self.values)
 
     @property
     def _equations(self) -> dict[str, Equation | str]:
-        every = (("f", self.f), ("g", self.g), ("jacobian", self.jacobian))
+        every = (("f", self.f), ("g", self.g), ("jacobian", self.jacobian), ("energy", self.energy))
         return {role: code for role, code in every if code is not None}
 
     def check(self) -> None:
@@ -123,18 +130,26 @@ class Ode(Recipe):
     def _check(self, equations: Mapping[str, Any]) -> None:
         where = f"`Ode` of `{named(self.f)}`"
         faults = [
-            Fault(f"`{role}` is `{code!r}`", where, "a function of t, x and u, or text that names one")
+            Fault(f"`{role}` is `{code!r}`", where, f"a function of {_taken(role)}, or text that names one")
             for role, code in equations.items()
             if not callable(code)
         ]
         faults += call_faults(
-            {role: code for role, code in equations.items() if callable(code)},
+            {role: code for role, code in equations.items() if callable(code) and role != "energy"},
             self.parameters,
             [name for name in inspect.signature(Ode).parameters if name != "parameters"],
             where,
         )
+        faults += energy_faults(equations.get("energy"), self.parameters, where)
         if faults:
             raise ScenarioError(faults)
+
+    @property
+    def stored(self) -> Declared | None:
+        """The stored energy of a state; None: not declared."""
+        if self.energy is None:
+            return None
+        return Declared(self.function(self.energy), named(self.energy))
 
     def open(self) -> Simulator:
         """Load the functions and make a simulator of the method."""
@@ -178,6 +193,10 @@ def _outputs(
             raise ScenarioError(what, where, "without `g` every state is an output", hint)
         written, feedthrough = tuple(replace(port, feedthrough=()) for port in written), {}
     return reacting(written, inputs, feedthrough, where)
+
+
+def _taken(role: str) -> str:
+    return "x" if role == "energy" else "t, x and u"
 
 
 def _counted(things: Sequence[Any], name: str) -> str:

@@ -47,6 +47,19 @@ def call_faults(
             yield Fault(f"{listed} {verb} the parameter `{name}`", where, "", f"`Ode(..., {name}=...)`")
 
 
+def energy_faults(energy: Any, given: Mapping[str, Any], where: str) -> Iterator[Fault]:
+    """Yield why an energy, if there is one, cannot be called with (x, **given)."""
+    signature = _signature(energy) if callable(energy) else None
+    if signature is None:
+        return
+    try:
+        signature.bind(None, **given)
+    except TypeError as error:
+        listed = ", ".join(("x", *given))
+        what = f"`energy` is `energy{signature}` and cannot be called with {listed}: {error}"
+        yield Fault(what, where, f"`def energy({listed})`, even if it uses only some of them")
+
+
 def _unknown(
     name: str, without: list[str], taken_by_others: bool, own: list[str], options: Iterable[str], where: str
 ) -> Fault:

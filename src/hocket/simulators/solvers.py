@@ -85,6 +85,11 @@ class _Live:
     def restore(self, state: Any) -> None:
         self.x = state.copy()
 
+    def energy(self) -> float:
+        """Return the stored energy in joules; only where the model declares it."""
+        energy: float = self.model.stored.value(_guarded(self.x))
+        return energy
+
     def close(self) -> None:
         """Hold nothing."""
 

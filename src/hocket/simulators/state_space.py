@@ -18,6 +18,7 @@ from hocket.clock import Duration, seconds
 from hocket.errors import ScenarioError, nearest
 from hocket.model import Abilities, Array, Port, PortLike, ports
 from hocket.signals import shifted, value_at
+from hocket.simulators.energies import Quadratic
 from hocket.simulators.methods import ORDERS, Maps, MethodName, linear_maps, matrix, micro_steps, vector
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -27,7 +28,8 @@ Matrix = tuple[tuple[float, ...], ...]
 class StateSpace:
     """A linear model. `method="exact"` is exact for polynomial inputs; the others have an own `step`.
 
-    Matrices that are left out are zero; with no A there is no state and y = D u.
+    Matrices that are left out are zero; with no A there is no state and y = D u. `energy` is a symmetric
+    matrix Q, where the state stores x'Qx/2 joules.
     """
 
     A: Matrix
@@ -39,6 +41,7 @@ class StateSpace:
     outputs: tuple[Port, ...]
     method: MethodName = "exact"
     step: Fraction | None = None
+    energy: Matrix | None = None
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class StateSpace:
         outputs: Iterable[PortLike] = (),
         method: MethodName = "exact",
         step: Duration | None = None,
+        energy: Sequence[Sequence[float]] | None = None,
     ):
         driven, seen = ports(inputs), ports(outputs)
         try:
@@ -63,6 +67,7 @@ class StateSpace:
                 "D": matrix(D if _given(D) else np.zeros((p, m)), "D", (p, m)),
                 "x0": vector([0.0] * n if x0 is None else x0, "x0", n),
                 "step": None if step is None else seconds(step),
+                "energy": None if energy is None else _stored(energy, n),
             }
         except ValueError as error:
             raise ScenarioError(
@@ -97,9 +102,29 @@ class StateSpace:
         C = np.array(self.C, dtype=float).reshape(len(self.outputs), len(self.A))
         return C, np.array(self.D, dtype=float).reshape(len(self.outputs), len(self.inputs))
 
+    @cached_property
+    def stored(self) -> Quadratic | None:
+        """The stored energy of a state; None: not declared."""
+        size = len(self.A)
+        return (
+            None if self.energy is None else Quadratic(np.array(self.energy, dtype=float).reshape(size, size))
+        )
+
     def open(self) -> StateSpaceSimulator:
         """Make a live simulator."""
         return StateSpaceSimulator(self)
+
+
+def _stored(energy: Sequence[Sequence[float]], size: int) -> Matrix:
+    """Return Q; raises ValueError if x'Qx/2 is no energy."""
+    rows = matrix(energy, "energy", (size, size))
+    Q = np.array(rows, dtype=float).reshape(size, size)
+    large = float(np.max(np.abs(Q), initial=0.0))
+    if float(np.max(np.abs(Q - Q.T), initial=0.0)) > 1e-12 * large:
+        raise ValueError("`energy` is not symmetric")
+    if size and float(np.linalg.eigvalsh(Q)[0]) < -1e-12 * large:
+        raise ValueError("`energy` is below zero for some states: x'Qx/2 must not be")
+    return rows
 
 
 def _height(A: Sequence[Sequence[float]]) -> int:
@@ -198,6 +223,11 @@ class StateSpaceSimulator:
         rate = applied(B, u[0], applied(A, self.z[: self.size]))
         slope = applied(self.C, rate)
         return applied(self.D, u[1], slope) if len(u) > 1 else slope
+
+    def energy(self) -> float:
+        """Return the stored energy in joules; only where the model declares it."""
+        assert self.model.stored is not None
+        return self.model.stored.value(self.z[: self.size])
 
     def save(self) -> tuple[Array, float | None]:
         """Return the state."""

@@ -38,7 +38,7 @@ def settled(composite: Composite, driven: Collection[str], findings: Findings, p
         if isinstance(model, Composite):
             inside = {c.target[len(name) + 1 :] for c in connections if c.target.startswith(f"{name}.")}
             models[name] = settled(model, inside, findings, f"{path}{name}.")
-    return composite.with_scenario(Scenario(models, connections, ports, scenario.outputs, scenario.record))
+    return composite.with_scenario(scenario.changed(models=models, connections=connections, inputs=ports))
 
 
 def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:

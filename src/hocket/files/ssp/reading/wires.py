@@ -12,11 +12,11 @@ from hocket.files.ssp.reading.parts import Link, Wire
 from hocket.files.ssp.reading.spots import Spot
 from hocket.files.ssp.terms import LOOKUP
 from hocket.files.ssp.units import IDENTITY, Line, line
+from hocket.losing import lost
 from hocket.model import Connection, Extrapolator, Model, Port
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import Gain
 from hocket.units import conversion
-from hocket.wiring import _lost
 
 _LOSSLESS = {("boolean", "integer"), ("enumeration", "integer"), ("integer", "enumeration")}
 
@@ -60,7 +60,7 @@ class Wires:
             return
         made = _automatic(source.port, target.port)
         whole = units.then(told)
-        if table or _lost(source.port.type, target.port.type, *whole):
+        if table or lost(source.port.type, target.port.type, *whole):
             self._between(source, target, self._cast(source, target, table), whole, extrapolation)
         elif made is None or (source.own and target.own):
             same = Gain(1.0) if target.port.type == "real" else self._cast(source, target, {})

@@ -82,7 +82,7 @@ def folded(scenario: Scenario) -> Fold:
         if table:
             tables[made] = table
     models = {name: model for name, model in scenario.models.items() if name not in gone}
-    left = Scenario(models, kept, scenario.inputs, scenario.outputs, scenario.record)
+    left = scenario.changed(models=models, connections=kept)
     return Fold(left, frozenset(gone), frozenset(suppressed), tables)
 
 

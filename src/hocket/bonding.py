@@ -1,0 +1,120 @@
+"""Power bonds of a level, by numbers: whose product of output and input each side's account is.
+
+In:  Bonds by names, and what drives what
+Out: Joints by indices, or faults
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from math import isclose
+from typing import NamedTuple
+
+from hocket.errors import Fault
+from hocket.model import Bond, Port
+from hocket.units import product
+
+
+class Account(NamedTuple):
+    """One side of a bond: factor * output * input of a child is the power that it sees."""
+
+    child: int
+    output: int
+    input: int
+    factor: float
+
+
+class Joint(NamedTuple):
+    """A bond: who gives the effort sees power given, who gives the flow sees power taken."""
+
+    name: str
+    unit: str
+    given: Account
+    taken: Account
+
+    @property
+    def energy_unit(self) -> str:
+        """The unit of what the power adds up to."""
+        return "J" if self.unit == "W" else f"{self.unit}.s" if self.unit else ""
+
+
+class End(NamedTuple):
+    """A driven input: where it is, where its value comes from, and how it is converted on the way."""
+
+    child: int
+    port: int
+    source: int
+    source_port: int
+    gain: float
+    offset: float
+
+
+Find = Callable[[str], "End | Fault"]
+Ports = Callable[[int], tuple[tuple[Port, ...], tuple[Port, ...]]]
+
+
+def joints(bonds: Mapping[str, Bond], find: Find, ports: Ports) -> tuple[tuple[Joint, ...], list[Fault]]:
+    """Return the bonds of a level by indices, and every fault in them."""
+    made: list[Joint] = []
+    faults: list[Fault] = []
+    for name, bond in bonds.items():
+        ends = [(role, find(path)) for role, path in (("effort", bond.effort), ("flow", bond.flow))]
+        wrong = [(role, end) for role, end in ends if isinstance(end, Fault)]
+        faults += [replace(end, where=f"bonds.{name}.{role}") for role, end in wrong]
+        (_, effort), (_, flow) = ends
+        if isinstance(effort, Fault) or isinstance(flow, Fault):
+            continue
+        result = _joint(name, bond, effort, flow, ports)
+        if isinstance(result, Fault):
+            faults.append(result)
+        else:
+            made.append(result)
+    return tuple(made), faults
+
+
+def _joint(name: str, bond: Bond, effort: End, flow: End, ports: Ports) -> Joint | Fault:
+    where = f"bonds.{name}"
+    if (effort.source, flow.source) != (flow.child, effort.child) or effort.child == flow.child:
+        what = f"`{bond.effort}` and `{bond.flow}` do not lead there and back between two simulators"
+        hint = "the effort drives one of the two, the flow the other"
+        return Fault(what, where, "connections in opposite directions", hint)
+    if effort.offset != 0.0 or flow.offset != 0.0:
+        return Fault("a connection of a bond has an offset", where, "gain * output, nothing added")
+    try:
+        factors = [
+            _factor(ports, child, output, entry, bond.unit)
+            for child, output, entry in (
+                (effort.source, effort.source_port, flow.port),
+                (flow.source, flow.source_port, effort.port),
+            )
+        ]
+    except ValueError as error:
+        expected = f"an effort times a flow in `{bond.unit}`"
+        return Fault(str(error), where, expected, '`unit` says what else their product may be, as "kg/s"')
+    ratio = factors[0] * flow.gain / (factors[1] * effort.gain) if effort.gain and flow.gain else 0.0
+    if not isclose(abs(ratio), 1.0, rel_tol=1e-6):
+        what = f"one side of the bond sees {abs(ratio):.6g} times the power of the other"
+        return Fault(what, where, "gains that keep the product", "a gear has its gain in both connections")
+    sign = -1.0 if bond.reverse else 1.0
+    other = sign if ratio > 0.0 else -sign
+    return Joint(
+        name,
+        bond.unit,
+        Account(effort.source, effort.source_port, flow.port, sign * factors[0]),
+        Account(flow.source, flow.source_port, effort.port, other * factors[1]),
+    )
+
+
+def _factor(ports: Ports, child: int, output: int, entry: int, unit: str) -> float:
+    inputs, outputs = ports(child)
+    return product(outputs[output].unit, inputs[entry].unit, unit)
+
+
+def of_children(bonds: Iterable[Joint]) -> dict[int, list[int]]:
+    """Return which accounts each child has: 2 n of bond n for who gives the effort, 2 n + 1 for the other."""
+    found: dict[int, list[int]] = {}
+    for number, joint in enumerate(bonds):
+        found.setdefault(joint.given.child, []).append(2 * number)
+        found.setdefault(joint.taken.child, []).append(2 * number + 1)
+    return found

@@ -1,0 +1,237 @@
+"""Power-balanced coupling: a model takes in the power that both sides agree on.
+
+In:  a Model, its power bonds, and how its input or its state follows from the agreed power
+Out: a Model like it for any engine
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from hocket.errors import Fault, ScenarioError, nearest
+from hocket.model import Abilities, Model, Port, Simulator, as_level
+from hocket.simulators.balanced_odes import Closed, Projected
+from hocket.simulators.balancing import Seat, Substepped
+from hocket.simulators.ode import Ode
+from hocket.simulators.state_space import StateSpace
+
+Form: TypeAlias = Literal["inversion", "energy"]
+Agreed: TypeAlias = Literal["product", "linear"]
+
+_SHARED = ("class_name", "path", "isolated", "step")
+"""What else is read off models, where they have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One power bond as a simulator sees it: sign * output * input is the power into it, in watts.
+
+    A spring that puts out f = -c s and is given v: -1; a mass that is given f and puts out v: +1. Where
+    units do not multiply to watts, `sign` has their factor too.
+    """
+
+    output: str
+    input: str
+    sign: float = 1.0
+    scale: float | None = None
+    """What `eps` is a part of, in the output's unit; None: the largest output so far."""
+    eps: float | None = None
+    """None: that of the model."""
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """A model that keeps the power agreed on its bonds (Moshagen 2021, section 2; formulas, section 5).
+
+    The agreed power is the product of the two signals as they are extrapolated. Both sides know both: one
+    they are given, the other is what they told. They agree where they step together (Jacobi). `power`:
+    "product", or "linear", its first two powers of time (the paper's, with twice the phase error).
+
+    `form="inversion"`: the input becomes u + d (P - p) / (d^2 + eps^2), with u as extrapolated, p(u) the
+    power that u would make, d = dp/du, and `eps` a part of the side's `scale`. It holds at every instant
+    inside `Ode` and `StateSpace` (an exact one is then integrated to 1e-9). Any other simulator makes
+    `substeps` steps in place of one, each with the input held at its value in the middle.
+
+    `form="energy"`: for `Ode` and `StateSpace` that declare their `energy`: a step under the inputs as
+    extrapolated, after which the state is moved along the gradient of its energy to where the agreed work
+    leads.
+
+    `linked` adds the ports that a bond connects: `<output>_told`, from that output with the extrapolation
+    of the partner's input, so that what was told is known at all levels and in iterations; for the energy
+    form an output `share`, the energy that one bond may take, and `<input>_share`, from the partner's
+    (none, where the partner has no share). With shares, nobody gives more than it has. Without `linked`,
+    what was told is the output and its slope as last read, else through the last two outputs; inputs then
+    count to their slopes, and a level with `Polynomial(1)` must start cold.
+    """
+
+    model: Model
+    bonds: tuple[Side, ...]
+    form: Form = "inversion"
+    eps: float = 0.05
+    substeps: int = 8
+    power: Agreed = "product"
+    linked: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.model, type) or not hasattr(self.model, "open"):
+            raise ScenarioError(
+                f"`{self.model!r:.60}` is no model", "Balanced", "such as a `StateSpace(...)`"
+            )
+        if as_level(self.model) is not None:
+            hint = "`Balanced` around the model inside that has the ports"
+            raise ScenarioError("a level is not balanced as a whole", "Balanced", "one simulator", hint)
+        object.__setattr__(self, "bonds", _sides(self.bonds))
+        faults = [*self._option_faults(), *self._port_faults(), *self._model_faults()]
+        if faults:
+            raise ScenarioError(faults)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _SHARED:
+            return getattr(self.model, name)
+        raise AttributeError(f"`Balanced` has no attribute `{name}`")
+
+    @cached_property
+    def inputs(self) -> tuple[Port, ...]:
+        """Those of the model inside, and where linked what was told and the partners' shares."""
+        own = {port.name: port for port in self.model.outputs}
+        told = {f"{side.output}_told": own[side.output].unit for side in self.bonds} if self.linked else {}
+        shares = [f"{side.input}_share" for side in self.bonds] if self._shares else []
+        return (
+            *self.model.inputs,
+            *(Port(name, unit) for name, unit in told.items()),
+            *(Port(name, "J", start=-1.0, held=True) for name in shares),  # below zero: nobody tells
+        )
+
+    @cached_property
+    def outputs(self) -> tuple[Port, ...]:
+        """Those of the model inside, and where energies are limited its share."""
+        return (*self.model.outputs, *((Port("share", "J", held=True),) if self._shares else ()))
+
+    @property
+    def _shares(self) -> bool:
+        return self.linked and self.form == "energy"
+
+    @property
+    def _integrated(self) -> bool:
+        """Whether hocket integrates the model itself."""
+        return isinstance(self.model, (Ode, StateSpace))
+
+    @property
+    def energy(self) -> Any:
+        """The stored energy that the model inside declares, if it does."""
+        return getattr(self.model, "energy", None)
+
+    @property
+    def abilities(self) -> Abilities:
+        """Those of the model inside, under inputs of any degree; micro steps only where they show the law."""
+        micro = self.model.abilities.micro and self._integrated and self.form == "inversion"
+        return replace(self.model.abilities, input_degree=None, micro=micro)
+
+    def open(self) -> Simulator:
+        """Make a live simulator of the form."""
+        if self.form == "energy":
+            return Projected(self)
+        return Closed(self) if self._integrated else Substepped(self)
+
+    @cached_property
+    def seats(self) -> tuple[Seat, ...]:
+        """The sides by the numbers of their ports."""
+        outputs = [port.name for port in self.model.outputs]
+        inputs = [port.name for port in self.inputs]
+        return tuple(
+            Seat(
+                outputs.index(side.output),
+                inputs.index(side.input),
+                float(side.sign),
+                self.eps if side.eps is None else side.eps,
+                side.scale,
+                inputs.index(f"{side.output}_told") if self.linked else None,
+                inputs.index(f"{side.input}_share") if self._shares else None,
+                side.input in self.model.outputs[outputs.index(side.output)].feedthrough,
+                f"{side.output}` and `{side.input}",
+            )
+            for side in self.bonds
+        )
+
+    def _option_faults(self) -> Iterator[Fault]:
+        for name, value, known in (
+            ("form", self.form, ("inversion", "energy")),
+            ("power", self.power, ("product", "linear")),
+        ):
+            if value not in known:
+                yield Fault(
+                    f"`{name}` cannot be {value!r}",
+                    "Balanced",
+                    " or ".join(known),
+                    nearest(str(value), known),
+                )
+        if not _positive(self.eps):
+            yield Fault(f"`eps` is {self.eps!r}", "Balanced", "a number above zero, such as 0.05")
+        if isinstance(self.substeps, bool) or not isinstance(self.substeps, int) or self.substeps < 1:
+            yield Fault(f"`substeps` is {self.substeps!r}", "Balanced", "a whole number above zero")
+        for side in self.bonds:
+            if not isinstance(side.sign, (int, float)) or not math.isfinite(side.sign) or side.sign == 0:
+                yield Fault(
+                    f"the sign of `{side.output}` and `{side.input}` is {side.sign!r}", "Balanced", "+1 or -1"
+                )
+            for role, number in (("scale", side.scale), ("eps", side.eps)):
+                if number is not None and not _positive(number):
+                    what = f"the {role} of `{side.output}` and `{side.input}` is {number!r}"
+                    yield Fault(what, "Balanced", "a number above zero")
+
+    def _port_faults(self) -> Iterator[Fault]:
+        for role, ports in (("output", self.model.outputs), ("input", self.model.inputs)):
+            known = {port.name: port for port in ports}
+            for side in self.bonds:
+                name: str = getattr(side, role)
+                if name not in known:
+                    yield Fault(f"there is no {role} `{name}`", "Balanced", "", nearest(name, known))
+                elif known[name].discrete:
+                    what = f"the {role} `{name}` jumps from value to value: it carries no power"
+                    yield Fault(what, "Balanced", "a real that is not held")
+        given = [side.input for side in self.bonds]
+        for name in sorted({name for name in given if given.count(name) > 1}):
+            yield Fault(f"the input `{name}` is in two bonds", "Balanced", "one bond per input")
+        taken = {port.name for port in self.model.inputs} & {
+            f"{name}_{end}"
+            for side in self.bonds
+            for name, end in ((side.output, "told"), (side.input, "share"))
+        }
+        if self.linked and taken:
+            yield Fault(f"the input `{min(taken)}` has a name that bonds use", "Balanced", "another name")
+        if self._shares and any(port.name == "share" for port in self.model.outputs):
+            yield Fault("the output `share` has a name that bonds use", "Balanced", "another name")
+
+    def _model_faults(self) -> Iterator[Fault]:
+        model: Any = self.model
+        if getattr(model, "period", None) is not None:
+            what = "a model with a period of its own cannot be balanced: its partner steps at other times"
+            yield Fault(what, "Balanced", "a model in the step of its level")
+        if self._integrated and not model.x0:
+            yield Fault("a model without a state stores nothing to balance", "Balanced", "a model with `x0`")
+        if self.form == "energy" and self.energy is None:
+            hint = 'declare `energy`, a matrix Q with W = x\'Qx/2 or a function; or `form="inversion"`'
+            if not self._integrated:
+                hint = '`form="inversion"`: the state of this model is not hocket\'s to move'
+            yield Fault('`form="energy"` needs the stored energy of the model', "Balanced", "`energy`", hint)
+        if not (self._integrated or model.abilities.variable_step or self.substeps == 1):
+            what = f"its step cannot be divided by {self.substeps}"
+            yield Fault(what, "Balanced", "`substeps=1`, with little of the benefit")
+
+
+def _sides(bonds: Any) -> tuple[Side, ...]:
+    listed: Sequence[Any] = [bonds] if isinstance(bonds, Side) else list(bonds)
+    if not listed:
+        raise ScenarioError("there are no bonds", "Balanced", 'such as `[Side("f", "v", -1)]`')
+    for side in listed:
+        if not isinstance(side, Side):
+            raise ScenarioError(f"`{side!r:.60}` is no bond", "Balanced", 'such as `Side("f", "v", -1)`')
+    return tuple(listed)
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf

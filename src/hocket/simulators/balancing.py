@@ -1,0 +1,215 @@
+"""The power agreed on bonds, and black boxes that keep it.
+
+In:  a Balanced recipe; inputs as extrapolated
+Out: the agreed power over a step; simulators that make several steps in place of one
+
+Source: Moshagen, SNE 31(1), 2021, section 2, in the robust forms of formulas, section 5.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hocket.errors import SimulatorError
+from hocket.model import Array
+from hocket.signals import shifted, value_at
+
+if TYPE_CHECKING:
+    from hocket.simulators.balanced import Balanced
+
+_SETTINGS = ("stop_time", "early")
+"""What engines may set on a simulator before it starts."""
+
+
+class Seat(NamedTuple):
+    """A side of a bond, by the numbers of its ports."""
+
+    output: int
+    input: int
+    sign: float
+    eps: float
+    scale: float | None
+    told: int | None
+    share: int | None
+    reacts: bool
+    """Whether the output reacts to the input at once."""
+    names: str
+
+
+class Balancing:
+    """What all forms share: outputs as they are, and the power that both sides agree on."""
+
+    def __init__(self, recipe: Balanced):
+        self.recipe = recipe
+        self.seats = recipe.seats
+        self.width = len(recipe.model.inputs)
+        self.shares = any(seat.share is not None for seat in self.seats)
+        self.plain: Any = recipe.model.open()
+        self.slopes: tuple[float, Array] | None = None
+        """When slopes were last read, and what they were."""
+        self.before: tuple[float, Array] | None = None
+        """When the last step began, and the outputs then."""
+        self.largest = [0.0] * len(self.seats)
+        self.settles = bool(getattr(self.plain, "settles", False))
+        for name in _SETTINGS:
+            if hasattr(self.plain, name):
+                setattr(self, name, getattr(self.plain, name))
+        if recipe.model.abilities.slopes:
+            self.slope = self._slope
+        for name in ("ready", "prefers", "set_text", "text", "energy"):
+            if hasattr(self.plain, name):
+                setattr(self, name, getattr(self.plain, name))
+
+    def start(self, t: float) -> None:
+        """Start the one inside, and forget what was told."""
+        for name in _SETTINGS:
+            if hasattr(self, name):
+                setattr(self.plain, name, getattr(self, name))
+        self.plain.start(t)
+        self.slopes = self.before = None
+        self.largest = [0.0] * len(self.seats)
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return the outputs of the one inside, and its share."""
+        y: Array = np.asarray(self.plain.output(t, u[:, : self.width]))
+        return np.append(y, self._share()) if self.shares else y
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance under the agreed power."""
+        own = u[:, : self.width]
+        if h == 0.0:
+            return float(self.plain.step(t, h, own))
+        if len(u) == 1:
+            raise SimulatorError(
+                f"the bond of `{self.seats[0].names}` is given held inputs: held power freezes the motion",
+                expected="extrapolation linear or Hermite",
+                hint='extrapolation = "linear" for the two connections of the bond',
+            )
+        y = np.array(self.plain.output(t, own), dtype=float).reshape(-1)
+        told = self._told(t, y, u)
+        powers = [self._power(seat, curve, u) for seat, curve in zip(self.seats, told, strict=True)]
+        for number, curve in enumerate(told):
+            seen = abs(curve[0]), abs(value_at(curve, h)), self.largest[number]
+            self.largest[number] = max(seen)
+        reached = self._advance(t, h, u, y, told, powers)
+        self.before = t, y
+        return reached
+
+    def save(self) -> Any:
+        """Return the state, and what was told."""
+        return self._save(), self.slopes, self.before, list(self.largest)
+
+    def restore(self, state: Any) -> None:
+        """Go back."""
+        kept, self.slopes, self.before, largest = state
+        self.largest = list(largest)
+        self._restore(kept)
+
+    def close(self) -> None:
+        """Close the one inside."""
+        self.plain.close()
+
+    def _slope(self, t: float, u: Array) -> Array:
+        slope: Array = np.array(self.plain.slope(t, u[:, : self.width]), dtype=float)
+        self.slopes = t, slope
+        return np.append(slope, 0.0) if self.shares else slope
+
+    def _share(self) -> float:
+        return max(float(self.plain.energy()), 0.0) / len(self.seats)
+
+    def _told(self, t: float, y: Array, u: Array) -> list[list[float]]:
+        """Return per bond the own output over the step as the partner extrapolates it."""
+        if self.recipe.linked:
+            return [[float(c) for c in u[:, seat.told]] for seat in self.seats]
+        slope = np.zeros(y.size)
+        if self.slopes is not None and self.slopes[0] == t:
+            slope = self.slopes[1]
+        elif self.before is not None:
+            slope = (y - self.before[1]) / (t - self.before[0])
+        return [[float(y[seat.output]), float(slope[seat.output])] for seat in self.seats]
+
+    def _power(self, seat: Seat, told: list[float], u: Array) -> list[float]:
+        """Return the agreed power into this side, in powers of time."""
+        given = [float(c) for c in (u if self.recipe.linked else u[:2])[:, seat.input]]
+        power = [0.0] * (len(told) + len(given) - 1)
+        for i, a in enumerate(told):
+            for j, b in enumerate(given):
+                power[i + j] = power[i + j] + seat.sign * (a * b)
+        return power[:2] if self.recipe.power == "linear" else power
+
+    def _softness(self, number: int) -> float:
+        """Return eps in the unit of dp/du."""
+        seat = self.seats[number]
+        return abs(seat.sign) * seat.eps * (self.largest[number] if seat.scale is None else seat.scale)
+
+    def _advance(
+        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
+    ) -> float:
+        raise NotImplementedError
+
+    def _save(self) -> Any:
+        return self.plain.save()
+
+    def _restore(self, state: Any) -> None:
+        self.plain.restore(state)
+
+
+def corrected(seat: Seat, u: float, y: float, reaction: float, power: float, soft: float) -> float:
+    """Return the input that makes the power: u + d (P - p) / (d^2 + eps^2) (formulas, section 5).
+
+    `reaction` is dy/du, zero without feedthrough.
+    """
+    d = seat.sign * (y + u * reaction)
+    below = d * d + soft * soft
+    return u if below == 0.0 else u + d * (power - seat.sign * (y * u)) / below
+
+
+class Substepped(Balancing):
+    """For black boxes: several steps in place of one, each with the inputs of its middle."""
+
+    def _advance(
+        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
+    ) -> float:
+        count, own = self.recipe.substeps, list(u[:, : self.width])
+        length = h / count
+        honoured = self.recipe.model.abilities.input_degree
+        ahead = np.zeros(y.size)
+        for seat, curve in zip(self.seats, told, strict=True):
+            ahead[seat.output] = value_at(curve, length / 2.0) - curve[0]
+        for number in range(count):
+            s = number * length
+            given = np.array(shifted(own, s))
+            middle = np.array(value_at(own, s + length / 2.0))
+            if number:
+                last, y = y, np.array(self.plain.output(t + s, given), dtype=float).reshape(-1)
+                ahead = (y - last) / 2.0
+            if honoured is not None and honoured < len(given) - 1:
+                given = middle[np.newaxis].copy()
+            for seat, power, index in zip(self.seats, powers, range(len(powers)), strict=True):
+                now = float(value_at(power, s + length / 2.0))
+                reaction = self._reaction(seat, t + s, given) if seat.reacts else 0.0
+                there = float(y[seat.output] + ahead[seat.output])
+                law = corrected(seat, float(middle[seat.input]), there, reaction, now, self._softness(index))
+                given[:, seat.input] = 0.0
+                given[0, seat.input] = law
+            end = t + (h if number == count - 1 else s + length)
+            returned = self.plain.step(t + s, end - (t + s), given)
+            reached = end if returned is None else float(returned)
+            if abs(reached - end) > 1e-9 * length:
+                return reached
+        return t + h
+
+    def _reaction(self, seat: Seat, t: float, given: Array) -> float:
+        """Return dy/du, by a difference, where outputs follow inputs between steps."""
+        if not self.recipe.model.abilities.reevaluates:
+            return 0.0
+        nudge = 1e-5 * max(1.0, abs(float(given[0, seat.input])))
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = given.copy()
+            moved[0, seat.input] += sign * nudge
+            ends.append(float(np.asarray(self.plain.output(t, moved)).reshape(-1)[seat.output]))
+        self.plain.output(t, given)
+        return (ends[0] - ends[1]) / (2.0 * nudge)

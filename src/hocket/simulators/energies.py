@@ -1,0 +1,159 @@
+"""Stored energy of a state, and how a state is moved onto a level of it.
+
+In:  a matrix Q (W = x'Qx/2) or a function of the state
+Out: W(x), and the nearest state with another W
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from hocket.errors import SimulatorError
+from hocket.model import Array
+
+ROUNDS = 60
+"""At most so many moves along a gradient; quadratic energies need one or two."""
+NUDGE = float(np.finfo(float).eps) ** 0.25
+"""The part of a state by which it is moved to see how its energy bends."""
+CLOSE = 4.0 * float(np.finfo(float).eps)
+
+
+class Energy(Protocol):
+    """What a state holds, in joules; zero where it holds nothing."""
+
+    def value(self, x: Array) -> float:
+        """Return W(x)."""
+
+    def shape(self, x: Array) -> tuple[Array, Array]:
+        """Return the gradient of W at x, and its second derivatives by each state alone."""
+
+    def bend(self, x: Array, d: Array, bends: Array) -> float:
+        """Return the second derivative of W along d; `bends` are those by each state alone."""
+
+
+class Quadratic:
+    """W = x'Qx/2."""
+
+    def __init__(self, Q: Array):
+        self.Q = Q
+
+    def value(self, x: Array) -> float:
+        """Return x'Qx/2, summed column by column, left to right."""
+        pull = np.zeros(x.size)
+        for column, own in zip(self.Q.T, x, strict=True):
+            pull = pull + column * own
+        total = 0.0
+        for own, pulled in zip(x.tolist(), pull.tolist(), strict=True):
+            total = total + own * pulled
+        return 0.5 * total
+
+    def shape(self, x: Array) -> tuple[Array, Array]:
+        """Return Q x and the diagonal of Q."""
+        return self.Q @ x, np.diagonal(self.Q)
+
+    def bend(self, x: Array, d: Array, bends: Array) -> float:
+        """Return d'Qd."""
+        return float(d @ (self.Q @ d))
+
+
+class Declared:
+    """W as a function of the state; its derivatives are central differences."""
+
+    def __init__(self, function: Callable[[Array], Any], name: str):
+        self.function = function
+        self.name = name
+
+    def value(self, x: Array) -> float:
+        """Call the function."""
+        returned = self.function(x)
+        try:
+            return float(returned)
+        except (TypeError, ValueError):
+            what = f"`{self.name}` returned {returned!r:.60}"
+            raise SimulatorError(what, expected="the stored energy, one number") from None
+
+    def shape(self, x: Array) -> tuple[Array, Array]:
+        """Return the gradient and the bend by each state."""
+        here, size = self.value(x), max(1e-3 * float(np.max(np.abs(x), initial=0.0)), 1e-9)
+        gradient, bends = np.empty(x.size), np.empty(x.size)
+        for number in range(x.size):
+            nudge = NUDGE * max(abs(float(x[number])), size)
+            moved = x.copy()
+            moved[number] = x[number] + nudge
+            above = self.value(moved)
+            moved[number] = x[number] - nudge
+            below = self.value(moved)
+            gradient[number] = (above - below) / (2.0 * nudge)
+            bends[number] = (above - 2.0 * here + below) / (nudge * nudge)
+        return gradient, bends
+
+    def bend(self, x: Array, d: Array, bends: Array) -> float:
+        """Return it as if no state bent the energy of another: a guess that rounds make up for."""
+        return float(np.sum(bends * d * d))
+
+
+def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
+    """Return the state on the level `target` that is reached from x along the gradient of the energy.
+
+    The gradient is taken in units of each state's own bend (a gradient over the diagonal of the second
+    derivatives), so that it does not depend on units, and a state without energy stays where it is. States
+    keep their signs where the energy is lowest at zero. What is below the lowest energy leads there. Where
+    the gradient vanishes, x leaves along `push`.
+    """
+    x = np.array(x)
+    W = energy.value(x)
+    for _ in range(ROUNDS):
+        miss = target - W
+        if not math.isfinite(miss) or abs(miss) <= CLOSE * max(abs(target), abs(W)):
+            break
+        gradient, bends = energy.shape(x)
+        d = _direction(x, gradient, bends)
+        b = float(gradient @ d)
+        if b <= 0.0:
+            if miss < 0.0:
+                break
+            d, b = push, max(float(gradient @ push), 0.0)
+        a = energy.bend(x, d, bends)
+        length = max(_length(a, b, miss), -1.0)  # so that no state changes its sign on the way down
+        moved, there = _nearer(energy, x, d, length, target, W)
+        if moved is None:
+            break
+        x, W = moved, there
+    return x
+
+
+def _direction(x: Array, gradient: Array, bends: Array) -> Array:
+    """Return the gradient over the bends, no state by more than itself, none where nothing bends."""
+    steep = np.abs(bends)
+    d = np.divide(gradient, steep, out=np.zeros(x.size), where=steep > 0.0)
+    far = np.abs(x)
+    return np.where(far > 0.0, np.clip(d, -far, far), d)
+
+
+def _length(a: float, b: float, miss: float) -> float:
+    """Return the smaller root of a s^2/2 + b s = miss; the lowest point if there is none."""
+    if a <= 0.0:
+        return miss / b if b > 0.0 else 0.0
+    inside = b * b + 2.0 * a * miss
+    if inside <= 0.0:
+        return -b / a
+    return 2.0 * miss / (b + math.sqrt(inside))
+
+
+def _nearer(
+    energy: Energy, x: Array, d: Array, length: float, target: float, W: float
+) -> tuple[Array | None, float]:
+    """Return the state after a move that brings the energy nearer to its target; None if none does."""
+    if not math.isfinite(length):
+        return None, W
+    for _ in range(40):
+        moved = x + length * d
+        there = energy.value(moved)
+        if abs(target - there) < abs(target - W):
+            return moved, there
+        length *= 0.5
+    return None, W

@@ -1,0 +1,78 @@
+"""A spring and a mass, plain or balanced, and what the golden numbers are compared with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+import hocket
+from hocket import Composite, Hermite, Jacobi, Latch, Scenario, StateSpace
+from hocket.orchestrators.exchange import together
+from hocket.plan import Feed, Read
+from hocket.simulators.balanced import Balanced, Side
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "spring_mass.json").read_text())
+ENGINES = ["native", "interpreter"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fresh(Jacobi):
+    """Jacobi whose slopes are read under the inputs just exchanged, as the golden numbers want it."""
+
+    def plan(self, scenario):
+        plan = super().plan(scenario)
+        names = [name for name, model in scenario.models.items() if model.inputs]
+        again = together(Feed(name) for name in names), together(Read(name) for name in names)
+        return replace(plan, step=(*plan.step[:-1], *again, plan.step[-1]))
+
+
+def pair(c=1.0, m=1.0, s=1.0, v=0.5):
+    spring = StateSpace([[0.0]], [[1.0]], [[-c]], x0=[s], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[c]])
+    mass = StateSpace(
+        [[0.0]], [[1 / m]], [[1.0]], x0=[v], inputs=["f [N]"], outputs=["v [m/s]"], energy=[[m]]
+    )
+    return spring, mass
+
+
+def plain(extrapolation, models=None):
+    spring, mass = models or pair()
+    connections = [("spring.f", "mass.f", extrapolation), ("mass.v", "spring.v", extrapolation)]
+    return Scenario({"spring": spring, "mass": mass}, connections)
+
+
+def linked(models, bonds, form, extrapolation):
+    """Connect bonds as (one, output, other, output): every output drives the other's input of that name."""
+    connections = []
+    for one, out, other, back in bonds:
+        for name, own, partner, given in ((one, out, other, back), (other, back, one, out)):
+            connections.append((f"{name}.{own}", f"{partner}.{own}", extrapolation))
+            if (f"{name}.{own}", f"{name}.{own}_told") not in [each[:2] for each in connections]:
+                connections.append((f"{name}.{own}", f"{name}.{own}_told", extrapolation))
+            if form == "energy":
+                connections.append((f"{partner}.share", f"{name}.{given}_share", Latch()))
+    return Scenario(models, connections)
+
+
+def balanced(form, models=None, extrapolation=None, scale=None, **more):
+    spring, mass = models or pair()
+    around = {
+        "spring": Balanced(spring, [Side("f", "v", -1, scale)], form, linked=True, **more),
+        "mass": Balanced(mass, [Side("v", "f", 1, scale)], form, linked=True, **more),
+    }
+    return linked(around, [("spring", "f", "mass", "v")], form, extrapolation or Hermite())
+
+
+def states(scenario, c=1.0, step="0.2", stop=75, engine="native", orchestrator=None, start="cold"):
+    """Return s and v at every step."""
+    composite = Composite(scenario, step, orchestrator or Fresh(), start=start)
+    run = hocket.run(composite, stop, record=["spring.f", "mass.v"], engine=engine)
+    return np.stack([-run["spring.f"].values / c, run["mass.v"].values], axis=1)
+
+
+def energies(seen, c=1.0, m=1.0):
+    """Return the energy over that of the start."""
+    E = c * seen[:, 0] ** 2 + m * seen[:, 1] ** 2
+    return E / E[0]
