@@ -34,11 +34,12 @@ bool Level::open_accounts(const Operation& operation) {
     for (int number : operation.signals) {
         Account& account = accounts[number];
         if (account.since >= 0) continue;  // it was not read since: the account goes over both steps
+        account.since = slots_[account.child].tick;
+        if (account.input < 0) continue;  // its simulator keeps it
         // in a Repeat the newest output is one of the end of the step
         account.from_y = repeating_ > 0 ? account.saved_y : y[account.signal];
         if (!slope_of(account, account.from_slope)) return false;
         account.at_start = account.factor * account.from_y * input_of(account, 0.0);
-        account.since = slots_[account.child].tick;
     }
     return true;
 }
@@ -53,7 +54,13 @@ bool Level::close_accounts(const Operation& operation) {
             ticks = count;
             h = clock.span(ticks);
         }
+        account.since = -1;
         const double now = y[account.signal];
+        if (account.input < 0) {
+            account.power = (account.factor * now - account.energy) / h;
+            account.energy = account.factor * now;
+            continue;
+        }
         account.power = account.factor * now * input_of(account, 0.0);
         double work;
         if (children[account.child].rows == 1) {
@@ -66,7 +73,6 @@ bool Level::close_accounts(const Operation& operation) {
             work = h * (account.at_start + 4.0 * there + account.power) / 6.0;
         }
         account.energy = account.energy + work;
-        account.since = -1;
     }
     return true;
 }

@@ -17,12 +17,18 @@ from hocket.units import product
 
 
 class Account(NamedTuple):
-    """One side of a bond: factor * output * input of a child is the power that it sees."""
+    """One side of a bond: factor * output * input of a child is the power that it sees.
+
+    Without an input (TOLD) the child keeps the account itself: factor * output is the energy so far.
+    """
 
     child: int
     output: int
     input: int
     factor: float
+
+
+TOLD = -1
 
 
 class Joint(NamedTuple):
@@ -98,12 +104,17 @@ def _joint(name: str, bond: Bond, effort: End, flow: End, ports: Ports) -> Joint
         return Fault(what, where, "gains that keep the product", "a gear has its gain in both connections")
     sign = -1.0 if bond.reverse else 1.0
     other = sign if ratio > 0.0 else -sign
-    return Joint(
-        name,
-        bond.unit,
-        Account(effort.source, effort.source_port, flow.port, sign * factors[0]),
-        Account(flow.source, flow.source_port, effort.port, other * factors[1]),
-    )
+    given = Account(effort.source, effort.source_port, flow.port, sign * factors[0])
+    taken = Account(flow.source, flow.source_port, effort.port, other * factors[1])
+    return Joint(name, bond.unit, _told(ports, given, -1.0), _told(ports, taken, 1.0))
+
+
+def _told(ports: Ports, account: Account, factor: float) -> Account:
+    """Return the account that a balanced simulator keeps itself, where it is one."""
+    inputs, outputs = ports(account.child)
+    name = f"{inputs[account.input].name}_work"
+    kept = [number for number, port in enumerate(outputs) if port.name == name and port.unit == "J"]
+    return Account(account.child, kept[0], TOLD, factor) if kept else account
 
 
 def _factor(ports: Ports, child: int, output: int, entry: int, unit: str) -> float:

@@ -240,7 +240,7 @@ class Bond:
     reverse: bool = False
     balance: Balance | None = None
     eps: float = 0.05
-    """Of the inversion: outputs smaller than this, in their unit, are not divided by."""
+    """Of the inversion: outputs smaller than this part of the largest so far are not divided by."""
 
     def __post_init__(self) -> None:
         where = f"bond of `{self.effort}` and `{self.flow}`"

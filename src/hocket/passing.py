@@ -25,6 +25,11 @@ def with_ports_made(scenario: Scenario) -> Scenario:
             owner, _, port = path.partition(".")
             if as_level(scenario.models.get(owner)):
                 needs.setdefault(owner, ({}, {}))[source].setdefault(port)
+    for bond in scenario.bonds.values() if needs else ():
+        for path in (bond.effort, bond.flow):
+            owner, _, port = path.partition(".")
+            if bond.balance and owner in needs and port in needs[owner][False]:
+                needs[owner][True].setdefault(f"{port}_work")  # the account that the one inside keeps
     made: dict[str, Model] = {}
     for name, model in scenario.models.items():
         level = as_level(model)

@@ -17,7 +17,7 @@ from hocket.clock import Clock, common, written
 from hocket.engine.interpreter import Level
 from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError
 from hocket.feedthrough import Feedthrough
-from hocket.model import Model, Simulator, as_level
+from hocket.model import Extrapolator, Model, Scenario, Simulator, as_level
 from hocket.orchestrators.exchange import instructions, together
 from hocket.plan import Body, Plan, Read, adapts, step_fractions, tries, verify
 from hocket.signals import Hold
@@ -86,7 +86,7 @@ def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprin
     inside = f"{path}." if path else ""
     planned = True
     try:
-        plan: Plan = composite.orchestrator.plan(scenario)
+        plan: Plan = composite.orchestrator.plan(_with_slopes(scenario, wiring, composite.extrapolation))
     except ScenarioError as error:
         faults += [replace(fault, where=f"{inside}{fault.where}") for fault in error.faults]
         plan, planned = Plan(()), False
@@ -104,6 +104,23 @@ def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprin
             inner: Any = model
             built.inner[child] = _blueprint(inner, name, faults)
     return built
+
+
+def _with_slopes(scenario: Scenario, wiring: Wiring, default: Extrapolator) -> Scenario:
+    """Return the scenario with the extrapolation of the level written out, where that asks for slopes."""
+    if not default.slopes:
+        return scenario
+    sloped = {
+        f"{name}.{port.name}"
+        for name, model, drives in zip(wiring.names, wiring.models, wiring.drives, strict=True)
+        for port, drive in zip(model.inputs, drives, strict=True)
+        if drive is not None and drive.extrapolation is default
+    }
+    connections = [
+        replace(each, extrapolation=default) if each.extrapolation is None and each.target in sloped else each
+        for each in scenario.connections
+    ]
+    return scenario.changed(connections=connections)
 
 
 def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> Iterator[Fault]:

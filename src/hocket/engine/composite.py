@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from hocket import orchestrators, signals
 from hocket.clock import Duration, seconds, written
+from hocket.engine.balance import balanced
 from hocket.engine.blueprint import Blueprint, blueprint, clock_of, opened
 from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError, nearest
@@ -146,11 +147,11 @@ def _named(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
 
 
 def prepared(composite: Composite) -> Composite:
-    """Return the composite as it will run: sampled models become levels, ports are made.
+    """Return the composite as it will run: bonds are balanced, sampled models become levels, ports are made.
 
     Raises ScenarioError with all faults at once.
     """
-    scenario = with_ports_made(_with_sampled(composite.scenario))
+    scenario = with_ports_made(_with_sampled(balanced(composite)))
     faults = check(scenario)
     if faults:
         raise ScenarioError(faults)

@@ -4,7 +4,8 @@ In:  the outputs and the input polynomials of children, at both ends of their st
 Out: power and energy per side; what was taken and never given is energy that the coupling made
 
 Under a held input the power that a side sees is taken to be a line between both ends of its step; under a
-polynomial the output is taken to be the cubic through both ends with their slopes, or a line without slopes.
+polynomial the output is taken to be the cubic through both ends with their slopes, or a line where slopes
+are not known, as those of a level.
 The native engine repeats every operation in the same order, so that the bits agree.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from hocket.bonding import Account, of_children
+from hocket.bonding import TOLD, Account, of_children
 from hocket.model import as_level
 from hocket.signals import value_at
 from hocket.wiring import Wiring
@@ -66,16 +67,14 @@ class Ledger:
 
     def __init__(self, wiring: Wiring, degrees: Sequence[int]):
         accounts = [account for bond in wiring.bonds for account in (bond.given, bond.taken)]
-        self.sides = [
-            Side(account, degrees[account.child] > 0 and _slopes(wiring, account.child))
-            for account in accounts
-        ]
+        self.sides = [Side(account, _sloped(wiring, account, degrees[account.child])) for account in accounts]
         self.of = of_children(wiring.bonds)
 
     def begin(self, level: Level) -> None:
         """Note the power at the start of a run."""
         for side in self.sides:
-            side.power = side.account.factor * _newest(level, side) * _input(level, side)
+            if side.account.input != TOLD:
+                side.power = side.account.factor * _newest(level, side) * _input(level, side)
 
     def open(self, level: Level, child: int) -> None:
         """Note the power at the start of a step."""
@@ -83,11 +82,13 @@ class Ledger:
             side = self.sides[number]
             if side.since >= 0:
                 continue  # it was not read since: the account goes over both steps
+            side.since = level.ticks[child]
+            if side.account.input == TOLD:
+                continue
             # in a Repeat the newest output is one of the end of the step
             side.from_y = side.saved_y if level.repeating else _newest(level, side)
             side.from_slope = _slope(level, side)
             side.at_start = side.account.factor * side.from_y * _input(level, side)
-            side.since = level.ticks[child]
 
     def close(self, level: Level, child: int) -> None:
         """Add the energy of the step that ends: Simpson's rule, on an output that is a cubic, or a line."""
@@ -97,7 +98,12 @@ class Ledger:
                 continue
             clock, tick, factor = level.clock, level.ticks[child], side.account.factor
             h = clock.span(tick - side.since)
+            side.since = -1
             y = _newest(level, side)
+            if side.account.input == TOLD:
+                side.power = (factor * y - side.energy) / h
+                side.energy = factor * y
+                continue
             side.power = factor * y * _input(level, side)
             if len(level.memory.u[child]) == 1:
                 work = 0.5 * h * (side.at_start + side.power)
@@ -107,7 +113,6 @@ class Ledger:
                 there = factor * middle * _input(level, side, 0.5 * h)
                 work = h * (side.at_start + 4.0 * there + side.power) / 6.0
             side.energy = side.energy + work
-            side.since = -1
 
     def gained_since(self, before: list[float]) -> float:
         """Return what the bonds gained since then, in sum."""
@@ -147,9 +152,9 @@ class Ledger:
             self.sides[number].restore(state)
 
 
-def _slopes(wiring: Wiring, child: int) -> bool:
-    model = wiring.models[child]
-    return model.abilities.slopes and as_level(model) is None
+def _sloped(wiring: Wiring, account: Account, degree: int) -> bool:
+    model = wiring.models[account.child]
+    return degree > 0 and account.input != TOLD and model.abilities.slopes and as_level(model) is None
 
 
 def _newest(level: Level, side: Side) -> float:

@@ -39,7 +39,8 @@ class Adaptive(Around):
 
     `estimate`: "defect", how far outputs are from where the samples before led (with Iterate: what was
     predicted against what was corrected); "orders", how far an extrapolation of one degree more would be,
-    known before the step, so that nobody goes back; "richardson", against two half steps, of outputs only:
+    known before the step, so that nobody goes back; "energy", what the level's power bonds gained or lost in
+    the step, in sum and in their unit (Sadjina 2017); "richardson", against two half steps, of outputs only:
     what hides in states and shows later is missed (a force seen as a position). The error counts `per` "unit"
     of time or per "step". Steps are multiples of `quantum`, a part of the level's step such as "1/1024", and
     begin with `first` of it. `rejects`: whether steps are taken back (None: where all can).
@@ -98,6 +99,10 @@ class Adaptive(Around):
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
+        if self.estimate == "energy" and not scenario.bonds:
+            expected = "power bonds: `bonds={...}`, [bonds.name] in a file"
+            hint = 'estimate="defect", which needs none'
+            raise ScenarioError('estimate="energy" in a level without bonds', "orchestrator", expected, hint)
         made: Plan = self.inner.plan(scenario)
         stuck = [name for name, model in scenario.models.items() if not model.abilities.rewind]
         rejects = self._rejects(stuck)

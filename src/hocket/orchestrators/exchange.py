@@ -53,6 +53,7 @@ class Exchange:
             *(admit if clean else ()),
             *steps,
             *instructions(graph, again),
+            *(_fresh(wiring) if consistent else ()),
             *(() if clean else admit),
             Record(),
         )
@@ -86,6 +87,21 @@ def together(alike: Iterable[Instruction]) -> Instruction:
     """Return instructions that may run side by side as one."""
     bodies: tuple[Body, ...] = tuple((instruction,) for instruction in alike)
     return bodies[0][0] if len(bodies) == 1 else Together(bodies)
+
+
+def _fresh(wiring: Wiring) -> Body:
+    """Let slopes follow the values just exchanged: all who tell slopes are fed and read again."""
+    told = {
+        drive.child
+        for drives in wiring.drives
+        for drive in drives
+        if drive is not None
+        and drive.child >= 0
+        and drive.extrapolation is not None
+        and drive.extrapolation.slopes
+    }
+    names = [wiring.names[child] for child in sorted(told) if wiring.models[child].inputs]
+    return (together(Feed(name) for name in names), together(Read(name) for name in names)) if names else ()
 
 
 def _early(scenario: Scenario) -> tuple[list[str], list[str]]:

@@ -63,7 +63,8 @@ class Balanced:
     `linked` adds the ports that a bond connects: `<output>_told`, from that output with the extrapolation
     of the partner's input, so that what was told is known at all levels and in iterations; for the energy
     form an output `share`, the energy that one bond may take, and `<input>_share`, from the partner's
-    (none, where the partner has no share). With shares, nobody gives more than it has. Without `linked`,
+    (none, where the partner has no share). With shares, nobody gives more than it has. An output
+    `<input>_work` tells the energy that came in through each bond. Without `linked`,
     what was told is the output and its slope as last read, else through the last two outputs; inputs then
     count to their slopes, and a level with `Polynomial(1)` must start cold.
     """
@@ -108,8 +109,13 @@ class Balanced:
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
-        """Those of the model inside, and where energies are limited its share."""
-        return (*self.model.outputs, *((Port("share", "J", held=True),) if self._shares else ()))
+        """Those of the model inside, and where linked its share and what each bond did to it."""
+        works = [Port(f"{side.input}_work", "J") for side in self.bonds] if self.linked else []
+        return (
+            *self.model.outputs,
+            *((Port("share", "J", held=True),) if self._shares else ()),
+            *works,
+        )
 
     @property
     def _shares(self) -> bool:
@@ -203,8 +209,10 @@ class Balanced:
         }
         if self.linked and taken:
             yield Fault(f"the input `{min(taken)}` has a name that bonds use", "Balanced", "another name")
-        if self._shares and any(port.name == "share" for port in self.model.outputs):
-            yield Fault("the output `share` has a name that bonds use", "Balanced", "another name")
+        used = {"share"} if self._shares else set()
+        used |= {f"{side.input}_work" for side in self.bonds} if self.linked else set()
+        for name in sorted(used & {port.name for port in self.model.outputs}):
+            yield Fault(f"the output `{name}` has a name that bonds use", "Balanced", "another name")
 
     def _model_faults(self) -> Iterator[Fault]:
         model: Any = self.model

@@ -70,6 +70,11 @@ class _Integrated(Balancing):
     def _outputs(self, t: float, x: Array, u: Array) -> Array:
         return x if self.g is None else np.asarray(self.g(t, x, u), dtype=float).reshape(-1)
 
+    def _works(self, t: float, x: Array, u: Array) -> list[float]:
+        """Return the power of each bond under these inputs."""
+        y = self._outputs(t, x, u)
+        return [seat.sign * float(y[seat.output]) * float(u[seat.input]) for seat in self.seats]
+
     def _show(self, x: Array) -> None:
         """Let the plain simulator have the state."""
         if isinstance(self.plain, StateSpaceSimulator):
@@ -98,17 +103,23 @@ class Closed(_Integrated):
         self.inner.micro = call
 
     def _opened(self) -> Any:
-        model, g = self.model, self.g
+        model, count = self.model, len(self.model.x0)
         powers = [Port(f"power {number}") for number in range(len(self.seats))]
         return Ode(
-            lambda t, x, u: self.f(t, x, self._law(t, x, u)),
-            None if g is None else lambda t, x, u: g(t, x, u[: self.width]),
-            model.x0,
+            self._rates,
+            lambda t, x, u: self._outputs(t, x[:count], u[: self.width]),
+            [*model.x0, *[0.0] * len(self.seats)],
             [*model.inputs, *powers],
             model.outputs,
             feedthrough={},
             **self.how,
         ).open()
+
+    def _rates(self, t: float, x: Array, u: Array) -> Array:
+        """Return the rates of the states, and the power of each bond."""
+        state = x[: len(self.model.x0)]
+        law = self._law(t, state, u)
+        return np.concatenate([self.f(t, state, law), self._works(t, state, law)])
 
     def _law(self, t: float, x: Array, u: Array) -> Array:
         own = u[: self.width]
@@ -141,7 +152,9 @@ class Closed(_Integrated):
         for number, power in enumerate(powers):
             given[: len(power), self.width + number] = power
         reached: float = self.inner.step(t, h, given)
-        self._show(self.inner.x)
+        count = len(self.model.x0)
+        self._show(self.inner.x[:count])
+        self.work = np.array(self.inner.x[count:])
         return reached
 
 
@@ -167,19 +180,16 @@ class Projected(_Integrated):
             **self.how,
         ).open()
 
-    def _works(self, t: float, x: Array, u: Array) -> list[float]:
-        """Return the power of each bond under the inputs as they are."""
-        y = self._outputs(t, x, u)
-        return [seat.sign * float(y[seat.output]) * float(u[seat.input]) for seat in self.seats]
-
     def _advance(
         self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
     ) -> float:
         own, share = u[:, : self.width], self._share()
         began = self._state()
-        agreed = sum(
+        handed = [
             self._limited(seat, _integral(p, h), share, u) for seat, p in zip(self.seats, powers, strict=True)
-        )
+        ]
+        agreed = sum(handed)
+        self.work = self.work + np.array(handed)
         worked = self._plain_step(t, h, own)
         x = self._state()
         target = self.stored.value(x) + (agreed - worked)

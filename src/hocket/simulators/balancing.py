@@ -52,6 +52,8 @@ class Balancing:
         self.before: tuple[float, Array] | None = None
         """When the last step began, and the outputs then."""
         self.largest = [0.0] * len(self.seats)
+        self.work = np.zeros(len(self.seats))
+        """Per bond: the energy that came in."""
         self.settles = bool(getattr(self.plain, "settles", False))
         for name in _SETTINGS:
             if hasattr(self.plain, name):
@@ -70,11 +72,14 @@ class Balancing:
         self.plain.start(t)
         self.slopes = self.before = None
         self.largest = [0.0] * len(self.seats)
+        self.work = np.zeros(len(self.seats))
 
     def output(self, t: float, u: Array) -> Array:
-        """Return the outputs of the one inside, and its share."""
+        """Return the outputs of the one inside, its share, and what its bonds did."""
         y: Array = np.asarray(self.plain.output(t, u[:, : self.width]))
-        return np.append(y, self._share()) if self.shares else y
+        if not self.recipe.linked:
+            return y
+        return np.concatenate([y, [self._share()] if self.shares else [], self.work])
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Advance under the agreed power."""
@@ -99,12 +104,12 @@ class Balancing:
 
     def save(self) -> Any:
         """Return the state, and what was told."""
-        return self._save(), self.slopes, self.before, list(self.largest)
+        return self._save(), self.slopes, self.before, list(self.largest), self.work.copy()
 
     def restore(self, state: Any) -> None:
         """Go back."""
-        kept, self.slopes, self.before, largest = state
-        self.largest = list(largest)
+        kept, self.slopes, self.before, largest, work = state
+        self.largest, self.work = list(largest), work.copy()
         self._restore(kept)
 
     def close(self) -> None:
@@ -114,7 +119,7 @@ class Balancing:
     def _slope(self, t: float, u: Array) -> Array:
         slope: Array = np.array(self.plain.slope(t, u[:, : self.width]), dtype=float)
         self.slopes = t, slope
-        return np.append(slope, 0.0) if self.shares else slope
+        return np.concatenate([slope, np.zeros(len(self.recipe.outputs) - len(slope))])
 
     def _share(self) -> float:
         return max(float(self.plain.energy()), 0.0) / len(self.seats)
@@ -195,10 +200,15 @@ class Substepped(Balancing):
                 given[:, seat.input] = 0.0
                 given[0, seat.input] = law
             end = t + (h if number == count - 1 else s + length)
+            begun = y
             returned = self.plain.step(t + s, end - (t + s), given)
             reached = end if returned is None else float(returned)
             if abs(reached - end) > 1e-9 * length:
                 return reached
+            done = np.array(self.plain.output(end, given), dtype=float).reshape(-1)
+            for index, seat in enumerate(self.seats):
+                shown = 0.5 * (begun[seat.output] + done[seat.output])
+                self.work[index] += length * seat.sign * float(shown * given[0, seat.input])
         return t + h
 
     def _reaction(self, seat: Seat, t: float, given: Array) -> float:

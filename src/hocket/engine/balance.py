@@ -1,0 +1,151 @@
+"""Bonds that are balanced: their simulators become ones that keep the agreed power.
+
+In:  a Composite whose bonds say `balance`
+Out: its scenario with the models wrapped, and connections for what they must know of each other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hocket.bonding import Joint
+from hocket.errors import Fault, ScenarioError
+from hocket.model import Bond, Connection, Extrapolator, Model, Scenario
+from hocket.orchestrators import Jacobi
+from hocket.passing import with_ports_made
+from hocket.signals import Latch
+from hocket.simulators.balanced import Balanced, Side
+from hocket.wiring import check, wire
+
+if TYPE_CHECKING:
+    from hocket.engine.composite import Composite
+
+
+def balanced(composite: Composite) -> Scenario:
+    """Return the scenario of a level and those inside as it will run; other faults are left to `wire`."""
+    from hocket.engine.composite import Composite
+
+    scenario = composite.scenario
+    inner = {
+        name: model.with_scenario(balanced(model))
+        for name, model in scenario.models.items()
+        if isinstance(model, Composite)
+    }
+    scenario = scenario.with_models({**scenario.models, **inner}) if inner else scenario
+    bonds = {name: bond for name, bond in scenario.bonds.items() if bond.balance is not None}
+    whole = with_ports_made(scenario) if bonds else scenario
+    if not bonds or check(whole):
+        return scenario
+    joints = {joint.name: joint for joint in wire(whole).bonds}
+    return _Balance(scenario, composite.extrapolation, composite.orchestrator).done(bonds, joints)
+
+
+class _Balance:
+    """What is gathered on the way: the sides of each simulator, and the connections between them."""
+
+    def __init__(self, scenario: Scenario, default: Extrapolator, orchestrator: Any):
+        self.scenario = scenario
+        self.default = default
+        self.orchestrator = orchestrator
+        self.driver = {connection.target: connection for connection in scenario.connections}
+        self.sides: dict[str, list[Side]] = {}
+        self.forms: dict[str, str] = {}
+        self.made: dict[str, Connection] = {}
+
+    def done(self, bonds: Mapping[str, Bond], joints: Mapping[str, Joint]) -> Scenario:
+        """Return the scenario with all bonds in it."""
+        faults = [fault for name, bond in bonds.items() for fault in self._add(name, bond, joints[name])]
+        if faults:
+            raise ScenarioError(faults)
+        models = dict(self.scenario.models)
+        for path, sides in self.sides.items():
+            form: Any = self.forms[path]
+            models = _wrapped(models, path.split("."), lambda model, s=sides, f=form: _balanced(model, s, f))
+        return self.scenario.changed(
+            models=models, connections=(*self.scenario.connections, *self.made.values())
+        )
+
+    def _add(self, name: str, bond: Bond, joint: Joint) -> Iterator[Fault]:
+        where = f"bonds.{name}"
+        effort, flow = self.driver[bond.effort], self.driver[bond.flow]
+        ends = [
+            (self._leaf(effort.source), self._leaf(bond.flow), -joint.given.factor, effort),
+            (self._leaf(flow.source), self._leaf(bond.effort), joint.taken.factor, flow),
+        ]
+        if any(each is None for output, entry, *_ in ends for each in (output, entry)):
+            expected = "paths of the simulators themselves, such as `axle.spring.speed`"
+            yield Fault("a balanced bond goes through the port of a level", where, expected)
+            return
+        innermost = self.orchestrator
+        while hasattr(innermost, "inner"):
+            innermost = innermost.inner
+        if not isinstance(innermost, Jacobi):
+            what = f"the sides of a balanced bond step one after the other, by {type(innermost).__name__}"
+            yield Fault(what, where, "Jacobi: both agree on the power of a step before it")
+            return
+        for (output, entry, sign, connection), other in zip(ends, ends[::-1], strict=True):
+            assert output is not None
+            assert entry is not None
+            extrapolation = connection.extrapolation or self.default
+            if extrapolation.degree == 0:
+                what = f"`{connection.target}` is held: power that is held freezes the motion"
+                yield Fault(what, where, 'extrapolation "linear", or Hermite() where there are slopes')
+                return
+            yield from self._side(name, bond, output, entry, sign)
+            self._link(f"{connection.source}_told", connection.source, extrapolation, where)
+            if bond.balance == "energy":
+                partner = other[0]
+                assert partner is not None
+                target = bond.flow if connection is effort else bond.effort
+                self._link(f"{target}_share", f"{partner[0]}.share", Latch(), where)
+
+    def _side(
+        self, name: str, bond: Bond, output: tuple[str, str], entry: tuple[str, str], sign: float
+    ) -> Iterator[Fault]:
+        path = output[0]
+        if self.forms.setdefault(path, str(bond.balance)) != bond.balance:
+            what = f"`{path}` is in bonds balanced by inversion and by energy"
+            yield Fault(what, f"bonds.{name}", "one `balance` per simulator")
+        self.sides.setdefault(path, []).append(Side(output[1], entry[1], sign, eps=bond.eps))
+
+    def _link(self, target: str, source: str, extrapolation: Extrapolator, where: str) -> None:
+        link = Connection(source, target, extrapolation)
+        if self.made.setdefault(target, link) != link:
+            what = f"`{source}` is extrapolated in two ways by balanced bonds"
+            raise ScenarioError(what, where, "one extrapolation for all bonds of an output")
+
+    def _leaf(self, path: str) -> tuple[str, str] | None:
+        """Return the path of the simulator that has a port, and the port; None: a level has it."""
+        model: Any = None
+        models: Mapping[str, Model] = self.scenario.models
+        parts = path.split(".")
+        for number, part in enumerate(parts[:-1]):
+            model = models.get(part)
+            rest = ".".join(parts[number + 1 :])
+            scenario = getattr(model, "scenario", None)
+            if scenario is None:
+                return (".".join(parts[: number + 1]), rest) if model is not None else None
+            if rest in scenario.input_names or rest in scenario.output_names:
+                return None
+            models = scenario.models
+        return None
+
+
+def _balanced(model: Model, sides: list[Side], form: Any) -> Balanced:
+    return Balanced(model, tuple(sides), form, linked=True)
+
+
+def _wrapped(models: Mapping[str, Model], path: list[str], wrap: Any) -> dict[str, Model]:
+    """Return models with one of them wrapped, at any depth."""
+    name, *deeper = path
+    model: Any = models[name]
+    if deeper:
+        inside = model.scenario.with_models(_wrapped(model.scenario.models, deeper, wrap))
+        return {**models, name: model.with_scenario(inside)}
+    try:
+        return {**models, name: wrap(model)}
+    except ScenarioError as error:
+        faults = [replace(fault, where=f"`{name}`, {fault.where}") for fault in error.faults]
+        raise ScenarioError(faults) from None
