@@ -17,6 +17,7 @@ import numpy as np
 
 from hocket.analysis.advice import Change, best, changes
 from hocket.analysis.consistency import Consistency, relative_consistency
+from hocket.analysis.energy import BondCheck, balanced_leaves, bond_check
 from hocket.analysis.exact import Exact, exact
 from hocket.analysis.identify import MUTE
 from hocket.analysis.largest_step import LargestStep, largest_stable_step
@@ -85,6 +86,8 @@ class Check:
     consistency: Consistency | None = None
     iterations: tuple[Settling, ...] = ()
     """How the iterations of levels settle."""
+    bonds: BondCheck | None = None
+    """What the power bonds gain, and what would keep their energy."""
 
     @property
     def good(self) -> bool:
@@ -132,7 +135,21 @@ def check(
     that help; `robust` judges other steps and changes of simulators (None: where that takes little time).
     """
     study = _study(what, start, stop)
+    found = _checked(study, advise, robust)
+    if not any(level.wiring.bonds for level in study.composite.blueprint.levels()) or found.ill_posed:
+        return found
+    tried = _Tries()
+    linear = found.stability is not None and all(leaf.how == "exact" for leaf in found.leaves)
+    bonds = tried("the energy of bonds", lambda: bond_check(study.composite, study.start, study.stop, linear))
+    return replace(found, bonds=bonds, unjudged=(*found.unjudged, *tried.failed))
+
+
+def _checked(study: Study, advise: bool, robust: bool | None) -> Check:
     composite, posed = study.composite, posedness(study.composite)
+    balanced = balanced_leaves(composite)
+    if balanced:
+        why = "its bonds are balanced, by a law that is not linear"
+        return Check(posed, tuple(Leaf(path, "refused", math.nan, 0, why) for path in balanced))
     try:
         # what has no inputs may stand still, as long as others are coupled
         still = len(composite.blueprint.leaves.places) > 1

@@ -127,6 +127,7 @@ def place(root: Level, z: Array) -> None:
     rows = iter(z)
     shape = z.shape[1:]
     for level in levels_of(root):
+        level.ledger.pause()  # power is no linear function of anything
         for simulator in level.children:
             if not isinstance(simulator, Level):
                 size = len(simulator.z)  # type: ignore[attr-defined]

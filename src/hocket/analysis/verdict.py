@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hocket.analysis.advice import Change
+from hocket.analysis.energy import KEPT, BondCheck
 from hocket.analysis.prediction import PredictedError
 from hocket.analysis.stability import MARGIN
 from hocket.files.estimate import moment
@@ -29,7 +30,7 @@ def verdict(found: Check) -> list[str]:
     if refused:
         first = f"not judged: `{refused[0].path}`: {refused[0].refused}"
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-        return [first + more]
+        return [first + more, *_energy(found.bonds)]
     lines = [_stable(found)] if found.stability else []
     if not found.sure:
         worst = max(found.leaves, key=lambda leaf: leaf.fit)
@@ -41,6 +42,7 @@ def verdict(found: Check) -> list[str]:
     lines += [_error(found.prediction)] if found.prediction else []
     lines += [f"other steps: {found.largest.words}"] if found.largest else []
     lines += _robust(found)
+    lines += _energy(found.bonds)
     lines += [f"not judged: {reason}" for reason in found.unjudged]
     lines += [_advice(found.best, found.prediction)] if found.best else []
     return lines
@@ -106,6 +108,23 @@ def _error(found: PredictedError) -> str:
     order = f"; order {found.order.measured:.2g}" if found.order.measured is not None else ""
     size = f"at most {worst.largest:.2g}{unit} in `{worst.port}`{share}"
     return f"expected error: {size}, at {moment(worst.at)} s{order}"
+
+
+def _energy(found: BondCheck | None) -> list[str]:
+    """Return what is to be said of the power bonds: the one that gains or loses most, and what helps."""
+    if found is None or not found.gains:
+        return []
+    worst = max(found.gains, key=lambda gain: abs(gain.gained))
+    if found.now.share <= KEPT:
+        return [f"energy: the bonds keep it, to {100.0 * found.now.share:.2g}% of what flows"]
+    verb = "gains" if worst.gained > 0.0 else "loses"
+    size = f"{abs(worst.per_step):.2g} {worst.unit} in every step, {abs(worst.share):.1%} of what flows"
+    lines = [f"energy: the bond `{worst.bond}` {verb} {size}"]
+    best = found.best
+    if best is not None:
+        cost = f", for {best.work:.2g} times the steps" if best.work > 1.0 else ""
+        lines.append(f"what keeps the energy: {best.words}: {best.share:.2g} of what flows{cost}")
+    return lines
 
 
 def _advice(change: Change, predicted: PredictedError | None) -> str:
