@@ -218,6 +218,13 @@ class Engine {
         return found;
     }
 
+    // The numbers of a simulator's state, by the address of its level.
+    std::vector<double> state(std::uintptr_t address, int child) const {
+        Snapshot found;
+        find_state(*level_, address, child, found);
+        return found.numbers();
+    }
+
     // Of the iteration that failed.
     std::vector<double> residuals() const {
         const auto* level = static_cast<const Level*>(level_->first_failure.level);
@@ -231,6 +238,12 @@ class Engine {
                                     level.steps.rejected, level.steps.shortest, level.steps.longest));
         for (const Child& child : level.children)
             if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get())) add_sweeps(*inner, found);
+    }
+
+    static void find_state(const Level& level, std::uintptr_t address, int child, Snapshot& found) {
+        if (reinterpret_cast<std::uintptr_t>(&level) == address) level.children.at(child).simulator->keep(found);
+        for (const Child& each : level.children)
+            if (const auto* inner = dynamic_cast<const Level*>(each.simulator.get())) find_state(*inner, address, child, found);
     }
 
     static void add_energies(const Level& level, nb::list& found) {
@@ -376,6 +389,7 @@ NB_MODULE(_native, module) {
         .def("run", &Engine::run)
         .def("failure", &Engine::failure)
         .def("energies", &Engine::energies)
+        .def("state", &Engine::state)
         .def("sweeps", &Engine::sweeps)
         .def("residuals", &Engine::residuals)
         .def("keep_last_rows", &Engine::keep_last_rows)

@@ -34,6 +34,7 @@ class Snapshot {
         for (std::int64_t& count : counts) take(count);
     }
     std::int64_t taken() { return counts_[count_++]; }
+    const std::vector<double>& numbers() const { return numbers_; }
 
     std::vector<Snapshot> inner;       // of the simulators inside
     std::shared_ptr<void> of_its_own;  // what only the simulator knows: the state of an FMU, a Python object

@@ -19,6 +19,7 @@ EXAMPLES = ROOT / "examples"
 
 def test_every_example_is_tested():
     tested = {"three_masses.py", "two_fmus.py", "two_masses.toml", "thermostat.py", "car.toml", "skyhook.py"}
+    tested |= {"spring_mass.toml"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
 
 
@@ -45,6 +46,16 @@ def test_two_masses_follow_the_matrix_exponential():
         exact.append(propagator @ exact[-1])
     error = np.abs(run["second.x"].values - np.array(exact)[:, 2]).max()
     assert error < 1e-4
+
+
+def test_spring_and_mass_gain_what_the_hold_invents():
+    study = hocket.read(EXAMPLES / "spring_mass.toml")
+    run = hocket.run(study)
+    # a hold makes 1 + (omega H)^2 of the energy in each step, (1 + 0.5^2) / 2 J at first
+    made = 0.625 * (1.04**100 - 1.0)
+    assert run.info["bonds"]["joint"]["gained"] == pytest.approx(made, rel=1e-9)
+    stored = (run["spring.force"].values ** 2 + run["mass.speed"].values ** 2) / 2.0
+    assert stored[-1] - stored[0] == pytest.approx(made, rel=1e-9)
 
 
 def test_two_fmus_follow_the_matrix_exponential(tmp_path):

@@ -23,6 +23,7 @@ from hocket.engine.collector import collector_paused
 from hocket.engine.initialise import initialise
 from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps
+from hocket.engine.ledger import stored_energies
 from hocket.engine.native import NativeEngine, obstacle
 from hocket.engine.plain import PlainEngine
 from hocket.engine.recording import ArrowRecorder
@@ -66,6 +67,9 @@ class Engine(Protocol):
     def steps(self) -> Mapping[str, Steps]:
         """Return how many steps each adaptive level made."""
 
+    def stored(self) -> Mapping[str, float]:
+        """Return the stored energy of every simulator that tells it."""
+
     def energies(self) -> Mapping[str, Sequence[float]]:
         """Return what flowed through the bonds of each level: given and taken in turn."""
 
@@ -103,6 +107,8 @@ class Execution:
     recorded: list[Recorded] = field(default_factory=list)
     pace: Pace | None = None
     phases: dict[str, float] = field(default_factory=dict)
+    stored: Mapping[str, float] = field(default_factory=dict)
+    """The stored energy at the start, of simulators that tell it."""
     written: dict[int, float] = field(default_factory=dict)
     """Per table: the time of the newest row on disk."""
 
@@ -120,6 +126,7 @@ class Execution:
             initialise(self.level, job.clock.time(0), job.stop)
             self.recorded = bind(self.level, job.choices)
             keep_start(self.recorded)
+            self.stored = stored_energies(self.level)
             why = obstacle(self.level)
             if wanted == "interpreter" or why:
                 self.engine = PlainEngine(self.level, self.recorded)
@@ -172,6 +179,10 @@ class Execution:
         more |= {"adapted": adapted} if adapted else {}
         if bonds := self._bonds():
             self.output.add({"bonds": bonds})
+        if self.stored:
+            now = self.engine.stored()
+            both = {path: {"start": start, "end": now[path]} for path, start in self.stored.items()}
+            self.output.add({"stored": both})
         return self.output.end(status, reached=self.reached, counts=counts | more, phases=self.phases)
 
     def _bonds(self) -> dict[str, dict[str, Any]]:

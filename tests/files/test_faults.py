@@ -181,8 +181,8 @@ def test_all_faults_are_told_at_once_in_order(tmp_path: Path) -> None:
         `type` is missing in `extrapolation`
           where:    line 2
           expected: the kind of extrapolation
-          try:      one of `hold`, `latch`, `linear`, `quadratic`, `cubic`, `polynomial`, `hermite`, `nepce`
-        """,
+          try:      one of `hold`, `latch`, `linear`, `quadratic`, `cubic`, `polynomial`, `hermite`, `nepce` and 1 more
+        """,  # noqa: E501
         ),
         (
             "step = 1\nextrapolation = 1\n[models]",

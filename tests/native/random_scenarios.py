@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from hocket import (
+    Bond,
     Composite,
     Connection,
     Function,
@@ -33,6 +34,7 @@ from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.asynchronous import Asynchronous
 from hocket.orchestrators.multirate import Multirate
 from hocket.passing import with_ports_made
+from hocket.units import conversion
 from hocket.wiring import wire
 
 METHODS = ("exact", "euler", "implicit-euler", "heun", "rk4", "trapezoid", "ab2")
@@ -118,12 +120,14 @@ class Level:
     inputs: dict[str, Port] = field(default_factory=dict)
     """By path."""
     outputs: dict[str, Port] = field(default_factory=dict)
+    driven: dict[str, Port] = field(default_factory=dict)
+    """Inputs that something drives."""
     connections: list[Connection] = field(default_factory=list)
 
 
 def draw(rng: np.random.Generator) -> Drawn:
     """Return a random scenario."""
-    pen = Pen(rng, iterates=0.4, adapts=0.4, rates=0.5)
+    pen = Pen(rng, iterates=0.4, adapts=0.4, rates=0.5, bonds=0.9)
     step = Fraction(1, int(rng.choice([7, 10, 32])))
     composite, _, _ = pen.level(step, depth=int(rng.integers(1, 4)), outermost=True)
     steps = int(rng.integers(8, 15))
@@ -139,12 +143,19 @@ class Pen:
     """Draws from one generator and remembers what it used."""
 
     def __init__(
-        self, rng: np.random.Generator, iterates: float = 0.0, adapts: float = 0.0, rates: float = 0.0
+        self,
+        rng: np.random.Generator,
+        iterates: float = 0.0,
+        adapts: float = 0.0,
+        rates: float = 0.0,
+        bonds: float = 0.0,
     ):
         self.rng = rng
         self.adapts, self.rates = adapts, rates
         """How often a level chooses its steps, where all in it make any."""
-        self.aside = rng.spawn(1)[0]
+        self.bonds = bonds
+        """How often two that drive each other are said to exchange power."""
+        self.aside, self.apart = rng.spawn(2)
         self.iterates = iterates
         """How often a level iterates, where all in it can go back."""
         self.features: set[str] = set()
@@ -268,7 +279,7 @@ class Pen:
         gives_slopes = level.models[source.partition(".")[0]].abilities.slopes
         extrapolation = self.extrapolator(gives_slopes) if self.chance(0.4) else None
         level.connections.append(Connection(source, target, extrapolation))
-        del level.inputs[target]
+        level.driven[target] = level.inputs.pop(target)
         self.note("path through levels" if max(source.count("."), target.count(".")) > 1 else "connection")
         self.note("unit conversion" if level.outputs[source].unit != unit and unit else "same unit")
 
@@ -288,11 +299,39 @@ class Pen:
         return inputs, outputs
 
     def composite(self, level: Level, inputs: list[Port], outputs: list[Port]) -> Composite:
-        scenario = Scenario(level.models, level.connections, inputs, outputs)
+        scenario = Scenario(level.models, level.connections, inputs, outputs, bonds=self.joined(level))
         slopes = all(model.abilities.slopes for model in level.models.values())
         start = self.one("window", "cold")
         self.note(f"start {start}")
         return Composite(scenario, level.step, self.orchestrator(scenario), self.extrapolator(slopes), start)
+
+    def joined(self, level: Level) -> dict[str, Bond]:
+        """Return bonds of opposite connections; drawn apart, so that all else stays as it was without."""
+        if not self.bonds:
+            return {}
+        plain = [
+            (each.source.partition(".")[0], each.target.partition(".")[0], each.target)
+            for each in level.connections
+            if "." in each.source and "." in each.target and self.unchanged(level, each)
+        ]
+        pairs = [
+            (effort, flow)
+            for giver, taker, effort in plain
+            for source, target, flow in plain
+            if (source, target) == (taker, giver) and giver != taker
+        ]
+        bonds = {}
+        for number in range(2):
+            if pairs and self.apart.random() < self.bonds:
+                effort, flow = pairs[int(self.apart.integers(len(pairs)))]
+                bonds[f"bond{number}"] = Bond(effort, flow, "", bool(self.apart.random() < 0.5))
+                self.note("bond across levels" if max(effort.count("."), flow.count(".")) > 1 else "bond")
+        return bonds
+
+    def unchanged(self, level: Level, connection: Connection) -> bool:
+        """Return whether units leave the value as it is."""
+        unit = level.driven[connection.target].unit
+        return conversion(level.outputs[connection.source].unit, unit) == (1.0, 0.0)
 
     def extrapolator(self, slopes: bool):
         choices = [Hold(), Polynomial(1), Polynomial(2), Polynomial(3), Nepce(float(self.numbers(size=0.6)))]

@@ -22,7 +22,7 @@ def drawn(number):
 def test_both_engines_and_two_threads_give_the_same_bits(number):
     print(f"HOCKET_SEED={SEED}, scenario {number}")
     it = drawn(number)
-    options = {"start": it.start, "every": it.every, "record": it.record}
+    options = {"start": it.start, "every": it.every, "record": it.record, "ledger": True}
     plain = hocket.run(it.composite, it.stop, engine="interpreter", **options)
     assert plain.info["engine"] == "interpreter"
     assert plain.table().num_rows > 1
@@ -31,6 +31,7 @@ def test_both_engines_and_two_threads_give_the_same_bits(number):
         native = hocket.run(it.composite, it.stop, engine="native", threads=threads, **options)
         assert native.info["engine"] == "native"
         assert native.tables == plain.tables
+        assert native.info.get("bonds") == plain.info.get("bonds")
         for table in plain.tables:
             theirs, ours = plain.table(table.name), native.table(table.name)
             for name, one, other in zip(theirs.column_names, theirs.columns, ours.columns, strict=True):
@@ -47,6 +48,7 @@ EVERYTHING = {
     "Jacobi", "sequence", "groups", "auto", "loop", "no loop", "iterated to None", "iterated to 1e-13",
     *(f"rates, {each}" for each in ("slowest-first", "fastest-first", "compound", "asynchronous")),
     *(f"steps by {each}" for each in ("defect", "orders", "richardson")),
+    "bond", "bond across levels",
     *(f"led by {each}" for each in (None, "relax", "aitken", "quasi-newton", "newton")),
     "outputs stale", "outputs consistent", "inputs clean", "inputs delayed",
     "depth 2", "depth 3", *(f"step times {ratio}" for ratio in ("1", "1/2", "1/3", "2", "3")),

@@ -24,6 +24,7 @@ from hocket.cli.tables import table
 from hocket.cli.targets import check_file, check_picture
 from hocket.errors import FileError, ScenarioError
 from hocket.execution import Progress
+from hocket.files.flows import KEEPS, Flows, flows
 from hocket.files.run import FACTS
 from hocket.files.study import Study
 from hocket.files.trust import Trust, read_trust, write_trust
@@ -57,6 +58,13 @@ Again = Annotated[
 DEFECT = (
     "a defect is how far an input was from the output that drives it when a step ended: what the coupling "
     "does wrong in one step, in the unit of the input; it is not the error of the run"
+)
+
+GAINED = (
+    "what is gained was taken on one side of a bond and never given on the other: the coupling made it; "
+    f"a bond keeps energy if that is at most {100.0 * KEEPS:g} % of what flowed on balance. Where power "
+    "goes forth and back, what is gained at the end of a run may be lost again: such a bond swings, which is "
+    "seen where `hocket run --ledger` recorded it over time; `--plot` draws it"
 )
 
 
@@ -96,19 +104,36 @@ def check_run(
         raise ScenarioError(f"`{typed[0]}` is for scenarios, and this is a run", str(folder), "", hint)
     if plot:
         check_picture(plot)
+        check_picture(_energy(plot))
     if as_json and str(as_json) != "-":
         check_file(as_json)
     run = open_run(folder)
     if run.status == "running":
         raise ScenarioError(f"`{run.path.name}` is still under way", str(folder), "a run that has ended")
-    found, kept = _found(run, quick, again, quiet=str(as_json) == "-")
-    _answer(run, found, kept, as_json, everything)
-    if plot:
-        found.plot(plot)
+    flowed = flows(run)
+    found, kept = _found(run.without_accounts(), quick, again, quiet=str(as_json) == "-")
+    _answer(run, found, flowed, kept, as_json, everything)
+    drawn = _drawn(found, flowed, plot) if plot else []
     if str(as_json) != "-":
-        say(*(f"wrote {file}" for file in (plot, as_json) if file))
+        say(*(f"wrote {file}" for file in (*drawn, as_json) if file))
     if not found.good:
         raise typer.Exit(1)
+
+
+def _energy(plot: Path) -> Path:
+    """Return the name of the picture of energies beside that of errors."""
+    return plot.with_stem(f"{plot.stem}-energy")
+
+
+def _drawn(found: Trust, flowed: Flows, plot: Path) -> list[Path]:
+    """Draw the errors, and what the bonds gained if that was recorded; return the pictures."""
+    found.plot(plot)
+    if flowed.series:
+        flowed.plot(_energy(plot))
+        return [plot, _energy(plot)]
+    if flowed.bonds:
+        tell("no picture of the energy of its bonds: `hocket run --ledger` records it")
+    return [plot]
 
 
 def _found(run: Run, quick: bool, again: bool, quiet: bool) -> tuple[Trust, bool]:
@@ -144,26 +169,34 @@ def watching(quiet: bool) -> Watch:
     return watch
 
 
-def _answer(run: Run, found: Trust, kept: bool, as_json: Path | None, everything: bool) -> None:
+def _answer(
+    run: Run, found: Trust, flowed: Flows, kept: bool, as_json: Path | None, everything: bool
+) -> None:
     if as_json:
-        keep(as_json, _facts(run, found, kept))
+        keep(as_json, _facts(run, found, flowed, kept))
         if str(as_json) == "-":
             return
     first, *rest = found.verdict() or ["nothing is known of its error"]
     say(Text(first, "bold" if found.good else "bold red"), *rest)
     if kept:
         say("this was found before and is kept in the folder: --again estimates it anew")
-    say(*_tables(run, found, None if everything else ROWS))
+    say(*flowed.verdict())
+    say(*_tables(run, found, flowed, None if everything else ROWS))
 
 
-def _tables(run: Run, found: Trust, most: int | None) -> Iterator[RenderableType]:
+def _tables(run: Run, found: Trust, flowed: Flows, most: int | None) -> Iterator[RenderableType]:
     yield from errors(run, found, most)
+    yield from table("energy through power bonds", flowed.rows(), most)
+    if len(flowed.bonds) > 1:
+        yield from table("the same, summed per level", flowed.level_rows(), most)
+    if flowed.bonds:
+        yield GAINED
     if found.gaps:
         yield from table("defects of connections", found.gap_rows(), most)
         yield DEFECT
 
 
-def _facts(run: Run, found: Trust, kept: bool) -> dict[str, Any]:
+def _facts(run: Run, found: Trust, flowed: Flows, kept: bool) -> dict[str, Any]:
     return {
         "run": str(run.path),
         "status": run.status,
@@ -174,6 +207,8 @@ def _facts(run: Run, found: Trust, kept: bool) -> dict[str, Any]:
         "promised order": found.predicted,
         "errors": found.rows(),
         "defects": found.gap_rows(),
+        "bonds": flowed.rows(),
+        "bonds by level": flowed.level_rows(),
         "doubts": found.doubts,
         "not seen": found.unseen,
     }

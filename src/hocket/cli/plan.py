@@ -69,3 +69,8 @@ def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[Ren
         else:
             body.stylize("yellow" if line.lstrip().startswith("note:") else "cyan")
         yield Padding(body, (0, 0, 0, indent), expand=False)
+    if level.wiring.bonds:
+        yield Padding(Text("accounts of power:", "cyan"), (0, 0, 0, 2), expand=False)
+    for joint in level.wiring.bonds:
+        giver, taker = (level.wiring.names[side.child] for side in (joint.given, joint.taken))
+        yield Padding(Text(f"{joint.name} from {giver} to {taker}"), (0, 0, 0, 4), expand=False)

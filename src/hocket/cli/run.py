@@ -22,7 +22,7 @@ from hocket.cli.progress import shown
 from hocket.cli.screen import say, tell
 from hocket.cli.summary import errors, summary
 from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import assigned, check_stop, fmu_options, placed, recorded, studied
+from hocket.cli.typed import assigned, check_bonds, check_stop, fmu_options, placed, recorded, studied
 from hocket.files.study import Study
 from hocket.files.trust import Trust, write_trust
 from hocket.running import study_to_run, varied
@@ -44,6 +44,12 @@ def run(
     extrapolation: options.Extrapolation = None,
     every: options.Every = None,
     record: options.Record = None,
+    ledger: Annotated[
+        bool,
+        typer.Option(
+            "--ledger", metavar="", help="Record what flows through power bonds, and what they gain."
+        ),
+    ] = False,
     folder: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where to keep the run, if not in runs/FILE-001."),
@@ -86,6 +92,8 @@ def run(
     how = fmu_options(interface, isolate, time_limit, log)
     study = chosen(studied(files, connect or (), observe or (), how), algorithm, extrapolation)
     check_stop(study, stop, files, "run")
+    if ledger:
+        check_bonds(study, files)
     if csv:
         check_file(csv)
     if plot:
@@ -104,6 +112,7 @@ def run(
             meant,
             parameters=parameters,
             record=recorded(study, record),
+            ledger=ledger,
             folder=place,
             overwrite=overwrite,
             engine=engine.value,
@@ -138,7 +147,7 @@ def _trust(study: Study, done: hocket.Run, quiet: bool) -> Trust | None:
     if done.status != "finished":
         tell(f"the run was not finished: `hocket check {done.path}` tells how wrong it is up to here")
         return None
-    found = trust(study, done, watch=watching(quiet))
+    found = trust(study, done.without_accounts(), watch=watching(quiet))
     write_trust(done.path, found)
     if not quiet:
         say("", *found.verdict(), *errors(done, found))

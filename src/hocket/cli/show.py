@@ -47,7 +47,10 @@ def show(
         raise ScenarioError(what, str(file), "an FMU", "leave it out: all of a scenario is shown")
     levels = {level.path: level for level in study.composite.blueprint.levels()}
     tree = Tree(_label(study.name, _level(study.composite, levels[""], None)), guide_style="dim")
-    tables = [_connections(study.composite, levels[""], f"connections of {study.name}")]
+    tables = [
+        _connections(study.composite, levels[""], f"connections of {study.name}"),
+        _bonds(levels[""], study.composite, f"power bonds of {study.name}"),
+    ]
     _grow(tree, study.composite, "", levels, tables)
     say(tree, *(line for table in tables if table.row_count for line in ("", table)), "", _run(study))
     say(*(Text(f"note: {note}", "yellow") for note in study.notes))
@@ -64,6 +67,7 @@ def _grow(
             level = levels[inside]
             branch = tree.add(_label(name, _level(model, level, levels[path])))
             tables.append(_connections(model, level, f"connections inside {inside}"))
+            tables.append(_bonds(level, model, f"power bonds inside {inside}"))
             _grow(branch, model, inside, levels, tables)
         else:
             _ports(tree.add(_label(name, _facts(model))), model)
@@ -130,6 +134,29 @@ def _connections(composite: Composite, level: Blueprint, title: str) -> Table:
         drive = drives.get(connection.target)
         table.add_row(connection.target, connection.source, _fitted(drive), _conversion(drive))
     return table
+
+
+def _bonds(level: Blueprint, composite: Composite, title: str) -> Table:
+    """Return the power bonds of a level: their inputs, from whom to whom power counts, and the remedy."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for heading in ("bond", "effort drives", "flow drives", "power", "from", "to", "balance"):
+        table.add_column(heading, header_style="dim", overflow="fold")
+    wiring = level.wiring
+    for joint in wiring.bonds:
+        bond = composite.scenario.bonds[joint.name]
+        ends = (bond.effort, joint.taken.child), (bond.flow, joint.given.child)
+        inputs = [_driven(path, wiring.models[child]) for path, child in ends]
+        giver, taker = (wiring.names[account.child] for account in (joint.given, joint.taken))
+        power = joint.unit or "any unit"
+        table.add_row(joint.name, *inputs, power, giver, taker, wording.balance(bond))
+    return table
+
+
+def _driven(path: str, model: Model) -> Text:
+    """Return an input of a bond with its unit."""
+    units = {port.name: port.unit for port in model.inputs}
+    unit = units.get(path.partition(".")[2], "")
+    return Text.assemble(path, (f" [{unit}]" if unit else "", "dim"))
 
 
 def _fitted(drive: Drive | None) -> str:

@@ -18,11 +18,14 @@ from rich.text import Text
 from hocket.cli.screen import say, watched
 from hocket.cli.tables import table
 from hocket.cli.words import count, significant
+from hocket.files.flows import flows
 from hocket.files.run import Run
 from hocket.files.trust import Trust
 
 MOST = 12
 """Ports in the table of a run."""
+BONDS = 6
+"""Bonds in the summary of a run."""
 _COLOURS = {"finished": "bold green", "stopped": "bold yellow"}
 
 
@@ -32,7 +35,7 @@ def summary(run: Run, folder: Path) -> None:
     look = f'hocket.open_run("{folder.as_posix()}")'
     because = str(run.info["engine"]).partition(", because ")[2]
     notes = [str(note) for note in run.info.get("notes", [])]
-    pace, sweeps, adapted = _pace(run), _sweeps(run), _adapted(run)
+    pace, sweeps, adapted, bonds = _pace(run), _sweeps(run), _adapted(run), _bonds(run, folder)
     if not watched():
         say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
         if because:
@@ -41,6 +44,7 @@ def summary(run: Run, folder: Path) -> None:
             say(f"real time: {pace}")
         say(*(f"iterated: {line}" for line in sweeps))
         say(*(f"adapted: {line}" for line in adapted))
+        say(*(f"bond: {line}" for line in bonds))
         say(*(f"note: {note}" for note in notes))
         say(f"{folder}  {look}")
         return
@@ -55,6 +59,7 @@ def summary(run: Run, folder: Path) -> None:
         *([("real time", pace)] if pace else []),
         *(("iterated", line) for line in sweeps),
         *(("adapted", line) for line in adapted),
+        *(("bond", line) for line in bonds),
         *(("note", note) for note in notes),
         ("folder", Text(str(folder), "bold")),
         ("look", f"hocket plot {shlex.quote(str(folder))}"),
@@ -83,6 +88,14 @@ def _adapted(run: Run) -> list[str]:
         f"{_span(each['shortest'])} to {_span(each['longest'])}"
         for path, each in counted.items()
     ]
+
+
+def _bonds(run: Run, folder: Path) -> list[str]:
+    """Return what flowed through the power bonds, in words; those that gain or lose the most first."""
+    found = flows(run).bonds
+    more = len(found) - BONDS
+    lines = [each.words for each in found[:BONDS]]
+    return [*lines, f"and {more} more: hocket check {shlex.quote(str(folder))}"] if more > 0 else lines
 
 
 def _span(seconds: float) -> str:

@@ -203,8 +203,21 @@ def check_stop(study: Study, stop: str | None, files: Sequence[Path], verb: str)
     """Refuse a run that nothing would end."""
     if study.stop is None and stop is None:
         hint = f"`hocket {verb} {files[0]} --stop 10`"
-        hint += ", or in the file: a table [run] with `stop = 10`" if files[0].suffix == ".toml" else ""
+        hint += ", or in the file: a table [run] with `stop = 10`" if _is_toml(files) else ""
         raise ScenarioError("nothing says when the run stops", str(files[0]), "a stop time", hint)
+
+
+def check_bonds(study: Study, files: Sequence[Path]) -> None:
+    """Refuse to keep the ledger of a study without power bonds."""
+    if not any(level.wiring.bonds for level in study.composite.blueprint.levels()):
+        hint = "leave it out"
+        hint += ", or give the file a table [bonds.NAME] with `effort` and `flow`" if _is_toml(files) else ""
+        where = ", ".join(map(str, files))
+        raise ScenarioError("`--ledger` is for power bonds, and there is none", where, "", hint)
+
+
+def _is_toml(files: Sequence[Path]) -> bool:
+    return files[0].suffix == ".toml"
 
 
 @contextmanager

@@ -196,8 +196,7 @@ class Level:
     def step_child(self, child: int, ticks: int) -> None:
         """Advance a child under its polynomials."""
         simulator, tick, u = self.children[child], self.ticks[child], self.memory.u[child]
-        if u.ndim == 2:
-            self.ledger.open(self, child)
+        self.ledger.open(self, child)
         self.ticks[child] = tick + ticks
         if isinstance(simulator, Level):
             simulator.advance(tick, ticks, u)

@@ -70,6 +70,10 @@ class Ledger:
         self.sides = [Side(account, _sloped(wiring, account, degrees[account.child])) for account in accounts]
         self.of = of_children(wiring.bonds)
 
+    def pause(self) -> None:
+        """Keep no account any more."""
+        self.of = {}
+
     def begin(self, level: Level) -> None:
         """Note the power at the start of a run."""
         for side in self.sides:
@@ -174,3 +178,17 @@ def _slope(level: Level, side: Side) -> float:
         return 0.0
     tick = level.ticks[child]
     return float(level.slopes_of(child, tick, level.seen_from(child, tick))[side.account.output])
+
+
+def stored_energies(root: Level) -> dict[str, float]:
+    """Return the stored energy of every simulator of a tree that tells it, by its path."""
+    found: dict[str, float] = {}
+    for child, simulator in enumerate(root.children):
+        name, model = root.name(child), root.wiring.models[child]
+        if as_level(model) is not None:
+            found |= stored_energies(simulator)  # type: ignore[arg-type]
+        elif getattr(model, "energy", None) is not None or (
+            not hasattr(model, "energy") and hasattr(simulator, "energy")
+        ):
+            found[name] = float(simulator.energy())  # type: ignore[attr-defined]
+    return found

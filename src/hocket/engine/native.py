@@ -17,6 +17,7 @@ from hocket.engine.adapting import Steps, not_met
 from hocket.engine.calls import EarlyError, blame, not_finite
 from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps, no_agreement
+from hocket.engine.ledger import stored_energies
 from hocket.engine.loops import no_convergence, no_solution
 from hocket.engine.program import encoded, found
 from hocket.engine.selection import Recorded, attach
@@ -106,6 +107,16 @@ class NativeEngine:
     def energies(self) -> dict[str, list[float]]:
         """Return what flowed through the bonds of each level: given and taken in turn."""
         return {self.levels[address].path: flowed for address, flowed in self.engine.energies()}
+
+    def stored(self) -> dict[str, float]:
+        """Return the stored energy of every simulator that tells it."""
+        found: dict[str, float] = {}
+        for address, level in self.levels.items():
+            for child, simulator in enumerate(level.children):
+                if isinstance(simulator, StateSpaceSimulator) and simulator.model.stored is not None:
+                    z = np.array(self.engine.state(address, child))
+                    found[level.name(child)] = simulator.model.stored.value(z[: simulator.size])
+        return stored_energies(self.root) | found
 
     @property
     def now(self) -> int:

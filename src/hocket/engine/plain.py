@@ -14,6 +14,7 @@ from hocket.engine.adapting import Steps
 from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps
+from hocket.engine.ledger import stored_energies
 from hocket.engine.selection import Recorded, attach
 from hocket.model import Array
 
@@ -55,6 +56,10 @@ class PlainEngine:
     def energies(self) -> dict[str, list[float]]:
         """Return what flowed through the bonds of each level: given and taken in turn."""
         return {level.path: level.ledger.energies() for level in levels_of(self.root) if level.wiring.bonds}
+
+    def stored(self) -> dict[str, float]:
+        """Return the stored energy of every simulator that tells it."""
+        return stored_energies(self.root)
 
     @property
     def now(self) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hocket.engine.ledger import COLUMNS
 from hocket.engine.recording import SAMPLES, Samples, Table
 from hocket.errors import FileError, ScenarioError, nearest
 from hocket.files.drawing import Series, drawn, extra
@@ -94,6 +95,24 @@ class Run:
     def ports(self) -> tuple[str, ...]:
         """Everything that was recorded."""
         return tuple(dict.fromkeys(port for table in self.tables for port in table.columns))
+
+    @cached_property
+    def accounts(self) -> tuple[str, ...]:
+        """Those of what was recorded that are accounts of power bonds: `joint.given`, `joint.taken` ..."""
+        columns: dict[str, set[str]] = {}
+        for port in self.ports:
+            owner, _, name = port.rpartition(".")
+            columns.setdefault(owner, set()).add(name)
+        # a run that failed says nothing of its bonds: what has all columns, and no others, is one
+        known = self.info.get("bonds") or {name for name, has in columns.items() if has == set(COLUMNS)}
+        every = {f"{bond}.{what}" for bond in known for what in COLUMNS}
+        return tuple(port for port in self.ports if port in every)
+
+    def without_accounts(self) -> Run:
+        """Return the same run as if no accounts of power bonds had been recorded."""
+        other, left_out = Run(self.path, self._keep), set(self.accounts)
+        other.ports = tuple(port for port in self.ports if port not in left_out)
+        return other
 
     @cached_property
     def _samples(self) -> dict[str, Samples]:

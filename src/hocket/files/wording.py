@@ -14,7 +14,7 @@ from hocket.errors import HocketError
 from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
 from hocket.files.toml.kinds import Family
 from hocket.files.toml.place import Findings, Place, Source
-from hocket.model import Extrapolator, Model, Orchestrator
+from hocket.model import Bond, Extrapolator, Model, Orchestrator
 
 
 def orchestrator(thing: Orchestrator) -> str:
@@ -31,6 +31,11 @@ def kind(model: Model) -> str:
     """Return the type of a model as a file names it."""
     found = (kind.name for kind in MODELS.kinds if kind.cls is type(model))
     return next(found, type(model).__name__)
+
+
+def balance(bond: Bond) -> str:
+    """Return how both sides of a bond agree on its power."""
+    return {None: "none", "inversion": f"inversion (eps = {bond.eps:g})"}.get(bond.balance, str(bond.balance))
 
 
 def pace(level: Blueprint, around: Blueprint | None) -> str:

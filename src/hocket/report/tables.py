@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from hocket.analysis.checking import Check
 from hocket.analysis.consistency import Consistency
 from hocket.files.estimate import Trust
+from hocket.files.flows import KEEPS, flows
+from hocket.files.run import Run
 from hocket.report.gathering import Story
 from hocket.report.markup import esc, number, prose, table
 
@@ -24,6 +26,7 @@ def tables(story: Story) -> str:
     pieces: list[str] = []
     if story.trust:
         pieces += _estimated(story.trust)
+    pieces += _energies(story.run)
     if story.check:
         pieces += _checked(story.check)
     if not pieces:
@@ -35,6 +38,17 @@ def tables(story: Story) -> str:
 def _estimated(trust: Trust) -> Iterator[str]:
     yield _titled("estimated errors of this run", trust.rows())
     yield _titled("inputs against the outputs that drive them", trust.gap_rows())
+
+
+def _energies(run: Run) -> Iterator[str]:
+    found = flows(run)
+    if found.bonds:
+        note = (
+            f"A bond keeps energy if it gains or loses at most {100.0 * KEEPS:g} % of what flowed on balance."
+        )
+        yield _titled("energy through power bonds", found.rows(), *found.verdict(), note)
+    if len(found.bonds) > 1:
+        yield _titled("energy through power bonds, per level", found.level_rows())
 
 
 def _checked(found: Check) -> Iterator[str]:

@@ -22,7 +22,7 @@ from hocket.simulators.loading import load, named, place_of
 from hocket.simulators.recipes import Recipe, positive, reacting
 
 _CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
-_OPTIONAL = {"save": "()", "restore": "(state)", "slope": "(t, u)", "close": "()", "prefers": "(t)"}
+_OPTIONAL = {"save": "()", "restore": "(state)", "slope": "(t, u)", "close": "()", "prefers": "(t)", "energy": "()"}
 _FLAGS = ("variable_step", "stops_early")
 
 
@@ -43,7 +43,8 @@ class Python(Recipe):
 
     The class has `start(t)`, `output(t, u)` or `output(t)`, and `step(t, h, u)`, which returns the time
     reached (None: t + h); perhaps `close()`, `save()` and `restore(state)`, `slope(t, u)`, and `prefers(t)`,
-    the longest step in seconds that it likes from there, for step control. Class attributes may tell the
+    the longest step in seconds that it likes from there, for step control; `energy()`, the joules that it
+    stores. Class attributes may tell the
     rest: `inputs`, `outputs`, `order`, `input_degree`, `variable_step`, `stops_early` (step() may return an
     earlier time, where an event is), and `feedthrough`, a mapping such as `{"y": ["u"]}`. Without it every
     output of `output(t, u)` is taken to react to every input at once, and those of `output(t)` to none. A
@@ -164,7 +165,7 @@ class _Live:
         self.output: Callable[[float, Array], Array] = output if takes_inputs else lambda t, _: output(t)
         self.close: Callable[[], None] = getattr(made, "close", lambda: None)
         self._step: Callable[[float, float, Array], float | None] = made.step
-        for name in ("save", "restore", "slope", "prefers"):
+        for name in ("save", "restore", "slope", "prefers", "energy"):
             if hasattr(made, name):
                 setattr(self, name, getattr(made, name))
 

@@ -25,11 +25,12 @@ def check(composite: Composite, place: Place) -> None:
     findings = place.findings
     findings.places[""] = place
     whole = not findings.faults
+    only_bonds = all("bonds" in spot.keys for spot, _ in findings.faults)
     try:
         _ = composite.blueprint if whole else prepared(composite)
     except ScenarioError as error:
         for fault in error.faults:
-            if whole or _trusted(fault, findings):
+            if only_bonds or _trusted(fault, findings):
                 here = _place(fault.where, findings) or place
                 findings.faults.append((here, replace(fault, where=here.where)))
 

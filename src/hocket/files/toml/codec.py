@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 from hocket.engine.composite import Composite, StartMode
 from hocket.errors import ScenarioError
 from hocket.files.study import Study
+from hocket.files.toml.bonds import BONDS
 from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE, Choice, OrWord
 from hocket.files.toml.kinds import Family, Field, Kind, kind
 from hocket.files.toml.levels import Connections, Included, Models, Order
@@ -24,13 +25,13 @@ from hocket.files.toml.parts import PART
 from hocket.files.toml.ports import OUTPUTS, PORTS
 from hocket.files.toml.rates import Rates
 from hocket.files.toml.simulators import SIMULATORS
-from hocket.model import Connection, Extrapolator, Model, Orchestrator, Port, Scenario
+from hocket.model import Bond, Connection, Extrapolator, Model, Orchestrator, Port, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import GAINS, PER, Adaptive
 from hocket.orchestrators.exchange import InputsMode
 from hocket.orchestrators.multirate import Scheme
 from hocket.plan import Accelerator, Aitken, Estimate, Newton, OutputsMode, QuasiNewton, Relax
-from hocket.signals import NAMED, Hermite, Hold, Latch, Nepce, Polynomial
+from hocket.signals import NAMED, BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 
 EXTRAPOLATIONS = Family(
     "extrapolation",
@@ -40,6 +41,11 @@ EXTRAPOLATIONS = Family(
         kind("polynomial", Polynomial, Field("degree", WHOLE, "0 to 8")),
         kind("hermite", Hermite, Field("samples", WHOLE, "1 to 4, each with its slope")),
         kind("nepce", Nepce, Field("alpha", NUMBER, "the weight of the past; 0 is the hold")),
+        kind(
+            "balance-correction",
+            BalanceCorrection,
+            Field("alpha", NUMBER, "the part that is handed on of what the last hold fell short of"),
+        ),
     ),
     NAMED,
 )
@@ -157,8 +163,9 @@ def _level(
     record: Iterable[str] = ("*",),
     inputs: Iterable[Port] = (),
     outputs: Iterable[Port] = (),
+    bonds: Mapping[str, Bond] | None = None,
 ) -> Composite:
-    scenario = Scenario(models, connections, inputs, outputs, record)
+    scenario = Scenario(models, connections, inputs, outputs, record, bonds)
     return Composite(scenario, step, orchestrator or "jacobi", extrapolation, start, sampled)
 
 
@@ -175,6 +182,7 @@ LEVEL = kind(
     Field("outputs", PORTS, "of the level itself", get=attrgetter("scenario.outputs")),
     Field("models", Models(lambda: MODELS), "by name: [models.left]", get=attrgetter("scenario.models")),
     Field("connections", CONNECTIONS, "input = output", get=attrgetter("scenario.connections"), stand_in=()),
+    Field("bonds", BONDS, "by name: [bonds.joint]", get=attrgetter("scenario.bonds"), stand_in=None),
     cls=Composite,
 )
 
@@ -246,5 +254,5 @@ FILE: Kind = Kind(
 )
 """A whole file."""
 
-DEFINED = (MODELS, ORCHESTRATORS, ACCELERATIONS, EXTRAPOLATIONS, CONNECTIONS, PORTS, OUTPUTS)
+DEFINED = (MODELS, ORCHESTRATORS, ACCELERATIONS, EXTRAPOLATIONS, CONNECTIONS, BONDS, PORTS, OUTPUTS)
 """What the JSON Schema defines once and refers to."""

@@ -128,6 +128,7 @@ SIMULATORS = (
         Field("outputs", OUTPUTS),
         Field("method", Choice(get_args(MethodName)), "how it is integrated"),
         _STEP,
+        Field("energy", MATRIX, "Q of the stored energy x'Qx/2, in joules"),
     ),
     kind("gain", Gain, Field("gain", NUMBER, "y = gain u"), Field("unit", TEXT), Field("out", TEXT)),
     kind(
@@ -156,7 +157,8 @@ SIMULATORS = (
         Field("rtol", NUMBER, "relative tolerance of adaptive and cvode"),
         Field("atol", NUMBER, "absolute tolerance"),
         Field("jacobian", CODE, "df/dx, for the implicit methods"),
-        _folder("f", "g", "jacobian"),
+        Field("energy", CODE, "the stored energy of x, in joules"),
+        _folder("f", "g", "jacobian", "energy"),
         _PARAMETERS,
     ),
     kind(

@@ -1,0 +1,203 @@
+"""What flowed through the power bonds of a run, and what the coupling made of it.
+
+In:  a Run: what run.json says of its bonds, and their accounts where they were recorded
+Out: Flows: frozen data with rows, sums per level, words and a picture
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hocket.errors import ScenarioError
+from hocket.files.drawing import Series
+from hocket.files.run import Run
+
+KEEPS = 0.01
+"""A bond keeps energy if it makes or loses at most this part of what flowed through it."""
+BACK = 0.1
+"""A bond swings if in the last third of a run no more than this part is left of the most it had gained."""
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"))
+
+
+def amount(value: float, unit: str) -> str:
+    """Return an energy in the unit that suits it: 3.21 kJ; what is not counted in joules stays as it is."""
+    if unit != "J":
+        return f"{value:.3g} {unit}".rstrip()
+    size = abs(value)
+    for scale, prefix in _PREFIXES:
+        if size >= scale and size < math.inf:
+            return f"{value / scale:.3g} {prefix}J"
+    return f"{value:.3g} J"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One bond: the energy that either side saw pass, from who gives the effort to who gives the flow."""
+
+    bond: str
+    """Its path."""
+    given: float
+    taken: float
+    gained: float
+    """What was taken and never given: the coupling made it; below zero it was lost."""
+    unit: str
+    seconds: float
+    """The length of the run."""
+    swings: bool = False
+    """What is gained was lost again, over and over, as far as it was recorded."""
+
+    @property
+    def level(self) -> str:
+        """The path of the level that the bond stands in; empty: the outermost."""
+        return self.bond.rpartition(".")[0]
+
+    @property
+    def per_second(self) -> float:
+        """The power that the coupling makes on average."""
+        return self.gained / self.seconds if self.seconds else 0.0
+
+    @property
+    def share(self) -> float:
+        """What was made or lost, over what flowed on balance: the larger of what was given and taken."""
+        flowed = max(abs(self.given), abs(self.taken))
+        if not math.isfinite(self.gained):
+            return math.inf
+        return abs(self.gained) / flowed if flowed else 0.0
+
+    @property
+    def word(self) -> str:
+        """Whether it gains, loses or keeps energy, or swings: gains what it loses again."""
+        if self.share <= KEEPS:
+            return "keeps"
+        if self.swings:
+            return "swings"
+        return "loses" if self.gained < 0.0 else "gains"
+
+    @property
+    def made(self) -> str:
+        """What was made or lost in words: `gained 3.2 J (5 % of what flowed on balance)`."""
+        verb = "lost" if self.gained < 0.0 else "gained"
+        part = f" ({100.0 * self.share:.3g} % of what flowed on balance)" if math.isfinite(self.share) else ""
+        return f"{verb} {amount(abs(self.gained), self.unit)}{part}"
+
+    @property
+    def words(self) -> str:
+        """The whole account."""
+        given, taken = amount(self.given, self.unit), amount(self.taken, self.unit)
+        return f"{self.bond}, given {given}, taken {taken}, {self.made}"
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """The bonds of a run, the one that makes or loses the largest part of what flows first."""
+
+    name: str
+    """Of the run."""
+    bonds: tuple[Flow, ...]
+    series: tuple[Series, ...] = ()
+    """What was gained over time, of each bond that this was recorded of."""
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each bond."""
+        return [
+            {
+                "bond": each.bond,
+                "verdict": each.word,
+                "given": each.given,
+                "taken": each.taken,
+                "gained": each.gained,
+                "unit": each.unit,
+                "per second": each.per_second,
+                "of what flowed": each.share,
+            }
+            for each in self.bonds
+        ]
+
+    def level_rows(self) -> list[dict[str, object]]:
+        """Return a row for each level and unit: what its bonds made, what they lost, and the sum."""
+        groups: dict[tuple[str, str], list[Flow]] = {}
+        for each in self.bonds:
+            groups.setdefault((each.level, each.unit), []).append(each)
+        return [
+            {
+                "level": level or "outermost",
+                "bonds": len(group),
+                "given": _sum(each.given for each in group),
+                "taken": _sum(each.taken for each in group),
+                "made": _sum(max(each.gained, 0.0) for each in group),
+                "lost": _sum(max(-each.gained, 0.0) for each in group),
+                "gained": _sum(each.gained for each in group),
+                "unit": unit,
+                "per second": _sum(each.per_second for each in group),
+            }
+            for (level, unit), group in sorted(groups.items())
+        ]
+
+    def verdict(self) -> Iterator[str]:
+        """Yield what it comes to, in words."""
+        wrong = [each for each in self.bonds if each.word in ("gains", "loses")]
+        swings = [each for each in self.bonds if each.word == "swings"]
+        for word in ("gains", "loses"):
+            alike = [each for each in wrong if each.word == word]
+            if alike:
+                worst = alike[0]
+                others = f"; {len(alike) - 1} more {word[:-1]} too" if len(alike) > 1 else ""
+                yield f"energy: the bond `{worst.bond}` {worst.made}{others}"
+        if swings:
+            others = f"; {len(swings) - 1} more swing too" if len(swings) > 1 else ""
+            yield f"energy: the bond `{swings[0].bond}` swings: what it gains it loses again{others}"
+        if self.bonds and not wrong and not swings:
+            every = "the bond keeps" if len(self.bonds) == 1 else f"all {len(self.bonds)} bonds keep"
+            yield f"energy: {every} what flows, to {100.0 * KEEPS:g} %"
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw what the bonds gained over time; `path` also saves the picture."""
+        if not self.series:
+            what = "the accounts of the bonds were not recorded" if self.bonds else "there are no power bonds"
+            hint = "`hocket run --ledger`, or `run(..., ledger=True)`" if self.bonds else ""
+            raise ScenarioError(what, self.name, "a run with its ledger", hint)
+        from hocket.files.gains import drawn_gains
+
+        return drawn_gains(self, path)
+
+
+def flows(run: Run) -> Flows:
+    """Return what flowed through the power bonds of a run; of one that failed what was recorded only."""
+    start, reached = run.info.get("start", 0.0), run.info.get("reached", 0.0)
+    found = [
+        Flow(
+            bond,
+            float(facts["given"]),
+            float(facts["taken"]),
+            float(facts["gained"]),
+            str(facts["unit"]),
+            float(reached) - float(start),
+            _swings(run, bond),
+        )
+        for bond, facts in (run.info.get("bonds") or {}).items()
+    ]
+    found.sort(key=lambda each: (each.word in ("swings", "keeps"), -each.share))
+    rank = {f"{each.bond}.gained": number for number, each in enumerate(found)}
+    kept = [account for account in run.accounts if account.endswith(".gained")]
+    kept.sort(key=lambda account: rank.get(account, 0))
+    return Flows(run.name, tuple(found), tuple(run[account] for account in kept))
+
+
+def _swings(run: Run, bond: str) -> bool:
+    """Return whether what was gained was lost again: late in the run little is left, not only at its end."""
+    account = f"{bond}.gained"
+    if account not in run:
+        return False
+    gained = np.abs(run[account].values)
+    late = gained[2 * len(gained) // 3 :]
+    return bool(np.isfinite(gained).all() and late.min(initial=np.inf) <= BACK * gained.max(initial=0.0))
+
+
+def _sum(numbers: Iterator[float]) -> float:
+    return float(np.sum(np.fromiter(numbers, dtype=float)))

@@ -1,0 +1,280 @@
+"""Power bonds on the command line: summary, ledger, tables, pictures, and what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hocket as hk
+from command_line import good, invoked, refused
+from hocket.errors import ScenarioError
+from hocket.files.flows import Flow, Flows, amount, flows
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "spring_mass.toml"
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "spring_mass.json").read_text())
+PER_STEP = GOLDEN["energy_factor_per_step"]["0.2"]
+ACCOUNTS = ("joint.given", "joint.taken", "joint.gained")
+FIRST = 0.625
+"""Joules that spring and mass store at the start: (1 + 0.5^2) / 2."""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def nested(folder, level_bonds=True):
+    """Write two pairs: one in a level of its own, with bonds there."""
+    inner = hk.read(EXAMPLE).composite
+    scenario = inner.scenario
+    both = hk.Scenario(
+        {
+            "axle": hk.Composite(scenario if level_bonds else scenario.changed(bonds={}), "0.1"),
+            **scenario.models,
+        },
+        scenario.connections,
+        bonds={"joint": scenario.bonds["joint"], "same": scenario.bonds["joint"]},
+    )
+    path = folder / "nested.toml"
+    hk.write(hk.Composite(both, "0.2"), path)
+    return path
+
+
+def edited(folder, old, new):
+    text = EXAMPLE.read_text()
+    assert text.count(old) == 1
+    path = folder / "wrong.toml"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+def test_the_summary_says_what_was_gained(folder):
+    said = good("run", EXAMPLE)
+    # a hold makes 1 + (omega H)^2 of the energy in each step: 0.625 (1.04^100 - 1) = 30.94 J
+    (line,) = (line for line in said.splitlines() if line.startswith("bond: "))
+    assert line.startswith("bond: joint, given -")
+    assert "gained 30.9 J (" in line
+    assert line.endswith(" % of what flowed on balance)")
+
+
+@pytest.mark.parametrize(
+    ("typed", "growth", "within"),
+    [
+        ("hold", PER_STEP["const"] ** 375, 1e-9),
+        ("hermite", PER_STEP["linear"] ** 375, 1e-9),
+        # formulas, section 5: 1.44-fold with the correction; what a start does to it is not in there
+        ("balance-correction", 1.44, 5e-3),
+    ],
+)
+def test_what_is_gained_is_what_the_extrapolation_makes(folder, typed, growth, within):
+    good("run", EXAMPLE, "--stop", "75", "--extrapolation", typed, "--folder", "out")
+    made = hk.open_run("out").info["bonds"]["joint"]["gained"]
+    assert 1.0 + made / FIRST == pytest.approx(growth, rel=within)
+
+
+def test_a_correction_is_typed_with_its_weight(folder):
+    good("run", EXAMPLE, "--extrapolation", "balance-correction(alpha=0)", "--folder", "none")
+    # without weight it is the hold
+    made = hk.open_run("none").info["bonds"]["joint"]["gained"]
+    assert made == pytest.approx(FIRST * (1.04**100 - 1.0), rel=1e-9)
+    said = refused("run", EXAMPLE, "--extrapolation", "balance-corection")
+    assert "did you mean `balance-correction`?" in said
+
+
+def test_without_bonds_nothing_is_said_of_them(folder):
+    assert "bond" not in good("run", ROOT / "examples" / "two_masses.toml", "--stop", "1")
+
+
+def test_the_ledger_is_recorded_on_request(folder):
+    good("run", EXAMPLE, "--folder", "plain")
+    good("run", EXAMPLE, "--ledger", "--folder", "full")
+    assert hk.open_run("plain").accounts == ()
+    run = hk.open_run("full")
+    assert run.accounts == ACCOUNTS
+    assert [run[account].unit for account in ACCOUNTS] == ["W", "W", "J"]
+    stored = (run["spring.force"].values ** 2 + run["mass.speed"].values ** 2) / 2.0
+    assert np.allclose(run["joint.gained"].values, stored - FIRST, rtol=1e-9, atol=1e-12)
+    assert run.without_accounts().ports == ("spring.force", "mass.speed")
+
+
+def test_one_account_may_be_recorded_by_name(folder):
+    good("run", EXAMPLE, "--record", "joint.gained", "--folder", "out")
+    run = hk.open_run("out")
+    assert run.ports == run.accounts == ("joint.gained",)
+
+
+def test_a_ledger_without_bonds_is_refused(folder):
+    said = refused("run", ROOT / "examples" / "two_masses.toml", "--ledger", "--folder", "out")
+    assert "`--ledger` is for power bonds, and there is none" in said
+    assert "[bonds.NAME]" in said
+    assert not Path("out").exists()
+
+
+def test_units_that_make_no_power_end_with_2_at_their_line(folder):
+    path = edited(folder, "[bonds.joint]", '[bonds.joint]\nunit = "kg"')
+    for verb in ("run", "check", "show", "plan"):
+        said = refused(verb, path)
+        assert "`N` times `m/s` is not `kg`" in said
+        assert "wrong.toml, line 35" in said
+
+
+def test_show_lists_bonds_of_every_level(folder):
+    path = nested(folder)
+    said = good("show", path).splitlines()
+    titles = [line for line in said if line.startswith("power bonds")]
+    assert titles == ["power bonds of nested", "power bonds inside axle"]
+    rows = [line.split() for line in said if line.startswith(("joint", "same"))]
+    wanted = ["mass.force", "[N]", "spring.speed", "[m/s]", "W", "spring", "mass", "none"]
+    assert rows == [["joint", *wanted], ["same", *wanted], ["joint", *wanted]]
+    assert "joint from spring to mass" in good("plan", path)
+
+
+def test_show_tells_the_remedy(folder):
+    text = EXAMPLE.read_text().replace('"hold"', '"linear"')
+    for balance, said in (("inversion", "inversion (eps = 0.05)"), ("energy", "energy")):
+        Path("remedy.toml").write_text(f'{text}balance = "{balance}"\n')
+        (row,) = (line for line in good("show", "remedy.toml").splitlines() if line.startswith("joint"))
+        assert row.endswith(f"  {said}")
+
+
+def test_check_has_a_table_of_bonds_and_a_picture(folder):
+    good("run", EXAMPLE, "--ledger", "--folder", "out")
+    done = invoked("check", "out", "--plot", "errors.png")
+    said = done.stdout.splitlines()
+    assert "energy: the bond `joint` gained 30.9 J (" in done.stdout
+    head = said[said.index("energy through power bonds") + 1]
+    assert head.split("  ")[0] == "bond"
+    row = said[said.index("energy through power bonds") + 2].split()
+    # 30.94 J in 20 s
+    assert [*row[:2], *row[4:7]] == ["joint", "gains", "30.9", "J", "1.54703"]
+    assert "at most 1 % of what flowed" in done.stdout
+    assert "wrote errors.png" in said
+    assert "wrote errors-energy.png" in said
+    assert Path("errors-energy.png").stat().st_size > 10_000
+    # the accounts are no ports whose error is estimated: the truth of what is gained is zero
+    assert not any(line.startswith("joint.") for line in said)
+
+
+def test_check_says_where_the_picture_is_not(folder):
+    good("run", EXAMPLE, "--folder", "out")
+    done = invoked("check", "out", "--plot", "errors.png")
+    assert "hocket run --ledger" in done.stderr
+    assert not Path("errors-energy.png").exists()
+
+
+def test_trust_leaves_the_accounts_out(folder):
+    good("run", EXAMPLE, "--folder", "plain", "--quiet")
+    invoked("check", "plain", "--json", "plain.json")
+    invoked("run", EXAMPLE, "--ledger", "--trust", "--folder", "out")
+    invoked("check", "out", "--json", "out.json")
+    plain, out = (json.loads(Path(name).read_text()) for name in ("plain.json", "out.json"))
+    assert [row["port"] for row in out["errors"]] == [row["port"] for row in plain["errors"]]
+    assert out["doubts"] == plain["doubts"]
+    assert out["bonds"] == plain["bonds"]
+    (row,) = out["bonds"]
+    assert row["gained"] == pytest.approx(FIRST * (1.04**100 - 1.0), rel=1e-9)
+    assert row["per second"] == pytest.approx(row["gained"] / 20.0, rel=1e-12)
+
+
+def test_bonds_are_summed_per_level(folder):
+    path = nested(folder)
+    good("run", path, "--stop", "20", "--folder", "out", "--quiet")
+    done = invoked("check", "out", "--json", "out.json")
+    assert "the same, summed per level" in done.stdout
+    outer, inner = json.loads(Path("out.json").read_text())["bonds by level"]
+    # two bonds that share their connections count twice; the level inside has steps of half the length
+    assert (outer["level"], outer["bonds"], inner["level"], inner["bonds"]) == ("outermost", 2, "axle", 1)
+    assert outer["gained"] == pytest.approx(2.0 * FIRST * (1.04**100 - 1.0), rel=1e-9)
+    assert inner["made"] == pytest.approx(FIRST * (1.01**200 - 1.0), rel=1e-9)
+    assert inner["lost"] == 0.0
+
+
+def test_of_many_bonds_the_summary_has_the_worst(folder):
+    composite = hk.read(EXAMPLE).composite
+    bond = composite.scenario.bonds["joint"]
+    many = composite.scenario.changed(bonds={f"b{number}": bond for number in range(9)})
+    hk.write(composite.with_scenario(many), "many.toml")
+    said = good("run", "many.toml", "--stop", "1")
+    lines = [line for line in said.splitlines() if line.startswith("bond: ")]
+    assert len(lines) == 7
+    assert lines[-1].startswith("bond: and 3 more: hocket check ")
+
+
+def test_a_run_that_fails_shows_what_was_recorded(folder):
+    result = invoked("run", EXAMPLE, "--step", "1", "--stop", "3000", "--ledger", "--folder", "out")
+    assert result.exit_code == 1
+    run = hk.open_run("out")
+    assert run.status == "failed"
+    assert run.accounts == ACCOUNTS
+    assert [series.name for series in flows(run).series] == ["joint.gained"]
+
+
+def test_the_report_has_the_bonds(folder):
+    good("run", EXAMPLE, "--folder", "out")
+    good("report", "out")
+    page = Path("out/report.html").read_text()
+    assert "energy through power bonds" in page
+    assert "gained 30.9 J" in page
+
+
+def test_amounts_have_the_unit_that_suits_them():
+    assert [amount(value, "J") for value in (3210.0, -25.0, 0.0042, 5e-7, 0.0, 2e10)] == [
+        "3.21 kJ", "-25 J", "4.2 mJ", "5e-07 J", "0 J", "20 GJ",
+    ]  # fmt: skip
+    assert amount(3210.0, "kg") == "3.21e+03 kg"
+    assert amount(float("inf"), "J") == "inf J"
+    assert amount(1.5, "") == "1.5"
+
+
+def flow(given, taken, bond="b", unit="J"):
+    return Flow(bond, given, taken, taken - given, unit, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "taken", "word"),
+    [(100.0, 100.5, "keeps"), (100.0, 110.0, "gains"), (-100.0, -110.0, "loses"), (0.0, 0.0, "keeps"),
+     (float("inf"), float("-inf"), "loses"), (float("inf"), float("inf"), "gains")],
+)  # fmt: skip
+def test_a_bond_gains_loses_or_keeps(given, taken, word):
+    assert flow(given, taken).word == word
+
+
+def test_the_verdict_names_the_worst_of_those_that_gain_and_of_those_that_lose():
+    found = Flows(
+        "x", (flow(10.0, 20.0, "a.b"), flow(10.0, 12.0, "c"), flow(10.0, 8.0, "d"), flow(1.0, 1.0, "e"))
+    )
+    assert list(found.verdict()) == [
+        "energy: the bond `a.b` gained 10 J (50 % of what flowed on balance); 1 more gain too",
+        "energy: the bond `d` lost 2 J (20 % of what flowed on balance)",
+    ]
+    assert list(Flows("x", (flow(1.0, 1.0), flow(2.0, 2.0))).verdict()) == [
+        "energy: all 2 bonds keep what flows, to 1 %"
+    ]
+    assert list(Flows("x", ()).verdict()) == []
+    assert [(row["level"], row["made"], row["lost"]) for row in found.level_rows()] == [
+        ("outermost", 2.0, 2.0),
+        ("a", 10.0, 0.0),
+    ]
+
+
+def test_a_bond_that_gives_back_what_it_gained_swings(folder):
+    """Gauss-Seidel with a hold is bounded: c s^2 + m v^2 - H c s v stays (symplectic Euler)."""
+    options = "--algorithm", "gauss-seidel", "--ledger"
+    good("run", EXAMPLE, *options, "--folder", "out")
+    done = invoked("check", "out")
+    assert "energy: the bond `joint` swings: what it gains it loses again" in done.stdout
+    (each,) = flows(hk.open_run("out")).bonds
+    assert (each.word, each.gained > 0.0) == ("swings", True)
+    # not recorded, only the end is known
+    good("run", EXAMPLE, *options[:2], "--folder", "plain")
+    assert [each.word for each in flows(hk.open_run("plain")).bonds] == ["gains"]
+
+
+def test_a_picture_needs_the_ledger(folder):
+    with pytest.raises(ScenarioError, match="ledger"):
+        Flows("x", (flow(1.0, 2.0),)).plot("x.png")
+    with pytest.raises(ScenarioError, match="no power bonds"):
+        Flows("x", ()).plot("x.png")
