@@ -1,7 +1,7 @@
 """What the accounts of power bonds cost: a chain with a hundred bonds, with and without them, side by side.
 
 In:  nothing; `python benchmarks/ledger.py [--quick]`
-Out: per extrapolation the seconds of a run without bonds, with bonds, and with their columns recorded as well,
+Out: per extrapolation the seconds of a run without bonds, with bonds, and with their columns recorded too,
      the ratios, and the limit that was set; times are the shortest of rounds in which all take turns
 
 A chain of 101 masses, each on a spring and a damper of its own and joined to the next by a spring that the
@@ -43,7 +43,7 @@ def chain(bonds: bool, extrapolation: str) -> hk.Composite:
     """Return the chain: every link gives its force to the next, and gets the speed of that."""
     inner, end = link(last=False), link(last=True)
     models = {f"m{k}": end if k == BONDS else inner for k in range(BONDS + 1)}
-    wires = {}
+    wires: dict[str, str] = {}
     for k in range(BONDS):
         wires |= {f"m{k + 1}.f": f"m{k}.F", f"m{k}.w": f"m{k + 1}.v"}
     joints = {f"b{k}": hk.Bond(f"m{k + 1}.f", f"m{k}.w") for k in range(BONDS)}
@@ -70,7 +70,7 @@ def compared(extrapolation: str) -> float:
     middle = statistics.median(each[1] / each[0] for each in rounds)
     told = "".join(f"{each:>12.3f}" for each in (*times, *ratios))
     print(f"{extrapolation:<12}{told}{middle:>12.3f}")
-    return ratios[0]
+    return float(ratios[0])
 
 
 def main() -> None:

@@ -273,6 +273,18 @@ def test_a_bond_that_gives_back_what_it_gained_swings(folder):
     assert [each.word for each in flows(hk.open_run("plain")).bonds] == ["gains"]
 
 
+def test_stored_energy_is_told_beside_the_bonds(folder):
+    said = good("run", EXAMPLE, "--engine", "interpreter", "--folder", "out")
+    # (1 + 0.25) / 2 J, times 1.04^100
+    assert "stored: 625 mJ at the start, 31.6 J at the end in 2 simulators" in said
+    invoked("check", "out", "--json", "out.json")
+    spring, mass, both = json.loads(Path("out.json").read_text())["stored energy"]
+    assert [spring["simulator"], mass["simulator"], both["simulator"]] == ["spring", "mass", "together"]
+    assert (spring["at the start"], mass["at the start"]) == (0.5, 0.125)
+    assert both["change"] == pytest.approx(FIRST * (1.04**100 - 1.0), rel=1e-9)
+    assert "stored energy" in invoked("check", "out").stdout
+
+
 def test_a_picture_needs_the_ledger(folder):
     with pytest.raises(ScenarioError, match="ledger"):
         Flows("x", (flow(1.0, 2.0),)).plot("x.png")

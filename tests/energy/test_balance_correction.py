@@ -1,4 +1,4 @@
-"""BalanceCorrection: golden numbers of the spring and mass, what flows in a step, and what it does to bonds."""
+"""BalanceCorrection: golden numbers of the spring and mass, what flows in a step, what bonds gain."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def test_energy_grows_by_half_and_not_by_thousands(engine):
     """T = 75, H = 0.2: 1.4421 of the golden trajectory; 1862 where the error is counted twice."""
     seen = states(hk.run(spring_and_mass(BalanceCorrection()), 75, engine=engine))
     E = (seen**2).sum(axis=1)
-    golden, twice = (sum(np.square(REFERENCE[name]["375"])) / 1.25 for name in ("nepce", "nepce_double_count"))
+    golden, twice = (
+        sum(np.square(REFERENCE[name]["375"])) / 1.25 for name in ("nepce", "nepce_double_count")
+    )
     assert E[-1] / E[0] == pytest.approx(golden, rel=1e-12)
     assert round(golden, 2) == 1.44
     assert round(twice) == 1862

@@ -46,7 +46,9 @@ def counts(run):
 
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-2, 1e-3])
 @pytest.mark.parametrize("extrapolation", ["hold", "linear", "quadratic"])
-@pytest.mark.parametrize("inner", [Jacobi(), GaussSeidel(outputs="stale")], ids=lambda way: type(way).__name__)
+@pytest.mark.parametrize(
+    "inner", [Jacobi(), GaussSeidel(outputs="stale")], ids=lambda way: type(way).__name__
+)
 def test_no_step_gains_more_than_the_tolerance(inner, extrapolation, tolerance):
     run = hk.run(pair(Adaptive(inner, tolerance, "energy", first=1), extrapolation), 10, ledger=True)
     h, gained = gains(run, "joint")
@@ -77,7 +79,7 @@ def test_per_step():
 
 
 def test_energy_follows_the_tolerance():
-    """Per unit of time the drift of the stored energy is in proportion to the tolerance, over three decades."""
+    """Per unit of time what is gained is in proportion to the tolerance, over three decades."""
     tolerances = np.array([1e-2, 1e-3, 1e-4, 1e-5])
     drifts = []
     for tolerance in tolerances:
@@ -272,8 +274,8 @@ def compared(inner, tolerance, extrapolation, rejects):
     ours, theirs = error(run), fixed_error(inner, per_second, extrapolation)
     total = gains(run, "axle", "top")[1].sum()
     print(
-        f"{type(inner).__name__}, {extrapolation}, {tolerance:g} W, rejects {rejects}: {3 * steps} steps, error"
-        f" {ours:.2e}; fixed {3 * per_second * DRIVE}, {theirs:.2e}, {theirs / ours:.1f} times;"
+        f"{type(inner).__name__}, {extrapolation}, {tolerance:g} W, rejects {rejects}: {3 * steps} steps,"
+        f" error {ours:.2e}; fixed {3 * per_second * DRIVE}, {theirs:.2e}, {theirs / ours:.1f} times;"
         f" gained {total:.3g} J of {tolerance * DRIVE:g}"
     )
     return ours, theirs, total
@@ -359,8 +361,8 @@ def test_a_bump_that_comes_when_steps_are_long(wave, rejects, times):
     ours, theirs = (largest(each, late_motion(each["body.v"].t, wave)) for each in (run, fixed))
     total = gains(run, "axle", "top")[1].sum()
     print(
-        f"waves {wave} m, rejects {rejects}: {3 * steps} steps, error {ours:.2e}; fixed {3 * per_second * LATE},"
-        f" {theirs:.2e}, {theirs / ours:.1f} times; gained {total:.3g} J"
+        f"waves {wave} m, rejects {rejects}: {3 * steps} steps, error {ours:.2e}; fixed"
+        f" {3 * per_second * LATE}, {theirs:.2e}, {theirs / ours:.1f} times; gained {total:.3g} J"
     )
     t = run["body.v"].t
     h = np.diff(t)
@@ -371,7 +373,7 @@ def test_a_bump_that_comes_when_steps_are_long(wave, rejects, times):
 
 
 def test_energy_does_not_see_what_comes_out_of_rest():
-    """Power is a product: held at nothing, both sides see none, however far the wheel is thrown in the step."""
+    """Power is a product: held at nothing, both sides see none, however far the wheel is thrown."""
     run = hk.run(late_car(Jacobi(), Fraction(1, 50), 0.0), Fraction(202, 100), ledger=True)
     assert run["body.v"].t[-2:] == pytest.approx([AT, AT + 0.02])
     assert abs(run["wheel.v"].values[-1]) > 0.1

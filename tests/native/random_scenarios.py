@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 
 from hocket import (
-    Bond,
     Composite,
     Connection,
     Function,
@@ -34,8 +33,8 @@ from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.asynchronous import Asynchronous
 from hocket.orchestrators.multirate import Multirate
 from hocket.passing import with_ports_made
-from hocket.units import conversion
 from hocket.wiring import wire
+from native.random_bonds import bonds_of
 
 METHODS = ("exact", "euler", "implicit-euler", "heun", "rk4", "trapezoid", "ab2")
 UNITS = ("m", "cm"), ("m/s", "km/h"), ("K", "degC"), ("N", "")
@@ -299,39 +298,12 @@ class Pen:
         return inputs, outputs
 
     def composite(self, level: Level, inputs: list[Port], outputs: list[Port]) -> Composite:
-        scenario = Scenario(level.models, level.connections, inputs, outputs, bonds=self.joined(level))
+        bonds = bonds_of(level, self.apart, self.bonds, self.note) if self.bonds else {}
+        scenario = Scenario(level.models, level.connections, inputs, outputs, bonds=bonds)
         slopes = all(model.abilities.slopes for model in level.models.values())
         start = self.one("window", "cold")
         self.note(f"start {start}")
         return Composite(scenario, level.step, self.orchestrator(scenario), self.extrapolator(slopes), start)
-
-    def joined(self, level: Level) -> dict[str, Bond]:
-        """Return bonds of opposite connections; drawn apart, so that all else stays as it was without."""
-        if not self.bonds:
-            return {}
-        plain = [
-            (each.source.partition(".")[0], each.target.partition(".")[0], each.target)
-            for each in level.connections
-            if "." in each.source and "." in each.target and self.unchanged(level, each)
-        ]
-        pairs = [
-            (effort, flow)
-            for giver, taker, effort in plain
-            for source, target, flow in plain
-            if (source, target) == (taker, giver) and giver != taker
-        ]
-        bonds = {}
-        for number in range(2):
-            if pairs and self.apart.random() < self.bonds:
-                effort, flow = pairs[int(self.apart.integers(len(pairs)))]
-                bonds[f"bond{number}"] = Bond(effort, flow, "", bool(self.apart.random() < 0.5))
-                self.note("bond across levels" if max(effort.count("."), flow.count(".")) > 1 else "bond")
-        return bonds
-
-    def unchanged(self, level: Level, connection: Connection) -> bool:
-        """Return whether units leave the value as it is."""
-        unit = level.driven[connection.target].unit
-        return conversion(level.outputs[connection.source].unit, unit) == (1.0, 0.0)
 
     def extrapolator(self, slopes: bool):
         choices = [Hold(), Polynomial(1), Polynomial(2), Polynomial(3), Nepce(float(self.numbers(size=0.6)))]

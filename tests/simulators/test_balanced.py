@@ -258,8 +258,8 @@ def test_ports():
     assert (bare.inputs, bare.outputs) == (SPRING.inputs, SPRING.outputs)
     linked = Balanced(SPRING, [Side("f", "v", -1)], "energy", linked=True)
     assert [port.name for port in linked.inputs] == ["v", "f_told", "v_share"]
-    assert [port.name for port in linked.outputs] == ["f", "share"]
-    assert [port.unit for port in linked.outputs] == ["", "J"]
+    assert [port.name for port in linked.outputs] == ["f", "share", "v_work"]
+    assert [port.unit for port in linked.outputs] == ["", "J", "J"]
     inverted = Balanced(SPRING, [Side("f", "v", -1)], linked=True)
     assert [port.name for port in inverted.inputs] == ["v", "f_told"]
     assert bare.energy == SPRING.energy

@@ -191,6 +191,7 @@ def _tables(run: Run, found: Trust, flowed: Flows, most: int | None) -> Iterator
         yield from table("the same, summed per level", flowed.level_rows(), most)
     if flowed.bonds:
         yield GAINED
+    yield from table("stored energy", flowed.stored_rows(), most)
     if found.gaps:
         yield from table("defects of connections", found.gap_rows(), most)
         yield DEFECT
@@ -209,6 +210,7 @@ def _facts(run: Run, found: Trust, flowed: Flows, kept: bool) -> dict[str, Any]:
         "defects": found.gap_rows(),
         "bonds": flowed.rows(),
         "bonds by level": flowed.level_rows(),
+        "stored energy": flowed.stored_rows(),
         "doubts": found.doubts,
         "not seen": found.unseen,
     }

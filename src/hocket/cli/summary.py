@@ -18,7 +18,7 @@ from rich.text import Text
 from hocket.cli.screen import say, watched
 from hocket.cli.tables import table
 from hocket.cli.words import count, significant
-from hocket.files.flows import flows
+from hocket.files.flows import Flows, flows
 from hocket.files.run import Run
 from hocket.files.trust import Trust
 
@@ -35,7 +35,8 @@ def summary(run: Run, folder: Path) -> None:
     look = f'hocket.open_run("{folder.as_posix()}")'
     because = str(run.info["engine"]).partition(", because ")[2]
     notes = [str(note) for note in run.info.get("notes", [])]
-    pace, sweeps, adapted, bonds = _pace(run), _sweeps(run), _adapted(run), _bonds(run, folder)
+    pace, sweeps, adapted, flowed = _pace(run), _sweeps(run), _adapted(run), flows(run)
+    bonds, stored = _bonds(flowed, folder), flowed.balance
     if not watched():
         say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
         if because:
@@ -45,6 +46,8 @@ def summary(run: Run, folder: Path) -> None:
         say(*(f"iterated: {line}" for line in sweeps))
         say(*(f"adapted: {line}" for line in adapted))
         say(*(f"bond: {line}" for line in bonds))
+        if stored:
+            say(f"stored: {stored}")
         say(*(f"note: {note}" for note in notes))
         say(f"{folder}  {look}")
         return
@@ -60,6 +63,7 @@ def summary(run: Run, folder: Path) -> None:
         *(("iterated", line) for line in sweeps),
         *(("adapted", line) for line in adapted),
         *(("bond", line) for line in bonds),
+        *([("stored", stored)] if stored else []),
         *(("note", note) for note in notes),
         ("folder", Text(str(folder), "bold")),
         ("look", f"hocket plot {shlex.quote(str(folder))}"),
@@ -90,9 +94,9 @@ def _adapted(run: Run) -> list[str]:
     ]
 
 
-def _bonds(run: Run, folder: Path) -> list[str]:
+def _bonds(flowed: Flows, folder: Path) -> list[str]:
     """Return what flowed through the power bonds, in words; those that gain or lose the most first."""
-    found = flows(run).bonds
+    found = flowed.bonds
     more = len(found) - BONDS
     lines = [each.words for each in found[:BONDS]]
     return [*lines, f"and {more} more: hocket check {shlex.quote(str(folder))}"] if more > 0 else lines

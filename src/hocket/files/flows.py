@@ -93,6 +93,16 @@ class Flow:
         return f"{self.bond}, given {given}, taken {taken}, {self.made}"
 
 
+@dataclass(frozen=True)
+class Stored:
+    """What a simulator stores, in joules, when a run starts and when it ends."""
+
+    simulator: str
+    """Its path."""
+    start: float
+    end: float
+
+
 @dataclass(frozen=True, eq=False)
 class Flows:
     """The bonds of a run, the one that makes or loses the largest part of what flows first."""
@@ -102,6 +112,8 @@ class Flows:
     bonds: tuple[Flow, ...]
     series: tuple[Series, ...] = ()
     """What was gained over time, of each bond that this was recorded of."""
+    stored: tuple[Stored, ...] = ()
+    """Of the simulators that tell it."""
 
     def rows(self) -> list[dict[str, object]]:
         """Return a row for each bond."""
@@ -138,6 +150,34 @@ class Flows:
             }
             for (level, unit), group in sorted(groups.items())
         ]
+
+    def stored_rows(self) -> list[dict[str, object]]:
+        """Return a row for each simulator that tells its stored energy, and their sum."""
+        start, end = (_sum(getattr(each, when) for each in self.stored) for when in ("start", "end"))
+        every = (*self.stored, *([Stored("together", start, end)] if len(self.stored) > 1 else []))
+        return [
+            {
+                "simulator": each.simulator,
+                "at the start": each.start,
+                "at the end": each.end,
+                "change": each.end - each.start,
+                "unit": "J",
+            }
+            for each in every
+        ]
+
+    @property
+    def balance(self) -> str:
+        """What all simulators that tell it store, in words; empty if none does."""
+        if not self.stored:
+            return ""
+        start, end = (_sum(getattr(each, when) for each in self.stored) for when in ("start", "end"))
+        which = (
+            f" in {len(self.stored)} simulators"
+            if len(self.stored) > 1
+            else f" in {self.stored[0].simulator}"
+        )
+        return f"{amount(start, 'J')} at the start, {amount(end, 'J')} at the end{which}"
 
     def verdict(self) -> Iterator[str]:
         """Yield what it comes to, in words."""
@@ -186,7 +226,11 @@ def flows(run: Run) -> Flows:
     rank = {f"{each.bond}.gained": number for number, each in enumerate(found)}
     kept = [account for account in run.accounts if account.endswith(".gained")]
     kept.sort(key=lambda account: rank.get(account, 0))
-    return Flows(run.name, tuple(found), tuple(run[account] for account in kept))
+    stored = (
+        Stored(path, float(facts["start"]), float(facts["end"]))
+        for path, facts in (run.info.get("stored") or {}).items()
+    )
+    return Flows(run.name, tuple(found), tuple(run[account] for account in kept), tuple(stored))
 
 
 def _swings(run: Run, bond: str) -> bool:

@@ -49,6 +49,7 @@ def _energies(run: Run) -> Iterator[str]:
         yield _titled("energy through power bonds", found.rows(), *found.verdict(), note)
     if len(found.bonds) > 1:
         yield _titled("energy through power bonds, per level", found.level_rows())
+    yield _titled("stored energy", found.stored_rows())
 
 
 def _checked(found: Check) -> Iterator[str]:

@@ -62,9 +62,10 @@ class Balanced:
 
     `linked` adds the ports that a bond connects: `<output>_told`, from that output with the extrapolation
     of the partner's input, so that what was told is known at all levels and in iterations; for the energy
-    form an output `share`, the energy that one bond may take, and `<input>_share`, from the partner's
-    (none, where the partner has no share). With shares, nobody gives more than it has. An output
-    `<input>_work` tells the energy that came in through each bond. Without `linked`,
+    form an output `share`, the energy that its bond may take (below zero: any, as with several bonds, where
+    power passes through), and `<input>_share`, from the partner's (none, where the partner has no share).
+    With shares, nobody gives more than it has. An output `<input>_work` tells the energy that came in through
+    each bond. Without `linked`,
     what was told is the output and its slope as last read, else through the last two outputs; inputs then
     count to their slopes, and a level with `Polynomial(1)` must start cold.
     """

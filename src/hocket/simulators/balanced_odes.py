@@ -93,6 +93,9 @@ class _Integrated(Balancing):
 class Closed(_Integrated):
     """The law inside f: x' = f(t, x, u(t, x)), integrated by the model's own method."""
 
+    silent = False
+    """Nothing but zeros was told: the inputs stay as extrapolated."""
+
     @property
     def micro(self) -> Any:
         """Called after every micro step."""
@@ -124,6 +127,8 @@ class Closed(_Integrated):
     def _law(self, t: float, x: Array, u: Array) -> Array:
         own = u[: self.width]
         y, law = self._outputs(t, x, own), own.copy()
+        if self.silent:
+            return law
         for number, seat in enumerate(self.seats):
             given, power = float(own[seat.input]), float(u[self.width + number])
             reaction = self._reaction(seat, t, x, own) if seat.reacts else 0.0
@@ -146,6 +151,7 @@ class Closed(_Integrated):
     def _advance(
         self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
     ) -> float:
+        self.silent = not any(any(power) for power in powers)  # at rest, and yet it may start
         rows = max(len(u), *map(len, powers))
         given = np.zeros((rows, self.width + len(powers)))
         given[: len(u), : self.width] = u[:, : self.width]
@@ -188,11 +194,13 @@ class Projected(_Integrated):
         handed = [
             self._limited(seat, _integral(p, h), share, u) for seat, p in zip(self.seats, powers, strict=True)
         ]
-        agreed = sum(handed)
-        self.work = self.work + np.array(handed)
         worked = self._plain_step(t, h, own)
+        if not any(any(power) for power in powers):  # told nothing but zeros: at rest, and yet it may start
+            handed = list(worked)
+        agreed = sum(handed) - sum(worked)
+        self.work = self.work + np.array(handed)
         x = self._state()
-        target = self.stored.value(x) + (agreed - worked)
+        target = self.stored.value(x) + agreed
         push = np.asarray(self.f(t + h, x, value_at(list(own), h)), dtype=float).reshape(-1)
         if not push.any():
             push = x - began
@@ -208,21 +216,22 @@ class Projected(_Integrated):
         return np.array(x)
 
     def _limited(self, seat: Seat, energy: float, share: float, u: Array) -> float:
-        """Return the energy that is handed over: nobody gives more than its share."""
+        """Return the energy that is handed over: nobody gives more than its share, where there is one."""
         theirs = -1.0 if seat.share is None else float(u[0, seat.share])
-        return energy if theirs < 0.0 else max(-share, min(energy, theirs))
+        energy = energy if theirs < 0.0 else min(energy, theirs)
+        return energy if seat.share is None or share < 0.0 else max(-share, energy)
 
-    def _plain_step(self, t: float, h: float, u: Array) -> float:
-        """Step under the inputs as they are; return the work of all bonds."""
+    def _plain_step(self, t: float, h: float, u: Array) -> list[float]:
+        """Step under the inputs as they are; return the work of each bond."""
         if not self.exact:
             self.inner.step(t, h, u)
-            return float(sum(self.inner.x[len(self.model.x0) :]))
+            return [float(work) for work in self.inner.x[len(self.model.x0) :]]
         states, inputs = self._way(h, self.plain.z, u)
         C, D = self.model.output_matrices
         outputs = states @ C.T + inputs @ D.T
-        work = sum(seat.sign * outputs[:, seat.output] * inputs[:, seat.input] for seat in self.seats)
+        works = [seat.sign * outputs[:, seat.output] * inputs[:, seat.input] for seat in self.seats]
         self.plain.step(t, h, u)
-        return 0.5 * h * float(work @ WEIGHTS)
+        return [0.5 * h * float(work @ WEIGHTS) for work in works]
 
     def _way(self, h: float, x: Array, u: Array) -> tuple[Array, Array]:
         """Return states and inputs at the nodes of an exact step."""

@@ -122,7 +122,8 @@ class Balancing:
         return np.concatenate([slope, np.zeros(len(self.recipe.outputs) - len(slope))])
 
     def _share(self) -> float:
-        return max(float(self.plain.energy()), 0.0) / len(self.seats)
+        """Return the energy that the bond may take; below zero: any, where power passes through."""
+        return max(float(self.plain.energy()), 0.0) if len(self.seats) == 1 else -1.0
 
     def _told(self, t: float, y: Array, u: Array) -> list[list[float]]:
         """Return per bond the own output over the step as the partner extrapolates it."""

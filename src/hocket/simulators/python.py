@@ -22,7 +22,14 @@ from hocket.simulators.loading import load, named, place_of
 from hocket.simulators.recipes import Recipe, positive, reacting
 
 _CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
-_OPTIONAL = {"save": "()", "restore": "(state)", "slope": "(t, u)", "close": "()", "prefers": "(t)", "energy": "()"}
+_OPTIONAL = {
+    "save": "()",
+    "restore": "(state)",
+    "slope": "(t, u)",
+    "close": "()",
+    "prefers": "(t)",
+    "energy": "()",
+}
 _FLAGS = ("variable_step", "stops_early")
 
 
