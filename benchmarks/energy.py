@@ -55,6 +55,7 @@ REMEDIES = (
     Remedy("Gauss-Seidel, hold", "hold", hk.GaussSeidel()),
     Remedy("Gauss-Seidel, linear", "linear", hk.GaussSeidel()),
     Remedy("inversion, tangent", TANGENT, hk.Jacobi(), "inversion"),
+    Remedy("inversion, linear", "linear", hk.Jacobi(), "inversion"),
     Remedy("energy, tangent", TANGENT, hk.Jacobi(), "energy"),
     Remedy("energy, linear", "linear", hk.Jacobi(), "energy"),
     Remedy("two sweeps, linear", "linear", hk.Iterate(hk.Jacobi(), None, 2)),

@@ -191,7 +191,7 @@ bool Level::keep(Snapshot& to) {
         to.keep(fit.after);
     }
     for (const Account& account : accounts) {
-        for (double number : {account.power, account.energy, account.at_start, account.from_y, account.from_slope}) to.keep(number);
+        for (double number : {account.power, account.energy, account.moved, account.from_y, account.from_slope, account.from_rest}) to.keep(number);
         to.keep(account.since);
     }
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->keep(to.inner[children.size() + k]);
@@ -232,7 +232,7 @@ bool Level::go_back(Snapshot& from) {
         from.take(fit.after);
     }
     for (Account& account : accounts) {
-        for (double* number : {&account.power, &account.energy, &account.at_start, &account.from_y, &account.from_slope})
+        for (double* number : {&account.power, &account.energy, &account.moved, &account.from_y, &account.from_slope, &account.from_rest})
             from.take(*number);
         from.take(account.since);
     }

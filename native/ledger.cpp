@@ -1,23 +1,63 @@
 // The accounts of power bonds: the twin of ledger.py, operation for operation.
 // In:  accounts of children that are about to step, or that were read
 // Out: the energy of the step added to them
+#include <cmath>
 #include <vector>
 
 #include "level.hpp"
 
 namespace hocket {
 
-// The input that a child sees, or saw some time before.
-inline double Level::input_of(const Account& account, double ago) const {
-    const Child& child = children[account.child];
-    const Slot& slot = slots_[account.child];
-    const double* c = u.data() + slot.u + account.input;
-    return child.rows == 1 ? *c : value_at(c, child.rows, child.inputs, clock.span(slot.tick - child.base) - ago);
+namespace {
+
+// The sum of products, from the left.
+inline double sum(const double* one, const double* other, int count) {
+    double total = 0.0;
+    for (int k = 0; k < count; ++k) total = total + one[k] * other[k];
+    return total;
 }
 
-bool Level::slope_of(const Account& account, double& slope) {
+// The derivative of a polynomial at s.
+inline double rate_at(const double* c, int count, int stride, double s) {
+    double value = (count - 1) * c[(count - 1) * stride];
+    for (int k = count - 2; k >= 1; --k) value = value * s + k * c[k * stride];
+    return value;
+}
+
+}  // namespace
+
+void Level::place_accounts() {
+    for (Account& account : accounts) {
+        const Slot& slot = slots_[account.child];
+        const Child& child = children[account.child];
+        account.first = slot.u;
+        account.u = slot.u + account.input;
+        account.rows = child.rows;
+        account.stride = child.inputs;
+        account.tick = &slot.tick;
+        account.base = &child.base;
+        if (account.slopes >= 0) account.z = slot.simulator->state();
+    }
+}
+
+inline double Level::rest_of(const Account& account) const {
+    return account.slopes < 0 ? 0.0 : sum(account_slopes.data() + account.slopes, account.z, account.states);
+}
+
+// The slope of a linear model's output, s seconds after the time that its polynomials are about.
+inline double Level::slope_of(const Account& account, double rest, double s) const {
+    const double *gain = account_slopes.data() + account.slopes + account.states, *c = u.data() + account.first;
+    double total = rest;
+    for (int k = 0; k < account.stride; ++k) total = total + gain[k] * value_at(c + k, account.rows, account.stride, s);
+    if (account.reacts)
+        for (int k = 0; k < account.stride; ++k) total = total + gain[account.stride + k] * rate_at(c + k, account.rows, account.stride, s);
+    return total;
+}
+
+// The slope that a simulator tells of its output, under its inputs now.
+bool Level::ask_slope(const Account& account, double& slope) {
     slope = 0.0;
-    if (!account.sloped) return true;
+    if (!account.asked) return true;
     Slot& slot = slots_[account.child];
     const Child& child = children[account.child];
     std::vector<double> slopes(child.outputs), polynomials(u.begin() + slot.u, u.begin() + slot.u + child.coefficients());
@@ -34,45 +74,64 @@ bool Level::open_accounts(const Operation& operation) {
     for (int number : operation.signals) {
         Account& account = accounts[number];
         if (account.since >= 0) continue;  // it was not read since: the account goes over both steps
-        account.since = slots_[account.child].tick;
-        if (account.input < 0) continue;  // its simulator keeps it
+        account.since = *account.tick;
         // in a Repeat the newest output is one of the end of the step
         account.from_y = repeating_ > 0 ? account.saved_y : y[account.signal];
-        if (!slope_of(account, account.from_slope)) return false;
-        account.at_start = account.factor * account.from_y * input_of(account, 0.0);
+        account.from_rest = rest_of(account);
+        if (!ask_slope(account, account.from_slope)) return false;
     }
     return true;
 }
 
+// Where nothing happens between a read and the next step, each account is opened again as it is closed.
 bool Level::close_accounts(const Operation& operation) {
-    std::int64_t ticks = -1;
-    double h = 0.0;
+    std::int64_t ticks = -1, aged = -1;
+    double h = 0.0, s = 0.0;
+    const bool again = operation.n != 0;
     for (int number : operation.signals) {
         Account& account = accounts[number];
         if (account.since < 0) continue;
-        if (const std::int64_t count = slots_[account.child].tick - account.since; count != ticks) {
+        const std::int64_t tick = *account.tick;
+        if (const std::int64_t count = tick - account.since; count != ticks) {
             ticks = count;
             h = clock.span(ticks);
         }
-        account.since = -1;
-        const double now = y[account.signal];
+        const double now = y[account.signal], from = account.from_y;
+        account.since = again ? tick : -1;
+        account.from_y = now;
         if (account.input < 0) {
             account.power = (account.factor * now - account.energy) / h;
+            account.moved = account.moved + std::fabs(account.factor * now - account.energy);
             account.energy = account.factor * now;
             continue;
         }
-        account.power = account.factor * now * input_of(account, 0.0);
-        double work;
-        if (children[account.child].rows == 1) {
-            work = 0.5 * h * (account.at_start + account.power);
+        const double* c = u.data() + account.u;
+        double start, work;
+        if (account.rows == 1) {
+            start = account.factor * from * *c;
+            account.power = account.factor * now * *c;
+            work = 0.5 * h * (start + account.power);
         } else {
+            if (const std::int64_t age = tick - *account.base; age != aged) {
+                aged = age;
+                s = clock.span(age);
+            }
+            start = account.factor * from * value_at(c, account.rows, account.stride, s - h);
+            account.power = account.factor * now * value_at(c, account.rows, account.stride, s);
             double slope;
-            if (!slope_of(account, slope)) return false;
-            const double middle = 0.5 * (account.from_y + now) + 0.125 * h * (account.from_slope - slope);
-            const double there = account.factor * middle * input_of(account, 0.5 * h);
-            work = h * (account.at_start + 4.0 * there + account.power) / 6.0;
+            if (!ask_slope(account, slope)) return false;
+            double bend = account.from_slope - slope;
+            if (account.slopes >= 0) {
+                const double rest = rest_of(account);
+                bend = slope_of(account, account.from_rest, s - h) - slope_of(account, rest, s);
+                account.from_rest = rest;
+            }
+            const double middle = 0.5 * (from + now) + 0.125 * h * bend;
+            const double there = account.factor * middle * value_at(c, account.rows, account.stride, s - 0.5 * h);
+            work = h * (start + 4.0 * there + account.power) / 6.0;
         }
         account.energy = account.energy + work;
+        account.moved = account.moved + 0.5 * h * (std::fabs(start) + std::fabs(account.power));
     }
     return true;
 }

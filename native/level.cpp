@@ -111,6 +111,7 @@ void Level::set_programs(std::vector<Operation> step, std::vector<Operation> out
     }
     seen_.resize(seen);
     slopes_.resize(slopes);
+    place_accounts();
 }
 
 void Level::prepare(std::vector<Operation>& program) {

@@ -185,6 +185,7 @@ class Level final : public Simulator {
     std::vector<Ring> rings;
     std::vector<Fit> fits;
     std::vector<Account> accounts;                   // of power bonds: given and taken, in turn
+    std::vector<double> account_slopes;              // of linear models: C A, C B and D of one output each
     std::vector<double> used, offered;               // polynomials of the level's own inputs
     std::int64_t used_base = 0, offered_base = 0;
     Failure first_failure;
@@ -212,8 +213,10 @@ class Level final : public Simulator {
     bool forget_failure();
     double missed(const Operation& operation) const;
     double outlook(const Operation& operation, double h) const;
-    double input_of(const Account& account, double ago) const;
-    bool slope_of(const Account& account, double& slope);
+    void place_accounts();
+    double rest_of(const Account& account) const;
+    double slope_of(const Account& account, double rest, double s) const;
+    bool ask_slope(const Account& account, double& slope);
     bool open_accounts(const Operation& operation);
     bool close_accounts(const Operation& operation);
     double ledger_column(int number) const;

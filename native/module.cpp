@@ -149,15 +149,26 @@ struct Builder {
         level->used_base = used_base;
         level->offered_base = offered_base;
     }
-    void add_account(int child, int signal, int input, double factor, bool sloped, double power, double energy) {
+    // slopes: of a linear model C A, C B and, where the output reacts at once, D; else empty
+    void add_account(int child, int signal, int input, double factor, bool asked, const std::vector<double>& slopes, int states,
+                     bool reacts, const std::vector<double>& now, std::int64_t since) {
         Account account;
         account.child = child;
         account.signal = signal;
         account.input = input;
         account.factor = factor;
-        account.sloped = sloped;
-        account.power = power;
-        account.energy = energy;
+        account.asked = asked;
+        account.reacts = reacts;
+        account.states = states;
+        if (!slopes.empty()) {
+            account.slopes = static_cast<int>(level->account_slopes.size());
+            level->account_slopes.insert(level->account_slopes.end(), slopes.begin(), slopes.end());
+        }
+        account.power = now.at(0);
+        account.energy = now.at(1);
+        account.from_y = now.at(2);
+        account.from_rest = now.at(3);
+        account.since = since;
         level->accounts.push_back(account);
     }
     void record(std::shared_ptr<Rows> rows, const std::vector<int>& children, const std::vector<int>& ports,
@@ -211,7 +222,7 @@ class Engine {
         return found;
     }
 
-    // Of each level with power bonds: its address, and what flowed through them, given and taken in turn.
+    // Of each level with power bonds: its address, and what flowed and moved through them, given and taken in turn.
     nb::list energies() const {
         nb::list found;
         add_energies(*level_, found);
@@ -247,8 +258,8 @@ class Engine {
     }
 
     static void add_energies(const Level& level, nb::list& found) {
-        std::vector<double> flowed;
-        for (const Account& account : level.accounts) flowed.push_back(account.energy);
+        std::vector<std::pair<double, double>> flowed;
+        for (const Account& account : level.accounts) flowed.emplace_back(account.energy, account.moved);
         if (!flowed.empty()) found.append(nb::make_tuple(reinterpret_cast<std::uintptr_t>(&level), flowed));
         for (const Child& child : level.children)
             if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get())) add_energies(*inner, found);

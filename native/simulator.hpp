@@ -84,6 +84,7 @@ class Simulator {
             return self.step(span, u) && self.output(span.tick + span.ticks, u, y);
         };
     }
+    virtual const double* state() const { return nullptr; }  // of a linear model, where it stays
     virtual const void* hot() const { return nullptr; }  // what a step touches first: fetched ahead of time
     virtual bool timed() const { return true; }  // it looks at the seconds of a span
     virtual bool prepare(std::int64_t /*ticks*/) { return true; }  // to step by so many ticks

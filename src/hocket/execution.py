@@ -70,8 +70,8 @@ class Engine(Protocol):
     def stored(self) -> Mapping[str, float]:
         """Return the stored energy of every simulator that tells it."""
 
-    def energies(self) -> Mapping[str, Sequence[float]]:
-        """Return what flowed through the bonds of each level: given and taken in turn."""
+    def energies(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
 
     def sweeps(self) -> Mapping[str, Sweeps]:
         """Return how often the steps of each level were made again."""
@@ -177,13 +177,17 @@ class Execution:
             path: self._in_seconds(each) for path, each in self.engine.steps().items() if each.accepted
         }
         more |= {"adapted": adapted} if adapted else {}
+        self._keep_energies()
+        return self.output.end(status, reached=self.reached, counts=counts | more, phases=self.phases)
+
+    def _keep_energies(self) -> None:
+        assert self.engine is not None
         if bonds := self._bonds():
             self.output.add({"bonds": bonds})
         if self.stored:
             now = self.engine.stored()
             both = {path: {"start": start, "end": now[path]} for path, start in self.stored.items()}
             self.output.add({"stored": both})
-        return self.output.end(status, reached=self.reached, counts=counts | more, phases=self.phases)
 
     def _bonds(self) -> dict[str, dict[str, Any]]:
         """Return what flowed through every power bond, as either side saw it."""
@@ -193,9 +197,14 @@ class Execution:
         for level in self.job.design.levels():
             prefix = f"{level.path}." if level.path else ""
             for number, joint in enumerate(level.wiring.bonds):
-                given, taken = flowed[level.path][2 * number : 2 * number + 2]
-                entry = {"given": given, "taken": taken, "gained": taken - given, "unit": joint.energy_unit}
-                found[f"{prefix}{joint.name}"] = entry
+                (given, one), (taken, other) = flowed[level.path][2 * number : 2 * number + 2]
+                found[f"{prefix}{joint.name}"] = {
+                    "given": given,
+                    "taken": taken,
+                    "gained": taken - given,
+                    "moved": 0.5 * (one + other),
+                    "unit": joint.energy_unit,
+                }
         return found
 
     def _in_seconds(self, steps: Steps) -> dict[str, float]:
@@ -208,6 +217,9 @@ class Execution:
         with suppress(HocketError):
             self._drain()
         self._keep_pace()
+        if self.engine is not None:
+            with suppress(HocketError):
+                self._keep_energies()
         with suppress(HocketError):
             status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
             text = str(error) or type(error).__name__

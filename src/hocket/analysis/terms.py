@@ -26,6 +26,7 @@ _ESTIMATES = {
     "defect": "by the defect of the inputs",
     "orders": "by two orders of extrapolation, before the step",
     "richardson": "by two half steps",
+    "energy": "by what its bonds gained or lost",
 }
 
 

@@ -6,6 +6,7 @@ Out: a verdict in plain words, then the tables behind it; a picture, or JSON
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from hocket.parameters import with_parameters
 
 if TYPE_CHECKING:
     from hocket.analysis.checking import Check
+    from hocket.analysis.energy import BondCheck
 
 ROWS = 8
 """Of each table, unless all are asked for."""
@@ -182,6 +184,9 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
         for change in found.advice
     ]
     yield from table("what would change it", tried, most)
+    if found.bonds:
+        yield from table("energy that bonds gain in a trial run", _gains(found.bonds), most)
+        yield from table("what the bonds would do", _remedies(found.bonds), most)
     yield from table("inputs that are extrapolated", found.posedness.rows(), most)
     for loop in found.posedness.loops:
         how = "solved in every step" if found.posedness.solved else "broken by a delay of one step"
@@ -198,6 +203,30 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
         if leaf.how != "exact"
     ]
     yield from table("what is not linear", models, most)
+
+
+def _gains(found: BondCheck) -> list[dict[str, object]]:
+    return [
+        {
+            "bond": each.bond,
+            f"gained in {each.seconds:g} s": f"{each.gained:.3g} {each.unit}",
+            "in a step": f"{each.per_step:.3g} {each.unit}",
+            "of what flows": f"{100.0 * each.share:.3g}%",
+        }
+        for each in found.gains
+    ]
+
+
+def _remedies(found: BondCheck) -> list[dict[str, object]]:
+    return [
+        {
+            "coupling": each.words,
+            "gained or lost": "it fails" if math.isinf(each.share) else f"{100.0 * each.share:.3g}%",
+            "factor": each.rho,
+            "steps": f"{each.work:.3g} times",
+        }
+        for each in (found.now, *found.remedies)
+    ]
 
 
 def _radii(found: Check) -> list[dict[str, object]]:
@@ -232,6 +261,10 @@ def _facts(found: Check) -> dict[str, Any]:
         "robustness": [row for each in found.robustness for row in each.rows()],
         "delta": found.consistency.delta if found.consistency else None,
         "changes": [vars(change) for change in found.advice],
+        "bonds": [vars(each) | {"share": each.share, "per step": each.per_step} for each in found.bonds.gains]
+        if found.bonds
+        else [],
+        "remedies": found.bonds.rows() if found.bonds else [],
         "loops": found.posedness.loops,
         "extrapolated": found.posedness.rows(),
         "models": [vars(leaf) for leaf in found.leaves],

@@ -62,7 +62,7 @@ DEFECT = (
 
 GAINED = (
     "what is gained was taken on one side of a bond and never given on the other: the coupling made it; "
-    f"a bond keeps energy if that is at most {100.0 * KEEPS:g} % of what flowed on balance. Where power "
+    f"a bond keeps energy if that is at most {100.0 * KEEPS:g} % of what flowed. Where power "
     "goes forth and back, what is gained at the end of a run may be lost again: such a bond swings, which is "
     "seen where `hocket run --ledger` recorded it over time; `--plot` draws it"
 )

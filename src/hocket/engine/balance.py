@@ -91,7 +91,7 @@ class _Balance:
             extrapolation = connection.extrapolation or self.default
             if extrapolation.degree == 0:
                 what = f"`{connection.target}` is held: power that is held freezes the motion"
-                yield Fault(what, where, 'extrapolation "linear", or Hermite() where there are slopes')
+                yield Fault(what, where, 'extrapolation "linear", or "hermite" where there are slopes')
                 return
             yield from self._side(name, bond, output, entry, sign)
             self._link(f"{connection.source}_told", connection.source, extrapolation, where)

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket.bonding import TOLD, Account, of_children
 from hocket.model import as_level
 from hocket.signals import value_at
+from hocket.simulators.state_space import StateSpace
 from hocket.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -29,7 +30,16 @@ GIVEN, TAKEN, GAINED = range(3)
 COLUMNS = ("given", "taken", "gained")
 """What may be recorded of a bond: two powers and an energy."""
 
-State: TypeAlias = tuple[float, float, float, float, float, int]
+State: TypeAlias = tuple[float, float, float, float, float, float, int]
+
+
+class Slopes(NamedTuple):
+    """How the slope of a linear model's output follows from its state and inputs: C A x + C B u + D u'."""
+
+    x: list[float]
+    u: list[float]
+    du: list[float]
+    """Empty: the output does not react to inputs at once."""
 
 
 @dataclass(slots=True)
@@ -37,17 +47,21 @@ class Side:
     """An account while it is kept."""
 
     account: Account
-    sloped: bool
-    """Whether the slope of the output is asked for: where the input is more than a held value."""
+    asked: bool = False
+    """Whether the simulator is asked for the slope of its output."""
+    slopes: Slopes | None = None
+    """How the slope is known without asking."""
     power: float = 0.0
     """At the end of the newest step."""
     energy: float = 0.0
-    at_start: float = 0.0
-    """The power at the start of the step under way."""
+    moved: float = 0.0
+    """The energy that went through, whichever way."""
     from_y: float = 0.0
-    """The output there,"""
+    """The output at the start of the step under way,"""
     from_slope: float = 0.0
-    """and its slope."""
+    """and its slope, where that is asked for,"""
+    from_rest: float = 0.0
+    """or what the state gives to it."""
     since: int = -1
     """The tick of that start; -1: no step is under way."""
     saved_y: float = 0.0
@@ -55,11 +69,12 @@ class Side:
 
     def state(self) -> State:
         """Return what changes."""
-        return self.power, self.energy, self.at_start, self.from_y, self.from_slope, self.since
+        started = self.from_y, self.from_slope, self.from_rest, self.since
+        return self.power, self.energy, self.moved, *started
 
     def restore(self, state: State) -> None:
         """Go back to that."""
-        self.power, self.energy, self.at_start, self.from_y, self.from_slope, self.since = state
+        self.power, self.energy, self.moved, self.from_y, self.from_slope, self.from_rest, self.since = state
 
 
 class Ledger:
@@ -67,7 +82,7 @@ class Ledger:
 
     def __init__(self, wiring: Wiring, degrees: Sequence[int]):
         accounts = [account for bond in wiring.bonds for account in (bond.given, bond.taken)]
-        self.sides = [Side(account, _sloped(wiring, account, degrees[account.child])) for account in accounts]
+        self.sides = [_side(wiring, account, degrees[account.child]) for account in accounts]
         self.of = of_children(wiring.bonds)
 
     def pause(self) -> None:
@@ -77,22 +92,21 @@ class Ledger:
     def begin(self, level: Level) -> None:
         """Note the power at the start of a run."""
         for side in self.sides:
+            side.from_y, side.from_rest = _newest(level, side), _rest(level, side)
             if side.account.input != TOLD:
-                side.power = side.account.factor * _newest(level, side) * _input(level, side)
+                side.power = side.account.factor * side.from_y * _input(level, side, _age(level, side))
 
     def open(self, level: Level, child: int) -> None:
-        """Note the power at the start of a step."""
+        """Note where a step starts."""
         for number in self.of.get(child, ()):
             side = self.sides[number]
             if side.since >= 0:
                 continue  # it was not read since: the account goes over both steps
             side.since = level.ticks[child]
-            if side.account.input == TOLD:
-                continue
             # in a Repeat the newest output is one of the end of the step
             side.from_y = side.saved_y if level.repeating else _newest(level, side)
-            side.from_slope = _slope(level, side)
-            side.at_start = side.account.factor * side.from_y * _input(level, side)
+            side.from_rest = _rest(level, side)
+            side.from_slope = _asked(level, side)
 
     def close(self, level: Level, child: int) -> None:
         """Add the energy of the step that ends: Simpson's rule, on an output that is a cubic, or a line."""
@@ -100,23 +114,30 @@ class Ledger:
             side = self.sides[number]
             if side.since < 0:
                 continue
-            clock, tick, factor = level.clock, level.ticks[child], side.account.factor
-            h = clock.span(tick - side.since)
+            factor, y = side.account.factor, _newest(level, side)
+            h = level.clock.span(level.ticks[child] - side.since)
             side.since = -1
-            y = _newest(level, side)
             if side.account.input == TOLD:
                 side.power = (factor * y - side.energy) / h
+                side.moved = side.moved + abs(factor * y - side.energy)
                 side.energy = factor * y
                 continue
-            side.power = factor * y * _input(level, side)
+            s = _age(level, side)
+            start = factor * side.from_y * _input(level, side, s - h)
+            side.power = factor * y * _input(level, side, s)
             if len(level.memory.u[child]) == 1:
-                work = 0.5 * h * (side.at_start + side.power)
+                work = 0.5 * h * (start + side.power)
             else:
-                slope = _slope(level, side)
-                middle = 0.5 * (side.from_y + y) + 0.125 * h * (side.from_slope - slope)
-                there = factor * middle * _input(level, side, 0.5 * h)
-                work = h * (side.at_start + 4.0 * there + side.power) / 6.0
+                bend = side.from_slope - _asked(level, side)
+                if side.slopes is not None:
+                    bend = _slope(level, side, side.from_rest, s - h) - _slope(
+                        level, side, _rest(level, side), s
+                    )
+                middle = 0.5 * (side.from_y + y) + 0.125 * h * bend
+                there = factor * middle * _input(level, side, s - 0.5 * h)
+                work = h * (start + 4.0 * there + side.power) / 6.0
             side.energy = side.energy + work
+            side.moved = side.moved + 0.5 * h * (abs(start) + abs(side.power))
 
     def gained_since(self, before: list[float]) -> float:
         """Return what the bonds gained since then, in sum."""
@@ -127,12 +148,12 @@ class Ledger:
 
     def gained(self) -> list[float]:
         """Return, per bond, what was taken and not given."""
-        energies = self.energies()
+        energies = [side.energy for side in self.sides]
         return [taken - given for given, taken in zip(energies[::2], energies[1::2], strict=True)]
 
-    def energies(self) -> list[float]:
-        """Return what flowed, per side."""
-        return [side.energy for side in self.sides]
+    def energies(self) -> list[tuple[float, float]]:
+        """Return what flowed on balance, and what moved whichever way, per side."""
+        return [(side.energy, side.moved) for side in self.sides]
 
     def column(self, number: int) -> float:
         """Return a recorded number: of the bond number // 3, the one of COLUMNS."""
@@ -156,25 +177,64 @@ class Ledger:
             self.sides[number].restore(state)
 
 
-def _sloped(wiring: Wiring, account: Account, degree: int) -> bool:
+def _side(wiring: Wiring, account: Account, degree: int) -> Side:
     model = wiring.models[account.child]
-    return degree > 0 and account.input != TOLD and model.abilities.slopes and as_level(model) is None
+    if degree == 0 or account.input == TOLD or not model.abilities.slopes or as_level(model) is not None:
+        return Side(account)
+    if not isinstance(model, StateSpace):
+        return Side(account, asked=True)
+    C, D = model.C[account.output], model.D[account.output]
+    x = [_sum(C, [row[k] for row in model.A]) for k in range(len(C))]
+    u = [_sum(C, [row[k] for row in model.B]) for k in range(len(D))]
+    return Side(account, slopes=Slopes(x, u, list(D) if any(D) else []))
+
+
+def _sum(one: Sequence[float], other: Sequence[float]) -> float:
+    total = 0.0
+    for a, b in zip(one, other, strict=True):
+        total = total + a * b
+    return total
 
 
 def _newest(level: Level, side: Side) -> float:
     return float(level.memory.rings[side.account.child][side.account.output][-1][1])
 
 
-def _input(level: Level, side: Side, ago: float = 0.0) -> float:
-    """Return the input that a child sees, or saw some time before."""
-    child, memory = side.account.child, level.memory
-    s = level.clock.span(level.ticks[child] - memory.base[child]) - ago
-    return float(value_at(memory.u[child][:, side.account.input].tolist(), s))
-
-
-def _slope(level: Level, side: Side) -> float:
+def _age(level: Level, side: Side) -> float:
+    """Return the seconds since the time that the polynomials of a child are about."""
     child = side.account.child
-    if not side.sloped:
+    return level.clock.span(level.ticks[child] - level.memory.base[child])
+
+
+def _input(level: Level, side: Side, s: float) -> float:
+    """Return the input of a side, s seconds after the time that the polynomials are about."""
+    return float(value_at(level.memory.u[side.account.child][:, side.account.input].tolist(), s))
+
+
+def _rest(level: Level, side: Side) -> float:
+    """Return what the state gives to the slope of a linear model's output."""
+    if side.slopes is None:
+        return 0.0
+    simulator: Any = level.children[side.account.child]
+    return _sum(side.slopes.x, simulator.z[: simulator.size].tolist())
+
+
+def _slope(level: Level, side: Side, rest: float, s: float) -> float:
+    """Return the slope of a linear model's output, s seconds after the time the polynomials are about."""
+    assert side.slopes is not None
+    columns = level.memory.u[side.account.child].T.tolist()
+    total = rest
+    for gain, c in zip(side.slopes.u, columns, strict=True):
+        total = total + gain * value_at(c, s)
+    for gain, c in zip(side.slopes.du, columns, strict=False):
+        total = total + gain * value_at([power * each for power, each in enumerate(c)][1:], s)
+    return float(total)
+
+
+def _asked(level: Level, side: Side) -> float:
+    """Return the slope that a simulator tells of its output, under its inputs now."""
+    child = side.account.child
+    if not side.asked:
         return 0.0
     tick = level.ticks[child]
     return float(level.slopes_of(child, tick, level.seen_from(child, tick))[side.account.output])

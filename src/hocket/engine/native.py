@@ -19,7 +19,7 @@ from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps, no_agreement
 from hocket.engine.ledger import stored_energies
 from hocket.engine.loops import no_convergence, no_solution
-from hocket.engine.program import encoded, found
+from hocket.engine.program import encoded, found, plainly_read
 from hocket.engine.selection import Recorded, attach
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
@@ -104,8 +104,8 @@ class NativeEngine:
         """Return how many steps each adaptive level made."""
         return {self.levels[address].path: Steps(*counts[3:]) for address, *counts in self.engine.sweeps()}
 
-    def energies(self) -> dict[str, list[float]]:
-        """Return what flowed through the bonds of each level: given and taken in turn."""
+    def energies(self) -> dict[str, list[tuple[float, float]]]:
+        """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
         return {self.levels[address].path: flowed for address, flowed in self.engine.energies()}
 
     def stored(self) -> dict[str, float]:
@@ -230,11 +230,20 @@ class NativeEngine:
                         np.array(values, dtype=float),
                         np.array([slope or 0.0 for slope in slopes], dtype=float),
                     )
+        alike = plainly_read(level)
         for side in level.ledger.sides:
-            account = side.account
-            signal = int(first_output[account.child]) + account.output
+            account, known = side.account, side.slopes
             built.add_account(
-                account.child, signal, account.input, account.factor, side.sloped, side.power, side.energy
+                account.child,
+                int(first_output[account.child]) + account.output,
+                account.input,
+                account.factor,
+                side.asked,
+                [] if known is None else [*known.x, *known.u, *known.du],
+                0 if known is None else len(known.x),
+                bool(known and known.du),
+                [side.power, side.energy, side.from_y, side.from_rest],
+                level.ticks[account.child] if alike else -1,
             )
         newest = [ring[-1][1] for rings in memory.rings for ring in rings]
         u = np.concatenate([*(u.reshape(-1) for u in memory.u), np.zeros(0)])

@@ -53,8 +53,8 @@ class PlainEngine:
         """Return how many steps each adaptive level made."""
         return {level.path: level.steps for level in levels_of(self.root)}
 
-    def energies(self) -> dict[str, list[float]]:
-        """Return what flowed through the bonds of each level: given and taken in turn."""
+    def energies(self) -> dict[str, list[tuple[float, float]]]:
+        """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
         return {level.path: level.ledger.energies() for level in levels_of(self.root) if level.wiring.bonds}
 
     def stored(self) -> dict[str, float]:

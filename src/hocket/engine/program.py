@@ -91,9 +91,22 @@ def _accounted(operation: Operation, level: Level) -> list[Operation]:
     numbers = [number for child in operation.children for number in level.ledger.of.get(child, ())]
     if not numbers or operation.kind not in ("step", "read", "step_read"):
         return [operation]
-    before = [Operation("open", signals=numbers)] if operation.kind != "read" else []
-    after = [Operation("close", signals=numbers)] if operation.kind != "step" else []
+    alike = plainly_read(level)
+    before = [Operation("open", signals=numbers)] if operation.kind != "read" and not alike else []
+    after = [Operation("close", count=int(alike), signals=numbers)] if operation.kind != "step" else []
     return [*before, operation, *after]
+
+
+def plainly_read(level: Level) -> bool:
+    """Return whether nothing happens to outputs between the end of a step and the start of the next.
+
+    Accounts are then opened again as they are closed.
+    """
+    every = [each for _, each in walk(level.plan.step)]
+    read = [each.sim for each in every if isinstance(each, Read)]
+    apart = any(isinstance(each, (Solve, Save, Repeat)) for each in every)
+    asked = any(side.asked for side in level.ledger.sides)
+    return not (apart or asked or level.plan.output or len(read) > len(set(read)))
 
 
 def _merged(body: Body, level: Level) -> list[Operation]:

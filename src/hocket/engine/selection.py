@@ -55,7 +55,8 @@ def choose(
     """Return the tables to keep, before anything is opened; with `ledger` also all accounts of power bonds.
 
     A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
-    an exact path always counts, and may also name an input. The indices of `x[1]` are no wildcard.
+    an exact path always counts, and may also name an input. The indices of `x[1]` are no wildcard. Accounts
+    count where a pattern begins with the name of their bond: `joint.*`.
     """
     exact = {pattern for pattern in patterns if not any(sign in INDICES.sub("", pattern) for sign in "*?[")}
     known: list[str] = []
@@ -69,6 +70,7 @@ def choose(
         for child, model in enumerate(level.wiring.models):
             prefix = level.name(child)
             outputs: list[Column] = []
+            hidden: frozenset[str] = getattr(model, "bookkeeping", frozenset())
             for is_input, ports in ((False, model.outputs), (True, model.inputs)):
                 for index, port in enumerate(ports):
                     if child in level.inner and "." in port.name:
@@ -76,7 +78,8 @@ def choose(
                     path = f"{prefix}.{port.name}"
                     if exact:
                         known.append(path)
-                    if path in exact or (not is_input and all(p.match(path, skip) for skip, p in wild)):
+                    shown = not is_input and port.name not in hidden
+                    if path in exact or (shown and all(p.match(path, skip) for skip, p in wild)):
                         found.add(path)
                         names.append(path)
                         units.append(port.unit)
@@ -91,7 +94,9 @@ def choose(
         for path, unit, number in _accounts(level):
             if exact:
                 known.append(path)
-            if ledger or path in exact:
+            bond = path.rpartition(".")[0]
+            meant = [p for p in patterns if p.startswith(f"{bond}.") and p not in exact]
+            if ledger or path in exact or _pattern(meant).match(path):
                 found.add(path)
                 names.append(path)
                 units.append(unit)
@@ -131,6 +136,8 @@ def _accounts(level: Blueprint) -> Iterator[tuple[str, str, int]]:
 def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:
     """Give every live level the rows it must keep."""
     levels = {level.path: level for level in levels_of(root)}
+    for level in levels.values():
+        level.ledger.begin(level)
     recorded = []
     for choice in chosen:
         entry = Recorded(
@@ -162,7 +169,6 @@ def keep_start(recorded: Iterable[Recorded]) -> None:
     for entry in recorded:
         level = entry.level
         if entry.child is None:
-            level.ledger.begin(level)
             entry.rows.keep(level, 0)
         else:
             y = np.array([ring[-1][1] for ring in level.memory.rings[entry.child]])

@@ -51,6 +51,8 @@ class Flow:
     """The length of the run."""
     swings: bool = False
     """What is gained was lost again, over and over, as far as it was recorded."""
+    moved: float = 0.0
+    """The energy that went through, whichever way; zero: not known."""
 
     @property
     def level(self) -> str:
@@ -64,8 +66,8 @@ class Flow:
 
     @property
     def share(self) -> float:
-        """What was made or lost, over what flowed on balance: the larger of what was given and taken."""
-        flowed = max(abs(self.given), abs(self.taken))
+        """What was made or lost, over what flowed, whichever way."""
+        flowed = self.moved or max(abs(self.given), abs(self.taken))
         if not math.isfinite(self.gained):
             return math.inf
         return abs(self.gained) / flowed if flowed else 0.0
@@ -81,9 +83,9 @@ class Flow:
 
     @property
     def made(self) -> str:
-        """What was made or lost in words: `gained 3.2 J (5 % of what flowed on balance)`."""
+        """What was made or lost in words: `gained 3.2 J (5 % of what flowed)`."""
         verb = "lost" if self.gained < 0.0 else "gained"
-        part = f" ({100.0 * self.share:.3g} % of what flowed on balance)" if math.isfinite(self.share) else ""
+        part = f" ({100.0 * self.share:.3g} % of what flowed)" if math.isfinite(self.share) else ""
         return f"{verb} {amount(abs(self.gained), self.unit)}{part}"
 
     @property
@@ -219,6 +221,7 @@ def flows(run: Run) -> Flows:
             str(facts["unit"]),
             float(reached) - float(start),
             _swings(run, bond),
+            float(facts.get("moved", 0.0)),
         )
         for bond, facts in (run.info.get("bonds") or {}).items()
     ]

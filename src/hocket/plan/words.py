@@ -102,6 +102,7 @@ def _controlled(control: Control) -> str:
         "defect": "what inputs missed",
         "orders": "a higher extrapolation",
         "richardson": "two half steps",
+        "energy": "what the bonds gained or lost",
     }[control.estimate]
     back = "; else go back" if control.rejects else "; nobody goes back"
     error = f"an error of {control.tolerance:g} per {per} by {how}"

@@ -43,9 +43,7 @@ def _estimated(trust: Trust) -> Iterator[str]:
 def _energies(run: Run) -> Iterator[str]:
     found = flows(run)
     if found.bonds:
-        note = (
-            f"A bond keeps energy if it gains or loses at most {100.0 * KEEPS:g} % of what flowed on balance."
-        )
+        note = f"A bond keeps energy if it gains or loses at most {100.0 * KEEPS:g} % of what flowed."
         yield _titled("energy through power bonds", found.rows(), *found.verdict(), note)
     if len(found.bonds) > 1:
         yield _titled("energy through power bonds, per level", found.level_rows())

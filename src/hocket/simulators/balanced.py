@@ -119,6 +119,12 @@ class Balanced:
         )
 
     @property
+    def bookkeeping(self) -> frozenset[str]:
+        """The outputs that only its bonds want."""
+        own = {port.name for port in self.model.outputs}
+        return frozenset(port.name for port in self.outputs if port.name not in own)
+
+    @property
     def _shares(self) -> bool:
         return self.linked and self.form == "energy"
 

@@ -198,13 +198,13 @@ class Projected(_Integrated):
         if not any(any(power) for power in powers):  # told nothing but zeros: at rest, and yet it may start
             handed = list(worked)
         agreed = sum(handed) - sum(worked)
-        self.work = self.work + np.array(handed)
         x = self._state()
         target = self.stored.value(x) + agreed
         push = np.asarray(self.f(t + h, x, value_at(list(own), h)), dtype=float).reshape(-1)
         if not push.any():
             push = x - began
         moved = onto(self.stored, x, target, push)
+        self.work = self.work + _booked(handed, self.stored.value(moved) - target)
         if not self.exact:
             self.inner.x = np.concatenate([moved, np.zeros(len(self.seats))])
         self._show(moved)
@@ -243,6 +243,13 @@ class Projected(_Integrated):
             self.ways = {key: (moved, np.vander(nodes, len(u), increasing=True))}  # one: steps may vary
         moved, powers = self.ways[key]
         return moved @ np.concatenate([x, u.ravel()]), powers @ u
+
+
+def _booked(handed: list[float], missed: float) -> Array:
+    """Return what each bond really did: who was asked for more than it stored ended empty, and gave less."""
+    sizes = np.abs(handed)
+    total = float(sizes.sum())
+    return np.array(handed) + (missed * sizes / total if total > 0.0 else 0.0)
 
 
 def _integral(power: list[float], h: float) -> float:
