@@ -24,6 +24,11 @@ inline double rate_at(const double* c, int count, int stride, double s) {
     return value;
 }
 
+// A polynomial at s: most are lines.
+inline double at(const double* c, int rows, int stride, double s) {
+    return rows == 2 ? c[stride] * s + c[0] : value_at(c, rows, stride, s);
+}
+
 }  // namespace
 
 void Level::place_accounts() {
@@ -48,7 +53,7 @@ inline double Level::rest_of(const Account& account) const {
 inline double Level::slope_of(const Account& account, double rest, double s) const {
     const double *gain = account_slopes.data() + account.slopes + account.states, *c = u.data() + account.first;
     double total = rest;
-    for (int k = 0; k < account.stride; ++k) total = total + gain[k] * value_at(c + k, account.rows, account.stride, s);
+    for (int k = 0; k < account.stride; ++k) total = total + gain[k] * at(c + k, account.rows, account.stride, s);
     if (account.reacts)
         for (int k = 0; k < account.stride; ++k) total = total + gain[account.stride + k] * rate_at(c + k, account.rows, account.stride, s);
     return total;
@@ -71,23 +76,27 @@ bool Level::ask_slope(const Account& account, double& slope) {
 }
 
 bool Level::open_accounts(const Operation& operation) {
-    for (int number : operation.signals) {
+    const auto open = [this](int number) {
         Account& account = accounts[number];
-        if (account.since >= 0) continue;  // it was not read since: the account goes over both steps
+        if (account.since >= 0) return true;  // it was not read since: the account goes over both steps
         account.since = *account.tick;
         // in a Repeat the newest output is one of the end of the step
         account.from_y = repeating_ > 0 ? account.saved_y : y[account.signal];
         account.from_rest = rest_of(account);
-        if (!ask_slope(account, account.from_slope)) return false;
-    }
+        return ask_slope(account, account.from_slope);
+    };
+    for (int number : operation.slopes) open(number);
+    for (int number : operation.signals)
+        if (!open(number)) return false;
     return true;
 }
 
 // Where nothing happens between a read and the next step, each account is opened again as it is closed.
 bool Level::close_accounts(const Operation& operation) {
+    const bool again = operation.n != 0;
+    close_held(operation.slopes, again);
     std::int64_t ticks = -1, aged = -1;
     double h = 0.0, s = 0.0;
-    const bool again = operation.n != 0;
     for (int number : operation.signals) {
         Account& account = accounts[number];
         if (account.since < 0) continue;
@@ -105,35 +114,55 @@ bool Level::close_accounts(const Operation& operation) {
             account.energy = account.factor * now;
             continue;
         }
+        if (const std::int64_t age = tick - *account.base; age != aged) {
+            aged = age;
+            s = clock.span(age);
+        }
         const double* c = u.data() + account.u;
-        double start, work;
-        if (account.rows == 1) {
-            start = account.factor * from * *c;
-            account.power = account.factor * now * *c;
-            work = 0.5 * h * (start + account.power);
-        } else {
-            if (const std::int64_t age = tick - *account.base; age != aged) {
-                aged = age;
-                s = clock.span(age);
-            }
-            start = account.factor * from * value_at(c, account.rows, account.stride, s - h);
-            account.power = account.factor * now * value_at(c, account.rows, account.stride, s);
+        const double start = account.factor * at(c, account.rows, account.stride, s - h) * from;
+        account.power = account.factor * at(c, account.rows, account.stride, s) * now;
+        double bend = 0.0;
+        if (account.slopes >= 0) {
+            const double rest = rest_of(account);
+            bend = slope_of(account, account.from_rest, s - h) - slope_of(account, rest, s);
+            account.from_rest = rest;
+        } else if (account.asked) {
             double slope;
             if (!ask_slope(account, slope)) return false;
-            double bend = account.from_slope - slope;
-            if (account.slopes >= 0) {
-                const double rest = rest_of(account);
-                bend = slope_of(account, account.from_rest, s - h) - slope_of(account, rest, s);
-                account.from_rest = rest;
-            }
-            const double middle = 0.5 * (from + now) + 0.125 * h * bend;
-            const double there = account.factor * middle * value_at(c, account.rows, account.stride, s - 0.5 * h);
-            work = h * (start + 4.0 * there + account.power) / 6.0;
+            bend = account.from_slope - slope;
         }
+        const double middle = 0.5 * (from + now) + 0.125 * h * bend;
+        const double there = account.factor * at(c, account.rows, account.stride, s - 0.5 * h) * middle;
+        const double work = h * (start + 4.0 * there + account.power) / 6.0;
         account.energy = account.energy + work;
-        account.moved = account.moved + 0.5 * h * (std::fabs(start) + std::fabs(account.power));
+        account.moved = account.moved + std::fabs(work);
     }
     return true;
+}
+
+// The accounts of inputs that are held.
+void Level::close_held(const std::vector<int>& numbers, bool again) {
+    std::int64_t ticks = -1;
+    double h = 0.0;
+    const double *inputs = u.data(), *outputs = y.data();
+    Account* every = accounts.data();
+    for (int number : numbers) {
+        Account& account = every[number];
+        if (account.since < 0) continue;
+        const std::int64_t tick = *account.tick;
+        if (const std::int64_t count = tick - account.since; count != ticks) [[unlikely]] {
+            ticks = count;
+            h = clock.span(ticks);
+        }
+        account.since = again ? tick : -1;
+        const double now = outputs[account.signal], given = inputs[account.u];
+        const double start = account.factor * given * account.from_y, power = account.factor * given * now;
+        const double work = 0.5 * h * (start + power);
+        account.from_y = now;
+        account.power = power;
+        account.energy = account.energy + work;
+        account.moved = account.moved + std::fabs(work);
+    }
 }
 
 double Level::ledger_column(int number) const {

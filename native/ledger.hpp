@@ -7,17 +7,21 @@
 
 namespace hocket {
 
-// One side: factor * output * input of a child is the power that it sees.
-struct Account {
+// One side: factor * output * input of a child is the power that it sees. What a step under held inputs touches comes first.
+struct alignas(64) Account {
     double factor = 1.0;
-    int signal = 0;           // its output
-    int input = 0;            // below zero: the child keeps the account itself
-    int u = 0, rows = 1, stride = 1;  // where the coefficients of its input are
-    int first = 0;            // and those of the child's first input
-    const std::int64_t *tick = nullptr, *base = nullptr;  // of the child
-    std::int64_t since = -1;  // the tick at which the step under way began; -1: none is
     double power = 0.0, energy = 0.0, moved = 0.0;
-    double from_y = 0.0, from_slope = 0.0, from_rest = 0.0;  // at the start of the step under way
+    double from_y = 0.0;      // the output at the start of the step under way
+    std::int64_t since = -1;  // the tick of that start; -1: no step is under way
+    const std::int64_t* tick = nullptr;  // of the child
+    int signal = 0;           // its output
+    int u = 0;                // where the coefficients of its input begin,
+
+    int rows = 1, stride = 1;  // and how they lie;
+    int first = 0;            // those of the child's first input
+    int input = 0;            // below zero: the child keeps the account itself
+    const std::int64_t* base = nullptr;  // the tick that they are about
+    double from_slope = 0.0, from_rest = 0.0;  // of the output at the start of the step: as told; what the state gives to it
     const double* z = nullptr;  // the state of a linear model,
     int slopes = -1;            // and where its share in the slope of the output is, with that of the inputs
     int states = 0;

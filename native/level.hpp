@@ -102,7 +102,7 @@ struct Operation {
     std::vector<int> fits;                  // feed
     std::vector<int> based;                 // feed: children whose polynomials have a degree
     std::vector<int> texted;                // feed: children that get texts
-    std::vector<int> signals;               // open, close: accounts; solve, repeat: the outputs that must agree,
+    std::vector<int> signals;               // open, close: accounts, held ones in slopes; solve, repeat: outputs,
     std::vector<int> slopes;                // and those whose slopes must
     std::vector<double> room;               // solve: values, residuals, matrix
     std::vector<std::vector<Operation>> bodies;
@@ -219,6 +219,7 @@ class Level final : public Simulator {
     bool ask_slope(const Account& account, double& slope);
     bool open_accounts(const Operation& operation);
     bool close_accounts(const Operation& operation);
+    void close_held(const std::vector<int>& numbers, bool again);
     double ledger_column(int number) const;
     double gained_since(const std::vector<double>& before) const;
     std::vector<double> gained() const;

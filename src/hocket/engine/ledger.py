@@ -89,12 +89,17 @@ class Ledger:
         """Keep no account any more."""
         self.of = {}
 
+    def held(self, level: Level, number: int) -> bool:
+        """Return whether an account is one of a held input."""
+        account = self.sides[number].account
+        return account.input != TOLD and level.memory.degrees[account.child] == 0
+
     def begin(self, level: Level) -> None:
         """Note the power at the start of a run."""
         for side in self.sides:
             side.from_y, side.from_rest = _newest(level, side), _rest(level, side)
             if side.account.input != TOLD:
-                side.power = side.account.factor * side.from_y * _input(level, side, _age(level, side))
+                side.power = side.account.factor * _input(level, side, _age(level, side)) * side.from_y
 
     def open(self, level: Level, child: int) -> None:
         """Note where a step starts."""
@@ -123,8 +128,8 @@ class Ledger:
                 side.energy = factor * y
                 continue
             s = _age(level, side)
-            start = factor * side.from_y * _input(level, side, s - h)
-            side.power = factor * y * _input(level, side, s)
+            start = factor * _input(level, side, s - h) * side.from_y
+            side.power = factor * _input(level, side, s) * y
             if len(level.memory.u[child]) == 1:
                 work = 0.5 * h * (start + side.power)
             else:
@@ -134,10 +139,10 @@ class Ledger:
                         level, side, _rest(level, side), s
                     )
                 middle = 0.5 * (side.from_y + y) + 0.125 * h * bend
-                there = factor * middle * _input(level, side, s - 0.5 * h)
+                there = factor * _input(level, side, s - 0.5 * h) * middle
                 work = h * (start + 4.0 * there + side.power) / 6.0
             side.energy = side.energy + work
-            side.moved = side.moved + 0.5 * h * (abs(start) + abs(side.power))
+            side.moved = side.moved + abs(work)
 
     def gained_since(self, before: list[float]) -> float:
         """Return what the bonds gained since then, in sum."""

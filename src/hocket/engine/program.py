@@ -92,9 +92,15 @@ def _accounted(operation: Operation, level: Level) -> list[Operation]:
     if not numbers or operation.kind not in ("step", "read", "step_read"):
         return [operation]
     alike = plainly_read(level)
-    before = [Operation("open", signals=numbers)] if operation.kind != "read" and not alike else []
-    after = [Operation("close", count=int(alike), signals=numbers)] if operation.kind != "step" else []
-    return [*before, operation, *after]
+    held = [number for number in numbers if level.ledger.held(level, number)]
+    rest = [number for number in numbers if number not in set(held)]
+    before = [Operation("open", signals=rest, slopes=held)]
+    after = [Operation("close", count=int(alike), signals=rest, slopes=held)]
+    return [
+        *(before if operation.kind != "read" and not alike else ()),
+        operation,
+        *(after if operation.kind != "step" else ()),
+    ]
 
 
 def plainly_read(level: Level) -> bool:
