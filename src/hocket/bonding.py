@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hocket.errors import Fault
 from hocket.model import Bond, Port
-from hocket.units import product
+from hocket.units import conversion, product
 
 
 class Account(NamedTuple):
@@ -88,6 +88,7 @@ def _joint(name: str, bond: Bond, effort: End, flow: End, ports: Ports) -> Joint
     if effort.offset != 0.0 or flow.offset != 0.0:
         return Fault("a connection of a bond has an offset", where, "gain * output, nothing added")
     try:
+        _ = conversion("W", bond.unit) if bond.balance is not None else None
         factors = [
             _factor(ports, child, output, entry, bond.unit)
             for child, output, entry in (
@@ -106,11 +107,14 @@ def _joint(name: str, bond: Bond, effort: End, flow: End, ports: Ports) -> Joint
     other = sign if ratio > 0.0 else -sign
     given = Account(effort.source, effort.source_port, flow.port, sign * factors[0])
     taken = Account(flow.source, flow.source_port, effort.port, other * factors[1])
-    return Joint(name, bond.unit, _told(ports, given, -1.0), _told(ports, taken, 1.0))
+    if bond.balance is not None:
+        watts = conversion("W", bond.unit)[0]
+        given, taken = _told(ports, given, -watts), _told(ports, taken, watts)
+    return Joint(name, bond.unit, given, taken)
 
 
 def _told(ports: Ports, account: Account, factor: float) -> Account:
-    """Return the account that a balanced simulator keeps itself, where it is one."""
+    """Return the account that a balanced simulator keeps itself in joules, where it is wrapped already."""
     inputs, outputs = ports(account.child)
     name = f"{inputs[account.input].name}_work"
     kept = [number for number, port in enumerate(outputs) if port.name == name and port.unit == "J"]

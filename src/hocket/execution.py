@@ -184,10 +184,15 @@ class Execution:
         assert self.engine is not None
         if bonds := self._bonds():
             self.output.add({"bonds": bonds})
-        if self.stored:
+        if not self.stored:
+            return
+        try:
             now = self.engine.stored()
-            both = {path: {"start": start, "end": now[path]} for path, start in self.stored.items()}
-            self.output.add({"stored": both})
+        except HocketError as error:
+            warnings.warn(str(error), RuntimeWarning, stacklevel=3)
+            return
+        both = {path: {"start": start, "end": now[path]} for path, start in self.stored.items()}
+        self.output.add({"stored": both})
 
     def _bonds(self) -> dict[str, dict[str, Any]]:
         """Return what flowed through every power bond, as either side saw it."""

@@ -253,7 +253,9 @@ class Bond:
                 '"inversion", "energy", or None',
                 nearest(str(self.balance), get_args(Balance)),
             )
-        if not 0.0 < self.eps < math.inf:
+        if not isinstance(self.unit, str):
+            raise ScenarioError(f"`unit` is {self.unit!r}", where, 'a unit such as "W", or "" for none')
+        if not isinstance(self.eps, (int, float)) or not 0.0 < self.eps < math.inf:
             raise ScenarioError(f"`eps` is {self.eps!r}", where, "a number above 0")
 
 

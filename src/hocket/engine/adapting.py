@@ -20,7 +20,7 @@ from hocket.errors import ConvergenceError
 from hocket.model import Sample
 from hocket.plan import Adapt, Body, Control
 from hocket.signals import Hermite, Hold, Polynomial, through, value_at
-from hocket.wiring import OWN
+from hocket.wiring import OWN, Drive
 
 if TYPE_CHECKING:
     from hocket.engine.interpreter import Level
@@ -212,7 +212,7 @@ def controlled(level: Level) -> list[tuple[int, int, int]]:
     degrees: dict[tuple[int, int], int] = {}
     for drives in level.wiring.drives:
         for drive in drives:
-            if drive is not None and drive.child != OWN:
+            if drive is not None and drive.child != OWN and not _jumps(level, drive):
                 node = (drive.child, drive.port)
                 degrees[node] = max(degrees.get(node, 0), (drive.extrapolation or Hold()).degree)
     return [(child, port, degree) for (child, port), degree in sorted(degrees.items())]
@@ -224,9 +224,14 @@ def lowest(level: Level) -> int:
         each.degree if isinstance(each := drive.extrapolation, (Polynomial, Hermite)) else 0
         for drives in level.wiring.drives
         for drive in drives
-        if drive is not None and drive.child != OWN
+        if drive is not None and drive.child != OWN and not _jumps(level, drive)
     ]
     return min(found, default=0)
+
+
+def _jumps(level: Level, drive: Drive) -> bool:
+    """Return whether an output goes from value to value: no step is short enough for that."""
+    return level.wiring.models[drive.child].outputs[drive.port].discrete
 
 
 def missed(level: Level) -> float:

@@ -17,6 +17,7 @@ from hocket.orchestrators import Jacobi
 from hocket.passing import with_ports_made
 from hocket.signals import Latch
 from hocket.simulators.balanced import Balanced, Side
+from hocket.units import conversion
 from hocket.wiring import check, wire
 
 if TYPE_CHECKING:
@@ -59,20 +60,18 @@ class _Balance:
         faults = [fault for name, bond in bonds.items() for fault in self._add(name, bond, joints[name])]
         if faults:
             raise ScenarioError(faults)
-        models = dict(self.scenario.models)
-        for path, sides in self.sides.items():
-            form: Any = self.forms[path]
-            models = _wrapped(models, path.split("."), lambda model, s=sides, f=form: _balanced(model, s, f))
         return self.scenario.changed(
-            models=models, connections=(*self.scenario.connections, *self.made.values())
+            models=_wrapped(self.scenario.models, "", self.sides, self.forms),
+            connections=(*self.scenario.connections, *self.made.values()),
         )
 
     def _add(self, name: str, bond: Bond, joint: Joint) -> Iterator[Fault]:
         where = f"bonds.{name}"
         effort, flow = self.driver[bond.effort], self.driver[bond.flow]
+        watts = conversion(bond.unit, "W")[0]
         ends = [
-            (self._leaf(effort.source), self._leaf(bond.flow), -joint.given.factor, effort),
-            (self._leaf(flow.source), self._leaf(bond.effort), joint.taken.factor, flow),
+            (self._leaf(effort.source), self._leaf(bond.flow), -watts * joint.given.factor, effort),
+            (self._leaf(flow.source), self._leaf(bond.effort), watts * joint.taken.factor, flow),
         ]
         if any(each is None for output, entry, *_ in ends for each in (output, entry)):
             expected = "paths of the simulators themselves, such as `axle.spring.speed`"
@@ -82,7 +81,7 @@ class _Balance:
         while hasattr(innermost, "inner"):
             innermost = innermost.inner
         if not isinstance(innermost, Jacobi):
-            what = f"the sides of a balanced bond step one after the other, by {type(innermost).__name__}"
+            what = f"the sides of a balanced bond do not step together, by {type(innermost).__name__}"
             yield Fault(what, where, "Jacobi: both agree on the power of a step before it")
             return
         for (output, entry, sign, connection), other in zip(ends, ends[::-1], strict=True):
@@ -133,19 +132,23 @@ class _Balance:
         return None
 
 
-def _balanced(model: Model, sides: list[Side], form: Any) -> Balanced:
-    return Balanced(model, tuple(sides), form, linked=True)
-
-
-def _wrapped(models: Mapping[str, Model], path: list[str], wrap: Any) -> dict[str, Model]:
-    """Return models with one of them wrapped, at any depth."""
-    name, *deeper = path
-    model: Any = models[name]
-    if deeper:
-        inside = model.scenario.with_models(_wrapped(model.scenario.models, deeper, wrap))
-        return {**models, name: model.with_scenario(inside)}
-    try:
-        return {**models, name: wrap(model)}
-    except ScenarioError as error:
-        faults = [replace(fault, where=f"`{name}`, {fault.where}") for fault in error.faults]
-        raise ScenarioError(faults) from None
+def _wrapped(
+    models: Mapping[str, Model], prefix: str, sides: Mapping[str, list[Side]], forms: Mapping[str, str]
+) -> dict[str, Model]:
+    """Return models with those wrapped that have sides, at any depth."""
+    made = dict(models)
+    deep = {prefix + path[len(prefix) :].partition(".")[0] for path in sides if path.startswith(prefix)}
+    for path in deep:
+        name = path[len(prefix) :]
+        model: Any = models[name]
+        if path not in sides:
+            inside = _wrapped(model.scenario.models, f"{path}.", sides, forms)
+            made[name] = model.with_scenario(model.scenario.with_models(inside))
+            continue
+        form: Any = forms[path]
+        try:
+            made[name] = Balanced(model, tuple(sides[path]), form, linked=True)
+        except ScenarioError as error:
+            faults = [replace(fault, where=f"`{path}`, a side of balanced bonds") for fault in error.faults]
+            raise ScenarioError(faults) from None
+    return made

@@ -249,11 +249,16 @@ def stored_energies(root: Level) -> dict[str, float]:
     """Return the stored energy of every simulator of a tree that tells it, by its path."""
     found: dict[str, float] = {}
     for child, simulator in enumerate(root.children):
-        name, model = root.name(child), root.wiring.models[child]
+        model: Any = root.wiring.models[child]
         if as_level(model) is not None:
             found |= stored_energies(simulator)  # type: ignore[arg-type]
-        elif getattr(model, "energy", None) is not None or (
-            not hasattr(model, "energy") and hasattr(simulator, "energy")
-        ):
-            found[name] = float(simulator.energy())  # type: ignore[attr-defined]
+            continue
+        inside = getattr(model, "model", model)
+        declared = getattr(model, "energy", None) is not None or not hasattr(inside, "energy")
+        if declared and hasattr(simulator, "energy"):
+            try:
+                found[root.name(child)] = float(simulator.energy())
+            except Exception as error:
+                t = root.clock.time(root.ticks[child])
+                raise root.blamed(child, "energy", t, error) from error
     return found

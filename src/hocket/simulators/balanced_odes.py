@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hocket.errors import SimulatorError
 from hocket.model import Array, Port
 from hocket.signals import value_at
 from hocket.simulators.balancing import Balancing, Seat, corrected
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)
 """Where and how the work of an exact step is summed, on [-1, 1]."""
+
+
+CALLS = 20_000
+"""Evaluations of the law in one step, beyond which it does not come to an end."""
 
 
 class _Equations(NamedTuple):
@@ -93,6 +98,8 @@ class _Integrated(Balancing):
 class Closed(_Integrated):
     """The law inside f: x' = f(t, x, u(t, x)), integrated by the model's own method."""
 
+    calls = 0
+    """Of the law, in this step."""
     silent = False
     """Nothing but zeros was told: the inputs stay as extrapolated."""
 
@@ -129,6 +136,12 @@ class Closed(_Integrated):
         y, law = self._outputs(t, x, own), own.copy()
         if self.silent:
             return law
+        self.calls += 1
+        if self.calls > CALLS:
+            raise SimulatorError(
+                f"the agreed power asked for {CALLS:,} evaluations in one step",
+                hint="a shorter step of the level, or a larger `eps`",
+            )
         for number, seat in enumerate(self.seats):
             given, power = float(own[seat.input]), float(u[self.width + number])
             reaction = self._reaction(seat, t, x, own) if seat.reacts else 0.0
@@ -151,6 +164,7 @@ class Closed(_Integrated):
     def _advance(
         self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
     ) -> float:
+        self.calls = 0
         self.silent = not any(any(power) for power in powers)  # at rest, and yet it may start
         rows = max(len(u), *map(len, powers))
         given = np.zeros((rows, self.width + len(powers)))

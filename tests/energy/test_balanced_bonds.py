@@ -1,0 +1,113 @@
+"""Bonds that are balanced, as users write them: units, refusals, several levels."""
+
+from __future__ import annotations
+
+import pytest
+
+import hocket as hk
+
+
+def pair(
+    bond: hk.Bond, orchestrator: object = "jacobi", extrapolation: object = "linear", **more: object
+) -> hk.Composite:
+    """A spring and a mass, c = m = 1."""
+    spring = hk.StateSpace(
+        [[0]], [[1]], [[-1]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[1]]
+    )
+    mass = hk.StateSpace([[0]], [[1]], [[1]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"], **more)  # type: ignore[arg-type]
+    scenario = hk.Scenario(
+        {"spring": spring, "mass": mass}, {"mass.f": "spring.f", "spring.v": "mass.v"}, bonds={"joint": bond}
+    )
+    return hk.Composite(scenario, "0.2 s", orchestrator, extrapolation)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("unit", "scale"), [("W", 1.0), ("kW", 1e-3), ("", 1.0)])
+def test_the_unit_of_the_account_is_not_that_of_the_law(unit: str, scale: float) -> None:
+    bond = hk.Bond("mass.f", "spring.v", unit, balance="energy")
+    run = hk.run(pair(bond, energy=[[1]]), 20)
+    stored = run.info["stored"]
+    assert sum(each["end"] for each in stored.values()) == pytest.approx(0.625, rel=1e-9)
+    taken = stored["mass"]["end"] - stored["mass"]["start"]
+    assert run.info["bonds"]["joint"]["taken"] == pytest.approx(scale * taken, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("bond", "options", "said"),
+    [
+        (hk.Bond("mass.f", "spring.v", balance="energy"), {}, "needs the stored energy"),
+        (hk.Bond("mass.f", "spring.v", balance="inversion"), {"extrapolation": "hold"}, "freezes the motion"),
+        (hk.Bond("mass.f", "spring.v", balance="inversion"), {"orchestrator": "gauss-seidel"}, "step tog"),
+        (hk.Bond("mass.f", "spring.v", "kg/s", balance="inversion"), {}, "kg/s"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_balanced_is_refused(bond: hk.Bond, options: dict[str, object], said: str) -> None:
+    with pytest.raises(hk.ScenarioError, match=said):
+        pair(bond, **options).plan()
+
+
+def test_an_output_that_is_named_like_an_account_is_none() -> None:
+    spring = hk.StateSpace([[0]], [[1]], [[-1]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"])
+    mass = hk.StateSpace(
+        [[0]], [[1]], [[1], [7]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]", "f_work [J]"]
+    )
+    scenario = hk.Scenario(
+        {"spring": spring, "mass": mass},
+        {"mass.f": "spring.f", "spring.v": "mass.v"},
+        bonds={"joint": hk.Bond("mass.f", "spring.v")},
+    )
+    run = hk.run(hk.Composite(scenario, "0.2 s"), 2)
+    v = run["mass.v"].values
+    assert run.info["bonds"]["joint"]["taken"] == pytest.approx(0.5 * (v[-1] ** 2 - v[0] ** 2), rel=1e-12)
+
+
+def test_a_law_that_does_not_come_to_an_end_is_said() -> None:
+    def rate(t: float, x: object, u: list[float]) -> list[float]:
+        return [u[0]]
+
+    duffing = hk.Ode(
+        rate,
+        lambda t, x, u: [-x[0] - x[0] ** 3],
+        [2.0],
+        ["v [m/s]"],
+        ["f [N]"],
+        feedthrough={},
+        step="0.01 s",
+    )
+    mass = hk.StateSpace([[0]], [[1]], [[1]], x0=[0.0], inputs=["f [N]"], outputs=["v [m/s]"])
+    scenario = hk.Scenario(
+        {"spring": duffing, "mass": mass},
+        {"mass.f": "spring.f", "spring.v": "mass.v"},
+        bonds={"joint": hk.Bond("mass.f", "spring.v", balance="inversion")},
+    )
+    with pytest.raises(hk.SimulatorError, match="evaluations in one step"):
+        hk.run(hk.Composite(scenario, "1 s", extrapolation="linear"), 50)
+
+
+class Broken:
+    """Its energy cannot be told."""
+
+    inputs = ("f [N]",)
+    outputs = ("v [m/s]",)
+
+    def start(self, t: float) -> None:
+        self.v = 0.5
+
+    def output(self, t: float) -> list[float]:
+        return [self.v]
+
+    def step(self, t: float, h: float, u: list[list[float]]) -> None:
+        self.v += h * u[0][0]
+
+    def energy(self) -> float:
+        return 1.0 / 0.0
+
+
+def test_an_energy_that_fails_names_its_simulator() -> None:
+    spring = hk.StateSpace([[0]], [[1]], [[-1]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"])
+    scenario = hk.Scenario(
+        {"spring": spring, "mass": hk.Python(Broken)},
+        {"mass.f": "spring.f", "spring.v": "mass.v"},
+        bonds={"joint": hk.Bond("mass.f", "spring.v")},
+    )
+    with pytest.raises(hk.SimulatorError, match=r"`mass`, energy\(\) at t = 0\.0 s"):
+        hk.run(hk.Composite(scenario, "0.2 s"), 2)
