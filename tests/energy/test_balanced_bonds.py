@@ -45,6 +45,14 @@ def test_what_cannot_be_balanced_is_refused(bond: hk.Bond, options: dict[str, ob
         pair(bond, **options).plan()
 
 
+def test_an_energy_that_does_not_fit_the_ports_is_refused() -> None:
+    bond = hk.Bond("mass.f", "spring.v", reverse=True, balance="energy")
+    with pytest.raises(hk.ScenarioError, match=r"does not grow by the power(.*\n)*.*`reverse` of the bond"):
+        pair(bond, energy=[[1]]).plan()
+    with pytest.raises(hk.ScenarioError, match=r"through `v` and `f`(.*\n)*.*in joules"):
+        pair(hk.Bond("mass.f", "spring.v", balance="energy"), energy=[[2]]).plan()
+
+
 def test_an_output_that_is_named_like_an_account_is_none() -> None:
     spring = hk.StateSpace([[0]], [[1]], [[-1]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"])
     mass = hk.StateSpace(

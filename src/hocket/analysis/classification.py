@@ -16,6 +16,7 @@ from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
 from hocket.plan import Solve, tries
+from hocket.simulators.balanced import Balanced
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -131,7 +132,7 @@ def _tally(found: Iterator[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _inside(model: Any) -> Any:
-    return model.model if isinstance(model, Replay) else model
+    return model.model if isinstance(model, (Replay, Balanced)) else model
 
 
 def _description(model: Any) -> str:

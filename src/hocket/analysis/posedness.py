@@ -100,7 +100,8 @@ def _delays(level: Blueprint) -> Iterator[Delay]:
         sim, _, port = delay.target.partition(".")
         model, drives = wiring.models[number[sim]], wiring.drives[number[sim]]
         drive = drives[[each.name for each in model.inputs].index(port)]
-        if drive is not None and drive.child != OWN:
+        hidden = port in getattr(model, "bookkeeping", ())
+        if drive is not None and drive.child != OWN and not hidden:
             how = "hold" if drive.extrapolation is None else _word(drive.extrapolation)
             reacts = any(port in output.feedthrough for output in model.outputs)
             yield Delay(f"{inside}{delay.source}", f"{inside}{delay.target}", how, reacts)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Abilities, Model, Port, Simulator, as_level
 from hocket.simulators.balanced_odes import Closed, Projected
@@ -120,9 +122,9 @@ class Balanced:
 
     @property
     def bookkeeping(self) -> frozenset[str]:
-        """The outputs that only its bonds want."""
-        own = {port.name for port in self.model.outputs}
-        return frozenset(port.name for port in self.outputs if port.name not in own)
+        """The ports that only its bonds want."""
+        own = {port.name for port in (*self.model.inputs, *self.model.outputs)}
+        return frozenset(port.name for port in (*self.inputs, *self.outputs) if port.name not in own)
 
     @property
     def _shares(self) -> bool:
@@ -233,9 +235,29 @@ class Balanced:
             if not self._integrated:
                 hint = '`form="inversion"`: the state of this model is not hocket\'s to move'
             yield Fault('`form="energy"` needs the stored energy of the model', "Balanced", "`energy`", hint)
+        elif self.form == "energy" and isinstance(model, StateSpace):
+            yield from self._energy_faults(model)
         if not (self._integrated or model.abilities.variable_step or self.substeps == 1):
             what = f"its step cannot be divided by {self.substeps}"
             yield Fault(what, "Balanced", "`substeps=1`, with little of the benefit")
+
+    def _energy_faults(self, model: StateSpace) -> Iterator[Fault]:
+        """Note energies that do not grow by the power that comes in: Q B u must be sign * y u, for all x."""
+        outputs, inputs = ([port.name for port in ports] for ports in (model.outputs, model.inputs))
+        for side in self.bonds:
+            if side.output not in outputs or side.input not in inputs:
+                continue
+            output, entry = outputs.index(side.output), inputs.index(side.input)
+            stored = np.array(model.energy, dtype=float) @ np.array([row[entry] for row in model.B])
+            given = float(side.sign) * np.array(model.C[output], dtype=float)
+            room = 1e-6 * max(float(np.abs(stored).max()), float(np.abs(given).max()))
+            if any(model.D[output]) or np.allclose(stored, given, rtol=0.0, atol=room):
+                continue
+            opposite = np.allclose(stored, -given, rtol=0.0, atol=room)
+            hint = "`reverse` of the bond" if opposite else "`energy` in joules"
+            ports = f"`{side.output}` and `{side.input}`"
+            what = f"the declared energy does not grow by the power that comes in through {ports}"
+            yield Fault(what, "Balanced", "a matrix Q with Q B = C', up to the sign of the bond", hint)
 
 
 def _sides(bonds: Any) -> tuple[Side, ...]:
