@@ -49,13 +49,20 @@ inline double Level::rest_of(const Account& account) const {
     return account.slopes < 0 ? 0.0 : sum(account_slopes.data() + account.slopes, account.z, account.states);
 }
 
-// The slope of a linear model's output, s seconds after the time that its polynomials are about.
-inline double Level::slope_of(const Account& account, double rest, double s) const {
+// How much larger the slope of a linear model's output was at the start of a step than at its end.
+inline double Level::bend_of(const Account& account, double rest, double s, double h) const {
     const double *gain = account_slopes.data() + account.slopes + account.states, *c = u.data() + account.first;
+    const int rows = account.rows, stride = account.stride;
     double total = rest;
-    for (int k = 0; k < account.stride; ++k) total = total + gain[k] * at(c + k, account.rows, account.stride, s);
+    if (rows == 2) {
+        for (int k = 0; k < stride; ++k) total = total + gain[k] * -(c[k + stride] * h);
+        return total;
+    }
+    for (int k = 0; k < stride; ++k)
+        total = total + gain[k] * (value_at(c + k, rows, stride, s - h) - value_at(c + k, rows, stride, s));
     if (account.reacts)
-        for (int k = 0; k < account.stride; ++k) total = total + gain[account.stride + k] * rate_at(c + k, account.rows, account.stride, s);
+        for (int k = 0; k < stride; ++k)
+            total = total + gain[stride + k] * (rate_at(c + k, rows, stride, s - h) - rate_at(c + k, rows, stride, s));
     return total;
 }
 
@@ -93,8 +100,11 @@ bool Level::open_accounts(const Operation& operation) {
 
 // Where nothing happens between a read and the next step, each account is opened again as it is closed.
 bool Level::close_accounts(const Operation& operation) {
-    const bool again = operation.n != 0;
-    close_held(operation.slopes, again);
+    const bool again = operation.number != 0;
+    if (operation.ticks > 0)
+        close_held<true>(operation.slopes, again, clock.span(operation.ticks));
+    else
+        close_held<false>(operation.slopes, again, 0.0);
     std::int64_t ticks = -1, aged = -1;
     double h = 0.0, s = 0.0;
     for (int number : operation.signals) {
@@ -124,7 +134,7 @@ bool Level::close_accounts(const Operation& operation) {
         double bend = 0.0;
         if (account.slopes >= 0) {
             const double rest = rest_of(account);
-            bend = slope_of(account, account.from_rest, s - h) - slope_of(account, rest, s);
+            bend = bend_of(account, account.from_rest - rest, s, h);
             account.from_rest = rest;
         } else if (account.asked) {
             double slope;
@@ -133,28 +143,30 @@ bool Level::close_accounts(const Operation& operation) {
         }
         const double middle = 0.5 * (from + now) + 0.125 * h * bend;
         const double there = account.factor * at(c, account.rows, account.stride, s - 0.5 * h) * middle;
-        const double work = h * (start + 4.0 * there + account.power) / 6.0;
+        const double work = h / 6.0 * (start + 4.0 * there + account.power);
         account.energy = account.energy + work;
         account.moved = account.moved + std::fabs(work);
     }
     return true;
 }
 
-// The accounts of inputs that are held.
-void Level::close_held(const std::vector<int>& numbers, bool again) {
+// The accounts of inputs that are held; all steps are of one length, h, or each is looked at.
+template <bool alike>
+void Level::close_held(const std::vector<int>& numbers, bool again, double h) {
     std::int64_t ticks = -1;
-    double h = 0.0;
     const double *inputs = u.data(), *outputs = y.data();
     Account* every = accounts.data();
     for (int number : numbers) {
         Account& account = every[number];
-        if (account.since < 0) continue;
-        const std::int64_t tick = *account.tick;
-        if (const std::int64_t count = tick - account.since; count != ticks) [[unlikely]] {
-            ticks = count;
-            h = clock.span(ticks);
+        if constexpr (!alike) {
+            if (account.since < 0) continue;
+            const std::int64_t tick = *account.tick;
+            if (const std::int64_t count = tick - account.since; count != ticks) {
+                ticks = count;
+                h = clock.span(ticks);
+            }
+            account.since = again ? tick : -1;
         }
-        account.since = again ? tick : -1;
         const double now = outputs[account.signal], given = inputs[account.u];
         const double start = account.factor * given * account.from_y, power = account.factor * given * now;
         const double work = 0.5 * h * (start + power);

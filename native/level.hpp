@@ -215,11 +215,12 @@ class Level final : public Simulator {
     double outlook(const Operation& operation, double h) const;
     void place_accounts();
     double rest_of(const Account& account) const;
-    double slope_of(const Account& account, double rest, double s) const;
+    double bend_of(const Account& account, double rest, double s, double h) const;
     bool ask_slope(const Account& account, double& slope);
     bool open_accounts(const Operation& operation);
     bool close_accounts(const Operation& operation);
-    void close_held(const std::vector<int>& numbers, bool again);
+    template <bool alike>
+    void close_held(const std::vector<int>& numbers, bool again, double h);
     double ledger_column(int number) const;
     double gained_since(const std::vector<double>& before) const;
     std::vector<double> gained() const;

@@ -135,12 +135,10 @@ class Ledger:
             else:
                 bend = side.from_slope - _asked(level, side)
                 if side.slopes is not None:
-                    bend = _slope(level, side, side.from_rest, s - h) - _slope(
-                        level, side, _rest(level, side), s
-                    )
+                    bend = _bend(level, side, side.from_rest - _rest(level, side), s, h)
                 middle = 0.5 * (side.from_y + y) + 0.125 * h * bend
                 there = factor * _input(level, side, s - 0.5 * h) * middle
-                work = h * (start + 4.0 * there + side.power) / 6.0
+                work = h / 6.0 * (start + 4.0 * there + side.power)
             side.energy = side.energy + work
             side.moved = side.moved + abs(work)
 
@@ -224,15 +222,21 @@ def _rest(level: Level, side: Side) -> float:
     return _sum(side.slopes.x, simulator.z[: simulator.size].tolist())
 
 
-def _slope(level: Level, side: Side, rest: float, s: float) -> float:
-    """Return the slope of a linear model's output, s seconds after the time the polynomials are about."""
+def _bend(level: Level, side: Side, rest: float, s: float, h: float) -> float:
+    """Return how much larger the slope of a linear model's output was at the start of a step than at its end.
+
+    The polynomials are about a time s seconds ago; `rest` is what the state gives to it.
+    """
     assert side.slopes is not None
     columns = level.memory.u[side.account.child].T.tolist()
     total = rest
     for gain, c in zip(side.slopes.u, columns, strict=True):
-        total = total + gain * value_at(c, s)
-    for gain, c in zip(side.slopes.du, columns, strict=False):
-        total = total + gain * value_at([power * each for power, each in enumerate(c)][1:], s)
+        fallen = -(c[1] * h) if len(c) == 2 else value_at(c, s - h) - value_at(c, s)
+        total = total + gain * fallen
+    if len(columns[0]) > 2:
+        for gain, c in zip(side.slopes.du, columns, strict=False):
+            rates = [power * each for power, each in enumerate(c)][1:]
+            total = total + gain * (value_at(rates, s - h) - value_at(rates, s))
     return float(total)
 
 

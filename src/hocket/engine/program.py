@@ -95,7 +95,12 @@ def _accounted(operation: Operation, level: Level) -> list[Operation]:
     held = [number for number in numbers if level.ledger.held(level, number)]
     rest = [number for number in numbers if number not in set(held)]
     before = [Operation("open", signals=rest, slopes=held)]
-    after = [Operation("close", count=int(alike), signals=rest, slopes=held)]
+    fixed = alike and operation.kind == "step_read" and not level.adaptive
+    after = [
+        Operation(
+            "close", count=operation.count if fixed else 0, number=int(alike), signals=rest, slopes=held
+        )
+    ]
     return [
         *(before if operation.kind != "read" and not alike else ()),
         operation,
