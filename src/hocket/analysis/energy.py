@@ -27,6 +27,7 @@ from hocket.engine.native import NativeEngine, obstacle
 from hocket.engine.plain import PlainEngine
 from hocket.engine.selection import bind, choose, keep_start
 from hocket.errors import HocketError
+from hocket.files.flows import KEEPS
 from hocket.model import Array, Balance, Extrapolator, Model, Scenario
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.signals import BalanceCorrection, Hold, Polynomial
@@ -36,8 +37,6 @@ STEPS = 400
 """Of a trial, at most."""
 SECONDS = 2.0
 """Of the clock on the wall, for one trial."""
-KEPT = 0.01
-"""A bond that gains or loses less than this part of what flows keeps its energy."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,8 @@ class BondCheck:
     @property
     def best(self) -> Remedy | None:
         """The cheapest remedy that keeps the energy, or else the one that comes nearest to it."""
-        keeping = [each for each in self.remedies if each.share <= KEPT]
-        if self.now.share <= KEPT:
+        keeping = [each for each in self.remedies if each.share <= KEEPS]
+        if self.now.share <= KEEPS:
             return None
         if keeping:
             return min(keeping, key=lambda each: (each.work, each.share))

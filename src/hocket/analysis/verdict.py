@@ -10,10 +10,11 @@ import math
 from typing import TYPE_CHECKING
 
 from hocket.analysis.advice import Change
-from hocket.analysis.energy import KEPT, BondCheck
+from hocket.analysis.energy import BondCheck
 from hocket.analysis.prediction import PredictedError
 from hocket.analysis.stability import MARGIN
 from hocket.files.estimate import moment
+from hocket.files.flows import KEEPS
 
 FOLLOWS = 0.8
 """Of the rate at which a system grows: a coupling that grows slower than this is elsewhere."""
@@ -115,7 +116,7 @@ def _energy(found: BondCheck | None) -> list[str]:
     if found is None or not found.gains:
         return []
     worst = max(found.gains, key=lambda gain: abs(gain.gained))
-    if found.now.share <= KEPT:
+    if found.now.share <= KEEPS:
         return [f"energy: the bonds keep it, to {100.0 * found.now.share:.2g}% of what flows"]
     verb = "gains" if worst.gained > 0.0 else "loses"
     size = f"{abs(worst.per_step):.2g} {worst.unit} in every step, {abs(worst.share):.1%} of what flows"
