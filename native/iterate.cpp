@@ -36,10 +36,10 @@ bool Level::save(const Operation& operation) {
         kept.fits.clear();
         for (int fit : child.fits) kept.fits.push_back({fits[fit].seen, fits[fit].before, fits[fit].after});
         kept.accounts.clear();
-        for (Account& account : accounts)
-            if (account.child == number) {
-                account.saved_y = y[account.signal];
-                kept.accounts.push_back(account);
+        for (std::size_t k = 0; k < accounts.size(); ++k)
+            if (accounts[k].child == number) {
+                saved_y_[k] = y[accounts[k].signal];
+                kept.accounts.push_back(accounts[k]);
             }
     }
     return true;

@@ -24,22 +24,16 @@ inline double rate_at(const double* c, int count, int stride, double s) {
     return value;
 }
 
-// A polynomial at s: most are lines.
-inline double at(const double* c, int rows, int stride, double s) {
-    return rows == 2 ? c[stride] * s + c[0] : value_at(c, rows, stride, s);
-}
-
 }  // namespace
 
 void Level::place_accounts() {
+    saved_y_.resize(accounts.size());
     for (Account& account : accounts) {
         const Slot& slot = slots_[account.child];
         const Child& child = children[account.child];
-        account.first = slot.u;
         account.u = slot.u + account.input;
         account.rows = child.rows;
         account.stride = child.inputs;
-        account.tick = &slot.tick;
         account.base = &child.base;
         if (account.slopes >= 0) account.z = slot.simulator->state();
     }
@@ -51,13 +45,10 @@ inline double Level::rest_of(const Account& account) const {
 
 // How much larger the slope of a linear model's output was at the start of a step than at its end.
 inline double Level::bend_of(const Account& account, double rest, double s, double h) const {
-    const double *gain = account_slopes.data() + account.slopes + account.states, *c = u.data() + account.first;
+    const double *gain = account_slopes.data() + account.slopes + account.states, *c = u.data() + account.u - account.input;
     const int rows = account.rows, stride = account.stride;
+    if (rows == 2) return rest - h * sum(gain, c + stride, stride);
     double total = rest;
-    if (rows == 2) {
-        for (int k = 0; k < stride; ++k) total = total + gain[k] * -(c[k + stride] * h);
-        return total;
-    }
     for (int k = 0; k < stride; ++k)
         total = total + gain[k] * (value_at(c + k, rows, stride, s - h) - value_at(c + k, rows, stride, s));
     if (account.reacts)
@@ -86,9 +77,9 @@ bool Level::open_accounts(const Operation& operation) {
     const auto open = [this](int number) {
         Account& account = accounts[number];
         if (account.since >= 0) return true;  // it was not read since: the account goes over both steps
-        account.since = *account.tick;
+        account.since = slots_[account.child].tick;
         // in a Repeat the newest output is one of the end of the step
-        account.from_y = repeating_ > 0 ? account.saved_y : y[account.signal];
+        account.from_y = repeating_ > 0 ? saved_y_[number] : y[account.signal];
         account.from_rest = rest_of(account);
         return ask_slope(account, account.from_slope);
     };
@@ -105,18 +96,27 @@ bool Level::close_accounts(const Operation& operation) {
         close_held<true>(operation.slopes, again, clock.span(operation.ticks));
     else
         close_held<false>(operation.slopes, again, 0.0);
+    return operation.ticks > 0 ? close_moving<true>(operation.signals, again, clock.span(operation.ticks))
+                               : close_moving<false>(operation.signals, again, 0.0);
+}
+
+// The accounts of inputs that move within a step.
+template <bool alike>
+bool Level::close_moving(const std::vector<int>& numbers, bool again, double h) {
     std::int64_t ticks = -1, aged = -1;
-    double h = 0.0, s = 0.0;
-    for (int number : operation.signals) {
+    double s = 0.0;
+    for (int number : numbers) {
         Account& account = accounts[number];
-        if (account.since < 0) continue;
-        const std::int64_t tick = *account.tick;
-        if (const std::int64_t count = tick - account.since; count != ticks) {
-            ticks = count;
-            h = clock.span(ticks);
+        const std::int64_t tick = slots_[account.child].tick;
+        if constexpr (!alike) {
+            if (account.since < 0) continue;
+            if (const std::int64_t count = tick - account.since; count != ticks) {
+                ticks = count;
+                h = clock.span(ticks);
+            }
+            account.since = again ? tick : -1;
         }
         const double now = y[account.signal], from = account.from_y;
-        account.since = again ? tick : -1;
         account.from_y = now;
         if (account.input < 0) {
             account.power = (account.factor * now - account.energy) / h;
@@ -129,8 +129,17 @@ bool Level::close_accounts(const Operation& operation) {
             s = clock.span(age);
         }
         const double* c = u.data() + account.u;
-        const double start = account.factor * at(c, account.rows, account.stride, s - h) * from;
-        account.power = account.factor * at(c, account.rows, account.stride, s) * now;
+        double first, last, half;  // the last one twice
+        if (account.rows == 2) {  // most are lines
+            const double slope = c[account.stride], value = c[0];
+            first = slope * (s - h) + value;
+            last = slope * s + value;
+            half = first + last;
+        } else {
+            first = value_at(c, account.rows, account.stride, s - h);
+            last = value_at(c, account.rows, account.stride, s);
+            half = 2.0 * value_at(c, account.rows, account.stride, s - 0.5 * h);
+        }
         double bend = 0.0;
         if (account.slopes >= 0) {
             const double rest = rest_of(account);
@@ -141,9 +150,9 @@ bool Level::close_accounts(const Operation& operation) {
             if (!ask_slope(account, slope)) return false;
             bend = account.from_slope - slope;
         }
-        const double middle = 0.5 * (from + now) + 0.125 * h * bend;
-        const double there = account.factor * at(c, account.rows, account.stride, s - 0.5 * h) * middle;
-        const double work = h / 6.0 * (start + 4.0 * there + account.power);
+        const double middle = (from + now) + 0.25 * h * bend, end = last * now;  // the first one twice
+        const double work = h / 6.0 * account.factor * (first * from + end + half * middle);
+        account.power = account.factor * end;
         account.energy = account.energy + work;
         account.moved = account.moved + std::fabs(work);
     }
@@ -160,7 +169,7 @@ void Level::close_held(const std::vector<int>& numbers, bool again, double h) {
         Account& account = every[number];
         if constexpr (!alike) {
             if (account.since < 0) continue;
-            const std::int64_t tick = *account.tick;
+            const std::int64_t tick = slots_[account.child].tick;
             if (const std::int64_t count = tick - account.since; count != ticks) {
                 ticks = count;
                 h = clock.span(ticks);

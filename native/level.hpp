@@ -221,6 +221,8 @@ class Level final : public Simulator {
     bool close_accounts(const Operation& operation);
     template <bool alike>
     void close_held(const std::vector<int>& numbers, bool again, double h);
+    template <bool alike>
+    bool close_moving(const std::vector<int>& numbers, bool again, double h);
     double ledger_column(int number) const;
     double gained_since(const std::vector<double>& before) const;
     std::vector<double> gained() const;
@@ -262,6 +264,7 @@ class Level final : public Simulator {
     int repeating_ = 0;                              // in a Repeat the newest samples stay when children go back
     std::vector<std::pair<std::int64_t, int>> behind_;  // room: who stands where, and whose turn it is
     std::vector<Kept> kept_;                         // per child that is saved
+    std::vector<double> saved_y_;                    // per account: the output when the child was last saved
     std::vector<double> seen_, slopes_;              // room: polynomials seen from another time; slopes of outputs
     std::shared_ptr<Rows> rows_;
     std::vector<Column> columns_;

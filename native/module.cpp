@@ -161,8 +161,10 @@ struct Builder {
         account.reacts = reacts;
         account.states = states;
         if (!slopes.empty()) {
-            account.slopes = static_cast<int>(level->account_slopes.size());
-            level->account_slopes.insert(level->account_slopes.end(), slopes.begin(), slopes.end());
+            std::vector<double>& all = level->account_slopes;
+            const auto place = std::search(all.begin(), all.end(), slopes.begin(), slopes.end());  // equal models share them
+            account.slopes = static_cast<int>(place - all.begin());
+            if (place == all.end()) all.insert(all.end(), slopes.begin(), slopes.end());
         }
         account.power = now.at(0);
         account.energy = now.at(1);

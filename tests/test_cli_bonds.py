@@ -26,20 +26,26 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def nested(folder, level_bonds=True):
-    """Write two pairs: one in a level of its own, with bonds there."""
-    inner = hk.read(EXAMPLE).composite
-    scenario = inner.scenario
-    both = hk.Scenario(
-        {
-            "axle": hk.Composite(scenario if level_bonds else scenario.changed(bonds={}), "0.1"),
-            **scenario.models,
-        },
-        scenario.connections,
-        bonds={"joint": scenario.bonds["joint"], "same": scenario.bonds["joint"]},
-    )
+def pairs(count):
+    """Return models, connections and bonds of springs and masses side by side."""
+    models, connections, bonds = {}, {}, {}
+    spring, mass = hk.read(EXAMPLE).composite.scenario.models.values()
+    for number in range(1, count + 1):
+        models |= {f"spring{number}": spring, f"mass{number}": mass}
+        connections |= {
+            f"mass{number}.force": f"spring{number}.force",
+            f"spring{number}.speed": f"mass{number}.speed",
+        }
+        bonds[f"b{number}"] = hk.Bond(f"mass{number}.force", f"spring{number}.speed")
+    return models, connections, bonds
+
+
+def nested(folder):
+    """Write three pairs: one in a level of its own, with its bond there."""
+    models, connections, bonds = pairs(2)
+    inner = hk.Composite(hk.read(EXAMPLE).composite.scenario, "0.1")
     path = folder / "nested.toml"
-    hk.write(hk.Composite(both, "0.2"), path)
+    hk.write(hk.Composite(hk.Scenario({"axle": inner, **models}, connections, bonds=bonds), "0.2"), path)
     return path
 
 
@@ -106,6 +112,15 @@ def test_one_account_may_be_recorded_by_name(folder):
     assert run.ports == run.accounts == ("joint.gained",)
 
 
+def test_bonds_that_share_their_connections_are_refused_by_every_verb(folder):
+    path = folder / "twice.toml"
+    path.write_text(EXAMPLE.read_text() + '\n[bonds.again]\neffort = "spring.speed"\nflow = "mass.force"\n')
+    for verb in ("run", "check", "show", "plan"):
+        said = refused(verb, path)
+        assert "`joint` and `again` are bonds of the same two inputs" in said
+        assert "twice.toml, line 39" in said
+
+
 def test_a_ledger_without_bonds_is_refused(folder):
     said = refused("run", ROOT / "examples" / "two_masses.toml", "--ledger", "--folder", "out")
     assert "`--ledger` is for power bonds, and there is none" in said
@@ -126,9 +141,11 @@ def test_show_lists_bonds_of_every_level(folder):
     said = good("show", path).splitlines()
     titles = [line for line in said if line.startswith("power bonds")]
     assert titles == ["power bonds of nested", "power bonds inside axle"]
-    rows = [line.split() for line in said if line.startswith(("joint", "same"))]
-    wanted = ["mass.force", "[N]", "spring.speed", "[m/s]", "W", "spring", "mass", "none"]
-    assert rows == [["joint", *wanted], ["same", *wanted], ["joint", *wanted]]
+    rows = [line.split() for line in said if line.startswith(("joint ", "b1 ", "b2 "))]
+    assert rows == [
+        [bond, f"mass{n}.force", "[N]", f"spring{n}.speed", "[m/s]", "W", f"spring{n}", f"mass{n}", "none"]
+        for bond, n in (("b1", "1"), ("b2", "2"), ("joint", ""))
+    ]
     assert "joint from spring to mass" in good("plan", path)
 
 
@@ -158,6 +175,33 @@ def test_check_has_a_table_of_bonds_and_a_picture(folder):
     assert not any(line.startswith("joint.") for line in said)
 
 
+def test_remedies_are_the_same_on_the_screen_and_in_json(folder):
+    done = invoked("check", EXAMPLE, "--json", "out.json")
+    said = done.stdout.splitlines()
+    first = said.index("what the bonds would do") + 1
+    rows = json.loads(Path("out.json").read_text())["remedies"]
+    heads = [head for head in said[first].split("  ") if head]
+    assert [head.strip() for head in heads] == list(rows[0])
+    for line, row in zip(said[first + 1 :], rows, strict=False):
+        assert line.startswith(row["coupling"])
+        assert f" {100.0 * row['gained or lost']:.3g}% " in line
+        assert line.rstrip().endswith(f"{row['steps']:.3g} times")
+    # the hold: 1 + (omega H)^2 of energy in each step, so that its root is the factor of the motion
+    assert rows[0]["factor per step"] == pytest.approx(1.04**0.5, rel=1e-9)
+
+
+def test_a_remedy_that_fails_is_said_to_fail():
+    """One whose trial does not get through has an infinite share; JSON has no infinity."""
+    from hocket.analysis.energy import BondCheck, Remedy
+    from hocket.cli.check import _remedies
+
+    found = BondCheck((), Remedy("as it is", 0.5, 1.0), (Remedy("other", float("inf"), 2.0, 1.25),))
+    assert _remedies(found) == [
+        {"coupling": "as it is", "gained or lost": "50%", "factor per step": None, "steps": "1 times"},
+        {"coupling": "other", "gained or lost": "it fails", "factor per step": 1.25, "steps": "2 times"},
+    ]
+
+
 def test_check_says_where_the_picture_is_not(folder):
     good("run", EXAMPLE, "--folder", "out")
     done = invoked("check", "out", "--plot", "errors.png")
@@ -185,7 +229,7 @@ def test_bonds_are_summed_per_level(folder):
     done = invoked("check", "out", "--json", "out.json")
     assert "the same, summed per level" in done.stdout
     outer, inner = json.loads(Path("out.json").read_text())["bonds by level"]
-    # two bonds that share their connections count twice; the level inside has steps of half the length
+    # the level inside has steps of half the length
     assert (outer["level"], outer["bonds"], inner["level"], inner["bonds"]) == ("outermost", 2, "axle", 1)
     assert outer["gained"] == pytest.approx(2.0 * FIRST * (1.04**100 - 1.0), rel=1e-9)
     assert inner["made"] == pytest.approx(FIRST * (1.01**200 - 1.0), rel=1e-9)
@@ -193,10 +237,8 @@ def test_bonds_are_summed_per_level(folder):
 
 
 def test_of_many_bonds_the_summary_has_the_worst(folder):
-    composite = hk.read(EXAMPLE).composite
-    bond = composite.scenario.bonds["joint"]
-    many = composite.scenario.changed(bonds={f"b{number}": bond for number in range(9)})
-    hk.write(composite.with_scenario(many), "many.toml")
+    models, connections, bonds = pairs(9)
+    hk.write(hk.Composite(hk.Scenario(models, connections, bonds=bonds), "0.2"), "many.toml")
     said = good("run", "many.toml", "--stop", "1")
     lines = [line for line in said.splitlines() if line.startswith("bond: ")]
     assert len(lines) == 7

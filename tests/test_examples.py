@@ -12,6 +12,7 @@ from scipy.linalg import expm
 
 import hocket
 from fmus.build import build
+from hocket.passes.distribution import Distribution
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -19,7 +20,7 @@ EXAMPLES = ROOT / "examples"
 
 def test_every_example_is_tested():
     tested = {"three_masses.py", "two_fmus.py", "two_masses.toml", "thermostat.py", "car.toml", "skyhook.py"}
-    tested |= {"spring_mass.toml"}
+    tested |= {"spring_mass.toml", "two_hosts.toml", "massless_link.toml"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
 
 
@@ -128,3 +129,27 @@ def test_the_readme_runs(tmp_path, monkeypatch):
     # golden two_mass: exact x2 at t = 50 is -0.000304456633298077
     assert names["run"].final("mass.x") == pytest.approx(-0.000304456633298077, abs=5e-6)
     assert Path("masses.png").exists()
+
+
+def test_two_hosts_need_few_messages():
+    """As its comment says, against the matrix exponential."""
+    study = hocket.read(EXAMPLES / "two_hosts.toml")
+    run = hocket.run(Distribution("20 ms", "cubic").apply(study.composite), study.stop, engine="interpreter")
+    whole = np.array([[0, 1, 0, 0], [-2, -1, 1, 0.5], [0, 0, 0, 1], [1, 0.5, -2, -1]])
+    series = run["plant.left.x"]
+    exact = np.array([(expm(whole * t) @ [1.0, 0, 0, 0])[0] for t in series.t])
+    assert np.abs(series.values - exact).max() < 1.25e-3
+    assert sum(link["messages"] for link in run.info["counts"]["messages"].values()) == 108
+
+
+def test_the_massless_link_moves_both_masses_as_one():
+    study = hocket.read(EXAMPLES / "massless_link.toml")
+    run = hocket.run(study.composite, study.stop)
+    joined = np.array([[0.0, 1.0], [-3.0 / 2.0, -0.8 / 2.0]])  # masses, springs and dampers add up
+    flow, state, exact = expm(joined * 0.025), np.array([1.0, 0.0]), []
+    for _ in run["left.x"].t:
+        exact.append(state[0])
+        state = flow @ state
+    for port in ("left.x", "right.x"):
+        assert np.abs(np.array(run[port].values) - exact).max() < 1e-6
+    assert np.abs(np.array(run["link.gap1"].values)).max() < 1.6e-6

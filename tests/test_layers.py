@@ -6,10 +6,11 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "hocket"
 
 ORDER = [
-    "errors", "clock", "units", "model", "signals", "_native", "simulators", "graph", "passing",
-    "losing", "bonding", "wiring",
-    "plan", "feedthrough", "orchestrators", "engine", "parameters", "files", "analysis", "pacing",
-    "execution", "running", "sweeping", "trusting", "report", "testing", "cli",
+    "errors", "clock", "units", "bonds", "constraints", "hosts",
+    "model", "equations", "signals", "_native", "simulators", "graph", "passing",
+    "losing", "bonding", "constraining", "wiring",
+    "plan", "feedthrough", "orchestrators", "passes", "engine", "parameters", "files", "analysis", "pacing",
+    "execution", "running", "sweeping", "trusting", "tune", "report", "testing", "cli",
 ]  # fmt: skip
 
 TOPS = {name: rank for rank, name in enumerate(ORDER)}

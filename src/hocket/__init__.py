@@ -7,6 +7,7 @@ Out: a run, with its plan and its rows
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from hocket.bonds import Bond
 from hocket.engine.composite import Composite
 from hocket.errors import (
     ConvergenceError,
@@ -18,7 +19,7 @@ from hocket.errors import (
 )
 from hocket.files.formats import read, write
 from hocket.files.run import Run, open_run
-from hocket.model import Abilities, Bond, Connection, Port, Scenario
+from hocket.model import Abilities, Connection, Port, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.running import run

@@ -11,8 +11,9 @@ from dataclasses import replace
 from math import isclose
 from typing import NamedTuple
 
+from hocket.bonds import Bond
 from hocket.errors import Fault
-from hocket.model import Bond, Port
+from hocket.model import Port
 from hocket.units import conversion, product
 
 
@@ -64,6 +65,7 @@ def joints(bonds: Mapping[str, Bond], find: Find, ports: Ports) -> tuple[tuple[J
     """Return the bonds of a level by indices, and every fault in them."""
     made: list[Joint] = []
     faults: list[Fault] = []
+    first: dict[frozenset[tuple[int, int]], str] = {}
     for name, bond in bonds.items():
         ends = [(role, find(path)) for role, path in (("effort", bond.effort), ("flow", bond.flow))]
         wrong = [(role, end) for role, end in ends if isinstance(end, Fault)]
@@ -72,11 +74,20 @@ def joints(bonds: Mapping[str, Bond], find: Find, ports: Ports) -> tuple[tuple[J
         if isinstance(effort, Fault) or isinstance(flow, Fault):
             continue
         result = _joint(name, bond, effort, flow, ports)
+        other = first.setdefault(frozenset([effort[:2], flow[:2]]), name)
         if isinstance(result, Fault):
             faults.append(result)
+        elif other != name:
+            faults.append(_twice(name, other, bond))
         else:
             made.append(result)
     return tuple(made), faults
+
+
+def _twice(name: str, other: str, bond: Bond) -> Fault:
+    what = f"`{other}` and `{name}` are bonds of the same two inputs, `{bond.effort}` and `{bond.flow}`"
+    hint = f"leave out `{other}` or `{name}`: their power would count twice"
+    return Fault(what, f"bonds.{name}", "one bond for each pair of connections", hint)
 
 
 def _joint(name: str, bond: Bond, effort: End, flow: End, ports: Ports) -> Joint | Fault:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from time import perf_counter
 from types import FrameType
 from typing import Any, Literal, Protocol, TypeAlias
@@ -20,10 +21,11 @@ from hocket.clock import Clock
 from hocket.engine.adapting import Steps
 from hocket.engine.blueprint import Blueprint, opened
 from hocket.engine.collector import collector_paused
+from hocket.engine.drift import Drift
 from hocket.engine.initialise import initialise
 from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps
-from hocket.engine.ledger import stored_energies
+from hocket.engine.ledger import check_stored, stored_energies
 from hocket.engine.native import NativeEngine, obstacle
 from hocket.engine.plain import PlainEngine
 from hocket.engine.recording import ArrowRecorder
@@ -73,6 +75,9 @@ class Engine(Protocol):
     def energies(self) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
 
+    def messages(self) -> Mapping[str, Any]:
+        """Return what passed from host to host, where that is counted."""
+
     def sweeps(self) -> Mapping[str, Sweeps]:
         """Return how often the steps of each level were made again."""
 
@@ -109,6 +114,8 @@ class Execution:
     phases: dict[str, float] = field(default_factory=dict)
     stored: Mapping[str, float] = field(default_factory=dict)
     """The stored energy at the start, of simulators that tell it."""
+    notes: list[str] = field(default_factory=list)
+    drift: Drift = field(default_factory=lambda: Drift(()))
     written: dict[int, float] = field(default_factory=dict)
     """Per table: the time of the newest row on disk."""
 
@@ -126,12 +133,15 @@ class Execution:
             initialise(self.level, job.clock.time(0), job.stop)
             self.recorded = bind(self.level, job.choices)
             keep_start(self.recorded)
+            self.drift = Drift(self.recorded)
             self.stored = stored_energies(self.level)
+            check_stored(self.stored, job.clock.time(0))
             why = obstacle(self.level)
             if wanted == "interpreter" or why:
                 self.engine = PlainEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
+        self.notes = [*job.study.notes, *job.design.plan.all_notes()]
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
@@ -141,7 +151,7 @@ class Execution:
             engine=self.engine.name + (f", because {why}" if why and wanted == "native" else ""),
             start=float(job.study.start),
             stop=job.stop,
-            notes=[*job.study.notes, *job.design.plan.all_notes()],
+            notes=self.notes,
         )
 
     def proceed(self, progress: Progress | None, interrupted: threading.Event | None = None) -> bool:
@@ -177,6 +187,11 @@ class Execution:
             path: self._in_seconds(each) for path, each in self.engine.steps().items() if each.accepted
         }
         more |= {"adapted": adapted} if adapted else {}
+        sent = self.engine.messages()
+        more |= {"messages": sent} if sent else {}
+        if kept := self.drift.notes():
+            self.notes = [*self.notes, *kept]
+            self.output.add({"notes": self.notes, **self.drift.facts()})
         self._keep_energies()
         return self.output.end(status, reached=self.reached, counts=counts | more, phases=self.phases)
 
@@ -192,7 +207,12 @@ class Execution:
             warnings.warn(str(error), RuntimeWarning, stacklevel=3)
             return
         both = {path: {"start": start, "end": now[path]} for path, start in self.stored.items()}
-        self.output.add({"stored": both})
+        known = {path: each for path, each in both.items() if isfinite(each["end"])}
+        self.output.add({"stored": known} if known else {})
+        if len(known) < len(both):
+            lost = [f"`{path}` says {now[path]} J" for path in both if path not in known]
+            told = f"stored energy at the end, left out as no finite number: {', '.join(lost)}"
+            self.output.add({"notes": [*self.notes, told]})
 
     def _bonds(self) -> dict[str, dict[str, Any]]:
         """Return what flowed through every power bond, as either side saw it."""
@@ -258,6 +278,7 @@ class Execution:
             block = self.engine.rows(index)
             if len(block):
                 self.recorder.write(index, block)
+                self.drift.see(index, block)
                 self.written[index] = float(block[-1, 0])
 
     @contextmanager

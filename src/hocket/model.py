@@ -6,18 +6,20 @@ Out: frozen data; nothing is opened here
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.errors import ScenarioError, nearest
+from hocket.bonds import Bond, named_bonds
+from hocket.constraints import Constraint, named_constraints
+from hocket.errors import ScenarioError
+from hocket.hosts import Hosts
 
 Array: TypeAlias = NDArray[np.float64]
 Value: TypeAlias = Any
@@ -221,42 +223,13 @@ class Connection:
     offset: float = 0.0
 
 
-Balance: TypeAlias = Literal["inversion", "energy"]
-
-
 @dataclass(frozen=True, slots=True)
-class Bond:
-    """A pair of connections that carries power: an effort one way, a flow the other.
+class Inserted:
+    """Why something is there that the author of the scenario did not write."""
 
-    `effort` and `flow` are the inputs that the two drive: `Bond("mass.force", "spring.speed")`. Their product
-    is the power, counted from who gives the effort to who gives the flow; `reverse` counts it the other way,
-    where the signs of the ports are such. Both sides keep an account of it, in `unit`. `balance` lets both
-    agree on the power of each step: see docs/energy.md.
-    """
-
-    effort: str
-    flow: str
-    unit: str = "W"
-    reverse: bool = False
-    balance: Balance | None = None
-    eps: float = 0.05
-    """Of the inversion: outputs smaller than this part of the largest so far are not divided by."""
-
-    def __post_init__(self) -> None:
-        where = f"bond of `{self.effort}` and `{self.flow}`"
-        if not isinstance(self.effort, str) or not isinstance(self.flow, str):
-            raise ScenarioError("a bond is made of two inputs", where, 'Bond("mass.force", "spring.speed")')
-        if self.balance not in (None, *get_args(Balance)):
-            raise ScenarioError(
-                f"`balance` cannot be {self.balance!r}",
-                where,
-                '"inversion", "energy", or None',
-                nearest(str(self.balance), get_args(Balance)),
-            )
-        if not isinstance(self.unit, str):
-            raise ScenarioError(f"`unit` is {self.unit!r}", where, 'a unit such as "W", or "" for none')
-        if not isinstance(self.eps, (int, float)) or not 0.0 < self.eps < math.inf:
-            raise ScenarioError(f"`eps` is {self.eps!r}", where, "a number above 0")
+    by: str
+    """The name of a pass: "loops"."""
+    reason: str
 
 
 Connections: TypeAlias = (
@@ -284,7 +257,8 @@ class Scenario:
 
     `connections` may be given as `{"right.force": "left.force"}` (input: output), as Connections or as
     (source, target) pairs. `record` lists the ports to keep, as paths with wildcards. `bonds` names pairs of
-    connections that carry power.
+    connections that carry power, `constraints` equations between ports that are no assignments, `hosts` the
+    machines that models live on. `inserted` tells which pass of the compiler made a model or a connection.
     """
 
     models: Mapping[str, Model]
@@ -293,6 +267,9 @@ class Scenario:
     outputs: tuple[Port, ...] = ()
     record: tuple[str, ...] = ("*",)
     bonds: Mapping[str, Bond] = field(default_factory=dict)
+    constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    hosts: Hosts | None = None
+    inserted: Mapping[str, Inserted] = field(default_factory=dict)
 
     def __init__(
         self,
@@ -302,6 +279,9 @@ class Scenario:
         outputs: Iterable[PortLike] = (),
         record: Iterable[str] = ("*",),
         bonds: Mapping[str, Bond] | None = None,
+        constraints: Mapping[str, Any] | None = None,
+        hosts: Hosts | Mapping[str, Any] | None = None,
+        inserted: Mapping[str, Inserted] | None = None,
     ):
         if not isinstance(models, Mapping):
             raise ScenarioError(
@@ -321,7 +301,10 @@ class Scenario:
             ("inputs", ports(inputs)),
             ("outputs", ports(outputs)),
             ("record", (record,) if isinstance(record, str) else tuple(record)),
-            ("bonds", MappingProxyType(_named_bonds(bonds or {}, models))),
+            ("bonds", MappingProxyType(named_bonds(bonds or {}, models))),
+            ("constraints", MappingProxyType(named_constraints(constraints or {}, models))),
+            ("hosts", Hosts.of(hosts) if hosts else None),
+            ("inserted", MappingProxyType(dict(inserted or {}))),
         ):
             object.__setattr__(self, name, value)
 
@@ -334,12 +317,11 @@ class Scenario:
         return hash((tuple(self.models), *self._facts()[1:]))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.connections, self.inputs, self.outputs, self.record, dict(self.bonds)
-        return Scenario, (dict(self.models), *parts)
+        return _scenario, ({name: _plain(getattr(self, name)) for name in PARTS},)
 
     def _facts(self) -> tuple[Any, ...]:
-        named = tuple(self.bonds.items())
-        return tuple(self.models.items()), self.connections, self.inputs, self.outputs, self.record, named
+        parts = (getattr(self, name) for name in PARTS)
+        return tuple(tuple(part.items()) if isinstance(part, Mapping) else part for part in parts)
 
     def with_models(self, models: Mapping[str, Model]) -> Scenario:
         """Return the same scenario with other models."""
@@ -347,8 +329,7 @@ class Scenario:
 
     def changed(self, **parts: Any) -> Scenario:
         """Return the same scenario with other parts."""
-        names = ("models", "connections", "inputs", "outputs", "record", "bonds")
-        return Scenario(**{name: getattr(self, name) for name in names} | parts)
+        return Scenario(**{name: getattr(self, name) for name in PARTS} | parts)
 
     @cached_property
     def input_names(self) -> frozenset[str]:
@@ -361,18 +342,16 @@ class Scenario:
         return frozenset(port.name for port in self.outputs)
 
 
-def _named_bonds(bonds: Mapping[str, Bond], models: Mapping[str, Model]) -> dict[str, Bond]:
-    if not isinstance(bonds, Mapping):
-        expected = '{"joint": Bond("mass.force", "spring.speed")}'
-        raise ScenarioError("the bonds of a scenario have names", "bonds", expected)
-    for name, bond in bonds.items():
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ScenarioError(f"`{name}` cannot name a bond", "bonds", "letters, digits, _ and -, no dots")
-        if name in models:
-            raise ScenarioError(f"`{name}` names a bond and a model", "bonds", "names that differ")
-        if not isinstance(bond, Bond):
-            raise ScenarioError(f"`{name}` is no bond but {bond!r:.60}", "bonds", "Bond(effort, flow)")
-    return dict(bonds)
+PARTS = tuple(part.name for part in fields(Scenario))
+"""The names of what a scenario is made of."""
+
+
+def _plain(part: Any) -> Any:
+    return dict(part) if isinstance(part, Mapping) else part
+
+
+def _scenario(parts: Mapping[str, Any]) -> Scenario:
+    return Scenario(**parts)
 
 
 class Orchestrator(Protocol):

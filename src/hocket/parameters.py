@@ -14,10 +14,11 @@ from typing import Any, cast
 from hocket.engine.composite import Composite
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Model
+from hocket.simulators.emulating import emulates
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.elements import array_of
 from hocket.simulators.fmu.remaking import remade
-from hocket.simulators.replay import Replay
+from hocket.simulators.timed import Timed
 
 
 def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
@@ -94,8 +95,9 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
 
 def _set(model: Model, values: Mapping[str, Any], path: str) -> Model:
     """Return a model with other parameters."""
-    if isinstance(model, Replay):
-        return Replay(_set(model.model, values, path))
+    if emulates(model) or isinstance(model, Timed):
+        wrapper: Any = model
+        return replace(wrapper, model=_set(wrapper.model, values, path))  # type: ignore[no-any-return]
     if isinstance(model, Fmu):
         return remade(model, values)
     if hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict):

@@ -47,7 +47,7 @@ def _with_ports(
     driven = {connection.target for connection in scenario.connections}
     for source, wanted in ((False, inputs), (True, outputs)):
         for path in wanted:
-            port = _find(scenario, path, source)
+            port = port_at(scenario, path, source)
             if port is None or path in (scenario.output_names if source else scenario.input_names):
                 continue
             if not source and path in driven:
@@ -63,7 +63,8 @@ def _with_ports(
     )
 
 
-def _find(scenario: Scenario, path: str, source: bool) -> Port | None:
+def port_at(scenario: Scenario, path: str, source: bool) -> Port | None:
+    """Return the output (source) or input that a path leads to, through levels too; None: there is none."""
     owner, _, name = path.partition(".")
     model = scenario.models.get(owner)
     if model is None:
@@ -72,4 +73,4 @@ def _find(scenario: Scenario, path: str, source: bool) -> Port | None:
         if port.name == name:
             return port
     level = as_level(model)
-    return _find(level.scenario, name, source) if level else None
+    return port_at(level.scenario, name, source) if level else None

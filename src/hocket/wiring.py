@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from hocket.bonding import End, Joint, joints
+from hocket.constraining import couplings, determined
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.losing import A, lost
 from hocket.model import Connection, Extrapolator, Model, Port, Scenario, as_level
@@ -322,6 +323,7 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     bonds: tuple[Joint, ...] = ()
     if not faults:
         bonds, faults = joints(scenario.bonds, partial(_end, names, driven), names.ends)
+        faults += couplings(scenario)[1]
     # a misspelt name leaves its port undriven: that is said only where nothing else is wrong
     faults += _undriven(scenario, driven) if not faults else []
     wiring = Wiring(
@@ -358,9 +360,10 @@ def _claim(origin: dict[str, str], connection: Connection, where: str, hint: str
 
 
 def _undriven(scenario: Scenario, driven: Collection[tuple[int, int]]) -> Iterator[Fault]:
+    found = determined(scenario)
     for child, (name, model) in enumerate(scenario.models.items()):
         for index, port in enumerate(model.inputs):
-            if (child, index) not in driven and port.start is None:
+            if (child, index) not in driven and port.start is None and f"{name}.{port.name}" not in found:
                 yield Fault(
                     f"nothing drives `{name}.{port.name}`",
                     f"models.{name}",

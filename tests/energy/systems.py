@@ -99,6 +99,19 @@ def spring_mass(c: float = 1.0, m: float = 1.0) -> System:
     )
 
 
+def resting_mass(d: float = 0.0) -> hk.StateSpace:
+    """A mass of 1 kg at rest, on a spring of 1 N/m and a damper."""
+    return hk.StateSpace(
+        [[0, 1], [-1, -d]],
+        [[0], [1]],
+        np.eye(2),
+        x0=[0, 0],
+        inputs=["F [N]"],
+        outputs=["x [m]", "v [m/s]"],
+        energy=np.eye(2),
+    )
+
+
 def two_masses(d: float = 0.0, dk: float = 0.0, ck: float = 2.0) -> System:
     """Two masses of 1 kg on springs of 1 N/m; the left one owns spring ck and damper dk between them."""
     left = hk.StateSpace(
@@ -111,15 +124,7 @@ def two_masses(d: float = 0.0, dk: float = 0.0, ck: float = 2.0) -> System:
         ["F [N]", "x [m]", "v [m/s]", "e [m]"],
         energy=np.diag([1, 1, ck]),
     )
-    right = hk.StateSpace(
-        [[0, 1], [-1, -d]],
-        [[0], [1]],
-        np.eye(2),
-        x0=[0, 0],
-        inputs=["F [N]"],
-        outputs=["x [m]", "v [m/s]"],
-        energy=np.eye(2),
-    )
+    right = resting_mass(d)
     damped = d > 0 or dk > 0
     stiff, rub = np.array([[1 + ck, -ck], [-ck, 1 + ck]]), np.array([[d + dk, -dk], [-dk, d + dk]])
     whole = np.block([[np.zeros((2, 2)), np.eye(2)], [-stiff, -rub]])
@@ -167,15 +172,7 @@ def duffing(k3: float = 1.0) -> System:
         energy=_hard_energy,
         k3=k3,
     )
-    soft = hk.StateSpace(
-        [[0, 1], [-1, 0]],
-        [[0], [1]],
-        np.eye(2),
-        x0=[0, 0],
-        inputs=["F [N]"],
-        outputs=["x [m]", "v [m/s]"],
-        energy=np.eye(2),
-    )
+    soft = resting_mass()
 
     def reference(t: Array) -> Array:
         x1, x2, v1, v2 = finely(lambda s, x: _pair(s, x, k3), [1.5, 0, 0, 0], t).T
@@ -284,9 +281,10 @@ def _wheel_energy(x: Array, mw: float, kt: float) -> float:
     return float(0.5 * (kt * x[0] ** 2 + mw * x[1] ** 2))
 
 
-def quarter_car(mw: float = 40.0, mb: float = 300.0, kt: float = 160e3, ks: float = 16e3) -> System:
+def quarter_car(
+    mw: float = 40.0, mb: float = 300.0, kt: float = 160e3, ks: float = 16e3, d: float = 1.2e3
+) -> System:
     """A wheel on its tyre, a suspension with a damper, a body; about rest, over a bump."""
-    d = 1.2e3
     wheel = hk.Ode(
         _wheel,
         x0=[0, 0],

@@ -91,6 +91,22 @@ def test_every_wrong_bond_is_told_at_once():
     assert "bonds.two.flow" in text
 
 
+@pytest.mark.parametrize("ends", [("mass.f", "spring.v"), ("spring.v", "mass.f")], ids=["same", "exchanged"])
+def test_two_bonds_of_the_same_connections(ends):
+    bonds = {"joint": Bond("mass.f", "spring.v"), "again": Bond(*ends, reverse=True)}
+    text = str(refused(pair().changed(bonds=bonds)))
+    assert "`joint` and `again` are bonds of the same two inputs" in text
+    assert "bonds.again" in text
+
+
+def test_two_bonds_between_the_same_simulators_by_other_connections():
+    two = StateSpace(np.zeros((2, 2)), np.eye(2), np.eye(2), x0=[0, 0], inputs=["f", "M"], outputs=["p", "q"])
+    bonds = {"push": Bond("a.f", "b.f", unit=""), "twist": Bond("a.M", "b.M", unit="")}
+    wires = {"a.f": "b.p", "a.M": "b.q", "b.f": "a.p", "b.M": "a.q"}
+    scenario = Scenario({"a": two, "b": two}, wires, bonds=bonds)
+    assert [joint.name for joint in wire(scenario).bonds] == ["push", "twist"]
+
+
 def test_an_output_is_not_what_a_bond_names():
     text = str(refused(pair().changed(bonds={"joint": Bond("spring.f", "spring.v")})))
     assert "`spring` has no input `f`" in text

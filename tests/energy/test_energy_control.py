@@ -11,6 +11,7 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
+from energy.systems import quarter_car
 from hocket import Adaptive, Bond, Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, StateSpace
 
 ENGINES = ("interpreter", "native")
@@ -214,30 +215,9 @@ def car(orchestrator, step, extrapolation="linear"):
 
 
 def assembled(wheel, orchestrator, step, extrapolation):
-    suspension = StateSpace(
-        [[0]],
-        [[1, -1]],
-        [[SPRING], [1]],
-        [[DAMPER, -DAMPER], [0, 0]],
-        [0],
-        ["below [m/s]", "above [m/s]"],
-        ["F [N]", "e [m]"],
-    )
-    body = StateSpace([[0]], [[1 / BODY]], [[1]], x0=[0], inputs=["F [N]"], outputs=["v [m/s]"])
-    scenario = Scenario(
-        {"wheel": wheel, "suspension": suspension, "body": body},
-        {
-            "wheel.F": "suspension.F",
-            "body.F": "suspension.F",
-            "suspension.below": "wheel.v",
-            "suspension.above": "body.v",
-        },
-        bonds={
-            "axle": Bond("wheel.F", "suspension.below", reverse=True),
-            "top": Bond("body.F", "suspension.above"),
-        },
-    )
-    return Composite(scenario, step, orchestrator, extrapolation)
+    scenario = quarter_car(WHEEL, BODY, TYRE, SPRING, DAMPER).scenario()
+    models = scenario.models | {"wheel": wheel}
+    return Composite(scenario.with_models(models), step, orchestrator, extrapolation)
 
 
 def largest(run, expected):

@@ -116,7 +116,7 @@ def test_slopes_that_nobody_gives_are_refused():
         == """\
 `m.u` wants slopes, and `m` does not give any
   where:    m
-  try:      extrapolation "linear", which needs values only"""
+  try:      extrapolation "linear", which needs values only; slopes = "backward" makes some"""
     )
 
 

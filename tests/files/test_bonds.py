@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from files.test_ssp_writing import facts, made  # noqa: F401 - a fixture
+from hocket.bonds import Bond
 from hocket.engine.composite import Composite
 from hocket.errors import FileError
 from hocket.files.ssp import read_ssp, write_ssp
 from hocket.files.study import Study
 from hocket.files.toml import dumps, loads, read, write
-from hocket.model import Bond, Scenario
+from hocket.model import Scenario
 from hocket.signals import BalanceCorrection
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
@@ -19,8 +20,8 @@ from hocket.simulators.state_space import StateSpace
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "spring_mass.toml").read_text()
 BONDS = {
     "joint": Bond("mass.force", "spring.speed"),
-    "back": Bond("mass.force", "spring.speed", reverse=True, eps=0.25),
-    "heat": Bond("mass.force", "spring.speed", "kW"),
+    "back": Bond("mass2.force", "spring2.speed", reverse=True, eps=0.25),
+    "heat": Bond("mass3.force", "spring3.speed", "kW"),
 }
 
 
@@ -37,6 +38,16 @@ def mass():
 def pair(bonds=None, **more):
     connections = {"mass.force": "spring.force", "spring.speed": "mass.speed"}
     return Scenario({"spring": spring(), "mass": mass()}, connections, bonds=bonds, **more)
+
+
+def pairs(inside=None, bonds=None):
+    """Three springs with their masses, and what stands beside them."""
+    models, connections = dict(inside or {}), {}
+    for number in ("", "2", "3"):
+        models |= {f"spring{number}": spring(), f"mass{number}": mass()}
+        connections[f"mass{number}.force"] = f"spring{number}.force"
+        connections[f"spring{number}.speed"] = f"mass{number}.speed"
+    return Scenario(models, connections, bonds=bonds)
 
 
 def stored(x, c):
@@ -70,13 +81,8 @@ def line_of(text, start):
 
 @pytest.mark.parametrize("bonds", [{}, BONDS], ids=["none", "three"])
 def test_bonds_of_all_levels_come_back(bonds):
-    inner = Composite(pair(bonds), "0.05")
-    outer = Scenario(
-        {"axle": inner, "spring": spring(), "mass": mass()},
-        {"mass.force": "spring.force", "spring.speed": "mass.speed"},
-        bonds=bonds,
-    )
-    composite = Composite(outer, "0.1")
+    inner = Composite(pairs(bonds=bonds), "0.05")
+    composite = Composite(pairs({"axle": inner}, bonds), "0.1")
     text = dumps(composite)
     back = loads(text).composite
     assert back == composite
@@ -151,7 +157,7 @@ def test_an_energy_that_cannot_be_called_is_told_at_its_line(tmp_path):
 
 @pytest.mark.parametrize("alpha", [1.0, 0.5])
 def test_a_balance_correction_comes_back(alpha):
-    composite = Composite(pair(BONDS), "0.1", extrapolation=BalanceCorrection(alpha))
+    composite = Composite(pairs(bonds=BONDS), "0.1", extrapolation=BalanceCorrection(alpha))
     assert loads(dumps(composite)).composite == composite
     word = EXAMPLE.replace('"hold"', '"balance-correction"')
     assert loads(word).composite.extrapolation == BalanceCorrection(1.0)
@@ -208,6 +214,15 @@ def test_all_faults_of_bonds_are_told_at_once():
         "there is no key `units` in a bond",
         "`N` times `m/s` is not `kg`",
     ]
+
+
+def test_two_bonds_of_the_same_connections_name_each_other():
+    for ends in (("mass.force", "spring.speed"), ("spring.speed", "mass.force")):
+        text = EXAMPLE + '\n[bonds.again]\neffort = "{}"\nflow = "{}"\n'.format(*ends)
+        line, said, hint = told(text)
+        assert line == line_of(text, "[bonds.again]")
+        assert said.startswith("`joint` and `again` are bonds of the same two inputs")
+        assert "count twice" in hint
 
 
 def test_a_fault_of_an_inner_bond_has_its_line():

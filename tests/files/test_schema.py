@@ -63,10 +63,23 @@ parameters = { k = 20.0, "x[1]" = 2 }
 observe = ["h"]
 isolate = true
 
+[models.right_at_plant]
+type = "stand-in"
+shows = ["force [N]", { name = "gear", type = "integer", held = true }]
+of = "right"
 [models.function]
 type = "function"
 f = "plant.py:ramp"
 outputs = ["y"]
+[models.clock]
+type = "step-controller"
+watched = ["left.force [N]"]
+stop = "10 s"
+tolerance = [1e-3]
+[models.told]
+type = "timed"
+degrees = [1]
+model = { type = "gain", gain = 1 }
 [models.file]
 type = "composite"
 file = "axle.toml"

@@ -7,6 +7,11 @@ import hocket as hk
 from hocket.plan import verify
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
+from hocket.simulators.reacting import Reacting
+from hocket.simulators.replay import Replay
+from hocket.simulators.sloped import Sloped
+from hocket.simulators.stand_in import StandIn
+from hocket.simulators.substepped import Substepped
 from hocket.testing import check_extrapolator, check_simulator
 
 A = [[0.0, 1.0], [-2.0, -0.4]]
@@ -14,12 +19,13 @@ B = [[0.0, 0.1], [1.0, 0.5]]
 PORTS = {"inputs": ["p", "q"], "outputs": ["x", "v"]}
 
 
-class Lag:
-    """x' = u - x, exactly for a held input."""
+class Rigid:
+    """x' = u - x, exactly for a held input, in steps of one length; it cannot go back."""
 
     inputs = ("u",)
     outputs = ("y",)
     input_degree = 0
+    variable_step = False
 
     def start(self, t):
         self.x = 0.5
@@ -29,6 +35,12 @@ class Lag:
 
     def step(self, t, h, u):
         self.x = u[0, 0] + (self.x - u[0, 0]) * float(np.exp(-h))
+
+
+class Lag(Rigid):
+    """The same in any steps."""
+
+    variable_step = True
 
     def save(self):
         return self.x
@@ -77,8 +89,16 @@ MODELS = {
     ),
     "gain": lambda _: hk.Gain(3.0),
     "sum": lambda _: hk.Sum("a", "b", gains=[1.0, -2.0]),
+    "stand-in": lambda _: StandIn(["force [N]", "x = 0.5"], "right"),
     **{f"ode, {method}": lambda _, m=method: equations(m) for method in METHODS},
     "python": lambda _: hk.Python(Lag),
+    "rewind by replay": lambda _: Replay(hk.Python(Lag)),
+    "slopes by trial steps": lambda _: Sloped(equations("rk4"), "10 us"),
+    "slopes by backward differences": lambda _: Sloped(hk.Python(Rigid)),
+    "any step by sub-steps": lambda _: Substepped(hk.Python(Rigid), "40 ms"),
+    "any step by sub-steps, feedthrough": lambda _: Substepped(equations("rk4"), "30 ms"),
+    "all of these": lambda _: Sloped(Substepped(Replay(hk.Python(Rigid)), "40 ms"), "1 us"),
+    "feedthrough as told": lambda _: Reacting(equations("heun"), {"v": ["p"]}),
     "table": lambda _: hk.Table([0, 1, 2], {"y": [0.0, 0.5, 0.25]}),
     "csv": lambda folder: hk.Csv(table(folder)),
     "function": lambda _: hk.Function(lambda t: [t * t], ["y"]),

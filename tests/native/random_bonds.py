@@ -23,7 +23,10 @@ def bonds_of(level, rng, chance: float, note) -> dict[str, Bond]:
     for number in range(2):
         if pairs and rng.random() < chance:
             effort, flow = pairs[int(rng.integers(len(pairs)))]
-            bonds[f"bond{number}"] = Bond(effort, flow, "", bool(rng.random() < 0.5))
+            bond = Bond(effort, flow, "", bool(rng.random() < 0.5))
+            if any({effort, flow} == {other.effort, other.flow} for other in bonds.values()):
+                continue  # one bond for each pair of connections
+            bonds[f"bond{number}"] = bond
             note("bond across levels" if max(effort.count("."), flow.count(".")) > 1 else "bond")
     return bonds
 

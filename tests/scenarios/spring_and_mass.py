@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 import hocket
 from hocket import Composite, Hermite, Jacobi, Latch, Scenario, StateSpace
-from hocket.orchestrators.exchange import together
-from hocket.plan import Feed, Read
 from hocket.simulators.balanced import Balanced, Side
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "spring_mass.json").read_text())
 ENGINES = ["native", "interpreter"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fresh(Jacobi):
-    """Jacobi whose slopes are read under the inputs just exchanged, as the golden numbers want it."""
-
-    def plan(self, scenario):
-        plan = super().plan(scenario)
-        names = [name for name, model in scenario.models.items() if model.inputs]
-        again = together(Feed(name) for name in names), together(Read(name) for name in names)
-        return replace(plan, step=(*plan.step[:-1], *again, plan.step[-1]))
 
 
 def pair(c=1.0, m=1.0, s=1.0, v=0.5):
@@ -67,7 +53,7 @@ def balanced(form, models=None, extrapolation=None, scale=None, **more):
 
 def states(scenario, c=1.0, step="0.2", stop=75, engine="native", orchestrator=None, start="cold"):
     """Return s and v at every step."""
-    composite = Composite(scenario, step, orchestrator or Fresh(), start=start)
+    composite = Composite(scenario, step, orchestrator or Jacobi(), start=start)
     run = hocket.run(composite, stop, record=["spring.f", "mass.v"], engine=engine)
     return np.stack([-run["spring.f"].values / c, run["mass.v"].values], axis=1)
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.linalg import expm
 
 import hocket
-from hocket import Composite, Hermite, Ode, Polynomial, Port, Python, Scenario, StateSpace
+from hocket import Composite, Hermite, Jacobi, Ode, Polynomial, Port, Python, Scenario, StateSpace
 from hocket.simulators.balanced import Balanced, Side
-from scenarios.spring_and_mass import ENGINES, GOLDEN, Fresh, balanced, energies, linked, pair, plain, states
+from scenarios.spring_and_mass import ENGINES, GOLDEN, balanced, energies, linked, pair, plain, states
 
 
 def nested(form, step):
@@ -61,7 +61,7 @@ def test_two_bonds_on_one_mass(engine):
         }
         bonds = [("spring", "f", "mass", "v"), ("right", "g", "mass", "v")]
         scenario = linked(models, bonds, form, Hermite())
-        run = hocket.run(Composite(scenario, "0.1", Fresh()), 20, engine=engine)
+        run = hocket.run(Composite(scenario, "0.1", Jacobi()), 20, engine=engine)
         s, z, v = (run[name].values for name in ("spring.f", "right.g", "mass.v"))
         E = (s**2 + z**2) / 0.5 + v**2
         assert np.abs(E / E[0] - 1.0).max() < (1e-9 if form == "energy" else 0.02)
@@ -115,7 +115,7 @@ def test_two_masses_damped_or_not_keep_the_second_order(form, d, dk):
     errors = []
     for step in (0.1, 0.05):
         scenario, whole = two_masses(form, d, dk)
-        run = hocket.run(Composite(scenario, step, Fresh()), 10, record=kept(form))
+        run = hocket.run(Composite(scenario, step, Jacobi()), 10, record=kept(form))
         v = run["right.v"].values
         errors.append(np.abs(v - true_velocity(whole, step, len(v))).max())
         if form == "energy" and d == dk == 0.0:
@@ -127,12 +127,12 @@ def test_two_masses_damped_or_not_keep_the_second_order(form, d, dk):
 
 def test_large_steps_stay_bounded_where_extrapolation_explodes():
     scenario, _ = two_masses("energy")
-    run = hocket.run(Composite(scenario, "0.8", Fresh()), 80, record=kept("energy"))
+    run = hocket.run(Composite(scenario, "0.8", Jacobi()), 80, record=kept("energy"))
     stored = run["left.share"].values + run["right.share"].values
     assert stored == pytest.approx(np.full(len(stored), 1.5), rel=1e-9)
     bare = {name: model.model for name, model in scenario.models.items()}
     seen = hocket.run(
-        Composite(Scenario(bare, [c for c in scenario.connections if "_" not in c.target]), "0.8", Fresh()),
+        Composite(Scenario(bare, [c for c in scenario.connections if "_" not in c.target]), "0.8", Jacobi()),
         80,
     )
     assert np.abs(seen["right.v"].values).max() > 1e6

@@ -17,10 +17,10 @@ from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
 from hocket.plan import Solve, tries
 from hocket.simulators.balanced import Balanced
+from hocket.simulators.emulating import inside
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
-from hocket.simulators.replay import Replay
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 
@@ -132,7 +132,7 @@ def _tally(found: Iterator[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _inside(model: Any) -> Any:
-    return model.model if isinstance(model, (Replay, Balanced)) else model
+    return inside(model.model if isinstance(model, Balanced) else model)
 
 
 def _description(model: Any) -> str:

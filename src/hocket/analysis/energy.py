@@ -19,6 +19,7 @@ import numpy as np
 
 from hocket.analysis.linear import read_linear
 from hocket.analysis.stability import radius
+from hocket.bonds import Balance
 from hocket.engine.blueprint import clock_of, opened
 from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise
@@ -28,7 +29,7 @@ from hocket.engine.plain import PlainEngine
 from hocket.engine.selection import bind, choose, keep_start
 from hocket.errors import HocketError
 from hocket.files.flows import KEEPS
-from hocket.model import Array, Balance, Extrapolator, Model, Scenario
+from hocket.model import Array, Extrapolator, Model, Scenario
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.signals import BalanceCorrection, Hold, Polynomial
 from hocket.simulators.balanced import Balanced

@@ -170,7 +170,7 @@ def coupled(composite: Composite, held: Collection[str] = ()) -> tuple[Exact, Ar
     names, models = leaves.wiring.names, leaves.wiring.models
     free = [name in held or isinstance(model, Played) for name, model in zip(names, models, strict=True)]
     pairs = zip(names, models, free, strict=True)
-    blocks = [_nothing(model) if outside else _system(name, model) for name, model, outside in pairs]
+    blocks = [_nothing(model) if outside else system_of(name, model) for name, model, outside in pairs]
     A, B, C, D = (block_diagonal(parts) for parts in zip(*(block[:4] for block in blocks), strict=True))
     x0, rate, shift = (np.concatenate(parts) for parts in zip(*(block[4:] for block in blocks), strict=True))
     L, g = wires(composite)
@@ -209,7 +209,8 @@ def _nothing(model: Any) -> _System:
     return np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), np.zeros((p, m)), none, none, np.zeros(p)
 
 
-def _system(name: str, model: Any) -> _System:
+def system_of(name: str, model: Any) -> _System:
+    """Return a linear leaf by itself: A, B, C, D, x0, rate and shift."""
     n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
     sizes = {"x0": n, "rate": n, "shift": p}
     constants = [np.array(getattr(model, key, np.zeros(size)), dtype=float) for key, size in sizes.items()]

@@ -15,9 +15,12 @@ import typer
 from typer.core import TyperGroup
 
 import hocket
+from hocket.cli.abilities import abilities
 from hocket.cli.check import check
+from hocket.cli.compile import compile as compile_
 from hocket.cli.describe import describe
 from hocket.cli.export import export
+from hocket.cli.nest import nest
 from hocket.cli.new import new
 from hocket.cli.options import Plotting
 from hocket.cli.plan import plan
@@ -90,6 +93,11 @@ for _function, *_examples in (
         "hocket check a.fmu b.fmu --connect b.u=a.y --json -",
         "hocket check runs/car-001 --plot wrong.png",
     ),
+    (
+        nest,
+        "hocket nest car.toml --tolerance 1e-3 --out nested.toml",
+        "hocket nest car.toml --work 1.5 --plot clusters.png",
+    ),
     (plan, "hocket plan car.toml --plot plan.svg", "hocket plan a.fmu b.fmu --connect b.u=a.y"),
     (show, "hocket show car.toml", "hocket show ball.fmu --all"),
     (
@@ -97,7 +105,18 @@ for _function, *_examples in (
         "hocket sweep ball.fmu --vary e=0.5,0.7,0.9 --vary h0=1:2:11",
         "hocket sweep car.ssp --vary spring.k=1e4:4e4:16 --csv k.csv",
     ),
+    (
+        compile_,
+        "hocket compile car.toml --explain",
+        "hocket compile car.toml --pass 'loops(how=steps)' --out simple.toml",
+        "hocket compile simple.toml --undo --out car.toml",
+    ),
     (describe, "hocket describe car.toml"),
+    (
+        abilities,
+        "hocket abilities car.toml --algorithm iterate",
+        "hocket abilities car.toml --emulate able.toml",
+    ),
     (probe, "hocket probe engine.fmu"),
     (new, "hocket new demo.toml"),
     (export, "hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v"),

@@ -219,14 +219,13 @@ def _gains(found: BondCheck) -> list[dict[str, object]]:
 
 def _remedies(found: BondCheck) -> list[dict[str, object]]:
     return [
-        {
-            "coupling": each.words,
-            "gained or lost": "it fails" if math.isinf(each.share) else f"{100.0 * each.share:.3g}%",
-            "factor": each.rho,
-            "steps": f"{each.work:.3g} times",
-        }
-        for each in (found.now, *found.remedies)
+        row | {"gained or lost": _percent(row["gained or lost"]), "steps": f"{row['steps']:.3g} times"}
+        for row in found.rows()
     ]
+
+
+def _percent(share: Any) -> str:
+    return "it fails" if math.isinf(share) else f"{100.0 * share:.3g}%"
 
 
 def _radii(found: Check) -> list[dict[str, object]]:

@@ -20,6 +20,11 @@ from hocket.files.toml.kinds import Family
 from hocket.files.toml.place import Findings, Place, Source
 
 _FAMILIES: dict[str, Family] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
+_EXAMPLES = {
+    "algorithm": "iterate(tolerance=1e-6)",
+    "extrapolation": "nepce(alpha=-0.1)",
+    "pass": "loops(how=steps)",
+}
 _PARTS = re.compile(
     r"""(?P<quoted>"[^"]*"|'[^']*')
       | (?P<call>[A-Za-z][\w-]*)\s*\((?P<none>\s*\))?
@@ -34,8 +39,16 @@ _KEYS = ("orchestrator", "order", "rates", "inner", "tolerance")
 _VALUES = ("true", "false", "inf", "nan")
 
 
-def chosen(study: Study, algorithm: Sequence[str] | None, extrapolation: Sequence[str] | None) -> Study:
-    """Return the study with what was typed for its levels; without a level's name it is the outermost."""
+def chosen(
+    study: Study,
+    algorithm: Sequence[str] | None,
+    extrapolation: Sequence[str] | None,
+    suited: bool = True,
+) -> Study:
+    """Return the study with what was typed for its levels; without a level's name it is the outermost.
+
+    `suited`: what does not suit its level is refused.
+    """
     levels = dict(_levels(study.composite))
     faults: list[Fault] = []
     how: dict[str, dict[str, Any]] = {}
@@ -51,7 +64,10 @@ def chosen(study: Study, algorithm: Sequence[str] | None, extrapolation: Sequenc
                 faults += error.faults
     if faults:
         raise ScenarioError(faults)
-    return replace(study, composite=_suited(_changed(study.composite, how), typed)) if how else study
+    if not how:
+        return study
+    made = _changed(study.composite, how)
+    return replace(study, composite=_suited(made, typed) if suited else made)
 
 
 def _suited(composite: Composite, typed: Mapping[str, str]) -> Composite:
@@ -104,13 +120,22 @@ def _read(text: str, option: str, levels: Mapping[str, Composite]) -> tuple[str,
         inner = [name for name in levels if name.endswith(f".{path}")] or [name for name in levels if name]
         hint = nearest(path, inner) if inner else f"there is the outermost only: `--{option} {meant}`"
         raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
-    value = _value(meant, option, where)
+    return path, typed_kind(_FAMILIES[option], meant, option, where)
+
+
+def typed_kind(
+    family: Family, text: str, option: str, where: str, more: Mapping[str, Any] | None = None
+) -> Any:
+    """Return what a text such as `iterate(tolerance=1e-6)` means; `more` are options that may be left out."""
+    value = _value(text, option, where)
+    if more:
+        value = {**more, **(value if isinstance(value, dict) else {"type": value})}
     findings = Findings()
     place = Place(findings, Source(where, table={option: value}), (option,))
-    read = _FAMILIES[option].read(value, place)
+    read = family.read(value, place)
     if findings.faults:
         raise ScenarioError(findings.in_order())
-    return path, read
+    return read
 
 
 def _value(text: str, option: str, where: str) -> Any:
@@ -120,7 +145,7 @@ def _value(text: str, option: str, where: str) -> Any:
     try:
         return tomllib.loads(f"value = {text if text.startswith('{') else _as_toml(text)}")["value"]
     except tomllib.TOMLDecodeError:
-        example = {"algorithm": "iterate(tolerance=1e-6)", "extrapolation": "nepce(alpha=-0.1)"}[option]
+        example = _EXAMPLES[option]
         expected = f"a word, or a word with options in quotes: '{example}'"
         raise ScenarioError(f"`{text}` cannot be read", where, expected, _closed(text)) from None
 

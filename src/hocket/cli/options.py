@@ -54,6 +54,10 @@ Record = Annotated[
     list[str] | None,
     typer.Option(metavar="PATTERN", help='Ports to keep, as "axle.*"; may be repeated.'),
 ]
+Ledger = Annotated[
+    bool,
+    typer.Option("--ledger", metavar="", help="Record what flows through power bonds, and what they gain."),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", metavar="", help="Replace the run in --folder.")]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Then write what was recorded.")]
 Connect = Annotated[

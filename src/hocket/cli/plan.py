@@ -1,13 +1,14 @@
 """hocket plan: what will be done, step by step, in words or as a picture.
 
 In:  a scenario file, or FMUs
-Out: the plan of every level; perhaps a picture of one macro step
+Out: the plan of every level, and what it costs; perhaps a picture of one macro step
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -21,8 +22,10 @@ from hocket.cli.choosing import chosen
 from hocket.cli.screen import say
 from hocket.cli.targets import check_file
 from hocket.cli.typed import studied
+from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
 from hocket.files import wording
+from hocket.plan.cost import Cost, LinkCost, cost
 
 
 def plan(
@@ -47,6 +50,7 @@ def plan(
         if around:
             say("")
         say(*_page(level, around, path or study.name))
+    say("", *_costs(cost(study.composite.blueprint)))
     say(*(Text(f"note: {note}", "yellow") for note in study.notes))
     if plot:
         write_picture(study.composite.blueprint, study.name, plot)
@@ -74,3 +78,32 @@ def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[Ren
     for joint in level.wiring.bonds:
         giver, taker = (level.wiring.names[side.child] for side in (joint.given, joint.taken))
         yield Padding(Text(f"{joint.name} from {giver} to {taker}"), (0, 0, 0, 4), expand=False)
+
+
+def _costs(made: Cost) -> Iterator[RenderableType]:
+    """Yield what a step of the outermost level costs, and what passes from host to host."""
+    step = written(made.step)
+    yield Text.assemble(("costs", "bold"), f": per step of {step}")
+    steps = sum(made.steps.values(), Fraction(0))
+    rate = float(steps / made.step)
+    lines = [
+        f"{_whole(steps)} simulator steps, {rate:.6g} per second",
+        f"{_whole(made.values)} values exchanged",
+    ]
+    for each in made.links:
+        lines.append(_sent(each, made))
+    if made.links:
+        lines.append(f"{made.waiting:.3g} s on the links per second, messages one after the other")
+    for line in lines:
+        yield Padding(Text(line), (0, 0, 0, 2), expand=False)
+
+
+def _sent(each: LinkCost, made: Cost) -> str:
+    sweeps = f", {made.sweeps} sweeps" + (" at the least" if made.settles else "") if made.sweeps > 1 else ""
+    now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {written(made.hosts_step)}{sweeps}"
+    start = f"{each.start.messages} ({each.bytes(each.start)} bytes) to start"
+    return f"messages from {each.source} to {each.target}: {now}; {start}"
+
+
+def _whole(number: Fraction) -> str:
+    return str(number) if number.denominator == 1 else f"{float(number):.6g}"

@@ -44,12 +44,7 @@ def run(
     extrapolation: options.Extrapolation = None,
     every: options.Every = None,
     record: options.Record = None,
-    ledger: Annotated[
-        bool,
-        typer.Option(
-            "--ledger", metavar="", help="Record what flows through power bonds, and what they gain."
-        ),
-    ] = False,
+    ledger: options.Ledger = False,
     folder: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where to keep the run, if not in runs/FILE-001."),

@@ -27,6 +27,7 @@ from hocket.errors import ScenarioError
 from hocket.files import wording
 from hocket.files.study import Study
 from hocket.model import Model, Port
+from hocket.simulators.emulating import inside, layers
 from hocket.simulators.fmu import Fmu
 from hocket.wiring import Drive
 
@@ -89,8 +90,9 @@ def _facts(model: Model) -> Iterator[str]:
     able = model.abilities
     method, step, period = (getattr(model, name, None) for name in ("method", "step", "period"))
     yield wording.kind(model)
-    if isinstance(model, Fmu):
-        method = f"model exchange by {method}" if model.exchange else "co-simulation"
+    bare = inside(model)
+    if isinstance(bare, Fmu):
+        method = f"model exchange by {bare.method}" if bare.exchange else "co-simulation"
     names = (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
     yield from (Path(name).name if os.path.isabs(name) else name for name in names)
     yield from ["isolated"] if getattr(model, "isolated", False) else []
@@ -103,6 +105,7 @@ def _facts(model: Model) -> Iterator[str]:
     yield from ["gives slopes"] if able.slopes else []
     yield from [] if able.variable_step else ["only the step of its level"]
     yield from [] if able.input_degree is None else [f"inputs up to degree {able.input_degree}"]
+    yield from (layer.emulated for layer in layers(model))
 
 
 def _ports(tree: Tree, model: Model) -> None:

@@ -28,6 +28,7 @@ from hocket.cli.screen import say, tell, watched
 from hocket.cli.targets import check_file
 from hocket.cli.typed import (
     assigned,
+    check_bonds,
     check_stop,
     fmu_options,
     halves,
@@ -44,6 +45,8 @@ from hocket.files.whole import write_text
 
 COLUMNS = 8
 """Ports whose final values a table on a terminal shows."""
+BONDS = 4
+"""Power bonds of which it shows what they gained."""
 
 
 def sweep(
@@ -59,6 +62,7 @@ def sweep(
     step: options.Step = None,
     every: options.Every = None,
     record: options.Record = None,
+    ledger: options.Ledger = False,
     folder: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where to keep the runs, if not in runs/FILE-sweep-001."),
@@ -88,6 +92,8 @@ def sweep(
     how = fmu_options(interface, isolate, time_limit, log)
     study = studied(files, connect or (), observe or (), how)
     check_stop(study, stop, files, "sweep")
+    if ledger:
+        check_bonds(study, files)
     fixed = assigned(study, assign or ())
     varied = _combinations(study, vary)
     if csv:
@@ -115,6 +121,7 @@ def sweep(
             step=step,
             every=every,
             record=recorded(study, record),
+            ledger=ledger,
             folder=place,
             overwrite=overwrite,
             workers=workers,
@@ -175,10 +182,12 @@ def _report(
     csv: Path | None,
 ) -> None:
     """Print the table and where the runs are; write the table."""
-    ports = list(dict.fromkeys(port for run in results if isinstance(run, hocket.Run) for port in run.ports))
+    runs = [run for run in results if isinstance(run, hocket.Run)]
+    gains = list(dict.fromkeys(name for run in runs for name in _gains(run)))
+    ports = list(dict.fromkeys(port for run in runs for port in run.ports if port not in gains))
     pairs = list(zip(varied, results, strict=False))
-    rows = [_row(f"{n:03}", one, result, ports) for n, (one, result) in enumerate(pairs, 1)]
-    heads = ["run", *(varied[0] if varied else ()), *ports, "status"]
+    rows = [_row(f"{n:03}", one, result, [*ports, *gains]) for n, (one, result) in enumerate(pairs, 1)]
+    heads = ["run", *(varied[0] if varied else ()), *ports, *gains, "status"]
     for one, result in pairs:
         if isinstance(result, Exception):
             which = ", ".join(f"{name} = {value}" for name, value in one.items())
@@ -190,27 +199,32 @@ def _report(
     if quiet:
         say(str(place))
         return
-    shown = (
-        len(heads) - 1 if len(ports) <= COLUMNS or not watched() else len(heads) - 1 - len(ports) + COLUMNS
-    )
+    left_out = {*ports[COLUMNS:], *gains[BONDS:]} if watched() else set()
+    shown = [number for number, head in enumerate(heads[:-1]) if head not in left_out]
     table = Table(box=None, pad_edge=False)
-    for head in heads[:shown]:
-        table.add_column(head, header_style="dim", justify="right", overflow="fold")
+    for number in shown:
+        table.add_column(heads[number], header_style="dim", justify="right", overflow="fold")
     table.add_column("")
     for row in rows:
         bad = row[-1] != "finished"
-        table.add_row(*map(_shown, row[:shown]), Text(row[-1] if bad else "", "bold red"))
+        cells = (_shown(row[number]) for number in shown)
+        table.add_row(*cells, Text(row[-1] if bad else "", "bold red"))
     say(table, f"final values of {count(len(rows), 'run')} in {place}")
-    if shown < len(heads) - 1:
-        say(f"{len(heads) - 1 - shown} more ports: --record chooses, --csv writes all")
+    if left_out:
+        say(f"{count(len(left_out), 'more column')}: --record chooses, --csv writes all")
     say(*([f"wrote {csv}"] if csv else []))
 
 
-def _row(number: str, one: dict[str, Any], result: hocket.Run | Exception, ports: list[str]) -> list[Any]:
+def _gains(run: hocket.Run) -> dict[str, float]:
+    """Return what every power bond gained, by the name under which the ledger records it."""
+    return {f"{bond}.gained": facts["gained"] for bond, facts in run.info.get("bonds", {}).items()}
+
+
+def _row(number: str, one: dict[str, Any], result: hocket.Run | Exception, columns: list[str]) -> list[Any]:
     if isinstance(result, Exception):
-        return [number, *one.values(), *(None for _ in ports), "failed"]
-    finals = [result.final(port) if port in result else None for port in ports]
-    return [number, *one.values(), *finals, result.status]
+        return [number, *one.values(), *(None for _ in columns), "failed"]
+    finals = _gains(result) | {name: result.final(name) for name in columns if name in result}
+    return [number, *one.values(), *(finals.get(name) for name in columns), result.status]
 
 
 def _shown(value: Any) -> str:

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hocket.bonding import Joint
+from hocket.bonds import Bond
 from hocket.errors import Fault, ScenarioError
-from hocket.model import Bond, Connection, Extrapolator, Model, Scenario
+from hocket.model import Connection, Extrapolator, Model, Scenario
 from hocket.orchestrators import Jacobi
 from hocket.passing import with_ports_made
 from hocket.signals import Latch
@@ -30,7 +31,7 @@ def balanced(composite: Composite) -> Scenario:
 
     scenario = composite.scenario
     inner = {
-        name: model.with_scenario(balanced(model))
+        name: model.with_scenario(_inside(name, model))
         for name, model in scenario.models.items()
         if isinstance(model, Composite)
     }
@@ -43,6 +44,15 @@ def balanced(composite: Composite) -> Scenario:
     return _Balance(scenario, composite.extrapolation, composite.orchestrator).done(bonds, joints)
 
 
+def _inside(name: str, level: Composite) -> Scenario:
+    """Return the scenario of a level inside; its faults say where it stands."""
+    try:
+        return balanced(level)
+    except ScenarioError as error:
+        faults = [replace(fault, where=f"{name}.{fault.where}") for fault in error.faults]
+        raise ScenarioError(faults) from None
+
+
 class _Balance:
     """What is gathered on the way: the sides of each simulator, and the connections between them."""
 
@@ -53,6 +63,9 @@ class _Balance:
         self.driver = {connection.target: connection for connection in scenario.connections}
         self.sides: dict[str, list[Side]] = {}
         self.forms: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+        """Per simulator: the first of its bonds."""
+        self.faults: list[Fault] = []
         self.made: dict[str, Connection] = {}
 
     def done(self, bonds: Mapping[str, Bond], joints: Mapping[str, Joint]) -> Scenario:
@@ -60,9 +73,11 @@ class _Balance:
         faults = [fault for name, bond in bonds.items() for fault in self._add(name, bond, joints[name])]
         if faults:
             raise ScenarioError(faults)
+        models = self._wrapped(self.scenario.models, "")
+        if self.faults:
+            raise ScenarioError(self.faults)
         return self.scenario.changed(
-            models=_wrapped(self.scenario.models, "", self.sides, self.forms),
-            connections=(*self.scenario.connections, *self.made.values()),
+            models=models, connections=(*self.scenario.connections, *self.made.values())
         )
 
     def _add(self, name: str, bond: Bond, joint: Joint) -> Iterator[Fault]:
@@ -104,6 +119,7 @@ class _Balance:
         self, name: str, bond: Bond, output: tuple[str, str], entry: tuple[str, str], sign: float
     ) -> Iterator[Fault]:
         path = output[0]
+        self.names.setdefault(path, name)
         if self.forms.setdefault(path, str(bond.balance)) != bond.balance:
             what = f"`{path}` is in bonds balanced by inversion and by energy"
             yield Fault(what, f"bonds.{name}", "one `balance` per simulator")
@@ -131,24 +147,24 @@ class _Balance:
             models = scenario.models
         return None
 
-
-def _wrapped(
-    models: Mapping[str, Model], prefix: str, sides: Mapping[str, list[Side]], forms: Mapping[str, str]
-) -> dict[str, Model]:
-    """Return models with those wrapped that have sides, at any depth."""
-    made = dict(models)
-    deep = {prefix + path[len(prefix) :].partition(".")[0] for path in sides if path.startswith(prefix)}
-    for path in deep:
-        name = path[len(prefix) :]
-        model: Any = models[name]
-        if path not in sides:
-            inside = _wrapped(model.scenario.models, f"{path}.", sides, forms)
-            made[name] = model.with_scenario(model.scenario.with_models(inside))
-            continue
-        form: Any = forms[path]
-        try:
-            made[name] = Balanced(model, tuple(sides[path]), form, linked=True)
-        except ScenarioError as error:
-            faults = [replace(fault, where=f"`{path}`, a side of balanced bonds") for fault in error.faults]
-            raise ScenarioError(faults) from None
-    return made
+    def _wrapped(self, models: Mapping[str, Model], prefix: str) -> dict[str, Model]:
+        """Return models with those wrapped that have sides, at any depth."""
+        made = dict(models)
+        below = [path[len(prefix) :].partition(".")[0] for path in self.sides if path.startswith(prefix)]
+        for name in dict.fromkeys(below):
+            path = prefix + name
+            model: Any = models[name]
+            if path not in self.sides:
+                inside = self._wrapped(model.scenario.models, f"{path}.")
+                made[name] = model.with_scenario(model.scenario.with_models(inside))
+                continue
+            form: Any = self.forms[path]
+            try:
+                made[name] = Balanced(model, tuple(self.sides[path]), form, linked=True)
+            except ScenarioError as error:
+                where = f"bonds.{self.names[path]}"
+                self.faults += [
+                    replace(fault, what=f"`{path}` cannot be balanced: {fault.what}", where=where)
+                    for fault in error.faults
+                ]
+        return made

@@ -154,7 +154,7 @@ def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
             yield Fault(
                 f"`{name}.{port.name}` wants slopes, and `{wiring.names[drive.child]}` does not give any",
                 where=name,
-                hint='extrapolation "linear", which needs values only',
+                hint='extrapolation "linear", which needs values only; slopes = "backward" makes some',
             )
 
 

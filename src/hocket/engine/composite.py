@@ -7,7 +7,7 @@ Out: a Model whose simulators are levels
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -20,6 +20,7 @@ from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError, nearest
 from hocket.feedthrough import Feedthrough
 from hocket.model import Abilities, Connection, Extrapolator, Model, Orchestrator, Port, Scenario
+from hocket.passes.modularity import Modularity
 from hocket.passing import with_ports_made
 from hocket.plan import Plan
 from hocket.signals import Hold
@@ -80,13 +81,14 @@ class Composite:
 
     def with_scenario(self, scenario: Scenario) -> Composite:
         """Return the same level around another scenario."""
-        return Composite(scenario, *self._how())
+        return self.changed(scenario=scenario)
 
-    def _how(self) -> tuple[Any, ...]:
-        return self.step, self.orchestrator, self.extrapolation, self.start, self.sampled
+    def changed(self, **parts: Any) -> Composite:
+        """Return the same level with other parts."""
+        return Composite(**{part.name: getattr(self, part.name) for part in fields(Composite)} | parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Composite, (self.scenario, *self._how())
+        return Composite, tuple(getattr(self, part.name) for part in fields(Composite))
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -147,15 +149,27 @@ def _named(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
 
 
 def prepared(composite: Composite) -> Composite:
-    """Return the composite as it will run: bonds are balanced, sampled models become levels, ports are made.
+    """Return the composite as it will run: without constraints, bonds are balanced, ports are made.
 
-    Raises ScenarioError with all faults at once.
+    Sampled models become levels. Raises ScenarioError with all faults at once.
     """
+    composite = _compiled(composite)
     scenario = with_ports_made(_with_sampled(balanced(composite)))
     faults = check(scenario)
     if faults:
         raise ScenarioError(faults)
     return composite.with_scenario(scenario)
+
+
+def _compiled(composite: Composite) -> Composite:
+    """Return the composite without constraints: simulators that solve them are in their place."""
+    needed = Modularity()
+    try:
+        return needed.apply(composite) if needed.wanted(composite) else composite
+    except ScenarioError as error:
+        others = check(with_ports_made(composite.scenario))
+        connected = [fault for fault in others if "connections." in fault.where]
+        raise ScenarioError([*connected, *error.faults]) from None
 
 
 def _with_sampled(scenario: Scenario) -> Scenario:

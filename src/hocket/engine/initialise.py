@@ -16,11 +16,13 @@ from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_degree
 from hocket.engine.calls import blame, not_finite, numbers
 from hocket.engine.interpreter import Level
 from hocket.engine.loops import fixed_point
+from hocket.engine.traffic import of_leaves, of_level, spread
 from hocket.engine.window import Curves, window
 from hocket.errors import ConvergenceError
 from hocket.feedthrough import Feedthrough, Round
 from hocket.model import Array, Simulator
 from hocket.plan import first_part
+from hocket.plan.post import Post
 from hocket.signals import shifted, value_at
 from hocket.wiring import CONSTANT, OWN
 
@@ -45,7 +47,9 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
             simulator.start(t)
         except Exception as error:
             raise blame(name, "start", t, error) from error
-    y = consistent(leaves, simulators, t, root.starts)
+    apart = spread(design)
+    traffic = of_leaves(design, apart) if apart else None
+    y = consistent(leaves, simulators, t, root.starts, traffic)
     for level in levels.values():
         level.memory.clear()
         level.ticks = [0] * len(level.children)
@@ -56,15 +60,22 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     found: dict[tuple[Fraction, int], Curves] = {}
     for each in design.levels():
         own = each.composite.step * first_part(each.plan.step), window_degree(each)
-        if own not in found:
+        told = next((key for key in found if key[1] >= own[1] > 0), own) if traffic else own
+        if told not in found:
             past = bool(own[1]) and not stuck(leaves)
             found[own] = (
-                window(leaves, simulators, frozen, t, float(own[0]), own[1], y, root.starts) if past else flat
+                window(leaves, simulators, frozen, t, float(own[0]), own[1], y, root.starts, traffic)
+                if past
+                else flat
             )
+        own = told
         _store(levels[each.path], dict(zip(leaves.places, found[own], strict=True)))
     inputs = np.zeros((root.degree + 1, len(root.starts)))
     inputs[0] = root.starts
     _feed(root, inputs)
+    if apart and traffic:
+        traffic.flush()
+        levels[apart.path].traffic = of_level(levels[apart.path], traffic)
 
 
 def levels_of(level: Level) -> list[Level]:
@@ -76,7 +87,11 @@ def levels_of(level: Level) -> list[Level]:
 
 
 def consistent(
-    leaves: Leaves, simulators: list[Simulator], t: float, starts: tuple[float, ...]
+    leaves: Leaves,
+    simulators: list[Simulator],
+    t: float,
+    starts: tuple[float, ...],
+    post: Post | None = None,
 ) -> list[Array]:
     """Return the outputs y of all leaves with y = g(x0, L y); loops are solved."""
     wiring = leaves.wiring
@@ -84,6 +99,8 @@ def consistent(
     known: set[int] = set()
 
     def read(leaf: int) -> None:
+        if post is not None:
+            post.read(leaf)
         u = np.zeros((1, len(wiring.models[leaf].inputs)))
         for index, (port, drive) in enumerate(
             zip(wiring.models[leaf].inputs, wiring.drives[leaf], strict=True)
@@ -112,6 +129,8 @@ def consistent(
     def evaluate() -> None:
         for turn in rounds:
             if not turn.loop:
+                if post is not None:
+                    post.feed_all(turn.feed)
                 for leaf in turn.read:
                     read(leaf)
                 continue
@@ -129,6 +148,8 @@ def consistent(
             guess = [float(y[leaf][port]) for leaf, port in turn.loop]
             solution = fixed_point(around, guess, [graph.name(node) for node in turn.loop], t)
             around(solution)
+            if post is not None:
+                post.solve(turn.read, turn.loop)
 
     def moved() -> list[str]:
         """Give the final inputs to those whose initial state may depend on them; name what that changes."""

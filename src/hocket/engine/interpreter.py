@@ -47,6 +47,7 @@ from hocket.plan import (
     Try,
     adapts,
 )
+from hocket.plan.post import Load, Post
 from hocket.signals import shifted
 from hocket.wiring import Wiring
 
@@ -106,6 +107,9 @@ class Level:
         self._accelerators: dict[int, Live] = {}
         self.blueprint: Any = None
         """The Blueprint it was built from."""
+        self.traffic: Post | None = None
+        """Counts what passes from host to host; None: all run on one."""
+        self.sent_at_start: dict[tuple[str, str], Load] = {}
 
     def _degree_of(self, child: int) -> int:
         degrees = [
@@ -183,6 +187,8 @@ class Level:
 
     def feed(self, child: int) -> None:
         """Fit the inputs of a child from the samples."""
+        if self.traffic is not None:
+            self.traffic.feed(child)
         base, inputs = self.inputs
         self.memory.feed(child, self.ticks[child], inputs, base)
         for drive in self.wiring.texts_of.get(child, ()):
@@ -198,6 +204,8 @@ class Level:
         simulator, tick, u = self.children[child], self.ticks[child], self.memory.u[child]
         self.ledger.open(self, child)
         self.ticks[child] = tick + ticks
+        if self.traffic is not None:
+            self.traffic.step(child)
         if isinstance(simulator, Level):
             simulator.advance(tick, ticks, u)
             return
@@ -213,6 +221,8 @@ class Level:
 
     def read(self, child: int) -> None:
         """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
+        if self.traffic is not None:
+            self.traffic.read(child)
         tick = self.ticks[child]
         u = self.seen_from(child, tick)
         slopes = None

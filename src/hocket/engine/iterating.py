@@ -106,6 +106,8 @@ def _swept(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
     def sweep(numbers: list[Value]) -> list[Value]:
         nonlocal count
         count += 1
+        if level.traffic is not None and instruction.accelerate is not None and count > 2:
+            level.traffic.renew((child, port) for child, port, _ in unknowns.places)
         unknowns.put(numbers)
         level.run(instruction.body)
         return unknowns.newest()

@@ -11,11 +11,13 @@ The native engine repeats every operation in the same order, so that the bits ag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket.bonding import TOLD, Account, of_children
+from hocket.errors import Fault, SimulatorError
 from hocket.model import as_level
 from hocket.signals import value_at
 from hocket.simulators.state_space import StateSpace
@@ -128,17 +130,18 @@ class Ledger:
                 side.energy = factor * y
                 continue
             s = _age(level, side)
-            start = factor * _input(level, side, s - h) * side.from_y
-            side.power = factor * _input(level, side, s) * y
-            if len(level.memory.u[child]) == 1:
+            rows, first, last = len(level.memory.u[child]), _input(level, side, s - h), _input(level, side, s)
+            if rows == 1:
+                start, side.power = factor * last * side.from_y, factor * last * y
                 work = 0.5 * h * (start + side.power)
             else:
                 bend = side.from_slope - _asked(level, side)
                 if side.slopes is not None:
                     bend = _bend(level, side, side.from_rest - _rest(level, side), s, h)
-                middle = 0.5 * (side.from_y + y) + 0.125 * h * bend
-                there = factor * _input(level, side, s - 0.5 * h) * middle
-                work = h / 6.0 * (start + 4.0 * there + side.power)
+                half = first + last if rows == 2 else 2.0 * _input(level, side, s - 0.5 * h)
+                middle = (side.from_y + y) + 0.25 * h * bend
+                side.power = factor * (last * y)
+                work = h / 6.0 * factor * (first * side.from_y + last * y + half * middle)
             side.energy = side.energy + work
             side.moved = side.moved + abs(work)
 
@@ -229,14 +232,14 @@ def _bend(level: Level, side: Side, rest: float, s: float, h: float) -> float:
     """
     assert side.slopes is not None
     columns = level.memory.u[side.account.child].T.tolist()
+    if len(columns[0]) == 2:
+        return rest - h * _sum(side.slopes.u, [c[1] for c in columns])
     total = rest
     for gain, c in zip(side.slopes.u, columns, strict=True):
-        fallen = -(c[1] * h) if len(c) == 2 else value_at(c, s - h) - value_at(c, s)
-        total = total + gain * fallen
-    if len(columns[0]) > 2:
-        for gain, c in zip(side.slopes.du, columns, strict=False):
-            rates = [power * each for power, each in enumerate(c)][1:]
-            total = total + gain * (value_at(rates, s - h) - value_at(rates, s))
+        total = total + gain * (value_at(c, s - h) - value_at(c, s))
+    for gain, c in zip(side.slopes.du, columns, strict=False):
+        rates = [power * each for power, each in enumerate(c)][1:]
+        total = total + gain * (value_at(rates, s - h) - value_at(rates, s))
     return float(total)
 
 
@@ -247,6 +250,22 @@ def _asked(level: Level, side: Side) -> float:
         return 0.0
     tick = level.ticks[child]
     return float(level.slopes_of(child, tick, level.seen_from(child, tick))[side.account.output])
+
+
+def check_stored(stored: Mapping[str, float], t: float) -> None:
+    """Refuse to start where a simulator stores what is no number."""
+    faults = [
+        Fault(
+            f"`{path}` says that it stores {value} J",
+            f"`{path}`, energy() at t = {t!r} s",
+            "a finite number of joules",
+            "look into its `energy`, or leave it out: the run needs it for balanced bonds only",
+        )
+        for path, value in stored.items()
+        if not isfinite(value)
+    ]
+    if faults:
+        raise SimulatorError(faults)
 
 
 def stored_energies(root: Level) -> dict[str, float]:

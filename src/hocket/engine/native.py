@@ -108,6 +108,10 @@ class NativeEngine:
         """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
         return {self.levels[address].path: flowed for address, flowed in self.engine.energies()}
 
+    def messages(self) -> dict[str, Any]:
+        """Return nothing: what passes from host to host is counted by the interpreter only."""
+        return {}
+
     def stored(self) -> dict[str, float]:
         """Return the stored energy of every simulator that tells it."""
         found: dict[str, float] = {}

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from hocket.engine.blueprint import Blueprint, Leaves, stuck
 from hocket.model import Extrapolator
 from hocket.plan import Adapt, Save, Try, walk
+from hocket.simulators.emulating import layers
+from hocket.simulators.reacting import Reacting
 from hocket.simulators.replay import Replay
 
 
@@ -19,6 +21,7 @@ def notes(root: Blueprint, leaves: Leaves) -> Iterator[str]:
     yield from start_notes(root, leaves)
     yield from degree_notes(root)
     yield from replay_notes(root, leaves)
+    yield from emulation_notes(leaves)
 
 
 def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
@@ -69,5 +72,14 @@ def replay_notes(root: Blueprint, leaves: Leaves) -> Iterator[str]:
     instructions = (each for level in root.levels() for _, each in walk(level.plan.step))
     if any(isinstance(each, (Save, Try, Adapt)) for each in instructions):
         for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True):
-            if isinstance(model, Replay):
+            if any(isinstance(layer, Replay) for layer in layers(model)):
                 yield f"`{name}` goes back by replaying from the start: a run of n steps costs n^2/2"
+
+
+def emulation_notes(leaves: Leaves) -> Iterator[str]:
+    """Yield who does what it cannot do by itself, how, and at what price."""
+    for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True):
+        for layer in layers(model):
+            told = isinstance(layer, Replay) or (isinstance(layer, Reacting) and not layer.probed)
+            if not told:
+                yield f"`{name}` has {layer.emulated}: {layer.price}"

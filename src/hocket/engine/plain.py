@@ -7,6 +7,7 @@ Out: the same rows as the native engine, to the last bit
 from __future__ import annotations
 
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps
 from hocket.engine.ledger import stored_energies
 from hocket.engine.selection import Recorded, attach
+from hocket.engine.traffic import counted
 from hocket.model import Array
 
 
@@ -56,6 +58,10 @@ class PlainEngine:
     def energies(self) -> dict[str, list[tuple[float, float]]]:
         """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
         return {level.path: level.ledger.energies() for level in levels_of(self.root) if level.wiring.bonds}
+
+    def messages(self) -> dict[str, Any]:
+        """Return what passed from host to host."""
+        return counted(levels_of(self.root))
 
     def stored(self) -> dict[str, float]:
         """Return the stored energy of every simulator that tells it."""

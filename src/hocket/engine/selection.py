@@ -52,15 +52,19 @@ class Recorded:
 def choose(
     design: Blueprint, clock: Clock, patterns: Sequence[str], every: Every, ledger: bool = False
 ) -> list[Choice]:
-    """Return the tables to keep, before anything is opened; with `ledger` also all accounts of power bonds.
+    """Return the tables to keep, before anything is opened; with `ledger` also accounts of power bonds.
 
     A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
     an exact path always counts, and may also name an input. The indices of `x[1]` are no wildcard. Accounts
-    count where a pattern begins with the name of their bond: `joint.*`.
+    count where a pattern is about them, by its begin or its end: `joint.*`, `*.gained`. `ledger` keeps those
+    that are chosen so, and all of them where none is.
     """
     exact = {pattern for pattern in patterns if not any(sign in INDICES.sub("", pattern) for sign in "*?[")}
     known: list[str] = []
     found: set[str] = set()
+    whole = ledger and not any(
+        _meant(path, patterns) for level in design.levels() for path, *_ in _accounts(level)
+    )
     chosen: list[Choice] = []
 
     def visit(level: Blueprint, wild: list[tuple[int, re.Pattern[str]]]) -> None:
@@ -94,9 +98,7 @@ def choose(
         for path, unit, number in _accounts(level):
             if exact:
                 known.append(path)
-            bond = path.rpartition(".")[0]
-            meant = [p for p in patterns if p.startswith(f"{bond}.") and p not in exact]
-            if ledger or path in exact or _pattern(meant).match(path):
+            if whole or _meant(path, patterns):
                 found.add(path)
                 names.append(path)
                 units.append(unit)
@@ -115,7 +117,7 @@ def choose(
         for path in sorted(exact - found)
     ]
     missing += [
-        Fault(f"no output matches `{pattern}`", "record", "", "`hocket show` lists the ports")
+        Fault(f"no output matches `{pattern}`", "record", "", _advice(pattern, design))
         for pattern in patterns
         if pattern not in exact and pattern != "*" and not any(map(_pattern([pattern]).match, found))
     ]
@@ -131,6 +133,23 @@ def _accounts(level: Blueprint) -> Iterator[tuple[str, str, int]]:
         units = joint.unit, joint.unit, joint.energy_unit
         for what, (name, unit) in enumerate(zip(COLUMNS, units, strict=True)):
             yield f"{prefix}{joint.name}.{name}", unit, len(COLUMNS) * number + what
+
+
+def _meant(account: str, patterns: Iterable[str]) -> bool:
+    """Return whether a pattern selects this account, and is about accounts: `*` alone is not."""
+    bond = f"{account.rpartition('.')[0]}."
+    about = [each for each in patterns if each.startswith(bond) or each.rpartition(".")[2] in COLUMNS]
+    return _pattern(about).match(account) is not None
+
+
+def _advice(pattern: str, design: Blueprint) -> str:
+    """Return what to do about a pattern that selects nothing."""
+    bonds = [path.rpartition(".")[0] for level in design.levels() for path, *_ in _accounts(level)]
+    named = [bond for bond in bonds if pattern.startswith(f"{bond}.")]
+    if not named and pattern.rpartition(".")[2] not in COLUMNS:
+        return "`hocket show` lists the ports"
+    which = (named or bonds or [""])[0]
+    return f"`{which}.*`: {', '.join(COLUMNS)}" if which else "accounts are of power bonds: there is none"
 
 
 def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:

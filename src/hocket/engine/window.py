@@ -17,7 +17,10 @@ import numpy as np
 
 from hocket.engine.blueprint import Leaves
 from hocket.engine.calls import blame
+from hocket.feedthrough import Feedthrough
+from hocket.graph import components
 from hocket.model import Array, Sample, Simulator
+from hocket.plan.post import Post
 from hocket.signals import shifted, through, value_at
 from hocket.wiring import CONSTANT, OWN
 
@@ -38,8 +41,12 @@ def window(
     degree: int,
     y0: list[Array],
     starts: tuple[float, ...],
+    traffic: Post | None = None,
 ) -> Curves:
     """Return polynomials of this degree through `degree` steps of delta, around the start.
+
+    Between hosts there are `degree` sweeps, no more and no fewer, for each costs messages; then those that
+    react to others come after them and see what they have found, so that each sweep gains an order.
 
     An output whose next sample is not where its curve leads (a jump, a motion too fast for these steps)
     keeps a curve of degree 0: it has no past worth telling. So have all if the sweeps do not settle.
@@ -51,24 +58,36 @@ def window(
     cold: Curves = [[[value] for value in outputs] for outputs in y0]
     curves, best = cold, np.inf
     samples: list[Array] = []
+    if traffic:
+        traffic.flush()
+        traffic.settle()
     try:
-        for sweep in range(SWEEPS):
-            # all leaves see the curves of the sweep before: their order must not matter
-            samples = []
-            for leaf, simulator in enumerate(rewinding):
+        for sweep in range(degree if traffic else SWEEPS):
+            samples = [np.zeros(0)] * len(names)
+            fresh = list(curves)
+            for leaf in _by_reaction(leaves) if traffic else range(len(names)):
+                simulator = rewinding[leaf]
                 _blamed(partial(simulator.restore, saved[leaf]), names[leaf], "restore", t)
-                u = _inputs(leaves, leaf, curves, degree, starts)
+                if traffic:
+                    traffic.feed(leaf, degree + 1)
+                # on one host all leaves see the curves of the sweep before: their order must not matter
+                u = _inputs(leaves, leaf, fresh if traffic else curves, degree, starts)
                 steps = 0 if frozen[leaf] else degree + 1
-                samples.append(_sampled(simulator, leaves.wiring.names[leaf], t, delta, steps, u))
-            if not all(np.isfinite(each).all() for each in samples):
-                return cold
-            fresh = [[_curve(column[: degree + 1], delta) for column in each.T] for each in samples]
+                samples[leaf] = _sampled(simulator, names[leaf], t, delta, steps, u)
+                if not np.isfinite(samples[leaf]).all():
+                    return cold
+                if traffic:
+                    traffic.step(leaf)
+                    traffic.read(leaf)
+                fresh[leaf] = [_curve(column[: degree + 1], delta) for column in samples[leaf].T]
             change = max(
                 _difference(new, old, degree * delta)
                 for ours, theirs in zip(fresh, curves, strict=True)
                 for new, old in zip(ours, theirs, strict=True)
             )
             curves = fresh
+            if traffic:
+                continue
             if change <= 1e-14:
                 break
             if sweep > degree + 2 and change >= 0.9 * best:
@@ -76,6 +95,9 @@ def window(
                     return cold
                 break
             best = min(best, change)
+        if traffic:
+            traffic.flush(degree + 1)
+            traffic.settle()
     finally:
         for simulator, state, name in zip(rewinding, saved, names, strict=True):
             _blamed(partial(simulator.restore, state), name, "restore", t)
@@ -86,6 +108,13 @@ def window(
         ]
         for ours, each in zip(curves, samples, strict=True)
     ]
+
+
+def _by_reaction(leaves: Leaves) -> list[int]:
+    """Return the leaves, those with outputs that react to others after these."""
+    sources = Feedthrough(leaves.wiring, at_start=True).sources
+    edges = {(source[0], node[0]) for node, reacts in sources.items() for source in reacts}
+    return [leaf for group in components(len(leaves.places), edges) for leaf in group]
 
 
 def _blamed(call: Callable[[], Any], name: str, word: str, t: float) -> Any:

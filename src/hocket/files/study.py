@@ -25,6 +25,8 @@ class Study:
     every: Fraction | Literal["micro"] | None = None
     """The output interval; None: every macro step."""
     name: str = ""
+    original: str = ""
+    """Of a compiled scenario: the text of the file that it was made from."""
     path: Path | None = field(default=None, compare=False)
     """The file it was read from."""
     notes: tuple[str, ...] = field(default=(), compare=False)

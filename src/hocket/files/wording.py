@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from hocket.bonds import Bond
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
 from hocket.errors import HocketError
 from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
 from hocket.files.toml.kinds import Family
 from hocket.files.toml.place import Findings, Place, Source
-from hocket.model import Bond, Extrapolator, Model, Orchestrator
+from hocket.model import Extrapolator, Model, Orchestrator
+from hocket.simulators.emulating import inside
 
 
 def orchestrator(thing: Orchestrator) -> str:
@@ -29,8 +31,9 @@ def extrapolation(thing: Extrapolator) -> str:
 
 def kind(model: Model) -> str:
     """Return the type of a model as a file names it."""
-    found = (kind.name for kind in MODELS.kinds if kind.cls is type(model))
-    return next(found, type(model).__name__)
+    bare = inside(model)
+    found = (kind.name for kind in MODELS.kinds if kind.cls is type(bare))
+    return next(found, type(bare).__name__)
 
 
 def balance(bond: Bond) -> str:

@@ -124,7 +124,7 @@ class Adaptive(Around):
                 f"{what}, and `{stuck[0]}` cannot go back",
                 where="orchestrator",
                 expected="simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
-                hint='estimate="orders", which needs neither, or rejects=False with estimate="defect"',
+                hint='estimate="orders", or rejects=False with "defect"; `Replay`, replay = true in a file',
             )
         return not stuck if self.rejects is None else self.rejects
 

@@ -130,5 +130,5 @@ def _check_rewind(scenario: Scenario, groups: list[Group]) -> None:
             f"a compound step is made again by the fast ones, and {listed(stuck)} cannot go back",
             where="orchestrator",
             expected="fast simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
-            hint='scheme "slowest-first", which goes back nowhere',
+            hint='scheme "slowest-first", which goes back nowhere; `Replay`, replay = true in a file',
         )

@@ -69,7 +69,7 @@ def _faults(scenario: Scenario, rates: Rates) -> Iterator[Fault]:
                 f"`{name}` is to make {rate} steps per step, and it accepts only whole ones",
                 "rates",
                 "simulators with a variable step, FMUs with canHandleVariableCommunicationStepSize",
-                f"a level of its own for `{name}`, with the shorter step",
+                f"a level of its own for `{name}`, with the shorter step; or `substep` in a file",
             )
 
 

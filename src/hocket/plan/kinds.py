@@ -88,7 +88,7 @@ KINDS = {
     "fixed step": Kind(
         "`{sim}` is stepped by {time} of the step, and it accepts only whole ones",
         "a whole step where `variable_step` is not among its abilities",
-        "Step({sim!r}), or a level of its own with the shorter step",
+        "Step({sim!r}); or `Substepped`, substep = ... in a file",
     ),
     "level's step": Kind(
         "`{sim}` is stepped by {time} of the step, and its own steps do not fit into that",

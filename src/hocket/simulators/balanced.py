@@ -230,16 +230,26 @@ class Balanced:
             yield Fault(what, "Balanced", "a model in the step of its level")
         if self._integrated and not model.x0:
             yield Fault("a model without a state stores nothing to balance", "Balanced", "a model with `x0`")
-        if self.form == "energy" and self.energy is None:
-            hint = 'declare `energy`, a matrix Q with W = x\'Qx/2 or a function; or `form="inversion"`'
-            if not self._integrated:
-                hint = '`form="inversion"`: the state of this model is not hocket\'s to move'
-            yield Fault('`form="energy"` needs the stored energy of the model', "Balanced", "`energy`", hint)
+        kind = type(model).__name__
+        if self.form == "energy" and not self._integrated:
+            what = (
+                f"balance by energy moves the state, and the state of this `{kind}` is not hocket's to move"
+            )
+            expected = "a `StateSpace` or an `Ode` with `energy`: stored energy that is told is not enough"
+            yield Fault(what, "Balanced", expected, '`balance = "inversion"`, which needs neither')
+        elif self.form == "energy" and self.energy is None:
+            what = f"balance by energy needs the stored energy of this `{kind}`, which declares none"
+            expected = "`energy`, in joules: a matrix Q with W = x'Qx/2 of a `StateSpace`, W(x) of an `Ode`"
+            hint = 'declare `energy`; or `balance = "inversion"`, which needs none'
+            yield Fault(what, "Balanced", expected, hint)
         elif self.form == "energy" and isinstance(model, StateSpace):
             yield from self._energy_faults(model)
-        if not (self._integrated or model.abilities.variable_step or self.substeps == 1):
-            what = f"its step cannot be divided by {self.substeps}"
-            yield Fault(what, "Balanced", "`substeps=1`, with little of the benefit")
+        divided = self.form == "inversion" and self.substeps > 1 and not self._integrated
+        if divided and not model.abilities.variable_step:
+            what = f"the step of this `{kind}` cannot be divided by {self.substeps}, as inversion wants it"
+            expected = "a model whose steps may be of any length, or one that hocket integrates itself"
+            hint = "the extrapolation `balance-correction` without balance: `substeps=1` would do no better"
+            yield Fault(what, "Balanced", expected, hint)
 
     def _energy_faults(self, model: StateSpace) -> Iterator[Fault]:
         """Note energies that do not grow by the power that comes in: Q B u must be sign * y u, for all x."""

@@ -15,7 +15,7 @@ import numpy as np
 from hocket.errors import SimulatorError
 from hocket.model import Array, Port
 from hocket.signals import value_at
-from hocket.simulators.balancing import Balancing, Seat, corrected
+from hocket.simulators.balancing import Balancing, Seat, corrected, stated
 from hocket.simulators.energies import Energy, onto
 from hocket.simulators.methods import linear_maps
 from hocket.simulators.ode import Ode
@@ -213,7 +213,7 @@ class Projected(_Integrated):
             handed = list(worked)
         agreed = sum(handed) - sum(worked)
         x = self._state()
-        target = self.stored.value(x) + agreed
+        target = stated(self.stored.value(x)) + agreed
         push = np.asarray(self.f(t + h, x, value_at(list(own), h)), dtype=float).reshape(-1)
         if not push.any():
             push = x - began

@@ -8,6 +8,7 @@ Source: Moshagen, SNE 31(1), 2021, section 2, in the robust forms of formulas, s
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -123,7 +124,7 @@ class Balancing:
 
     def _share(self) -> float:
         """Return the energy that the bond may take; below zero: any, where power passes through."""
-        return max(float(self.plain.energy()), 0.0) if len(self.seats) == 1 else -1.0
+        return max(stated(float(self.plain.energy())), 0.0) if len(self.seats) == 1 else -1.0
 
     def _told(self, t: float, y: Array, u: Array) -> list[list[float]]:
         """Return per bond the own output over the step as the partner extrapolates it."""
@@ -160,6 +161,17 @@ class Balancing:
 
     def _restore(self, state: Any) -> None:
         self.plain.restore(state)
+
+
+def stated(energy: float) -> float:
+    """Return a stored energy; raises SimulatorError where that is no number: no state can follow it."""
+    if not isfinite(energy):
+        raise SimulatorError(
+            f"its stored energy is {energy} J: no state can follow it",
+            expected="a finite number of joules",
+            hint="look into its `energy`",
+        )
+    return energy
 
 
 def corrected(seat: Seat, u: float, y: float, reaction: float, power: float, soft: float) -> float:

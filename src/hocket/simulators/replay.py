@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class Replay:
     """
 
     model: Model
+    emulates: ClassVar[str] = "rewind"
+    emulated: ClassVar[str] = "rewind by replay"
+    price: ClassVar[str] = "a run of n steps costs n^2/2"
 
     def __post_init__(self) -> None:
         if isinstance(self.model, type) or not hasattr(self.model, "open"):

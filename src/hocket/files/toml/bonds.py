@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from hocket.bonds import Balance, Bond
 from hocket.files.toml.forms import NUMBER, TEXT, TRUTH, Choice
 from hocket.files.toml.kinds import Field, Kind, kind
 from hocket.files.toml.layout import Section
 from hocket.files.toml.place import WRONG, Place
-from hocket.model import Balance, Bond, Scenario
+from hocket.model import Scenario
 from hocket.simulators.state_space import StateSpace
 
 _ANY = StateSpace()

@@ -14,18 +14,25 @@ from fractions import Fraction
 from operator import attrgetter
 from typing import Any, Literal, get_args
 
+from hocket.bonds import Bond
+from hocket.constraints import Constraint
 from hocket.engine.composite import Composite, StartMode
 from hocket.errors import ScenarioError
 from hocket.files.study import Study
+from hocket.files.toml.accuracy import accuracy_kinds
 from hocket.files.toml.bonds import BONDS
+from hocket.files.toml.constraints import CONSTRAINTS, COUPLER
 from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE, Choice, OrWord
+from hocket.files.toml.hosts import HOSTS, SHOWN, STAND_IN
+from hocket.files.toml.inserted import INSERTIONS
 from hocket.files.toml.kinds import Family, Field, Kind, kind
 from hocket.files.toml.levels import Connections, Included, Models, Order
 from hocket.files.toml.parts import PART
 from hocket.files.toml.ports import OUTPUTS, PORTS
 from hocket.files.toml.rates import Rates
 from hocket.files.toml.simulators import SIMULATORS
-from hocket.model import Bond, Connection, Extrapolator, Model, Orchestrator, Port, Scenario
+from hocket.hosts import Hosts
+from hocket.model import Connection, Extrapolator, Inserted, Model, Orchestrator, Port, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import GAINS, PER, Adaptive
 from hocket.orchestrators.exchange import InputsMode
@@ -89,7 +96,7 @@ def _iterate(
     inner: Orchestrator | None = None,
     tolerance: float | Literal["none"] = 1e-8,
     at_most: int = 50,
-    accelerate: Accelerator | None = QuasiNewton(),  # noqa: B008 - it is frozen
+    accelerate: Accelerator | Literal["plain"] | None = QuasiNewton(),  # noqa: B008 - it is frozen
 ) -> Iterate:
     """The steps of another algorithm, made again until what is exchanged agrees."""
     return Iterate(inner or Jacobi(), None if tolerance == "none" else tolerance, at_most, accelerate)
@@ -108,7 +115,12 @@ _STEPS = (
             get=lambda iterate: iterate.tolerance or "none",
         ),
         Field("at_most", WHOLE, "sweeps in a step"),
-        Field("accelerate", ACCELERATIONS, 'how sweeps are led to their end; "plain": they are not'),
+        Field(
+            "accelerate",
+            OrWord("plain", ACCELERATIONS),
+            'how sweeps are led to their end; "plain": they are not',
+            get=lambda iterate: iterate.accelerate or "plain",
+        ),
         cls=Iterate,
     ),
 )
@@ -164,8 +176,11 @@ def _level(
     inputs: Iterable[Port] = (),
     outputs: Iterable[Port] = (),
     bonds: Mapping[str, Bond] | None = None,
+    constraints: Mapping[str, Constraint] | None = None,
+    hosts: Hosts | None = None,
+    inserted: Mapping[str, Inserted] | None = None,
 ) -> Composite:
-    scenario = Scenario(models, connections, inputs, outputs, record, bonds)
+    scenario = Scenario(models, connections, inputs, outputs, record, bonds, constraints, hosts, inserted)
     return Composite(scenario, step, orchestrator or "jacobi", extrapolation, start, sampled)
 
 
@@ -183,6 +198,23 @@ LEVEL = kind(
     Field("models", Models(lambda: MODELS), "by name: [models.left]", get=attrgetter("scenario.models")),
     Field("connections", CONNECTIONS, "input = output", get=attrgetter("scenario.connections"), stand_in=()),
     Field("bonds", BONDS, "by name: [bonds.joint]", get=attrgetter("scenario.bonds"), stand_in=None),
+    Field(
+        "constraints",
+        CONSTRAINTS,
+        "equations between ports, by name: [constraints.link]",
+        get=attrgetter("scenario.constraints"),
+        stand_in=None,
+    ),
+    Field(
+        "hosts", HOSTS, 'who runs where: plant = ["left"]', get=attrgetter("scenario.hosts"), stand_in=None
+    ),
+    Field(
+        "inserted",
+        INSERTIONS,
+        "what a pass of the compiler made, and why",
+        get=attrgetter("scenario.inserted"),
+        stand_in=None,
+    ),
     cls=Composite,
 )
 
@@ -196,6 +228,9 @@ MODELS: Family = Family(
     "model",
     (
         *SIMULATORS,
+        COUPLER,
+        STAND_IN,
+        *accuracy_kinds(lambda: MODELS),
         kind(
             "composite",
             _included,
@@ -223,9 +258,9 @@ def _run(
     return {"start": start, "stop": stop, "every": every}
 
 
-def _study(name: str = "", run: Mapping[str, Any] | None = None, **level: Any) -> Study:
+def _study(name: str = "", run: Mapping[str, Any] | None = None, original: str = "", **level: Any) -> Study:
     """A co-simulation, to be run by hocket run."""
-    return Study(_level(**level), name=name, **(run or {}))
+    return Study(_level(**level), name=name, original=original, **(run or {}))
 
 
 def _inside(entry: Field) -> Callable[[Study], Any]:
@@ -248,11 +283,15 @@ FILE: Kind = Kind(
         Field("name", TEXT, "what to call it; left out: the name of the file", stand_in="", default=""),
         Field("run", _RUN, "the defaults of hocket run", get=lambda study: study, stand_in=None),
         *(replace(entry, get=_inside(entry)) for entry in LEVEL.fields),
+        Field("original", TEXT, "of a compiled scenario: the text it was made from", default=""),
     ),
     tagged=False,
     about="A scenario of hocket: models, connections, and how they are run.",
 )
 """A whole file."""
 
-DEFINED = (MODELS, ORCHESTRATORS, ACCELERATIONS, EXTRAPOLATIONS, CONNECTIONS, BONDS, PORTS, OUTPUTS)
+DEFINED = (
+    *(MODELS, ORCHESTRATORS, ACCELERATIONS, EXTRAPOLATIONS, CONNECTIONS),
+    *(BONDS, CONSTRAINTS, HOSTS, INSERTIONS, SHOWN, PORTS, OUTPUTS),
+)
 """What the JSON Schema defines once and refers to."""

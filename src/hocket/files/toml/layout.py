@@ -39,6 +39,8 @@ def _lines(section: Section, path: str) -> Iterator[str]:
 
 
 def _assigned(key: str, value: Any) -> str:
+    if isinstance(value, str) and "\n" in value:
+        return f"{key} = {_long(value)}"
     line = f"{key} = {_inline(value)}"
     if len(line) <= _WIDTH or not isinstance(value, list):
         return line
@@ -50,6 +52,12 @@ def _assigned(key: str, value: Any) -> str:
         else:
             rows.append(f"    {item},")
     return "\n".join([f"{key} = [", *rows, "]"])
+
+
+def _long(value: str) -> str:
+    """Return a text of many lines as it looks, where that can be."""
+    plain = "'''" not in value and not any((ord(c) < 32 and c not in "\n\t") or c == "\x7f" for c in value)
+    return f"'''\n{value}'''" if plain and not value.endswith("'") else _inline(value)
 
 
 def _inline(value: Any) -> str:

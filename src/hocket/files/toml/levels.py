@@ -17,9 +17,9 @@ from hocket.files.toml.forms import TEXT, Either, Listing, OrWord
 from hocket.files.toml.kinds import Family, Kind
 from hocket.files.toml.layout import Section
 from hocket.files.toml.place import WRONG, Place, found
+from hocket.files.toml.wrappers import unwrapped
 from hocket.model import Connection, Model, Scenario
 from hocket.simulators.ode import Ode
-from hocket.simulators.replay import Replay
 from hocket.simulators.state_space import StateSpace
 
 _UNREAD = StateSpace()
@@ -55,18 +55,23 @@ class Models:
     def write(self, value: Mapping[str, Model], place: Place) -> Any:
         section = Section()
         for name, model in value.items():
-            inner = model.model if isinstance(model, Replay) else model
+            inner, keys = unwrapped(model)
             table = self.family().write(inner, place / name)
-            if isinstance(model, Replay):
-                table = self._replayed(table, model, place / name)
+            if keys:
+                table = self._wrapped(table, keys, model, place / name)
             section[name] = Section(table) if isinstance(table, dict) else table
         return section
 
-    def _replayed(self, table: Any, model: Replay, place: Place) -> Any:
-        able = (kind.name for kind in self.family().kinds for entry in kind.fields if entry.name == "replay")
-        if isinstance(table, dict) and table["type"] in able:
-            return {**table, "replay": True}
-        return place.unwritable(model, "files know `replay` of Python classes and FMUs only")
+    def _wrapped(self, table: Any, keys: dict[str, Any], model: Model, place: Place) -> Any:
+        """Return the table of a model with the keys of its wrappers."""
+        if not isinstance(table, dict):
+            return table
+        kinds = [kind for kind in self.family().kinds if kind.name == table["type"]]
+        known = {entry.name for kind in kinds for entry in kind.fields}
+        for key in keys:
+            if key not in known:
+                return place.unwritable(model, f"files know no `{key}` of `{table['type']}`")
+        return {**table, **keys}
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": self.family().schema()}

@@ -6,9 +6,7 @@ Out: their kinds, a part of the codec
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
-from functools import wraps
 from operator import attrgetter
 from typing import Any, get_args
 
@@ -29,13 +27,13 @@ from hocket.files.toml.forms import (
 )
 from hocket.files.toml.kinds import Field, kind
 from hocket.files.toml.ports import OUTPUTS, PORTS, port_text
-from hocket.model import Model, PortLike
+from hocket.files.toml.wrappers import PROBED, SLOPES, WRAPPERS, wrapping
+from hocket.model import PortLike
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.recipe import InterfaceName
 from hocket.simulators.methods import MethodName
 from hocket.simulators.ode import METHODS, Ode
 from hocket.simulators.python import Python
-from hocket.simulators.replay import Replay
 from hocket.simulators.sources import Csv, Function, Interpolation, Outside, Table
 from hocket.simulators.state_space import Gain, StateSpace, Sum
 
@@ -60,9 +58,6 @@ _PARAMETERS = Field(
     get=lambda model: model.parameters or None,
 )
 _STEP = Field("step", DURATION, "the longest micro step; left out: one per macro step")
-_REPLAY = Field(
-    "replay", TRUTH, "goes back by making all steps again, if it cannot otherwise", get=lambda _: None
-)
 _LOOKUP = (
     Field("interpolation", Choice(get_args(Interpolation)), "between the rows"),
     Field("outside", Choice(get_args(Outside)), "what happens before the first and after the last row"),
@@ -92,21 +87,6 @@ def _option(name: str) -> Callable[[Fmu], Any]:
 
 def _given(model: Fmu) -> dict[str, Any] | None:
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in model.values} or None
-
-
-def _replayed(build: Callable[..., Model]) -> Callable[..., Model]:
-    """Return a builder that knows `replay` beside what it knew."""
-    known = inspect.signature(build)
-    more = inspect.Parameter("replay", inspect.Parameter.KEYWORD_ONLY, default=False)
-
-    @wraps(build)
-    def built(replay: bool = False, **arguments: Any) -> Model:
-        return Replay(build(**arguments)) if replay else build(**arguments)
-
-    rest = [each for each in known.parameters.values() if each.kind is each.VAR_KEYWORD]
-    first = [each for each in known.parameters.values() if each not in rest]
-    built.__signature__ = known.replace(parameters=[*first, more, *rest])  # type: ignore[attr-defined]
-    return built
 
 
 def _columns(model: Csv) -> list[str] | dict[str, str]:
@@ -140,7 +120,7 @@ SIMULATORS = (
     ),
     kind(
         "ode",
-        Ode,
+        wrapping(Ode, PROBED, SLOPES),
         Field("f", CODE, "x' = f(t, x, u), as file.py:name or module:name"),
         Field("g", CODE, "y = g(t, x, u); left out: the outputs are the states"),
         Field("x0", VECTOR, "the initial state"),
@@ -158,17 +138,20 @@ SIMULATORS = (
         Field("atol", NUMBER, "absolute tolerance"),
         Field("jacobian", CODE, "df/dx, for the implicit methods"),
         Field("energy", CODE, "the stored energy of x, in joules"),
+        PROBED,
+        SLOPES,
         _folder("f", "g", "jacobian", "energy"),
         _PARAMETERS,
+        cls=Ode,
     ),
     kind(
         "python",
-        _replayed(Python),
+        wrapping(Python, *WRAPPERS),
         Field("class", CODE, "file.py:Name or module:Name", "cls"),
         Field("inputs", PORTS, "if the class does not say", get=attrgetter("own_inputs")),
         Field("outputs", PORTS, "if the class does not say", get=attrgetter("own_outputs")),
         Field("period", DURATION, "its own step; left out: that of its level"),
-        _REPLAY,
+        *WRAPPERS,
         _folder("cls"),
         _PARAMETERS,
         cls=Python,
@@ -202,7 +185,7 @@ SIMULATORS = (
     ),
     kind(
         "fmu",
-        _replayed(Fmu),
+        wrapping(Fmu, *WRAPPERS),
         Field("path", TEXT, "of the .fmu file"),
         Field("parameters", VALUES, "parameters and start values, by variable", get=_given),
         Field("interface", Choice(get_args(InterfaceName)), "co-simulation is taken where there is one"),
@@ -217,9 +200,17 @@ SIMULATORS = (
         Field("step", DURATION, "of model exchange: the longest micro step"),
         Field("rtol", NUMBER, "of model exchange", get=_option("rtol")),
         Field("atol", NUMBER, "of model exchange", get=_option("atol")),
-        _REPLAY,
+        *WRAPPERS,
         _folder("path"),
         cls=Fmu,
     ),
-    kind("function", Function, Field("f", CODE, "of t"), Field("outputs", OUTPUTS), _folder("f")),
+    kind(
+        "function",
+        wrapping(Function, SLOPES),
+        Field("f", CODE, "of t"),
+        Field("outputs", OUTPUTS),
+        SLOPES,
+        _folder("f"),
+        cls=Function,
+    ),
 )

@@ -1,0 +1,148 @@
+"""hocket compile: an awkward scenario made simple, with what was inserted and why.
+
+In:  a scenario file, perhaps one that was compiled
+Out: the compiled scenario; the story, the differences; or the text it was compiled from
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from difflib import unified_diff
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from hocket.cli import options
+from hocket.cli.choosing import typed_kind
+from hocket.cli.facts import keep
+from hocket.cli.screen import say
+from hocket.cli.targets import check_file
+from hocket.errors import FileError
+from hocket.files import toml
+from hocket.files.formats import read
+from hocket.files.study import Study
+from hocket.files.whole import write_text
+
+if TYPE_CHECKING:
+    from hocket.passes.compiler import Compiled
+
+
+def compile(
+    file: options.File,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write it; left out: car.compiled.toml for car.toml."),
+    ] = None,
+    passes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pass",
+            metavar="NAME",
+            help="A pass to run: modularity, 'loops(how=steps)', 'distribution(small_step=\"20 ms\")', "
+            "'accuracy(tolerance=1e-4)'; may be repeated. Left out: those that are needed.",
+        ),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", metavar="", help="Tell the story, write nothing.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", metavar="", help="Show what changes, write nothing.")
+    ] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", metavar="", help="Write the text that a file was compiled from.")
+    ] = False,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the story as JSON; - is stdout.")
+    ] = None,
+) -> None:
+    """Make a scenario trivial: equations, algebraic loops and hosts become ordinary simulators and levels.
+
+    What is inserted is told, with the pass it is from and the reason; the file that is written holds the
+    original text, and `--undo` gives it back.
+    """
+    from hocket.passes.compiler import compile as compiled_by
+
+    if undo:
+        _undo(file, out)
+        return
+    target = out or file.with_name(f"{file.stem}.compiled.toml")
+    writes = not explain and not diff
+    if writes:
+        check_file(target)
+    study = read(file)
+    made = compiled_by(study.composite, [_pass(text, study) for text in passes] if passes else None)
+    after = replace(study, composite=made.level, original=_text(file), **_run(made))
+    if json:
+        keep(json, _facts(made))
+    if str(json) != "-":
+        say(*_page(made, explain))
+    if diff:
+        say(*_differences(study, after, file, target))
+    if writes:
+        toml.write(after, target)
+        if str(json) != "-":
+            say(f"wrote {target}")
+            if _run(made):
+                say(f"its steps are counted, about three to each of t: hocket run {target} --stop 1000")
+
+
+def _pass(text: str, study: Study) -> Any:
+    from hocket.files.toml.passes import PASSES
+
+    more: dict[str, Any] = {}
+    if text.strip().startswith("accuracy"):
+        more = {"begin": float(study.start)} | ({"stop": float(study.stop)} if study.stop is not None else {})
+    return typed_kind(PASSES, text, "pass", f"--pass {text}", more)
+
+
+def _undo(file: Path, out: Path | None) -> None:
+    study = toml.read(file, check=False)
+    if not study.original:
+        raise FileError(f"`{file.name}` was not compiled", str(file), "a file that `hocket compile` wrote")
+    target = out or file.with_name(f"{file.stem.removesuffix('.compiled')}.toml")
+    if target.exists() and target.read_text(encoding="utf-8") != study.original:
+        raise FileError(f"`{target}` is there, and differs", str(target), "a new file", "--out another.toml")
+    write_text(target, study.original)
+    say(f"wrote {target}")
+
+
+def _text(file: Path) -> str:
+    """Return the text of a scenario file; of another format, none."""
+    return file.read_text(encoding="utf-8") if file.suffix.lower() == ".toml" else ""
+
+
+def _run(made: Compiled) -> dict[str, Any]:
+    """Return how the compiled scenario is run, if not as before: steps under control are counted by s."""
+    over_s = any(chapter.by == "accuracy" for chapter in made.chapters)
+    return {"start": Fraction(0), "stop": None, "every": None} if over_s else {}
+
+
+def _facts(made: Compiled) -> dict[str, Any]:
+    return {
+        "passes": [{"pass": each.by, "because": list(each.why)} for each in made.chapters],
+        "inserted": made.rows(),
+        "idle": list(made.idle),
+    }
+
+
+def _page(made: Compiled, explain: bool) -> Iterator[Text | str]:
+    if explain:
+        for line in made.story():
+            yield Text(line, "bold" if line[:1].isdigit() and "." in line[:3] else "")
+        return
+    if not made.chapters:
+        yield "nothing to do: every input has one source, and nothing depends on itself at once"
+    for chapter in made.chapters:
+        yield Text(f"{chapter.by}: {len(chapter.inserted)} inserted", "bold")
+        yield from (f"  {path}: {reason}" for path, reason in chapter.inserted)
+
+
+def _differences(before: Study, after: Study, file: Path, target: Path) -> Iterator[Text]:
+    old, new = (toml.dumps(replace(each, original=""), strict=False).splitlines() for each in (before, after))
+    for line in unified_diff(old, new, str(file), str(target), lineterm="", n=1):
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        yield Text(line, style)

@@ -1,0 +1,138 @@
+"""hocket nest: which simulators should talk more often, as a level of their own.
+
+In:  a flat scenario file, or FMUs
+Out: a verdict, the strengths of connections, the comparison at equal work; the nested scenario as a file
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from hocket.cli import options
+from hocket.cli.choosing import chosen
+from hocket.cli.facts import keep as keep_facts
+from hocket.cli.progress import counted
+from hocket.cli.screen import say, tell
+from hocket.cli.tables import table
+from hocket.cli.targets import check_file, check_picture
+from hocket.cli.typed import assigned, studied
+from hocket.errors import FileError
+from hocket.parameters import with_parameters
+
+if TYPE_CHECKING:
+    from hocket.files.study import Study
+    from hocket.tune.nesting import Nesting
+
+ROWS = 8
+"""Of each table, unless all are asked for."""
+
+
+def nest(
+    files: options.Files,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="The largest error, as a part of the largest value: the fewest exchanges that keep it.",
+        ),
+    ] = None,
+    work: Annotated[
+        float,
+        typer.Option(metavar="TIMES", help="Without a tolerance: so many times the exchanges of now."),
+    ] = 1.0,
+    stop: options.Stop = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", metavar="", help="Keep the algorithm and extrapolation as they are.")
+    ] = False,
+    algorithm: options.Algorithm = None,
+    extrapolation: options.Extrapolation = None,
+    connect: options.Connect = None,
+    assign: options.Set = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="TOML", help="Write the scenario that was chosen.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PNG", help="Draw the strengths and the clusters.")
+    ] = None,
+    as_json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write everything; -: print it instead.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", metavar="", help="All rows of the tables.")] = False,
+) -> None:
+    """Propose levels for a flat scenario: who should talk often, how often, and whether that pays.
+
+    Each connection is weighed by what it does to the error and to growth; simulators that are strongly
+    connected become a level with steps of its own. Everything is judged by the very plan that would be run,
+    nothing is run, and a hierarchy is proposed only if it is better than the flat scenario with the same
+    number of exchanges. Where none is, what helps instead is told.
+
+    With --out the exit code is 1 if there is nothing better to write.
+    """
+    study = chosen(studied(files, connect or ()), algorithm, extrapolation)
+    composite = with_parameters(study.composite, assigned(study, assign or ()), "--set")
+    study = replace(study, composite=composite)
+    _check_targets(out, plot, as_json, files)
+    from hocket.tune.nesting import nest as nested  # here: the other verbs start sooner
+
+    printed = str(as_json) == "-"
+    with counted("nest", "couplings", quiet=printed) as told:
+        found = nested(study, tolerance, stop=stop, work=work, keep=keep, told=told)
+    if as_json:
+        keep_facts(as_json, _facts(found))
+    if not printed:
+        _told(found, None if everything else ROWS)
+    if plot:
+        found.plot(plot)
+    written = _written(found, study, out)
+    if not printed:
+        say(*(f"wrote {file}" for file in (plot, as_json, written) if file))
+    if out and not written:
+        tell(f"nothing was written to {out}: the scenario as it is stays the best that was found")
+        raise typer.Exit(1)
+
+
+def _check_targets(out: Path | None, plot: Path | None, as_json: Path | None, files: list[Path]) -> None:
+    if out:
+        check_file(out)
+        if out.suffix != ".toml":
+            raise FileError(f"`{out.name}` is no name for a scenario", "--out", "a name that ends in .toml")
+        if any(out.absolute() == file.absolute() for file in files):
+            hint = "another name: the flat scenario is not replaced"
+            raise FileError(f"`{out.name}` is the scenario itself", "--out", "", hint)
+    if plot:
+        check_picture(plot)
+    if as_json and str(as_json) != "-":
+        check_file(as_json)
+
+
+def _told(found: Nesting, most: int | None) -> None:
+    first, *rest = found.verdict()
+    say(Text(first, "bold"), *rest)
+    say(*table("what each connection does wrong", found.strengths.rows(), most))
+    say(*table("compared", found.rows(), None))
+
+
+def _written(found: Nesting, study: Study, out: Path | None) -> Path | None:
+    if out is None or found.composite is None:
+        return None
+    from hocket.files.toml import write
+
+    write(replace(study, composite=found.composite, path=None, notes=()), out)
+    return out
+
+
+def _facts(found: Nesting) -> dict[str, object]:
+    return {
+        "verdict": found.verdict(),
+        "nested": found.nested,
+        "clusters": found.clusters,
+        "levels": None if found.chosen is None else found.chosen.tree.words,
+        "tolerance": found.tolerance,
+        "strengths": found.strengths.rows(),
+        "compared": found.rows(),
+    }

@@ -1,0 +1,97 @@
+"""Couplings that are no assignments: equations between ports that hold at all times.
+
+In:  texts such as `left.x = right.x`
+Out: frozen data; what the equations mean is worked out in equations.py
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hocket.errors import Fault, ScenarioError, nearest
+
+_NAME = re.compile(r"[^\W\d][\w-]*")
+_EXAMPLE = '["left.x = right.x", "left.F + right.F = 0"]'
+_KEYS = ("equations", "rates", "mu", "determines")
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Equations between ports: `Constraint(("left.x = right.x", "left.F + right.F = 0"))`.
+
+    They determine the inputs in them, which nothing else may drive. `rates` names the outputs that are time
+    derivatives of others: `{"left.x": "left.v"}`. `mu` is how fast gaps between positions are closed where
+    inputs act on accelerations, in 1/s (None: 1/step; 0: only speeds are kept equal). `determines` names
+    inputs to be found though they stand in no equation: the force that keeps `robot.x = path.x`.
+    """
+
+    equations: tuple[str, ...]
+    rates: Mapping[str, str] = field(default_factory=dict)
+    mu: float | None = None
+    determines: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        faults = [*self._wrong()]
+        if faults:
+            raise ScenarioError(faults)
+        object.__setattr__(self, "equations", tuple(self.equations))
+        object.__setattr__(self, "rates", dict(self.rates))
+        object.__setattr__(self, "determines", tuple(self.determines))
+
+    def _wrong(self) -> list[Fault]:
+        if isinstance(self.equations, str) or not all(isinstance(each, str) for each in self.equations):
+            return [Fault(f"`equations` is {self.equations!r:.60}", "equations", f"a list: {_EXAMPLE}")]
+        faults = [] if self.equations else [Fault("there are no equations", "equations", _EXAMPLE)]
+        rates: Any = self.rates
+        if not isinstance(rates, Mapping) or not all(isinstance(p, str) for e in rates.items() for p in e):
+            expected = 'outputs and their time derivatives: {"left.x": "left.v"}'
+            faults.append(Fault(f"`rates` is {self.rates!r:.60}", "rates", expected))
+        mu: Any = self.mu
+        if mu is not None and (not isinstance(mu, (int, float)) or not 0.0 <= mu < math.inf):
+            faults.append(Fault(f"`mu` is {mu!r}", "mu", "a number from 0 on, in 1/s, or None"))
+        if isinstance(self.determines, str) or not all(isinstance(each, str) for each in self.determines):
+            faults.append(Fault(f"`determines` is {self.determines!r:.60}", "determines", '["robot.F"]'))
+        return faults
+
+    def __hash__(self) -> int:
+        return hash((self.equations, tuple(self.rates.items()), self.mu, self.determines))
+
+
+def named_constraints(written: Mapping[str, Any], models: Collection[str] = ()) -> dict[str, Constraint]:
+    """Return constraints from what was written: a Constraint, equations, or a table of its parts."""
+    if not isinstance(written, Mapping):
+        raise ScenarioError(
+            "the constraints of a scenario have names", "constraints", f'{{"link": {_EXAMPLE}}}'
+        )
+    made: dict[str, Constraint] = {}
+    for name, each in written.items():
+        where = f"constraints.{name}"
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            expected = "letters, digits, _ and -, no dots"
+            raise ScenarioError(f"`{name}` cannot name a constraint", "constraints", expected)
+        if name in models:
+            raise ScenarioError(f"`{name}` names a constraint and a model", where, "names that differ")
+        made[name] = _constraint(each, where)
+    return made
+
+
+def _constraint(each: Any, where: str) -> Constraint:
+    try:
+        if isinstance(each, Constraint):
+            return each
+        if isinstance(each, Mapping):
+            for key in each:
+                if key not in _KEYS:
+                    raise ScenarioError(f"a constraint has no `{key}`", where, "", nearest(str(key), _KEYS))
+            return Constraint(**{"equations": (), **each})
+        if isinstance(each, str):
+            return Constraint((each,))
+        return Constraint(tuple(each))
+    except ScenarioError as error:
+        raise ScenarioError([Fault(f.what, where, f.expected, f.hint) for f in error.faults]) from None
+    except TypeError:
+        raise ScenarioError(f"a constraint cannot be made of {each!r:.60}", where, _EXAMPLE) from None

@@ -1,0 +1,75 @@
+"""What passes from host to host, counted where it happens: whenever something is stepped, read or fed.
+
+In:  the steps, readings and feedings of a run, one after the other
+Out: messages and bytes per pair of hosts; nothing is taken back when simulators go back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from hocket.hosts import Hosts
+from hocket.plan.post import Load, Post
+
+if TYPE_CHECKING:
+    from hocket.engine.blueprint import Blueprint
+    from hocket.engine.interpreter import Level
+
+
+def spread(design: Blueprint) -> Blueprint | None:
+    """Return the level whose models are on several hosts; None: all run on one."""
+    for level in design.levels():
+        hosts = level.composite.scenario.hosts
+        if hosts is not None and len(hosts.models) > 1 and not hosts.faults(level.wiring.names):
+            return level
+    return None
+
+
+def of_leaves(design: Blueprint, level: Blueprint) -> Post:
+    """Return what passes at the start, between the simulators at the ends of the tree."""
+    wiring = design.leaves.wiring
+    prefix = f"{level.path}." if level.path else ""
+    placed = _hosts(level).of_model()
+    inside = [name for name in wiring.names if name.startswith(prefix)]
+    homes = {name: placed.get(name.removeprefix(prefix).partition(".")[0], "") for name in inside}
+    post = Post.of(wiring, homes)
+    for leaf in range(len(wiring.names)):
+        post.step(leaf)  # none has been evaluated yet
+    return post
+
+
+def of_level(level: Level, start: Post) -> Post:
+    """Return what passes in the steps of a started level; what was sent at its start is kept with it."""
+    post = Post.of(level.wiring, _hosts(level.blueprint).of_model())
+    for child in range(len(level.children)):
+        post.step(child)
+        post.read(child)
+    post.settle()
+    level.sent_at_start = start.loads()
+    return post
+
+
+def _hosts(level: Blueprint) -> Hosts:
+    hosts = level.composite.scenario.hosts
+    assert hosts is not None
+    return hosts
+
+
+def counted(levels: Iterable[Level]) -> dict[str, Any]:
+    """Return messages and bytes per pair of hosts: of the start, and of all."""
+    for level in levels:
+        if level.traffic is None:
+            continue
+        hosts = _hosts(level.blueprint)
+        found = {}
+        for pair, run in level.traffic.loads().items():
+            begun = level.sent_at_start.get(pair, Load())
+            whole = begun + run
+            found[" to ".join(pair)] = {
+                "start": begun.messages,
+                "messages": whole.messages,
+                "bytes": hosts.between(*pair).header * whole.messages + 8 * whole.values,
+            }
+        return found
+    return {}

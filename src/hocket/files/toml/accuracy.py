@@ -1,0 +1,73 @@
+"""What the pass `accuracy` inserts, in a file: a step controller, and simulators that are told the time.
+
+In:  their classes
+Out: their kinds, a part of the codec
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hocket.files.toml.forms import DURATION, NUMBER, TRUTH, VECTOR, WHOLE, Choice, Listing
+from hocket.files.toml.kinds import Family, Field, Kind, kind
+from hocket.files.toml.levels import Models
+from hocket.files.toml.place import Place
+from hocket.files.toml.ports import PORTS
+from hocket.orchestrators.adaptive import PER
+from hocket.simulators.step_controller import SOURCES, StepController
+from hocket.simulators.timed import Timed
+
+WHOLES = Listing(WHOLE, "a list of whole numbers")
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A model in a model: [models.left.model]."""
+
+    family: Callable[[], Family]
+
+    def read(self, value: Any, place: Place) -> Any:
+        return self.family().read(value, place)
+
+    def write(self, value: Any, place: Place) -> Any:
+        *outer, name = place.keys
+        return Models(self.family).write({str(name): value}, replace(place, keys=tuple(outer)))[str(name)]
+
+    def schema(self) -> dict[str, Any]:
+        return self.family().schema()
+
+
+def accuracy_kinds(family: Callable[[], Family]) -> tuple[Kind, ...]:
+    """Return the kinds; `family` is that of all models."""
+    return (
+        kind(
+            "step-controller",
+            StepController,
+            Field("watched", PORTS, "the signals whose error matters"),
+            Field("stop", DURATION, "the time at which it stands still"),
+            Field("tolerance", VECTOR, "the error that is allowed, one for each signal"),
+            Field("relative", NUMBER, "this part of the value is allowed beside"),
+            Field("estimate", Choice(SOURCES), "how the error is found"),
+            Field("per", Choice(PER), "whether the error counts per step or per second"),
+            Field("rejects", TRUTH, "whether steps are taken back"),
+            Field("begin", DURATION, "the time at the start"),
+            Field("first", DURATION, "the first step"),
+            Field("smallest", DURATION, "the smallest step"),
+            Field("largest", DURATION, "the largest step"),
+            Field("gains", VECTOR, "of the errors now, before, and before that"),
+            Field("order", WHOLE, "of the coupling: 1 where inputs are held"),
+            Field("safety", NUMBER, "the next step is this much shorter than it might be"),
+            Field("most", NUMBER, "how much longer the next step may be"),
+            Field("least", NUMBER, "how much shorter"),
+            Field("quantum", DURATION, "half steps are multiples of it; left out: any will do"),
+        ),
+        kind(
+            "timed",
+            Timed,
+            Field("begin", DURATION, "the time at the start"),
+            Field("degrees", WHOLES, "of the extrapolation of each input; left out: all are held"),
+            Field("model", Inside(family), "the model that is told the time"),
+        ),
+    )

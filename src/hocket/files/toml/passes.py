@@ -1,0 +1,71 @@
+"""The passes of the compiler by name, as they are typed: `loops(how=steps)`.
+
+In:  the classes of passes
+Out: a family of kinds
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from hocket.files.toml.codec import ACCELERATIONS, EXTRAPOLATIONS
+from hocket.files.toml.forms import DURATION, NUMBER, TEXTS, TRUTH, WHOLE, Choice
+from hocket.files.toml.kinds import Family, Field, kind
+from hocket.orchestrators.adaptive import GAINS, PER
+from hocket.passes.accuracy import Accuracy
+from hocket.passes.distribution import Distribution
+from hocket.passes.loops import How, Loops
+from hocket.passes.modularity import Modularity
+from hocket.simulators.step_controller import SOURCES
+
+_SWEEPS = (
+    Field("tolerance", NUMBER, "the relative change that ends an iteration"),
+    Field("at_most", WHOLE, "sweeps in a step"),
+    Field("accelerate", ACCELERATIONS, "how sweeps are led to their end"),
+)
+
+
+def _distribution(
+    small_step: Any = None, extrapolation: Any = "quadratic", sweeps: int | None = None, tolerance: Any = None
+) -> Distribution:
+    """Each host goes on by itself with small steps, between exchanges every step of the level."""
+    return Distribution(small_step, extrapolation, tolerance if sweeps is None else sweeps)
+
+
+PASSES = Family(
+    "pass",
+    (
+        kind(
+            "modularity",
+            Modularity,
+            *_SWEEPS,
+            Field("gap", NUMBER, "what equations may be short of at the start"),
+        ),
+        kind("loops", Loops, Field("how", Choice(get_args(How)), "how loops are solved"), *_SWEEPS),
+        kind(
+            "distribution",
+            _distribution,
+            Field("small_step", DURATION, "of the hosts; left out: a tenth of the level's step"),
+            Field("extrapolation", EXTRAPOLATIONS, "how values of other hosts go on"),
+            Field("sweeps", WHOLE, "makes each step so many times"),
+            Field("tolerance", NUMBER, "makes steps again until hosts agree"),
+            cls=Distribution,
+        ),
+        kind(
+            "accuracy",
+            Accuracy,
+            Field("stop", DURATION, "the end of the run"),
+            Field("tolerance", NUMBER, "the error that is allowed"),
+            Field("relative", NUMBER, "and this part of the value"),
+            Field("estimate", Choice(tuple(SOURCES)), "how the error is found"),
+            Field("controller", Choice(tuple(GAINS)), "how the next step follows from the errors"),
+            Field("per", Choice(PER), "whether the error counts per unit of time or per step"),
+            Field("rejects", TRUTH, "whether steps are taken back"),
+            Field("begin", DURATION, "the start of the run"),
+            Field("first", DURATION, "the first step"),
+            Field("smallest", DURATION),
+            Field("largest", DURATION),
+            Field("watch", TEXTS, "the outputs whose error counts"),
+        ),
+    ),
+)

@@ -1,0 +1,319 @@
+"""Accuracy: a step controller among the simulators tells all others the time, so that errors stay small.
+
+In:  a level with a fixed step
+Out: the same level over a variable s with step 1, in which time is a signal
+
+Gomes 2016, section 3.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hocket.clock import Duration, written
+from hocket.errors import Fault, ScenarioError, nearest
+from hocket.model import Connection, Inserted, Model, Port, Scenario, as_level
+from hocket.orchestrators.adaptive import GAINS, PER, Controller, Per
+from hocket.orchestrators.jacobi import Jacobi
+from hocket.passes.telling_time import both_ways, obstacles
+from hocket.passes.triviality import loops, solves
+from hocket.passes.whole_levels import WHOLE, enclosed, grid, leaves, plain, told_inside, varying
+from hocket.signals import Hold
+from hocket.simulators.recipes import positive
+from hocket.simulators.step_controller import COPY, SOURCES, ErrorSource, StepController
+from hocket.simulators.timed import BACK, STEP, TIME, Timed, began, followed
+from hocket.wiring import wire
+
+if TYPE_CHECKING:
+    from hocket.engine.composite import Composite
+
+CLOCK = "clock"
+TOLD = ("t", "h", "back")
+TOLD_COPY = ("copy_t", "copy_h", "copy_t")
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Steps as long as the error allows, up to `stop`, by a step controller and nothing else.
+
+    The error that `estimate` finds in a step (see StepController) must stay below `tolerance` plus `relative`
+    times the value, in every real output that `watch` names; `tolerances` gives some of them their own. It
+    counts `per` "step" or "unit" of time. Steps begin with `first` (left out: a hundredth of the largest),
+    are at most `largest` (the step of the level) and at least `smallest` (a millionth of the largest).
+    `rejects`: whether steps are taken back (None: where all can go back; "copy" never does).
+    """
+
+    stop: Duration
+    tolerance: float = 1e-4
+    relative: float = 0.0
+    estimate: ErrorSource = "richardson"
+    controller: Controller = "PI"
+    per: Per = "step"
+    rejects: bool | None = None
+    begin: Duration = 0
+    first: Duration | None = None
+    smallest: Duration | None = None
+    largest: Duration | None = None
+    watch: tuple[str, ...] = ("*",)
+    tolerances: Mapping[str, float] = field(default_factory=dict, hash=False)
+    name: ClassVar[str] = "accuracy"
+
+    def __post_init__(self) -> None:
+        faults = list(self._faults())
+        if faults:
+            raise ScenarioError(faults)
+        for name in ("stop", "begin"):
+            object.__setattr__(self, name, began(getattr(self, name)))
+        for name in ("first", "smallest", "largest"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else positive(value, name))
+        watch: Any = self.watch
+        object.__setattr__(self, "watch", (watch,) if isinstance(watch, str) else tuple(watch))
+
+    def _faults(self) -> Iterator[Fault]:
+        for name, known in (("estimate", SOURCES), ("controller", tuple(GAINS)), ("per", PER)):
+            value = getattr(self, name)
+            if value not in known:
+                words = " or ".join(f'"{word}"' for word in known)
+                yield Fault(f"`{name}` cannot be {value!r}", name, words, nearest(str(value), known))
+        for number in (self.tolerance, *self.tolerances.values()):
+            if not isinstance(number, Real) or not 0.0 < number < math.inf:
+                yield Fault(f"a tolerance of {number!r} is never met", "tolerance", "a number above 0")
+        if self.rejects and self.estimate == "copy":
+            yield Fault('"copy" goes on whatever the error was', "rejects", "False, or None")
+
+    def wanted(self, level: Composite) -> list[str]:
+        """Return why steps need control; nothing where they have it."""
+        if getattr(level.orchestrator, "adaptive", False) or clock_of(level.scenario):
+            return []
+        return [f"its step of {written(level.step)} is fixed, whatever the error is"]
+
+    def unmet(self, level: Composite) -> list[Fault]:
+        """Return what stands in the way."""
+        if clock_of(level.scenario):
+            return [Fault("its time is told by a step controller already", "models", "a level over t")]
+        goes_back = self.estimate == "richardson" or bool(self.rejects)
+        hint = (
+            '`Replay(...)` around it, `replay = true` in a file; or estimate="copy", which needs no way back'
+        )
+        faults = list(obstacles(level, goes_back, hint))
+        if faults:
+            return faults
+        signals = [name for _, name, _ in self._prepared(level)[1]]
+        for pattern in (*self.watch, *self.tolerances):
+            if not any(fnmatchcase(name, pattern) for name in signals):
+                hint = nearest(pattern, signals)
+                faults.append(Fault(f"no output matches `{pattern}`", "watch", "a real output", hint))
+        return faults
+
+    def apply(self, level: Composite) -> Composite:
+        """Return the level over s; raises ScenarioError with all that stands in the way."""
+        faults = self.unmet(level)
+        if faults:
+            raise ScenarioError(faults)
+        degrees = _degrees(level)
+        order = _order(level, degrees)
+        degrees = degrees if plain(level) else {}
+        level, every, quantum = self._prepared(level)
+        scenario = level.scenario
+        clock = _free(CLOCK, scenario.models)
+        named = [each for each in every if any(fnmatchcase(each[1], pattern) for pattern in self.watch)]
+        signals = {path: port for path, _, port in named}
+        own = self._tolerances(name for _, name, _ in named)
+        told = self._told(level, degrees, f"steps from the time that `{clock}` tells, as far as it tells")
+        models = {clock: self._clock(level, signals, own, order, quantum), **told.models}
+        paths = [path for path, _ in leaves(scenario, level.step)]
+        made = [*_driven(paths, clock, TOLD), *_watched(signals, clock)]
+        reasons = {clock: f"chooses t and h so that the error {self._allowed()}{self._doubt(scenario)}"}
+        if self.estimate == "copy":
+            copy = _free(COPY, scenario.models)
+            models[copy] = _over_s(level, _closed(told))
+            made += _driven([f"{copy}.{path}" for path in paths], clock, TOLD_COPY)
+            made += _watched(signals, clock, copy)
+            reasons[copy] = (
+                "the same again, in one step where the others make two: their difference is the error"
+            )
+        reasons |= {each.target: f"`{clock}` tells and watches all" for each in made}
+        new = told.changed(
+            models=models,
+            connections=(*told.connections, *made),
+            record=_recorded(scenario.record, clock),
+            inserted={**told.inserted, **_inserted(reasons)},
+        )
+        return _over_s(level, new)
+
+    def broken(self, level: Composite) -> list[Fault]:
+        """Return what a level over s must be, and this one is not."""
+        clock = clock_of(level.scenario)
+        if not clock:
+            return [Fault("there is no step controller", "models", "one that tells all others the time")]
+        faults = []
+        if level.step != 1:
+            faults.append(Fault(f"the step is {written(level.step)}", "step", "1, of s"))
+        if level.orchestrator != Jacobi():
+            faults.append(Fault(f"{level.orchestrator!r:.60}", "orchestrator", "Jacobi()"))
+        drives = {each.target: each.source for each in level.scenario.connections}
+        for path, model in leaves(level.scenario, Fraction(1)):
+            if path == clock:
+                continue
+            source = drives.get(f"{path}.{TIME}", "")
+            if not isinstance(model, Timed):
+                faults.append(Fault(f"`{path}` is not told the time", f"models.{path}", "Timed(...)"))
+            elif source not in (f"{clock}.t", f"{clock}.copy_t"):
+                faults.append(
+                    Fault(f"`{clock}` does not tell `{path}` the time", f"connections.{path}.{TIME}")
+                )
+        for loop in () if solves(level) else loops(level):
+            faults.append(Fault(f"the algebraic loop {' -> '.join(loop)}", "connections", "no loops"))
+        return faults
+
+    def _prepared(self, level: Composite) -> tuple[Composite, list[tuple[str, str, Port]], Fraction | None]:
+        """Return the level with those in it ready to be told, and their outputs: path, name before, port."""
+        around = "" if plain(level) else f"{WHOLE}."
+        level = enclosed(level) if around else level
+        quantum = grid(level, Fraction(self.begin), Fraction(self.stop))
+        level = level if quantum is None else varying(level, quantum)
+        every = [
+            (f"{path}.{port.name}", f"{path}.{port.name}".removeprefix(around), port)
+            for path, model in leaves(level.scenario, level.step)
+            for port in model.outputs
+            if not port.discrete
+        ]
+        return level, every, quantum
+
+    def _allowed(self) -> str:
+        mixed = f" + {self.relative:g} |y|" if self.relative else ""
+        return f"per {self.per} is at most {self.tolerance:g}{mixed}, as `{self.estimate}` finds it"
+
+    def _doubt(self, scenario: Scenario) -> str:
+        """Return what makes an estimate by half steps doubtful, in words."""
+        pairs = [] if self.estimate == "defect" else both_ways(scenario)
+        if not pairs:
+            return ""
+        a, b = pairs[0]
+        return (
+            f"; with care: outputs of `{a}` and `{b}` react at once to each other's, and the estimate holds "
+            "only as long as they are evaluated again after each step (Arnold 2013)"
+        )
+
+    def _tolerances(self, paths: Iterable[str]) -> tuple[float, ...]:
+        return tuple(
+            next((value for at, value in self.tolerances.items() if fnmatchcase(path, at)), self.tolerance)
+            for path in paths
+        )
+
+    def _clock(
+        self,
+        level: Composite,
+        signals: Mapping[str, Port],
+        tolerances: tuple[float, ...],
+        order: int,
+        quantum: Fraction | None,
+    ) -> StepController:
+        largest = self.largest or level.step
+        able = all(model.abilities.rewind for _, model in leaves(level.scenario, level.step))
+        return StepController(
+            [Port(path, port.unit) for path, port in signals.items()],
+            self.stop,
+            tolerances,
+            self.relative,
+            self.estimate,
+            self.per,
+            able if self.rejects is None else self.rejects,
+            self.begin,
+            self.first or Fraction(largest) / 100,
+            self.smallest or Fraction(largest) / 10**6,
+            largest,
+            GAINS[self.controller],
+            order,
+            quantum=quantum,
+        )
+
+    def _told(self, level: Any, degrees: Mapping[str, tuple[int, ...]], reason: str) -> Scenario:
+        """Return a scenario whose simulators are told the time, at all levels."""
+        models: dict[str, Model] = {}
+        for name, model in level.scenario.models.items():
+            inner: Any = as_level(model)
+            if inner is None or not told_inside(inner, level.step):
+                models[name] = Timed(model, self.begin, degrees.get(name, ()))  # type: ignore[arg-type]
+            else:
+                models[name] = _over_s(inner, self._told(inner, {}, reason))
+        scenario: Scenario = level.scenario
+        held = [replace(each, extrapolation=None) for each in scenario.connections]
+        inserted = {**scenario.inserted, **_inserted(dict.fromkeys(models, reason))}
+        return scenario.changed(models=models, connections=held, inserted=inserted)
+
+
+def clock_of(scenario: Scenario) -> str:
+    """Return the name of the step controller; empty if there is none."""
+    return next((name for name, model in scenario.models.items() if isinstance(model, StepController)), "")
+
+
+def _degrees(level: Composite) -> dict[str, tuple[int, ...]]:
+    """Return the degrees of the extrapolations of a flat level, by simulator and input."""
+    inner = [as_level(model) for model in level.scenario.models.values()]
+    if any(each is not None and told_inside(each, level.step) for each in inner):
+        return {}
+    wiring = wire(level.scenario, level.extrapolation)
+    return {
+        name: tuple(0 if drive is None else (drive.extrapolation or Hold()).degree for drive in drives)
+        for name, drives in zip(wiring.names, wiring.drives, strict=True)
+    }
+
+
+def _order(level: Composite, degrees: Mapping[str, tuple[int, ...]]) -> int:
+    """Return the order of the coupling: one more than the lowest degree (Hafner 2021, theorem 6.9)."""
+    models = level.scenario.models
+    found = [
+        followed(models[name], degree)
+        for name, each in degrees.items()
+        for port, degree in zip(models[name].inputs, each, strict=True)
+        if not port.discrete
+    ]
+    return 1 + min(found, default=0)
+
+
+def _over_s(level: Any, scenario: Scenario) -> Composite:
+    made: Composite = level.changed(
+        scenario=scenario, step=1, orchestrator=Jacobi(), extrapolation=Hold(), start="cold"
+    )
+    return made
+
+
+def _closed(scenario: Scenario) -> Scenario:
+    """Return a scenario without outputs of its own."""
+    inner = [each for each in scenario.connections if each.target not in scenario.output_names]
+    return scenario.changed(connections=inner, outputs=(), record=())
+
+
+def _driven(paths: Iterable[str], clock: str, told: tuple[str, ...]) -> list[Connection]:
+    return [
+        Connection(f"{clock}.{source}", f"{path}.{target}")
+        for path in paths
+        for source, target in zip(told, (TIME, STEP, BACK), strict=True)
+    ]
+
+
+def _watched(signals: Iterable[str], clock: str, level: str = "") -> list[Connection]:
+    if level:
+        return [Connection(f"{level}.{path}", f"{clock}.{COPY}.{path}") for path in signals]
+    return [Connection(path, f"{clock}.{path}") for path in signals]
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    names = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
+    return next(each for each in names if each not in taken)
+
+
+def _recorded(record: tuple[str, ...], clock: str) -> tuple[str, ...]:
+    return record if "*" in record else (*record, f"{clock}.*")
+
+
+def _inserted(reasons: Mapping[str, str]) -> dict[str, Inserted]:
+    return {at: Inserted(Accuracy.name, reason) for at, reason in reasons.items()}

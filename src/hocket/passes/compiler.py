@@ -1,0 +1,135 @@
+"""The compiler: passes in their order, each with its conditions before and after, and the story of it.
+
+In:  a level, and the passes that are asked for
+Out: Compiled: a trivial level, and what was inserted by whom and why; or the condition that is not met
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hocket.errors import Fault, ScenarioError
+from hocket.model import Inserted
+from hocket.passes.contract import Pass, insertions, levels
+from hocket.passes.distribution import Distribution
+from hocket.passes.loops import Loops
+from hocket.passes.modularity import Modularity
+from hocket.passes.triviality import untrivial
+
+if TYPE_CHECKING:
+    from hocket.engine.composite import Composite
+
+ORDER = ("modularity", "loops", "distribution", "accuracy")
+"""Equations may make loops, loops decide what can be put on hosts, hosts fix what a step acts on
+(Gomes 2016, section 5)."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What one pass did: why it was wanted, and what it inserted, by path."""
+
+    by: str
+    why: tuple[str, ...]
+    inserted: tuple[tuple[str, str], ...]
+    gone: tuple[str, ...]
+    """Simulators, connections and equations that are no more where they were."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A level made trivial, beside the one it was made from."""
+
+    level: Composite
+    original: Composite
+    chapters: tuple[Chapter, ...]
+    idle: tuple[str, ...] = ()
+    """Passes that had nothing to do."""
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return everything inserted: its path, by which pass, and why."""
+        return [
+            {"inserted": path, "pass": chapter.by, "reason": reason}
+            for chapter in self.chapters
+            for path, reason in chapter.inserted
+        ]
+
+    def story(self) -> list[str]:
+        """Return what was done, in words."""
+        lines: list[str] = []
+        for number, chapter in enumerate(self.chapters, 1):
+            lines += [f"{number}. {chapter.by}", *(f"   because {why}" for why in chapter.why)]
+            lines += [f"   inserted {path}: {reason}" for path, reason in chapter.inserted]
+            lines += [f"   no longer there: {path}" for path in chapter.gone]
+        lines += [f"{name}: nothing to do" for name in self.idle]
+        made, before = (sum(1 for _ in _simulators(each)) for each in (self.level, self.original))
+        lines.append(
+            f"{before} simulators before, {made} after; every input has one source, nothing depends on itself"
+        )
+        return lines
+
+
+def compile(level: Composite, passes: Sequence[Pass] | None = None, *, in_order: bool = True) -> Compiled:
+    """Return a trivial level that does what this one should, with every change told.
+
+    Without `passes` those are run that are needed: constraints and loops, and hosts where the scenario has
+    some. `in_order=False` runs them as they are given. Raises ScenarioError with the condition that is not
+    met, if the level cannot be made trivial.
+    """
+    chosen = list(_needed(level) if passes is None else passes)
+    if in_order:
+        chosen.sort(key=lambda each: ORDER.index(each.name) if each.name in ORDER else len(ORDER))
+    now, chapters, idle = level, [], []
+    for number, each in enumerate(chosen):
+        why = each.wanted(now)
+        if not why:
+            idle.append(each.name)
+            continue
+        _refuse(each.unmet(now), f"the pass `{each.name}` cannot be run")
+        after = each.apply(now)
+        for earlier in chosen[: number + 1]:
+            late = "" if earlier is each else f" after `{each.name}`"
+            _refuse(earlier.broken(after), f"what `{earlier.name}` is for does not hold{late}")
+        chapters.append(_chapter(each.name, why, now, after))
+        now = after
+    _refuse(untrivial(now), "the scenario is not trivial")
+    return Compiled(now, level, tuple(chapters), tuple(idle))
+
+
+def _needed(level: Composite) -> Iterator[Pass]:
+    yield Modularity()
+    yield Loops()
+    if level.scenario.hosts:
+        yield Distribution()
+
+
+def _refuse(faults: Sequence[Fault], what: str) -> None:
+    if faults:
+        raise ScenarioError([replace(fault, what=f"{what}: {fault.what}") for fault in faults])
+
+
+def _chapter(name: str, why: Sequence[str], before: Composite, after: Composite) -> Chapter:
+    had: dict[str, Inserted] = insertions(before)
+    new = {
+        path: note.reason
+        for path, note in insertions(after).items()
+        if note.by == name and not (path in had and had[path] == note)
+    }
+    there = set(_elements(after))
+    gone = [path for path in _elements(before) if path not in there]
+    return Chapter(name, tuple(why), tuple(new.items()), tuple(gone))
+
+
+def _simulators(level: Composite) -> Iterator[str]:
+    for path, each in levels(level):
+        for name, model in each.scenario.models.items():
+            if not hasattr(model, "with_scenario"):
+                yield f"{path}{name}"
+
+
+def _elements(level: Composite) -> Iterator[str]:
+    yield from _simulators(level)
+    for path, each in levels(level):
+        yield from (f"{path}{c.source} -> {path}{c.target}" for c in each.scenario.connections)
+        yield from (f"{path}{name}" for name in each.scenario.constraints)

@@ -1,0 +1,210 @@
+"""The Coupler of a coupling: its simulators are tried, and what they answer becomes numbers.
+
+In:  a Coupling, the scenario with ports at every level that an equation reaches into
+Out: a Coupler, and which models must be given slopes; or the conditions that are not met
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket.constraining import Coupling, is_own, port_of
+from hocket.errors import Fault
+from hocket.model import Array, Model, Port, Scenario, as_level
+from hocket.passes.sensitivity import (
+    GROWS,
+    Bench,
+    Moment,
+    Response,
+    TrialError,
+    changes,
+    grows,
+    halfway,
+    instant,
+    inverted,
+    reacting,
+    residuals,
+)
+from hocket.simulators.constraint import Coupler
+from hocket.simulators.sloped import Sloped
+
+if TYPE_CHECKING:
+    from hocket.engine.composite import Composite
+
+TRIAL = 8
+"""Slopes by differences come from trial steps of this part of the step."""
+FLOOR = 1e-9
+"""Residuals below this are zero, however small the values are."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A Coupler for a coupling, and the models that tell slopes by differences from now on."""
+
+    coupling: Coupling
+    coupler: Coupler
+    sloped: Mapping[str, Model]
+
+
+def made(scenario: Scenario, coupling: Coupling, level: Composite, gap: float) -> Made | list[Fault]:
+    """Return the Coupler, or why there is none.
+
+    `gap` is what equations may be short of at the start, as a part of the values in them.
+    """
+    # a level with step control begins with a short step: what its inputs are then must be told
+    step = float(level.step * getattr(level.orchestrator, "first", 1))
+    models = {name: scenario.models[name] for name in coupling.models}
+    sloped: dict[str, Model] = {}
+    while True:
+        try:
+            response = _bench(scenario, coupling, models | sloped, step).response()
+        except TrialError as error:
+            what = f"`{error.args[0]}` was tried over a step of {step:g} s: {error.args[1]}"
+            return [Fault(what, coupling.where, "simulators that bear steps from their start values")]
+        second = grows(*changes(response, lambda now, _: residuals(coupling.equations, now))) > GROWS
+        lacking = _lacking(coupling, second, response)
+        if not lacking:
+            break
+        more = _with_slopes(coupling, lacking, models, level)
+        if isinstance(more, list):
+            return more
+        sloped |= more
+    degrees = np.where(second, 2, np.where(instant(response, coupling.equations), 0, 1)).tolist()
+    coupler = _coupler(scenario, coupling, degrees, 1.0 / float(level.step), reacting(response))
+    faults = [*_uneven(coupling, coupler, response, sloped, gap), *_third(coupling, coupler, response)]
+    if faults:
+        return faults
+    S, _ = changes(response, _sigma(coupler))
+    W = inverted(S, coupler.equations, coupling.determines, coupling.where)
+    if isinstance(W, list):
+        return W
+    base = response.base
+    first = np.array([base.after.values[path] for path in coupling.determines])
+    start: Array = first - W @ np.array(_sigma(coupler)(base.after, base.start))
+    return Made(coupling, coupler.changed(W=W.tolist(), start=start.tolist(), step=step), sloped)
+
+
+def _bench(scenario: Scenario, coupling: Coupling, models: Mapping[str, Model], step: float) -> Bench:
+    def place(path: str) -> tuple[str, str]:
+        owner, _, port = path.partition(".")
+        return owner, port
+
+    own = [path for path in coupling.reads if is_own(scenario, path)]
+    return Bench(
+        models,
+        {path: place(path) for path in coupling.reads if path not in own},
+        {path: place(path) for path in coupling.determines},
+        step,
+        {path: (port_of(scenario, path) or Port(path)).start or 0.0 for path in own},
+    )
+
+
+def _lacking(coupling: Coupling, second: Any, response: Response) -> list[str]:
+    """Return the outputs whose time derivative is needed and not known."""
+    rates = dict(coupling.rates)
+    return list(
+        dict.fromkeys(
+            path
+            for equation, needs in zip(coupling.equations, second, strict=True)
+            for path in equation.paths
+            if needs and path not in rates and path not in response.base.after.slopes
+        )
+    )
+
+
+def _with_slopes(
+    coupling: Coupling, lacking: list[str], models: Mapping[str, Model], level: Composite
+) -> dict[str, Model] | list[Fault]:
+    """Return models that tell slopes by differences, or why that cannot be."""
+    found: dict[str, Model] = {}
+    for path in lacking:
+        owner = path.partition(".")[0]
+        model = models.get(owner)
+        if model is None:
+            why = "comes from outside the level"
+        elif as_level(model):
+            why = f"is inside a level without slopes, `{owner}`"
+        elif not model.abilities.variable_step:
+            why = f"cannot be found by short trial steps: `{owner}` accepts only the step of its level"
+        else:
+            found[owner] = Sloped(model, level.step / TRIAL)
+            continue
+        what = f"inputs act on accelerations, so the time derivative of `{path}` is needed; it {why}"
+        hint = f'name the output that is its derivative: rates = {{ "{path}" = "..." }}'
+        return [Fault(what, coupling.where, "a rate, or slopes", hint)]
+    return found
+
+
+def _sigma(coupler: Coupler) -> Callable[[Moment, Moment], list[float]]:
+    return lambda now, before: coupler.sigma(now.values, now.slopes, halfway(now, before))
+
+
+def _coupler(
+    scenario: Scenario, coupling: Coupling, degrees: list[int], mu: float, at_once: Collection[str]
+) -> Coupler:
+    """Return the Coupler as far as it is known before W is; `mu` is for constraints that give none."""
+
+    def ports(paths: tuple[str, ...]) -> list[Port]:
+        return [Port(path, (port_of(scenario, path) or Port(path)).unit) for path in paths]
+
+    middle = dict.fromkeys(
+        path
+        for equation, degree in zip(coupling.equations, degrees, strict=True)
+        if degree == 0
+        for path in equation.paths
+        if path in coupling.reads and path not in at_once
+    )
+    chosen = [mu if each is None else each for each in coupling.mu]
+    return Coupler(
+        [equation.text for equation in coupling.equations],
+        ports(coupling.reads),
+        ports(coupling.determines),
+        np.zeros((len(coupling.determines), len(degrees))).tolist(),
+        degrees,
+        [each if degree == 2 else 0.0 for each, degree in zip(chosen, degrees, strict=True)],
+        dict(coupling.rates),
+        tuple(middle),
+    )
+
+
+def _uneven(
+    coupling: Coupling, coupler: Coupler, response: Response, sloped: Collection[str], gap: float
+) -> Iterator[Fault]:
+    """Yield what does not hold at the start, though no input can change it at once.
+
+    Slopes by differences are not exact enough to be judged.
+    """
+    start, known = response.base.start, dict(coupling.rates)
+    for equation, degree in zip(coupling.equations, coupler.degrees, strict=True):
+        if degree == 0:
+            continue  # the first step puts it right
+        rates = {
+            p: start.values[known[p]] if p in known else start.slopes.get(p, 0.0) for p in equation.paths
+        }
+        g, speed = equation.along(start.values, rates)
+        told = degree == 2 and not any(p.partition(".")[0] in sloped for p in rates if p not in known)
+        size = max(abs(start.values[path]) for path in equation.paths)
+        fast = max(abs(rate) for rate in rates.values())
+        for what, short, scale in (("", g, size), ("its time derivative, ", speed, fast)):
+            if abs(short) > max(gap * scale, FLOOR) and (told or not what):
+                yield Fault(
+                    f"`{equation.text}` does not hold at the start: {what}left - right, is {short:.3g}",
+                    coupling.where,
+                    f"start values that agree to {gap:g} of their size",
+                    "change the start values of the simulators it couples",
+                )
+
+
+def _third(coupling: Coupling, coupler: Coupler, response: Response) -> Iterator[Fault]:
+    """Yield equations whose inputs act beyond accelerations."""
+    speeds = coupler.changed(mu=[0.0] * len(coupler.mu))
+    beyond = grows(*changes(response, _sigma(speeds))) > GROWS
+    for equation, far, degree in zip(coupling.equations, beyond, coupler.degrees, strict=True):
+        if far and degree == 2:
+            what = f"the inputs act on `{equation.text}` only through its third derivative, or later"
+            hint = "is an actuator between them? constrain what it acts on, or join the two simulators"
+            yield Fault(what, coupling.where, "inputs that act on outputs, speeds or accelerations", hint)

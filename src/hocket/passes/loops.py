@@ -1,0 +1,225 @@
+"""Outputs that depend on themselves at once: those of a loop become one simulator that solves it.
+
+In:  a level with algebraic loops
+Out: a level whose loops are inside levels that iterate; the rest stays as it was
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+
+from hocket.errors import Fault, ScenarioError, nearest
+from hocket.feedthrough import Feedthrough
+from hocket.model import Abilities, Connection, Inserted, Model, Port, Scenario, as_level
+from hocket.orchestrators import Iterate, Jacobi
+from hocket.passes.contract import levels
+from hocket.passes.gathering import gathered, movable
+from hocket.passes.triviality import SOLVER, loops, solves
+from hocket.passing import with_ports_made
+from hocket.plan import Accelerator
+from hocket.wiring import unchecked
+
+if TYPE_CHECKING:
+    from hocket.engine.composite import Composite
+
+How: TypeAlias = Literal["outputs", "steps", "delay"]
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The simulators of each algebraic loop become one that solves it (Gomes 2016, 3.2).
+
+    `how`: "outputs" evaluates the outputs of a loop again at each exchange until they agree; "steps" makes
+    the whole steps again, which every simulator of the loop must be able to; "delay" breaks the loop, for
+    comparison: each sees what the others had a step ago. Left out: "outputs", and "steps" for those that
+    cannot evaluate again. `tolerance`, `at_most` and `accelerate` are those of the steps: see `Iterate`.
+    """
+
+    how: How | None = None
+    tolerance: float = 1e-8
+    at_most: int = 50
+    accelerate: Accelerator | str = "quasi-newton"
+    name: ClassVar[str] = "loops"
+
+    def __post_init__(self) -> None:
+        if self.how not in (None, *get_args(How)):
+            words = ", ".join(f'"{word}"' for word in get_args(How))
+            hint = nearest(str(self.how), get_args(How))
+            raise ScenarioError(f"loops cannot be solved by {self.how!r}", "how", words, hint)
+
+    def wanted(self, level: Composite) -> list[str]:
+        """Return the loops of levels that do not iterate."""
+        return [
+            f"{' and '.join(f'`{path}{each}`' for each in loop)} depend on each other at once"
+            if len(loop) > 1
+            else f"`{path}{loop[0]}` depends on itself at once"
+            for path, inner in levels(level)
+            if not solves(inner)
+            for loop in loops(inner)
+        ]
+
+    def unmet(self, level: Composite) -> list[Fault]:
+        """Return who cannot do what solving its loop takes."""
+        faults = []
+        for path, each in levels(level):
+            for group in () if solves(each) else _groups(each):
+                how = self._chosen(each, group)
+                for member in group:
+                    lacking = _lacking(each.scenario.models[member].abilities, how)
+                    if lacking:
+                        faults.append(Fault(lacking[0], f"{path}{member}", lacking[1], lacking[2]))
+        return faults
+
+    def apply(self, level: Composite) -> Composite:
+        """Return the level with a level for each group of loops that share simulators."""
+        level = self._inside(level)
+        if solves(level):
+            return level
+        for group in _groups(level):
+            level = self._lifted(level, group)
+        return level
+
+    def broken(self, level: Composite) -> list[Fault]:
+        """Return loops that no level solves by itself."""
+        return [
+            Fault(f"a loop was left over: {why}", "", "loops inside levels that iterate")
+            for why in self.wanted(level)
+        ]
+
+    def _inside(self, level: Composite) -> Composite:
+        """Return the level with the loops of levels in it lifted; paths that lead into these stay what they are."""
+        models: dict[str, Any] = dict(with_ports_made(level.scenario).models)
+        deep = [name for name, model in models.items() if as_level(model) and self.wanted(model)]
+        if not deep:
+            return level
+        scenario = level.scenario.with_models(models | {name: self.apply(models[name]) for name in deep})
+        return level.changed(scenario=scenario.changed(record=_recorded(scenario)))
+
+    def _lifted(self, level: Composite, group: tuple[str, ...]) -> Composite:
+        how = self._chosen(level, group)
+        paths = [path for loop in loops(level) for path in loop if path.partition(".")[0] in group]
+        listed = ", ".join(f"`{path}`" for path in paths)
+        told = {
+            "outputs": "evaluates again until they agree",
+            "steps": "makes the steps again until they agree on",
+            "delay": "hands on a step late",
+        }[how]
+        why = Inserted(self.name, f"{told}: {listed}, which depend on each other at once")
+        inner = self._inner(level, how)
+        scenario = level.scenario
+        if set(group) == set(scenario.models) or not movable(level.orchestrator):
+            return level.changed(
+                scenario=scenario.changed(inserted={**scenario.inserted, SOLVER: why}), orchestrator=inner
+            )
+        name = _free("_".join(group), scenario.models)
+        around = gathered(level, scenario, group, name, inner, why)
+        made: Any = around.scenario.models[name]
+        inside = made.scenario.changed(inserted={**made.scenario.inserted, SOLVER: why})
+        if how == "outputs":
+            inside = _showing(inside, around.scenario, name)
+        solver = made.changed(scenario=inside)
+        return around.changed(scenario=around.scenario.with_models({**around.scenario.models, name: solver}))
+
+    def _inner(self, level: Composite, how: How) -> Any:
+        """Return the algorithm of those in a loop."""
+        inputs: Any = getattr(level.orchestrator, "inputs", "clean")
+        if how == "outputs":
+            return Jacobi(outputs="consistent", inputs=inputs)
+        late = Jacobi(outputs="stale", inputs=inputs)  # the iteration itself makes outputs agree
+        return late if how == "delay" else Iterate(late, self.tolerance, self.at_most, self.accelerate)
+
+    def _chosen(self, level: Composite, group: tuple[str, ...]) -> How:
+        able = all(level.scenario.models[member].abilities.reevaluates for member in group)
+        return self.how or ("outputs" if able else "steps")
+
+
+def _groups(level: Composite) -> list[tuple[str, ...]]:
+    """Return the simulators of the loops, those together whose loops share one."""
+    groups: list[set[str]] = []
+    for loop in loops(level):
+        group = {path.partition(".")[0] for path in loop}
+        for other in [each for each in groups if each & group]:
+            groups.remove(other)
+            group |= other
+        groups.append(group)
+    return [tuple(name for name in level.scenario.models if name in group) for group in groups]
+
+
+def _showing(inside: Scenario, around: Scenario, name: str) -> Scenario:
+    """Return the scenario of a level with all that reacts to its inputs among its outputs.
+
+    Only what a level shows is evaluated again when its inputs change: else who listens to it inside, and who
+    looks at the run, would see it a step late.
+    """
+    ported: Any = with_ports_made(around).models[name]
+    graph = Feedthrough(unchecked(ported.scenario))
+    read = {child for turn in graph.rounds(only_from_outside=True) for child in turn.read}
+    shown = {
+        graph.name(node): graph.wiring.models[node[0]].outputs[node[1]]
+        for node in graph.reacting
+        if node[0] in read
+    }
+    return inside.changed(
+        connections=(*inside.connections, *(Connection(path, path) for path in shown)),
+        outputs=(
+            *inside.outputs,
+            *(Port(path, port.unit, type=port.type, held=port.held) for path, port in shown.items()),
+        ),
+    )
+
+
+def _recorded(scenario: Scenario) -> tuple[str, ...]:
+    """Return what is recorded of levels inside; who was lifted there is named where it is now."""
+    ports = [
+        (f"{old}.{port.name}", f"{new}.{port.name}", seen)
+        for old, new, model in _leaves(scenario)
+        for seen, each in ((True, model.outputs), (False, model.inputs))
+        for port in each
+    ]
+    found: list[str] = []
+    for pattern in scenario.record:
+        meant = [
+            (old, new) for old, new, seen in ports if old == pattern or (seen and fnmatchcase(old, pattern))
+        ]
+        moved = [new for old, new in meant if not (old == new or fnmatchcase(new, pattern))]
+        if not moved or len(moved) < len(meant):
+            found.append(pattern)
+        found += moved
+    return tuple(found)
+
+
+def _leaves(scenario: Scenario, old: str = "", new: str = "") -> Iterator[tuple[str, str, Model]]:
+    """Yield all simulators inside: the path without the levels of this pass, the path, the model."""
+    for name, model in scenario.models.items():
+        inner, note = as_level(model), scenario.inserted.get(name)
+        if inner is None:
+            yield f"{old}{name}", f"{new}{name}", model
+        else:
+            lifted = note is not None and note.by == Loops.name
+            yield from _leaves(inner.scenario, old if lifted else f"{old}{name}.", f"{new}{name}.")
+
+
+def _lacking(abilities: Abilities, how: How) -> tuple[str, str, str] | None:
+    """Return what a simulator of a loop cannot do, what is expected, and what to try."""
+    if how == "outputs" and not abilities.reevaluates:
+        return (
+            "it cannot evaluate its outputs again between steps",
+            "output() that follows new inputs",
+            'how="steps"',
+        )
+    if how == "steps" and not abilities.rewind:
+        return (
+            "it cannot make a step again",
+            "save() and restore()",
+            "`Replay(model)`: replay = true in a file",
+        )
+    return None
+
+
+def _free(name: str, models: Any) -> str:
+    while name in models:
+        name += "_"
+    return name

@@ -1,0 +1,277 @@
+"""Inputs that nobody provides but equations determine: an artificial simulator computes them.
+
+In:  a level whose scenario has constraints, such as a massless link between two masses
+Out: a level without: simulators that equations couple make their steps together with a Coupler, again and
+     again until the equations hold
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hocket.constraining import Coupling, couplings, is_own
+from hocket.errors import Fault, ScenarioError
+from hocket.model import Connection, Extrapolator, Inserted, Model, Scenario, as_level
+from hocket.orchestrators import Iterate, Jacobi
+from hocket.orchestrators.adaptive import Adaptive
+from hocket.passes.contract import levels
+from hocket.passes.couplers import Made, made
+from hocket.passes.gathering import beside, gathered, iterating, movable
+from hocket.passes.triviality import SOLVER
+from hocket.passing import with_ports_made
+from hocket.plan import Accelerator
+from hocket.signals import Hermite, Hold, Polynomial
+from hocket.simulators.constraint import GIVEN, Coupler
+
+if TYPE_CHECKING:
+    from hocket.engine.composite import Composite
+
+
+@dataclass(frozen=True)
+class Modularity:
+    """Constraints become Couplers, each in an iteration with the simulators it couples (Gomes 2016).
+
+    The iteration goes on until the inputs that are found change by less than `tolerance` of their size.
+    `gap` is what equations may be short of at the start, as a part of the values in them.
+    """
+
+    tolerance: float = 1e-8
+    at_most: int = 50
+    accelerate: Accelerator | str = "quasi-newton"
+    gap: float = 1e-6
+    name: ClassVar[str] = "modularity"
+
+    def wanted(self, level: Composite) -> list[str]:
+        """Return which constraints there are, at all levels."""
+        return [
+            f"`{prefix}{name}` determines inputs that nothing drives: {'; '.join(constraint.equations)}"
+            for prefix, each in levels(level)
+            for name, constraint in each.scenario.constraints.items()
+        ]
+
+    def unmet(self, level: Composite) -> list[Fault]:
+        """Return why a constraint cannot be compiled; simulators are opened and tried."""
+        return [fault for prefix, each in levels(level) for fault in _moved(self._made(each)[1], prefix)]
+
+    def apply(self, level: Composite) -> Composite:
+        """Return the level without constraints; raises ScenarioError where that cannot be."""
+        inner, faults = {}, []
+        deep = [name for name, model in level.scenario.models.items() if as_level(model) and _has(model)]
+        models = _with_ports(level.scenario) if deep else {}
+        for name in deep:
+            try:
+                inner[name] = self.apply(_level(models[name]))
+            except ScenarioError as error:
+                faults += _moved(list(error.faults), f"{name}.")
+        if inner:
+            level = level.changed(scenario=level.scenario.with_models({**models, **inner}))
+        done, wrong = self._made(level)
+        if faults or wrong:
+            raise ScenarioError([*faults, *wrong])
+        for each in done:
+            level = self._inserted(level, each)
+        return level
+
+    def broken(self, level: Composite) -> list[Fault]:
+        """Return inputs of Couplers without a source, and constraints that are still there."""
+        faults = []
+        for prefix, each in levels(level):
+            scenario = each.scenario
+            driven = {connection.target for connection in scenario.connections}
+            for name in scenario.constraints:
+                what = f"the constraint `{name}` was not compiled"
+                faults.append(Fault(what, f"{prefix}constraints.{name}", "no constraints"))
+            for name, model in scenario.models.items():
+                if isinstance(model, Coupler):
+                    open_ = [port.name for port in model.inputs if f"{name}.{port.name}" not in driven]
+                    open_ += [port.name for port in model.determines if port.name not in driven]
+                    faults += [Fault(f"nothing drives `{path}`", f"{prefix}{name}") for path in open_]
+        return faults
+
+    def _made(self, level: Composite) -> tuple[list[Made], list[Fault]]:
+        """Return the Coupler of every coupling of one level, and all that is wrong."""
+        scenario = level.scenario.with_models(_with_ports(level.scenario))
+        found, faults = couplings(level.scenario)
+        faults += [fault for each in found for fault in _stuck(level, each)]
+        if faults:
+            return [], faults
+        done = []
+        for coupling in found:
+            each = made(scenario, coupling, level, self.gap)
+            if isinstance(each, Made):
+                done.append(each)
+            else:
+                faults += each
+        return done, faults
+
+    def _inserted(self, level: Composite, done: Made) -> Composite:
+        """Return the level with a Coupler in it, or in a level of those that it couples."""
+        scenario = level.scenario
+        coupling, coupler = done.coupling, done.coupler
+        name = _free("_".join(coupling.constraints), scenario)
+        scenario = scenario.changed(
+            models={**scenario.models, **done.sloped},
+            constraints={
+                key: each for key, each in scenario.constraints.items() if key not in coupling.constraints
+            },
+        )
+        added = _connections(scenario, coupler, name)
+        reason = _reason(coupling, coupler, done.sloped)
+        noted = {name: Inserted(self.name, reason)}
+        noted |= {each.target: Inserted(self.name, _why(each, name)) for each in added}
+        noted |= {each: Inserted(self.name, _differences(done.sloped[each])) for each in done.sloped}
+        whole = scenario.changed(
+            models={**scenario.models, name: coupler},
+            connections=(*scenario.connections, *added),
+            hosts=beside(scenario.hosts, coupling.models[0], name),
+            inserted={**scenario.inserted, **noted},
+        )
+        members = (*coupling.models, name)
+        why = f"makes the steps of {_listed(coupling.models)} again until the equations of `{name}` hold"
+        if set(members) == set(whole.models) or not movable(level.orchestrator):
+            whole = whole.changed(inserted={**whole.inserted, SOLVER: Inserted(self.name, why)})
+            chosen = self._around(level.orchestrator, scenario, name)
+            return level.changed(scenario=whole, orchestrator=chosen)
+        own = scenario.with_models({each: scenario.models[each] for each in coupling.models})
+        inner = self._around(_plain(level.orchestrator), own, name)
+        return gathered(level, whole, members, _free(f"{name}_level", whole), inner, Inserted(self.name, why))
+
+    def _around(self, orchestrator: Any, scenario: Scenario, last: str) -> Any:
+        """Return the orchestrator that iterates, with the Coupler at the end of each sweep."""
+        if isinstance(orchestrator, Adaptive):
+            return replace(orchestrator, inner=self._around(orchestrator.inner, scenario, last))
+        if isinstance(orchestrator, Iterate) and orchestrator.tolerance is not None:
+            return replace(orchestrator, inner=iterating(orchestrator.inner, scenario, last))
+        inner = orchestrator.inner if isinstance(orchestrator, Iterate) else orchestrator
+        return Iterate(iterating(inner, scenario, last), self.tolerance, self.at_most, self.accelerate)
+
+
+def _level(model: Any) -> Composite:
+    level: Composite = model
+    return level
+
+
+def _has(model: Any) -> bool:
+    """Return whether a level or one inside it has constraints."""
+    return any(each.scenario.constraints for _, each in levels(model))
+
+
+def _moved(faults: list[Fault], prefix: str) -> list[Fault]:
+    return [replace(fault, where=f"{prefix}{fault.where}") for fault in faults]
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    quoted = [f"`{name}`" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def _free(name: str, scenario: Scenario) -> str:
+    while name in scenario.models:
+        name += "_"
+    return name
+
+
+def _plain(orchestrator: Any) -> Any:
+    """Return the algorithm of a sweep: who has rates of their own leaves them outside."""
+    if hasattr(orchestrator, "order"):
+        return orchestrator
+    outputs: Any = getattr(orchestrator, "outputs", "consistent")
+    inputs: Any = getattr(orchestrator, "inputs", "clean")
+    return Jacobi(outputs=outputs, inputs=inputs)
+
+
+def _with_ports(scenario: Scenario) -> dict[str, Model]:
+    """Return the models; levels have ports for all that connections and equations reach in them."""
+    found, faults = couplings(scenario)
+    name, paths = _free("reached", scenario), [] if faults else found
+    added = [Connection(path, f"{name}.{path}") for each in paths for path in each.reads]
+    added += [Connection(f"{name}.{path}", path) for each in paths for path in each.determines]
+    reached = with_ports_made(scenario.changed(connections=(*scenario.connections, *added), constraints={}))
+    return dict(reached.models)
+
+
+def _stuck(level: Composite, coupling: Coupling) -> Iterator[Fault]:
+    """Yield what keeps the simulators of a coupling from making their steps again together."""
+    scenario = level.scenario
+    for name in coupling.models:
+        model: Any = scenario.models[name]
+        if getattr(model, "period", None) is not None or getattr(model, "sampled", False):
+            what = f"`{name}` is sampled: between its own steps it answers to nothing"
+            yield Fault(what, coupling.where, "simulators that react within a step of the level")
+        elif not model.abilities.rewind:
+            yield Fault(
+                f"steps are made again until the equations hold, and `{name}` cannot go back",
+                coupling.where,
+                "simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
+                "`Replay(model)`, or replay = true in a file, where it is cheap enough",
+            )
+    rates = getattr(_innermost(level.orchestrator), "rates", None)
+    if rates is not None:
+        own = [name for name in coupling.models if name in dict(rates)]
+        whole = set(coupling.models) == set(scenario.models) or not movable(level.orchestrator)
+        if own or whole:
+            what = f"{_listed(tuple(own) or coupling.models)} would step at rates of their own"
+            hint = "a level of their own with a shorter step, constraint and all"
+            yield Fault(what, coupling.where, "one step for all that equations couple", hint)
+    if scenario.hosts is not None:
+        lives = {
+            host for host, names in scenario.hosts.models.items() for each in coupling.models if each in names
+        }
+        if len(lives) > 1:
+            what = f"{_listed(coupling.models)} live on different hosts"
+            yield Fault(what, coupling.where, "one host for all that equations couple")
+
+
+def _innermost(orchestrator: Any) -> Any:
+    while hasattr(orchestrator, "inner"):
+        orchestrator = orchestrator.inner
+    return orchestrator
+
+
+def _connections(scenario: Scenario, coupler: Coupler, name: str) -> list[Connection]:
+    moving = {
+        path
+        for equation, degree in zip(coupler.parsed, coupler.degrees, strict=True)
+        for path in equation.paths
+        if degree == 2 and path not in coupler.rates
+    }
+
+    def how(path: str) -> Extrapolator | None:
+        if is_own(scenario, path):
+            return None  # the curve that the level is given, up to the end of the step
+        return Hermite(1) if path in moving else Polynomial(1) if path in coupler.middle else Hold()
+
+    reads = [Connection(port.name, f"{name}.{port.name}", how(port.name)) for port in coupler.reads]
+    back = [
+        Connection(f"{name}.{port.name}", target, Hold())
+        for port in coupler.determines
+        for target in (f"{name}.{GIVEN}{port.name}", port.name)
+    ]
+    return [*reads, *back]
+
+
+def _why(connection: Connection, name: str) -> str:
+    if connection.target.startswith(f"{name}.{GIVEN}"):
+        return f"hands `{name}` back what it determined in the sweep before"
+    if connection.target.startswith(f"{name}."):
+        return f"`{connection.source}` stands in an equation of `{name}`, or is a rate of what does"
+    return f"`{name}` determines this input"
+
+
+def _differences(model: Any) -> str:
+    return f"{model.emulated}: emulated, {model.price}"
+
+
+def _reason(coupling: Coupling, coupler: Coupler, sloped: Mapping[str, Model]) -> str:
+    held = "; ".join(f"`{text}`" for text in coupler.equations)
+    story = [f"computes {_listed(coupling.determines)}, which nothing provides, so that {held}"]
+    for text, degree, mu in zip(coupler.equations, coupler.degrees, coupler.mu, strict=True):
+        if degree == 2:
+            story.append(f"the inputs of `{text}` act on accelerations: g' + {mu:g} g = 0 is asked for")
+    for path, rate in coupler.rates.items():
+        story.append(f"the time derivative of `{path}` is `{rate}`")
+    for name in sloped:
+        story.append(f"those of the outputs of `{name}` are emulated by differences")
+    return "; ".join(story)

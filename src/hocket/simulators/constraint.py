@@ -1,0 +1,237 @@
+"""An artificial simulator that keeps equations true: it finds the inputs that nothing else provides.
+
+In:  outputs of the simulators that the equations couple, and the inputs they were given in the last sweep
+Out: those inputs, better ones; and what the equations are short of
+
+It works in a level that iterates, after those it couples: where nothing changes any more, the equations hold
+at the end of the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hocket.equations import Equation
+from hocket.errors import Fault, ScenarioError, nearest
+from hocket.model import Abilities, Array, Port, PortLike, Value, ports
+from hocket.signals import shifted
+from hocket.simulators.methods import matrix, vector
+from hocket.simulators.state_space import Matrix, applied
+
+GIVEN = "given."
+"""What precedes the name of a determined input where it is fed back."""
+
+
+@dataclass(frozen=True, init=False)
+class Coupler:
+    """Determines inputs u such that the equations g(y, u) = 0 hold at the end of each step.
+
+    u becomes u - W s, where W is the inverse of how s reacts to u over a `step` (in seconds; over others it
+    reacts in proportion). `degrees` tells on what u acts. Accelerations (2): s = g' + mu g, the sliding
+    manifold of Gu & Asada (2001); see Baumgarte (1972). Speeds (1): s = g. At once (0): s = g too, with what
+    is in the list `middle` taken in the middle of the step, for u is held over all of it. g' follows from the
+    ports in `rates`, else from the slopes of what it `reads`. `start` is u before the first step.
+
+    Ports have the paths of those they stand for. The outputs `gap`, or `gap1`, `gap2` ..., are the residuals
+    g as they are; of degree 0, as they were in the last step.
+    """
+
+    equations: tuple[str, ...]
+    reads: tuple[Port, ...]
+    determines: tuple[Port, ...]
+    W: Matrix
+    degrees: tuple[int, ...]
+    mu: tuple[float, ...]
+    rates: Mapping[str, str]
+    middle: tuple[str, ...]
+    start: tuple[float, ...]
+    step: float | None
+
+    def __init__(
+        self,
+        equations: Sequence[str],
+        reads: Iterable[PortLike],
+        determines: Iterable[PortLike],
+        W: Sequence[Sequence[float]],
+        degrees: Sequence[int] | None = None,
+        mu: Sequence[float] | None = None,
+        rates: Mapping[str, str] | None = None,
+        middle: Sequence[str] = (),
+        start: Sequence[float] | None = None,
+        step: float | None = None,
+    ):
+        read, found, count = ports(reads), ports(determines), len(equations)
+        try:
+            facts: dict[str, Any] = {
+                "equations": tuple(equations),
+                "reads": read,
+                "determines": found,
+                "W": matrix(W, "W", (len(found), count)),
+                "degrees": tuple(degrees or (1,) * count),
+                "mu": vector([0.0] * count if mu is None else mu, "mu", count),
+                "rates": dict(rates or {}),
+                "middle": tuple(middle),
+                "start": vector([0.0] * len(found) if start is None else start, "start", len(found)),
+            }
+        except ValueError as error:
+            expected = "W with a row per input and a column per equation, mu per equation, start per input"
+            raise ScenarioError(f"a Coupler cannot be built: {error}", expected=expected) from None
+        facts["step"] = step
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+        faults = self._faults()
+        if faults:
+            raise ScenarioError(faults)
+
+    def changed(self, **parts: Any) -> Coupler:
+        """Return the same Coupler with other parts."""
+        return Coupler(**{part.name: getattr(self, part.name) for part in fields(self)} | parts)
+
+    def __hash__(self) -> int:
+        return hash((self.equations, self.reads, self.determines, self.W, self.degrees, self.mu, self.start))
+
+    def _faults(self) -> list[Fault]:
+        known = [port.name for port in (*self.reads, *self.determines)]
+        faults = [
+            Fault(f"`{path}` is neither read nor determined", "equations", "", nearest(path, known))
+            for equation in self.parsed
+            for path in equation.paths
+            if path not in known
+        ]
+        faults += [
+            Fault(f"`{path}` is not read", "rates, middle", "", nearest(path, known))
+            for path in (*self.rates, *self.rates.values(), *self.middle)
+            if path not in {port.name for port in self.reads}
+        ]
+        if self.step is not None and not 0.0 < self.step < math.inf:
+            faults.append(Fault(f"`step` is {self.step!r}", "step", "a number of seconds above 0"))
+        if len(self.degrees) != len(self.equations) or not set(self.degrees) <= {0, 1, 2}:
+            faults.append(Fault(f"`degrees` is {self.degrees}", "degrees", "0, 1 or 2 for each equation"))
+        return faults
+
+    @cached_property
+    def parsed(self) -> tuple[Equation, ...]:
+        """The equations as they are evaluated."""
+        return tuple(map(Equation.of, self.equations))
+
+    @property
+    def linear(self) -> bool:
+        """Whether its simulators carry rows: all equations are linear."""
+        return all(equation.linear for equation in self.parsed)
+
+    @cached_property
+    def inputs(self) -> tuple[Port, ...]:
+        """What it reads, and what was given in the last sweep."""
+        return (*self.reads, *(Port(f"{GIVEN}{port.name}", port.unit) for port in self.determines))
+
+    @cached_property
+    def outputs(self) -> tuple[Port, ...]:
+        """The inputs it determines, and the residuals; those of a degree above 0 react at once."""
+        known = {port.name for port in self.reads}
+        names = gap_names(len(self.equations))
+        gaps = [
+            Port(name)
+            if degree == 0
+            else Port(name, feedthrough=tuple(p if p in known else f"{GIVEN}{p}" for p in equation.paths))
+            for name, equation, degree in zip(names, self.parsed, self.degrees, strict=True)
+        ]
+        return (*(Port(port.name, port.unit) for port in self.determines), *gaps)
+
+    @property
+    def abilities(self) -> Abilities:
+        """It can go back, and make steps of any length."""
+        return Abilities(rewind=True)
+
+    def open(self) -> CouplerSimulator:
+        """Make a live simulator."""
+        return CouplerSimulator(self)
+
+    def sigma(
+        self, values: Mapping[str, Value], slopes: Mapping[str, Value], middle: Mapping[str, Value]
+    ) -> list[Value]:
+        """Return s of each equation, from values and slopes at a step's end, and values in its middle."""
+        found = []
+        halfway = {**values, **{path: middle[path] for path in self.middle}}
+        for equation, degree, mu in zip(self.parsed, self.degrees, self.mu, strict=True):
+            if degree < 2:
+                found.append(equation.residual(values if degree else halfway))
+                continue
+            moving = {
+                p: values[self.rates[p]] if p in self.rates else slopes.get(p, 0.0) for p in equation.paths
+            }
+            g, rate = equation.along(values, moving)
+            found.append(rate + mu * g)
+        return found
+
+
+def gap_names(count: int) -> list[str]:
+    """Return the names of the residuals of so many equations."""
+    return ["gap"] if count == 1 else [f"gap{number}" for number in range(1, count + 1)]
+
+
+class CouplerSimulator:
+    """Its state z are the inputs it determines, and the residuals of equations that they act on at once.
+
+    Numbers may be rows where all equations are linear.
+    """
+
+    def __init__(self, model: Coupler):
+        self.model = model
+        self.read = [port.name for port in model.reads]
+        self.found = [port.name for port in model.determines]
+        self.W = np.array(model.W, dtype=float).reshape(len(model.determines), len(model.equations))
+        self.holding = [number for number, degree in enumerate(model.degrees) if degree == 0]
+        self.z: Array = np.zeros(0)
+
+    def start(self, t: float) -> None:
+        """Go to the first guess."""
+        self.z = np.array([*self.model.start, *[0.0] * len(self.holding)], dtype=float)
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Improve what was given by what the equations are short of."""
+        if h == 0.0:
+            return t
+        ahead = shifted(list(u), h)
+        slopes = dict(zip(self.read, _each(ahead[1]), strict=False)) if len(ahead) > 1 else {}
+        middle = self._named(shifted(list(u), 0.5 * h)[0]) if self.model.middle else {}
+        s = np.array(self.model.sigma(self._named(ahead[0]), slopes, middle), dtype=float)
+        given = np.array(ahead[0][len(self.read) :], dtype=float)
+        part = 1.0 if self.model.step is None else self.model.step / h
+        weighed = np.array([each if number in self.holding else part * each for number, each in enumerate(s)])
+        self.z = np.concatenate([given - applied(self.W, weighed.reshape(s.shape)), s[self.holding]])
+        return t + h
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return the inputs it determines, and the residuals."""
+        values, count = self._named(u[0]), len(self.found)
+        kept = dict(zip(self.holding, self.z[count:], strict=True))
+        gaps = [
+            kept[number] if number in kept else equation.residual(values)
+            for number, equation in enumerate(self.model.parsed)
+        ]
+        return np.concatenate([self.z[:count], np.array(gaps, dtype=float).reshape(-1, *self.z.shape[1:])])
+
+    def _named(self, numbers: Sequence[Value]) -> dict[str, Value]:
+        return dict(zip((*self.read, *self.found), _each(numbers), strict=True))
+
+    def save(self) -> Array:
+        """Return the state."""
+        return self.z.copy()
+
+    def restore(self, state: Array) -> None:
+        """Go back to a saved state."""
+        self.z = state.copy()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _each(numbers: Any) -> list[Value]:
+    """Return numbers as floats, rows as rows."""
+    return [float(n) if np.ndim(n) == 0 else n for n in numbers]

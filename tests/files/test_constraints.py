@@ -1,0 +1,88 @@
+"""Constraints in files: what is written is read back, compiled or not; faults are told with their line."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hocket.constraints import Constraint
+from hocket.errors import FileError
+from hocket.files.toml import dumps, loads, read
+from hocket.passes.modularity import Modularity
+from hocket.running import run
+
+FILE = Path(__file__).parents[2] / "examples" / "massless_link.toml"
+TEXT = FILE.read_text()
+
+
+def told(text):
+    """The only fault: line, what, hint."""
+    with pytest.raises(FileError) as caught:
+        loads(text)
+    (fault,) = caught.value.faults
+    return int(fault.where.removeprefix("line ")), fault.what, fault.hint
+
+
+def line_of(text, part):
+    return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def test_constraints_are_read_and_written_back():
+    study = read(FILE)
+    link = study.composite.scenario.constraints["link"]
+    assert link == Constraint(
+        ("left.x = right.x", "left.F + right.F = 0"), {"left.x": "left.v", "right.x": "right.v"}
+    )
+    again = loads(dumps(study))
+    assert again.composite.scenario == study.composite.scenario
+    assert dumps(again) == dumps(study)
+
+
+def test_all_of_a_constraint_is_written():
+    whole = Constraint(("left.x = right.x",), {"left.x": "left.v", "right.x": "right.v"}, 3.0, ("left.F",))
+    study = read(FILE)
+    scenario = study.composite.scenario.changed(constraints={"link": whole})
+    text = dumps(replace(study, composite=study.composite.with_scenario(scenario)))
+    assert "mu = 3.0" in text
+    assert 'determines = ["left.F"]' in text
+    with pytest.raises(FileError, match=r"nothing drives `right\.F`"):
+        loads(text)
+
+
+def test_what_was_compiled_is_a_file_that_runs_the_same():
+    study = read(FILE)
+    compiled = replace(study, composite=Modularity().apply(study.composite))
+    text = dumps(compiled)
+    again = loads(text)
+    assert again.composite.scenario.models == compiled.composite.scenario.models
+    assert dumps(again) == text
+    one, other = (run(each.composite, 1) for each in (study, again))
+    for port in ("left.x", "right.v", "link.left.F", "link.gap1"):
+        assert np.array_equal(one[port].values, other[port].values)
+
+
+def test_a_misspelt_port_is_told_with_its_line():
+    text = TEXT.replace('"left.x = right.x"', '"left.x = rihgt.x"')
+    line, what, hint = told(text)
+    assert line == line_of(text, "[constraints.link]")
+    assert "`rihgt.x`" in what
+    assert hint == "did you mean `right.x`?"
+
+
+def test_a_wrong_rate_is_told_with_its_line():
+    text = TEXT.replace('"left.x" = "left.v"', '"left.x" = "left.F"')
+    line, what, _ = told(text)
+    assert line == line_of(text, "rates")
+    assert what == "`left.F` is an input"
+    what = told(TEXT.replace('"left.x" = "left.v"', '"left.x" = "right.x"'))[1]
+    assert what.startswith("`right.x` is not the rate of `left.x`: `m` times `s` is not `m`")
+
+
+def test_keys_and_names_are_checked():
+    assert told(TEXT.replace("equations =", "equation ="))[2] == "did you mean `equations`?"
+    assert told(TEXT.replace("[constraints.link]", "[constraints.left]"))[1] == (
+        "`left` names a constraint and a model"
+    )
+    assert "a constraint has no name" in told(TEXT.replace("[constraints.link]", "[constraints]"))[1]
+    assert "`mu` is -1.0" in told(TEXT + "mu = -1.0\n")[1]

@@ -1,0 +1,82 @@
+"""Loops in 200 random scenes: lifted, they are solved, and the numbers are those of the scene or of its matrix."""
+
+import numpy as np
+import pytest
+
+import hocket as hk
+from hocket.passes.compiler import compile
+from hocket.passes.loops import Loops
+from hocket.passes.triviality import loops, untrivial
+from passes.random_scenes import error, found, orders, scene, values
+
+BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]
+
+
+def compiled(level, how):
+    """The level made trivial; what the pass promises holds."""
+    made = compile(level, [Loops(how)])
+    assert [chapter.by for chapter in made.chapters] == ["loops"]
+    assert all(row["reason"] for row in made.rows())
+    assert Loops(how).broken(level)
+    assert Loops(how).broken(made.level) == []
+    assert untrivial(level)
+    assert untrivial(made.level) == []
+    return made.level
+
+
+def listened(drawn):
+    """Which outputs are seen by all levels: of a level inside, those that somebody outside it listens to.
+
+    Others of that level, if they react to its inputs, are recorded as they were when it was last asked.
+    """
+    deep = {name for name in drawn.nested}
+    heard = {s for t, s in drawn.wires.items() if not {s.partition(".")[0], t.partition(".")[0]} <= deep}
+    return [path in heard or path.partition(".")[0] not in deep for path in drawn.outputs]
+
+
+@pytest.mark.parametrize("seeds", BLOCKS, ids=str)
+def test_outputs_evaluated_again_are_those_of_the_loop_solved_at_its_place(seeds):
+    """The exchange solves loops by itself, so the levels that are made may change nothing at all."""
+    for seed in seeds:
+        drawn = scene(seed, loops=1 + seed % 2)
+        level = drawn.level("50 ms", extrapolation=("hold", "linear", "quadratic")[seed % 3])
+        flat = values(hk.run(level, stop=0.5), map(drawn.path, drawn.outputs))
+        made = found(hk.run(compiled(level, "outputs"), stop=0.5), drawn)
+        far = np.abs(made - flat)[:, listened(drawn)].max() / np.abs(flat).max()
+        assert far < 1e-9, (seed, far)
+
+
+@pytest.mark.parametrize("seeds", BLOCKS, ids=str)
+def test_steps_made_again_are_of_second_order_on_lines(seeds):
+    """Against the matrix exponential of the whole; loops inside and outside, gains up to 3, any order."""
+    for seed in seeds:
+        drawn = scene(1000 + seed, loops=1 + seed % 2)
+        wrong = []
+        for steps in (20, 40):
+            level = orders(drawn.level(f"1/{2 * steps}", extrapolation="linear"), seed)
+            run = hk.run(compiled(level, "steps"), stop="0.5")
+            wrong.append(error(run, drawn, steps, 0.5))
+        assert 3.3 < wrong[0] / wrong[1] < 4.9, (seed, wrong)
+
+
+def test_a_delay_would_not_do():
+    """Where outputs react to each other by more than they were, a step of delay makes them grow."""
+    drawn = [scene(seed, loops=1, deep=0.0) for seed in range(30)]
+    growing = [each for each in drawn if np.abs(np.linalg.eigvals(each.instant)).max() > 1.3]
+    assert len(growing) >= 10
+    for each in growing:
+        made = compile(each.level("50 ms"), [Loops("delay")]).level
+        late = found(hk.run(made, stop=5), each)
+        assert np.abs(late).max() > 1e3 * np.abs(each.exact(np.linspace(0.0, 5.0, 101))).max()
+
+
+def test_the_scenes_are_not_all_alike():
+    drawn = [scene(seed, loops=1 + seed % 2) for seed in range(100)]
+    radius = [np.abs(np.linalg.eigvals(each.instant)).max() for each in drawn]
+    assert sum(each > 1.0 for each in radius) > 40
+    assert sum(each < 1.0 for each in radius) > 15
+    levels = [each.level("50 ms") for each in drawn if each.nested]
+    inside = [level for level in levels if loops(level.scenario.models["inner"])]
+    assert len(levels) > 25
+    assert 5 < len(inside) < len(levels)
+    assert sum(len(loops(each.level("50 ms"))) == 2 for each in drawn) > 5

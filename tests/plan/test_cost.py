@@ -1,0 +1,97 @@
+"""What a plan costs is told before the run, and is what is counted in it: messages, bytes, steps, values."""
+
+from fractions import Fraction as F
+
+import pytest
+
+import hocket as hk
+from hocket.hosts import Hosts, Link
+from hocket.passes.distribution import Distribution
+from hocket.plan.cost import cost
+from passes.hosts import chain, scenario
+
+STOP = 2
+
+
+def counted(composite, stop=STOP):
+    """Run, and return the cost with what was counted: messages, bytes, steps, sweeps."""
+    run = hk.run(composite, stop=stop, engine="interpreter")
+    counts = run.info["counts"]
+    links = counts["messages"].values()
+    sweeps = counts.get("sweeps", {}).get("", {}).get("total")
+    sent = sum(link["messages"] for link in links), sum(link["bytes"] for link in links)
+    return cost(composite.blueprint), sent, counts["steps"], sweeps, counts["messages"]
+
+
+ALGORITHMS = {
+    "jacobi": hk.Jacobi(),
+    "jacobi, stale": hk.Jacobi(outputs="stale"),
+    "gauss-seidel": hk.GaussSeidel(),
+    "gauss-seidel, stale": hk.GaussSeidel(outputs="stale"),
+}
+
+
+@pytest.mark.parametrize("made", [scenario, chain], ids=["two", "three hosts"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(("outside", "inside", "iterate"), [
+    ("hold", "hold", None), ("quadratic", "hold", None), ("linear", "cubic", None), ("linear", "linear", 3),
+    ("quadratic", "linear", 1e-5),
+])  # fmt: skip
+def test_predicted_is_counted(made, algorithm, outside, inside, iterate):
+    """Messages and bytes, the start included; of an iteration to a tolerance, for its sweeps."""
+    flat = hk.Composite(made(), "0.2 s", ALGORITHMS[algorithm], inside)
+    distributed = Distribution("0.1 s", outside, iterate).apply(flat)
+    told, sent, steps, sweeps, links = counted(distributed)
+    assert (told.messages(steps, sweeps), told.bytes(steps, sweeps)) == sent
+    for each in told.links:
+        assert links[f"{each.source} to {each.target}"]["start"] == each.start.messages
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_flat_scenario_on_hosts_is_counted_too(algorithm):
+    for extrapolation in ("hold", "quadratic"):
+        flat = hk.Composite(chain(), "0.1 s", ALGORITHMS[algorithm], extrapolation)
+        told, sent, steps, _, _ = counted(flat, 1)
+        assert (told.messages(steps), told.bytes(steps)) == sent
+
+
+def test_what_a_message_is_made_of():
+    """A value is 8 bytes: x and v one way, a force the other. By hand, for two masses.
+
+    At the start x and v go to the lab, whose force comes back; then the curves of a line, two numbers for
+    each value, once both ways. Each step: x and v there, the force back, for what is consistent at its end.
+    """
+    link = Link("2 ms", 1000.0, header=10)
+    on = Hosts({"plant": ["left"], "lab": ["right"]}, link, {("lab", "plant"): Link(header=0)})
+    made = Distribution("20 ms", "linear").apply(hk.Composite(scenario(on), "0.2 s"))
+    told = cost(made.blueprint)
+    forth, back = sorted(told.links, key=lambda each: each.source == "lab")
+    assert (forth.start.messages, forth.start.values, forth.each.messages, forth.each.values) == (2, 6, 1, 2)
+    assert (back.start.messages, back.start.values, back.each.messages, back.each.values) == (2, 3, 1, 1)
+    assert told.messages(50) == 4 + 100
+    assert told.bytes(50) == (2 * 10 + 6 * 8 + 50 * (10 + 16)) + (3 * 8 + 50 * 8)
+    assert told.waiting == pytest.approx((0.002 + 26 / 1000.0) / 0.2)
+    assert told.rows()[0]["to"] == told.links[0].target
+
+
+def test_steps_and_values_of_levels():
+    """Ten small steps of two simulators on each of two hosts; by hand."""
+    told = cost(Distribution("20 ms", "linear").apply(hk.Composite(scenario(), "0.2 s")).blueprint)
+    assert told.steps == {path: F(10) for path in told.steps}
+    assert sorted(told.steps) == ["lab.left_at_lab", "lab.right", "plant.left", "plant.right_at_plant"]
+    # outside 3 values fed and 3 again; plant: 1 value in each small step; lab: 2, and 2 again when consistent
+    assert told.values == 6 + 10 * 1 + 10 * 4
+
+
+def test_rates_and_sweeps_multiply():
+    flat = scenario().changed(hosts=None)
+    multirate = cost(hk.Composite(flat, "0.1 s", hk.Multirate({"right": 4})).blueprint)
+    assert multirate.steps == {"left": F(1), "right": F(4)}
+    turns = cost(hk.Composite(flat, "0.1 s", hk.Asynchronous({"left": 3, "right": 8})).blueprint)
+    assert turns.steps == {"left": F(3), "right": F(8)}
+    swept = hk.Composite(flat, "0.1 s", hk.Iterate(tolerance=None, at_most=3))
+    assert cost(swept.blueprint).steps == {"left": F(3), "right": F(3)}
+    settled = hk.Composite(flat, "0.1 s", hk.Iterate())
+    assert cost(settled.blueprint, {"": 2.5}).steps == {"left": F(5, 2), "right": F(5, 2)}
+    assert cost(swept.blueprint).links == ()
+    assert cost(swept.blueprint).messages(10) == 0
