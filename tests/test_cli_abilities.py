@@ -191,3 +191,57 @@ def test_other_faults_of_a_file_are_told_as_ever(stuck):
 
 def test_a_file_of_another_kind_cannot_be_written(stuck, tmp_path):
     assert "no name for a scenario" in refused("abilities", stuck, "--emulate", tmp_path / "able.txt")
+
+
+LINK = """
+step = "10 ms"
+
+[run]
+stop = "0.2 s"
+
+[models.left]
+type = "state-space"
+A = [[0, 1], [-1, -0.1]]
+B = [[0], [1]]
+C = [[1, 0], [0, 1]]
+x0 = [1, 0]
+inputs = ["F"]
+outputs = ["x", "v"]
+
+[models.right]
+type = "python"
+class = "mass.py:Mass"
+
+[constraints]
+link = { equations = ["left.x = right.x", "left.F + right.F = 0"] }
+"""
+MASS = """
+class Mass:
+    inputs, outputs = ("F",), ("x", "v")
+
+    def start(self, t):
+        self.x, self.v = 1.0, 0.0
+
+    def output(self, t):
+        return [self.x, self.v]
+
+    def step(self, t, h, u):
+        self.x += h * self.v + 0.5 * h * h * u[0, 0]
+        self.v += h * u[0, 0]
+"""
+
+
+def test_equations_between_those_that_cannot_go_back(tmp_path):
+    """Refused for what one cannot do; emulated, the pass does its work and the two stay together."""
+    (tmp_path / "mass.py").write_text(MASS)
+    file, target = tmp_path / "link.toml", tmp_path / "able.toml"
+    file.write_text(LINK)
+    assert "`right` cannot go back" in refused("plan", file)
+    result = invoked("abilities", file)
+    assert result.exit_code == 2
+    assert line(result.stdout, "pass modularity", "rewind", "NOT MET").endswith("replay = true")
+    good("abilities", file, "--emulate", target)
+    run = hk.run(target, 0.2)
+    assert abs(run["left.x"].values - run["right.x"].values).max() < 1e-4
+    # one body of two masses on a spring: (1 + 1) x'' = -x - 0.1 x'
+    assert abs(run["left.x"].values[-1] - (1 - 0.25 * 0.2**2)) < 1e-3

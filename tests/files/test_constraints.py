@@ -5,12 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
+from fmus.build import build
 from hocket.constraints import Constraint
-from hocket.errors import FileError
+from hocket.engine.composite import Composite
+from hocket.errors import FileError, ScenarioError
+from hocket.files.ssp import read_ssp, write_ssp
+from hocket.files.study import Study
 from hocket.files.toml import dumps, loads, read
+from hocket.model import Scenario
 from hocket.passes.modularity import Modularity
 from hocket.running import run
+from hocket.simulators.fmu import Fmu
 
 FILE = Path(__file__).parents[2] / "examples" / "massless_link.toml"
 TEXT = FILE.read_text()
@@ -86,3 +93,71 @@ def test_keys_and_names_are_checked():
     )
     assert "a constraint has no name" in told(TEXT.replace("[constraints.link]", "[constraints]"))[1]
     assert "`mu` is -1.0" in told(TEXT + "mu = -1.0\n")[1]
+
+
+def test_a_level_that_was_inserted_is_written_too():
+    third = """
+[models.gain]
+type = "gain"
+gain = 2.0
+
+[connections]
+"gain.u" = "left.x"
+"""
+    head, tail = TEXT.split("[constraints.link]")
+    study = loads(f"{head}{third}\n[constraints.link]{tail}")
+    compiled = replace(study, composite=Modularity().apply(study.composite))
+    text = dumps(compiled)
+    again = loads(text)
+    assert "[models.link_level]" in text
+    assert dumps(again) == text
+    one, other = (run(each.composite, 1) for each in (study, again))
+    assert one.ports == other.ports
+    for port in one.ports:
+        assert np.array_equal(one[port].values, other[port].values)
+
+
+def test_constraints_of_fmus_survive_an_ssp(tmp_path):
+    file = build("second", 2, folder=tmp_path)
+    masses = {
+        name: Fmu(file, m=1.0, c=c, d=d, x0=1.0, v0=0.0, substeps=4)
+        for name, c, d in (("left", 1.0, 0.5), ("right", 2.0, 0.3))
+    }
+    link = Constraint(
+        ("left.x = right.x", "left.force + right.force = 0"), {"left.x": "left.v", "right.x": "right.v"}
+    )
+    study = Study(Composite(Scenario(masses, constraints={"link": link}), "50 ms"), name="masses")
+    write_ssp(study, tmp_path / "masses.ssp")
+    back = read_ssp(tmp_path / "masses.ssp")
+    assert back.composite.scenario.constraints == study.composite.scenario.constraints
+    done = run(back.composite, 5)
+    assert np.abs(np.array(done["link.gap1"].values)).max() < 1.2e-5
+    joined = np.array([[0.0, 1.0], [-3.0 / 2.0, -0.8 / 2.0]])
+    end = expm(joined * 5.0) @ [1.0, 0.0]
+    assert done["left.x"].values[-1] == pytest.approx(end[0], abs=1e-5)
+    assert done["right.v"].values[-1] == pytest.approx(end[1], abs=2e-4)
+
+
+def test_reading_a_file_opens_no_simulator(tmp_path):
+    (tmp_path / "box.py").write_text(BOX)
+    box = '{ type = "python", class = "box.py:Box" }'
+    text = f'step = "10 ms"\n[models]\nleft = {box}\nright = {box}\n[constraints.link]\n'
+    (tmp_path / "pair.toml").write_text(text + 'equations = ["left.x = right.x", "left.F + right.F = 0"]\n')
+    study = read(tmp_path / "pair.toml")
+    with pytest.raises(ScenarioError, match=r"`left` was tried over a step of 0\.01 s: RuntimeError: opened"):
+        run(study.composite, 1)
+
+
+BOX = """
+class Box:
+    inputs = ["F"]
+    outputs = ["x"]
+
+    def start(self, t):
+        raise RuntimeError("opened")
+
+    def output(self, t): ...
+    def step(self, t, h, u): ...
+    def save(self): ...
+    def restore(self, state): ...
+"""

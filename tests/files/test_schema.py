@@ -80,6 +80,13 @@ tolerance = [1e-3]
 type = "timed"
 degrees = [1]
 model = { type = "gain", gain = 1 }
+[models.link]
+type = "coupler"
+equations = ["left.x = right.x", "left.F + right.F = 0"]
+reads = ["left.x [m]", "right.x [m]"]
+determines = ["left.F [N]", "right.F [N]"]
+W = [[1, 0.5], [-1, 0.5]]
+degrees = [2, 0]
 [models.file]
 type = "composite"
 file = "axle.toml"
@@ -98,6 +105,11 @@ y = "wheel.spring.y"
 left.x = "axle.y"
 axle.wheel.spring.u = { from = "left.force", extrapolation = "quadratic" }
 "tank.q" = { from = "left.force", extrapolation = { type = "polynomial", degree = 3 } }
+[constraints.rod]
+equations = ["left.x = axle.y"]
+rates = { "left.x" = "left.v" }
+mu = 2
+determines = ["left.F"]
 """
 
 

@@ -155,7 +155,7 @@ def wired(rng, parts, connected=0.8):
 
 
 def looped(rng, parts, wires, ring, mark):
-    """The parts and wires, with one more input and output on each of a ring: they depend on each other at once."""
+    """The parts and wires, with a ring of ports more: its outputs react to each other at once."""
     parts, wires = dict(parts), dict(wires)
     size = rng.uniform(0.4, 0.7) if rng.random() < 0.4 else rng.uniform(1.6, 3.0)
     gains = rng.uniform(0.6, 1.5, len(ring)) * rng.choice([-1, 1], len(ring))
@@ -205,16 +205,21 @@ def scene(seed, loops=0, size=(3, 8), deep=0.4, reacts=0.5):
             return drawn
 
 
-def found(run, scene):
-    """The outputs of a scene in a run of what it was compiled to, whatever levels they are in now."""
-    ends = {path: [port for port in run.ports if f".{port}".endswith(f".{path}")] for path in scene.outputs}
-    assert all(len(ports) == 1 for ports in ends.values()), ends
-    return values(run, [ports[0] for ports in ends.values()])
+def found(run, scene, rows=None):
+    """The outputs of a scene in a run of what it was compiled to, whatever levels they are in now.
+
+    Stand-ins on other hosts do not count. `rows` takes as many, at equal distances.
+    """
+    ports = [port for port in run.ports if "_at_" not in port]
+    ends = {path: [port for port in ports if f".{port}".endswith(f".{path}")] for path in scene.outputs}
+    assert all(len(each) == 1 for each in ends.values()), ends
+    columns = [np.asarray(run[port].values) for (port,) in ends.values()]
+    return np.column_stack([each[:: (len(each) - 1) // (rows or len(each) - 1)] for each in columns])
 
 
 def error(run, scene, steps, stop=1.0):
     """The root mean square of all outputs against the exact motion, over the second half."""
-    wrong = found(run, scene) - scene.exact(np.linspace(0.0, stop, steps + 1))
+    wrong = found(run, scene, steps) - scene.exact(np.linspace(0.0, stop, steps + 1))
     return float(np.sqrt(np.mean(wrong[steps // 2 :] ** 2)))
 
 
@@ -223,3 +228,38 @@ def orders(level, seed):
     rng = np.random.default_rng(seed)
     names = rng.permutation(list(level.scenario.models)).tolist()
     return level.changed(orchestrator=[hk.Jacobi(), hk.GaussSeidel(), hk.GaussSeidel(names)][seed % 3])
+
+
+def hosted(level, seed, together=()):
+    """The level on two or three hosts that have something to tell; some models may have to be together."""
+    rng = np.random.default_rng(seed)
+    while True:
+        alone = [
+            name for name in rng.permutation(list(level.scenario.models)).tolist() if name not in together
+        ]
+        groups = [list(together), *([name] for name in alone)] if together else [[name] for name in alone]
+        hosts = {f"h{k}": groups[k] for k in range(min(len(groups), int(rng.integers(2, 4))))}
+        for each in groups[len(hosts) :]:
+            hosts[f"h{rng.integers(len(hosts))}"] += each
+        placed = {name: host for host, names in hosts.items() for name in names}
+        ends = [[path.partition(".")[0] for path in (c.source, c.target)] for c in level.scenario.connections]
+        if any(placed[source] != placed[target] for source, target in ends):
+            return level.changed(scenario=level.scenario.changed(hosts=hosts))
+
+
+def seen(drawn):
+    """The scene with all states among the outputs, so that no error is hidden."""
+    parts = {
+        name: Part(
+            each.A,
+            each.B,
+            np.vstack([each.C, np.eye(len(each.A))]),
+            np.vstack([each.D, np.zeros((len(each.A), each.D.shape[1]))]),
+            each.x0,
+            each.start,
+            each.inputs,
+            (*each.outputs, *(f"x{k}" for k in range(len(each.A)))),
+        )
+        for name, each in drawn.parts.items()
+    }
+    return Scene(parts, drawn.wires, drawn.nested)

@@ -17,7 +17,9 @@ from hocket.files.toml import dumps, loads
 from hocket.hosts import Hosts
 from hocket.model import as_level
 from hocket.orchestrators.adaptive import Adaptive
+from hocket.passes.compiler import compile
 from hocket.passes.distribution import Distribution
+from hocket.passes.loops import Loops
 from hocket.plan.cost import cost
 from hocket.simulators.stand_in import StandIn
 from hocket.testing import check_simulator
@@ -258,6 +260,31 @@ def test_bonds_go_where_both_sides_are():
     assert made.scenario.bonds["joint"].effort == "plant.right_at_plant.force_sent"
     assert made.scenario.bonds["joint"].flow == "lab.left_at_lab.v_sent"
     assert "joint" in hk.run(made, stop=1).info["bonds"]
+
+
+def test_loops_on_one_host_are_lifted_and_go_with_its_small_step():
+    """A mass of 1 and one of 0.5 rigidly joined (requirements, 1.3), on one host; an observer on another."""
+    first = hk.StateSpace(
+        [[0, 1], [-1, -0.5]], [[0], [1]], [[1, 0], [0, 1], [-1, -0.5]], [[0], [0], [1]], [1, 0],
+        ["force"], ["x", "v", "a"],
+    )  # fmt: skip
+    second = hk.StateSpace([[0, 1], [0, 0]], [[0], [1]], [[-1, -0.5]], [[-0.5]], [1, 0], ["a"], ["force"])
+    lag = hk.StateSpace([[-1]], [[1]], [[1]], inputs=["u"], outputs=["y"])
+    joined = hk.Scenario(
+        {"first": first, "second": second, "lag": lag},
+        {"first.force": "second.force", "second.a": "first.a", "lag.u": "first.x"},
+        hosts={"plant": ["first", "second"], "lab": ["lag"]},
+    )
+    level = hk.Composite(joined, "0.1 s", "jacobi", "linear")
+    made = compile(level, [Loops(), Distribution("10 ms", "linear")]).level
+    plant = made.scenario.models["plant"]
+    inside = [as_level(model) for model in plant.scenario.models.values() if as_level(model)]
+    assert [each.step for each in (plant, *inside)] == [made.step / 10] * (1 + len(inside))
+    run = hk.run(made, stop=5)
+    whole = np.array([[0, 1, 0], [-2 / 1.5, -1 / 1.5, 0], [1, 0, -1]])  # 1.5 x'' = -2 x - x'; y' = x - y
+    port = next(name for name in run.ports if name.endswith("first.x"))
+    assert error(run, (port,), whole, [1.0, 0, 0]) < 2e-4
+    assert error(run, ("lab.lag.y",), whole[[2, 0, 1]][:, [2, 0, 1]], [0, 1.0, 0]) < 2e-3
 
 
 # what is refused, and why

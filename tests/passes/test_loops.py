@@ -77,6 +77,20 @@ def test_the_lifted_loop_gives_the_same_numbers_as_the_solved_one():
     assert np.allclose(one["after.y"], other["after.y"], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("how", ["outputs", "steps"])
+def test_a_loop_inside_a_level_that_others_reach_into(how):
+    parts = models(1, 2)
+    bystander = hk.StateSpace([[-1]], [[0]], [[1]], inputs=["u = 0"], outputs=["y"])
+    inner = hk.Composite(hk.Scenario({**parts, "third": bystander}, CONNECTIONS), "0.05")
+    probe = hk.StateSpace([[-1]], [[1]], [[1]], inputs=["u"], outputs=["y"])
+    flat = hk.Composite(hk.Scenario({"pair": inner, "after": probe}, {"after.u": "pair.one.x"}), "0.1")
+    made = compile(flat, [Loops(how)]).level
+    assert set(made.scenario.models["pair"].scenario.models) == {"one_two", "third"}
+    one, other = hk.run(flat, 2), hk.run(made, 2)
+    tolerance = 1e-12 if how == "outputs" else 0.05
+    assert np.allclose(one["after.y"], other["after.y"], rtol=0, atol=tolerance)
+
+
 @pytest.mark.parametrize("how", ["outputs", "steps", "delay"])
 def test_both_engines_agree_on_a_lifted_loop(how):
     _, made = among_others(how)

@@ -393,3 +393,19 @@ def test_a_run_is_judged_by_what_was_found_and_not_by_what_equations_lack(tmp_pa
     assert not [doubt for doubt in found.doubts if "starts elsewhere" in doubt]
     true = errors(run, JOINED, START, {1: ("left.v",)})[0]
     assert rows["left.v"]["estimated error"] == pytest.approx(true, rel=0.1)
+
+
+def test_a_coupler_of_linear_equations_carries_rows():
+    coupler = Modularity().apply(hk.Composite(pair(), 0.1)).scenario.models["link"]
+    assert coupler.linear
+    rng = np.random.default_rng(1)
+    columns = rng.normal(size=(2, len(coupler.inputs), 3))
+    rows = coupler.open()
+    rows.start(0.0)
+    rows.step(0.0, 0.1, columns)
+    together = rows.output(0.1, columns)
+    for number in range(3):
+        alone = coupler.open()
+        alone.start(0.0)
+        alone.step(0.0, 0.1, columns[:, :, number])
+        assert together[:, number] == pytest.approx(alone.output(0.1, columns[:, :, number]), rel=1e-14)

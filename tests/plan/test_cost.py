@@ -5,6 +5,7 @@ from fractions import Fraction as F
 import pytest
 
 import hocket as hk
+from hocket import _native
 from hocket.hosts import Hosts, Link
 from hocket.passes.distribution import Distribution
 from hocket.plan.cost import cost
@@ -53,6 +54,16 @@ def test_a_flat_scenario_on_hosts_is_counted_too(algorithm):
         flat = hk.Composite(chain(), "0.1 s", ALGORITHMS[algorithm], extrapolation)
         told, sent, steps, _, _ = counted(flat, 1)
         assert (told.messages(steps), told.bytes(steps)) == sent
+
+
+@pytest.mark.skipif(not hasattr(_native.Level, "set_post"), reason="the native engine does not count yet")
+@pytest.mark.parametrize("iterate", [None, 2, 1e-5])
+def test_both_engines_count_the_same(iterate):
+    flat = hk.Composite(chain(), "0.2 s", "jacobi", "linear")
+    for made in (flat, Distribution("0.1 s", "quadratic", iterate).apply(flat)):
+        one, other = (hk.run(made, stop=STOP, engine=engine).info for engine in ("native", "interpreter"))
+        assert one["engine"] == "native"
+        assert one["counts"]["messages"] == other["counts"]["messages"]
 
 
 def test_what_a_message_is_made_of():

@@ -178,7 +178,10 @@ def test_samples_of_a_step_that_was_taken_back_are_forgotten():
     ("made", "what"),
     [
         (lambda: Timed(Decay), "no model"),
-        (lambda: Timed(hk.Composite(hk.Scenario({"a": INTEGRATOR.__class__()}), 1)), "a level with a fixed step"),
+        (
+            lambda: Timed(hk.Composite(hk.Scenario({"a": INTEGRATOR.__class__()}), 1)),
+            "a level with a fixed step",
+        ),
         (lambda: Timed(hk.StateSpace(D=[[1]], inputs=["clock_h"], outputs=["y"])), "`clock_h`"),
         (lambda: Timed(MASS, 0, (1, 1)), "degrees"),
         (lambda: StepController([], 1), "no signal"),

@@ -36,7 +36,11 @@ def chain(stiff_pairs, count=30, stiff=100.0, soft=1.0, step="20 ms", extrapolat
         )
         if not first:
             before = f"m{place:02d}"
-            wires |= {f"{name}.xl": f"{before}.x", f"{name}.vl": f"{before}.v", f"{before}.force": f"{name}.pull"}
+            wires |= {
+                f"{name}.xl": f"{before}.x",
+                f"{name}.vl": f"{before}.v",
+                f"{before}.force": f"{name}.pull",
+            }
     return Composite(Scenario(models, wires), step, Jacobi(), extrapolation)
 
 
@@ -80,7 +84,7 @@ def three_matrix(scenario):
 
 
 def motion(A, x0, t):
-    """The exact states at these times, a row for each state: by eigenvectors, which are those of expm(A t)."""
+    """The exact states at these times, a row for each state: expm(A t) x0 by eigenvectors."""
     values, vectors = np.linalg.eig(A)
     parts = np.linalg.solve(vectors, np.asarray(x0, dtype=complex))
     return np.real((vectors * parts) @ np.exp(np.outer(values, t)))

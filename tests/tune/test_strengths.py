@@ -53,7 +53,7 @@ def test_the_error_is_that_of_a_run(extrapolation):
 @pytest.mark.parametrize("outputs", ["stale", "consistent"])
 @pytest.mark.parametrize("scenario", [1, 2, 3])
 def test_growth_is_that_of_real_steps(scenario, outputs):
-    """What all connections add is what the factor of a short step shows: it differs by the second order only."""
+    """What all connections add is what the factor of a short step shows, but for the second order."""
 
     def exactly(step):
         flat = three_masses(scenario, step, outputs=outputs)

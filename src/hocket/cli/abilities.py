@@ -26,6 +26,8 @@ from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files import toml
 from hocket.files.formats import write
 from hocket.files.study import Study
+from hocket.passing import with_ports_made
+from hocket.wiring import check
 
 if TYPE_CHECKING:
     from hocket.passes.emulation import Emulated
@@ -115,13 +117,7 @@ def _read(
 
 def _faulty(study: Study) -> bool:
     """Return whether more is wrong than what simulators cannot do."""
-    from hocket.engine.composite import prepared
-
-    try:
-        prepared(study.composite)
-    except ScenarioError:
-        return True
-    return False
+    return bool(check(with_ports_made(study.composite.scenario)))
 
 
 def _page(level: Any, found: Sequence[Need]) -> Iterator[RenderableType]:

@@ -31,6 +31,7 @@ from hocket.cli.run import run
 from hocket.cli.schema import schema
 from hocket.cli.show import show
 from hocket.cli.sweep import sweep
+from hocket.cli.tune import tune
 from hocket.cli.verb import verb
 from hocket.errors import nearest
 from hocket.files.formats import ENDINGS
@@ -110,6 +111,12 @@ for _function, *_examples in (
         "hocket compile car.toml --explain",
         "hocket compile car.toml --pass 'loops(how=steps)' --out simple.toml",
         "hocket compile simple.toml --undo --out car.toml",
+    ),
+    (
+        tune,
+        "hocket tune car.toml --verify --plot front.png",
+        "hocket tune car.toml --over step=1ms:100ms:9:log --over extrapolation=hold,linear --limit work=1",
+        "hocket tune car.toml --apply 3 --out better.toml",
     ),
     (describe, "hocket describe car.toml"),
     (

@@ -104,15 +104,15 @@ def _undo(file: Path, out: Path | None) -> None:
     if not study.original:
         raise FileError(f"`{file.name}` was not compiled", str(file), "a file that `hocket compile` wrote")
     target = out or file.with_name(f"{file.stem.removesuffix('.compiled')}.toml")
-    if target.exists() and target.read_text(encoding="utf-8") != study.original:
+    if target.exists() and target.read_bytes() != study.original.encode():
         raise FileError(f"`{target}` is there, and differs", str(target), "a new file", "--out another.toml")
     write_text(target, study.original)
     say(f"wrote {target}")
 
 
 def _text(file: Path) -> str:
-    """Return the text of a scenario file; of another format, none."""
-    return file.read_text(encoding="utf-8") if file.suffix.lower() == ".toml" else ""
+    """Return the text of a scenario file, with the ends of lines that it has; of another format, none."""
+    return file.read_bytes().decode() if file.suffix.lower() == ".toml" else ""
 
 
 def _run(made: Compiled) -> dict[str, Any]:

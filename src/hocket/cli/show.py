@@ -22,11 +22,12 @@ from hocket.cli.fmu_page import fmu_page, is_fmu
 from hocket.cli.screen import say
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
-from hocket.engine.composite import Composite
+from hocket.engine.composite import Composite, without_constraints
 from hocket.errors import ScenarioError
 from hocket.files import wording
 from hocket.files.study import Study
 from hocket.model import Model, Port
+from hocket.passes.contract import levels as levels_of
 from hocket.simulators.emulating import inside, layers
 from hocket.simulators.fmu import Fmu
 from hocket.wiring import Drive
@@ -46,13 +47,15 @@ def show(
     if everything:
         what = f"`--all` is for an FMU, and `{file.name}` is none"
         raise ScenarioError(what, str(file), "an FMU", "leave it out: all of a scenario is shown")
-    levels = {level.path: level for level in study.composite.blueprint.levels()}
-    tree = Tree(_label(study.name, _level(study.composite, levels[""], None)), guide_style="dim")
+    composite = without_constraints(study.composite, tries=False)
+    levels = {level.path: level for level in composite.blueprint.levels()}
+    tree = Tree(_label(study.name, _level(composite, levels[""], None)), guide_style="dim")
     tables = [
-        _connections(study.composite, levels[""], f"connections of {study.name}"),
-        _bonds(levels[""], study.composite, f"power bonds of {study.name}"),
+        _connections(composite, levels[""], f"connections of {study.name}"),
+        _bonds(levels[""], composite, f"power bonds of {study.name}"),
+        _constraints(study.composite, f"constraints of {study.name}"),
     ]
-    _grow(tree, study.composite, "", levels, tables)
+    _grow(tree, composite, "", levels, tables)
     say(tree, *(line for table in tables if table.row_count for line in ("", table)), "", _run(study))
     say(*(Text(f"note: {note}", "yellow") for note in study.notes))
 
@@ -152,6 +155,17 @@ def _bonds(level: Blueprint, composite: Composite, title: str) -> Table:
         giver, taker = (wiring.names[account.child] for account in (joint.given, joint.taken))
         power = joint.unit or "any unit"
         table.add_row(joint.name, *inputs, power, giver, taker, wording.balance(bond))
+    return table
+
+
+def _constraints(composite: Composite, title: str) -> Table:
+    """Return the equations of all levels."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for heading in ("constraint", "equations"):
+        table.add_column(heading, header_style="dim", overflow="fold")
+    for path, level in levels_of(composite):
+        for name, constraint in level.scenario.constraints.items():
+            table.add_row(f"{path}{name}", "; ".join(constraint.equations))
     return table
 
 

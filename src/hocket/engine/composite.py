@@ -20,6 +20,7 @@ from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError, nearest
 from hocket.feedthrough import Feedthrough
 from hocket.model import Abilities, Connection, Extrapolator, Model, Orchestrator, Port, Scenario
+from hocket.passes.contract import levels
 from hocket.passes.modularity import Modularity
 from hocket.passing import with_ports_made
 from hocket.plan import Plan
@@ -148,12 +149,19 @@ def _named(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
     return given
 
 
-def prepared(composite: Composite) -> Composite:
+def drafted(composite: Composite) -> Blueprint:
+    """Return everything that is known before a model is opened; raises ScenarioError with every fault."""
+    compiled = any(each.scenario.constraints for _, each in levels(composite))
+    return blueprint(prepared(composite, tries=False)) if compiled else composite.blueprint
+
+
+def prepared(composite: Composite, tries: bool = True) -> Composite:
     """Return the composite as it will run: without constraints, bonds are balanced, ports are made.
 
-    Sampled models become levels. Raises ScenarioError with all faults at once.
+    Sampled models become levels. Raises ScenarioError with all faults at once. Without `tries` no simulator
+    is opened to see how constraints react to their inputs; that cannot be run.
     """
-    composite = _compiled(composite)
+    composite = without_constraints(composite, tries)
     scenario = with_ports_made(_with_sampled(balanced(composite)))
     faults = check(scenario)
     if faults:
@@ -161,11 +169,20 @@ def prepared(composite: Composite) -> Composite:
     return composite.with_scenario(scenario)
 
 
-def _compiled(composite: Composite) -> Composite:
-    """Return the composite without constraints: simulators that solve them are in their place."""
-    needed = Modularity()
+def without_constraints(composite: Composite, tries: bool = True) -> Composite:
+    """Return the composite with simulators that solve its constraints in their place; see `prepared`."""
+    needed = Modularity(tries=tries)
+    if not needed.wanted(composite):
+        return composite
+    kept: dict[Any, Composite] = composite.__dict__.setdefault("_compiled", {})
+    if tries not in kept:
+        kept[tries] = _solved(composite, needed)
+    return kept[tries]
+
+
+def _solved(composite: Composite, needed: Modularity) -> Composite:
     try:
-        return needed.apply(composite) if needed.wanted(composite) else composite
+        return needed.apply(composite)
     except ScenarioError as error:
         others = check(with_ports_made(composite.scenario))
         connected = [fault for fault in others if "connections." in fault.where]

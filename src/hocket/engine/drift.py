@@ -44,9 +44,8 @@ class Drift:
             if path in self.largest
         ]
 
-
     def facts(self) -> dict[str, Any]:
-        """Return which columns are residuals, and which are inputs found over a step: at the start a guess."""
+        """Return which columns are residuals, and which are determined inputs: at the start a guess."""
         return {"gaps": self.largest, "determined": self.determined}
 
 

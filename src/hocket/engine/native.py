@@ -21,9 +21,11 @@ from hocket.engine.ledger import stored_energies
 from hocket.engine.loops import no_convergence, no_solution
 from hocket.engine.program import encoded, found, plainly_read
 from hocket.engine.selection import Recorded, attach
+from hocket.engine.traffic import counted, handed_over
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
 from hocket.plan import Adapt, Repeat, Save, Solve, Step, tries, walk
+from hocket.plan.post import Load
 from hocket.signals import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.methods import micro_steps
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -109,7 +111,14 @@ class NativeEngine:
         return {self.levels[address].path: flowed for address, flowed in self.engine.energies()}
 
     def messages(self) -> dict[str, Any]:
-        """Return nothing: what passes from host to host is counted by the interpreter only."""
+        """Return what passed from host to host."""
+        if not hasattr(self.engine, "messages"):
+            return {}
+        for address, links in self.engine.messages():
+            post = self.levels[address].traffic
+            assert post is not None
+            post.sent = {pair: Load(*link) for pair, link in zip(post.used, links, strict=True)}
+            return counted([self.levels[address]])
         return {}
 
     def stored(self) -> dict[str, float]:
@@ -169,6 +178,8 @@ class NativeEngine:
             if entry.level is level and entry.child is None:
                 children, ports, kinds = (list(part) for part in zip(*entry.rows.columns, strict=True))
                 built.record(self.native_rows[index], children, ports, kinds)
+        if level.traffic is not None and hasattr(built, "set_post"):
+            built.set_post(*handed_over(level.traffic))
         built.set_programs(encoded(level.plan.step, level), encoded(level.plan.output, level))
         return built
 

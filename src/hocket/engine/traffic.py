@@ -7,6 +7,7 @@ Out: messages and bytes per pair of hosts; nothing is taken back when simulators
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from hocket.hosts import Hosts
@@ -48,6 +49,40 @@ def of_level(level: Level, start: Post) -> Post:
     post.settle()
     level.sent_at_start = start.loads()
     return post
+
+
+def handed_over(post: Post) -> tuple[int, list[list[int]], list[Any], list[Any]]:
+    """Return a post as the native engine has it: outputs, links, and of each child inputs and outputs.
+
+    An input is the output that drives it, its link and its place there; an output itself and the inputs it
+    reacts to, by their places in the list of inputs.
+    """
+    models, drives = post.wiring.models, post.wiring.drives
+    first = [0, *accumulate(len(model.outputs) for model in models)]
+    number = {pair: index for index, pair in enumerate(post.used)}
+    links = [[first[child] + port for child, port in nodes] for nodes in post.used.values()]
+    inputs: list[Any] = []
+    outputs: list[Any] = []
+    for child, model in enumerate(models):
+        places: dict[str, int] = {}
+        listed: list[list[int]] = []
+        for port, drive in zip(model.inputs, drives[child], strict=True):
+            if drive is None or drive.child < 0:
+                continue
+            places[port.name] = len(listed)
+            pair, node = (post.homes[drive.child], post.homes[child]), (drive.child, drive.port)
+            told = pair in post.used and node in post.used[pair]
+            where = [number[pair], post.used[pair].index(node)] if told else [-1, -1]
+            listed.append([first[drive.child] + drive.port, *where])
+        inputs.append(listed)
+        known = places if model.abilities.reevaluates else {}
+        outputs.append(
+            [
+                [first[child] + index, *(known[name] for name in port.feedthrough if name in known)]
+                for index, port in enumerate(model.outputs)
+            ]
+        )
+    return first[-1], links, inputs, outputs
 
 
 def _hosts(level: Blueprint) -> Hosts:

@@ -109,7 +109,7 @@ class Run:
         return tuple(port for port in self.ports if port in every)
 
     def without_accounts(self) -> Run:
-        """Return the same run as if no accounts of power bonds and residuals of equations had been recorded."""
+        """Return the same run as if accounts of bonds and residuals of equations had not been recorded."""
         other, left_out = Run(self.path, self._keep), {*self.accounts, *self.info.get("gaps", ())}
         other.ports = tuple(port for port in self.ports if port not in left_out)
         return other

@@ -6,6 +6,7 @@ Out: frozen data
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +26,8 @@ class Study:
     every: Fraction | Literal["micro"] | None = None
     """The output interval; None: every macro step."""
     name: str = ""
+    tune: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What `hocket tune` may choose, by name."""
     original: str = ""
     """Of a compiled scenario: the text of the file that it was made from."""
     path: Path | None = field(default=None, compare=False)

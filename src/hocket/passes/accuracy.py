@@ -24,6 +24,7 @@ from hocket.orchestrators.jacobi import Jacobi
 from hocket.passes.telling_time import both_ways, obstacles
 from hocket.passes.triviality import loops, solves
 from hocket.passes.whole_levels import WHOLE, enclosed, grid, leaves, plain, told_inside, varying
+from hocket.passing import with_ports_made
 from hocket.signals import Hold
 from hocket.simulators.recipes import positive
 from hocket.simulators.step_controller import COPY, SOURCES, ErrorSource, StepController
@@ -117,9 +118,10 @@ class Accuracy:
         faults = self.unmet(level)
         if faults:
             raise ScenarioError(faults)
+        level = level.with_scenario(with_ports_made(level.scenario))
         degrees = _degrees(level)
         order = _order(level, degrees)
-        degrees = degrees if plain(level) else {}
+        degrees, before = (degrees if plain(level) else {}), level
         level, every, quantum = self._prepared(level)
         scenario = level.scenario
         clock = _free(CLOCK, scenario.models)
@@ -131,6 +133,9 @@ class Accuracy:
         paths = [path for path, _ in leaves(scenario, level.step)]
         made = [*_driven(paths, clock, TOLD), *_watched(signals, clock)]
         reasons = {clock: f"chooses t and h so that the error {self._allowed()}{self._doubt(scenario)}"}
+        if not plain(before):
+            what = f"is all that was, stepped as a whole by {type(before.orchestrator).__name__}"
+            reasons[WHOLE] = f"{what}, from the time that `{clock}` tells"
         if self.estimate == "copy":
             copy = _free(COPY, scenario.models)
             models[copy] = _over_s(level, _closed(told))
@@ -216,7 +221,8 @@ class Accuracy:
         order: int,
         quantum: Fraction | None,
     ) -> StepController:
-        largest = self.largest or level.step
+        largest = Fraction(self.largest or level.step)
+        smallest = Fraction(self.smallest or min(largest / 10**6, Fraction(self.first or 1)))
         able = all(model.abilities.rewind for _, model in leaves(level.scenario, level.step))
         return StepController(
             [Port(path, port.unit) for path, port in signals.items()],
@@ -227,8 +233,8 @@ class Accuracy:
             self.per,
             able if self.rejects is None else self.rejects,
             self.begin,
-            self.first or Fraction(largest) / 100,
-            self.smallest or Fraction(largest) / 10**6,
+            self.first or max(largest / 100, smallest),
+            smallest,
             largest,
             GAINS[self.controller],
             order,

@@ -85,7 +85,12 @@ def made(scenario: Scenario, coupling: Coupling, level: Composite, gap: float) -
     base = response.base
     first = np.array([base.after.values[path] for path in coupling.determines])
     start: Array = first - W @ np.array(_sigma(coupler)(base.after, base.start))
-    return Made(coupling, coupler.changed(W=W.tolist(), start=start.tolist(), step=step), sloped)
+    return Made(coupling, coupler.changed(W=W.tolist(), start=start.tolist(), over=step), sloped)
+
+
+def drafted(scenario: Scenario, coupling: Coupling) -> Made:
+    """Return the Coupler as far as it is known while nothing is opened."""
+    return Made(coupling, _coupler(scenario, coupling, [1] * len(coupling.equations), 0.0, ()), {})
 
 
 def _bench(scenario: Scenario, coupling: Coupling, models: Mapping[str, Model], step: float) -> Bench:

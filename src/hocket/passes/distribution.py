@@ -20,7 +20,7 @@ from hocket.feedthrough import Feedthrough
 from hocket.hosts import Hosts
 from hocket.model import Extrapolator, Inserted, Model, Orchestrator, Scenario, as_level
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.passes.splitting import Split, crossing, inside_of, stood_in
+from hocket.passes.splitting import Split, crossing, inside_of, shortened, stood_in
 from hocket.passing import with_ports_made
 from hocket.signals import NAMED, Polynomial
 from hocket.simulators.stand_in import StandIn
@@ -108,7 +108,7 @@ class Distribution:
             raise ScenarioError(faults)
         hosts = level.scenario.hosts
         assert hosts is not None
-        split = Split(level.scenario, hosts)
+        split = Split(shortened(level.scenario, level.step, self.small(level)), hosts)
         inside: dict[str, Model] = {
             host: level.changed(
                 scenario=split.inner(host),
@@ -119,7 +119,7 @@ class Distribution:
             for host in hosts.models
         }
         each = f"every {written(level.step)}"
-        why = f"`{', '.join(hosts.models)}` exchange values {each}"
+        why = f"{_listed(list(hosts.models))} exchange values {each}"
         inserted = {
             host: Inserted(self.name, f"one level for what runs on `{host}`: {why}") for host in inside
         }
@@ -235,7 +235,7 @@ def _loop_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
         if len(ends) > 1:
             path = " -> ".join(graph.name(node) for node in loop)
             what = f"the algebraic loop {path} runs across {_listed(sorted(ends))}"
-            hint = "the loops pass first, or put these models on one host"
+            hint = "put these models on one host, where the loop is solved at every small step"
             yield Fault(what, "connections", "loops within one host", hint)
 
 

@@ -63,10 +63,11 @@ class Loops:
 
     def unmet(self, level: Composite) -> list[Fault]:
         """Return who cannot do what solving its loop takes."""
-        faults = []
+        faults: list[Fault] = []
         for path, each in levels(level):
             for group in () if solves(each) else _groups(each):
                 how = self._chosen(each, group)
+                faults += _paced(each, group, path)
                 for member in group:
                     lacking = _lacking(each.scenario.models[member].abilities, how)
                     if lacking:
@@ -90,7 +91,7 @@ class Loops:
         ]
 
     def _inside(self, level: Composite) -> Composite:
-        """Return the level with the loops of levels in it lifted; paths that lead into these stay what they are."""
+        """Return the level with the loops of levels in it lifted; paths that lead into these still do."""
         models: dict[str, Any] = dict(with_ports_made(level.scenario).models)
         deep = [name for name, model in models.items() if as_level(model) and self.wanted(model)]
         if not deep:
@@ -200,6 +201,16 @@ def _leaves(scenario: Scenario, old: str = "", new: str = "") -> Iterator[tuple[
         else:
             lifted = note is not None and note.by == Loops.name
             yield from _leaves(inner.scenario, old if lifted else f"{old}{name}.", f"{new}{name}.")
+
+
+def _paced(level: Composite, group: tuple[str, ...], path: str) -> Iterator[Fault]:
+    """Yield who of a loop steps more often than the others."""
+    rates = dict(getattr(level.orchestrator, "rates", ()))
+    for member in group:
+        if rates.get(member, 1) != 1:
+            what = f"it makes {rates[member]} steps in a step of the level, and is in a loop"
+            hint = "put those of the loop into a level with a shorter step"
+            yield Fault(what, f"{path}{member}", "one step for all of a loop", hint)
 
 
 def _lacking(abilities: Abilities, how: How) -> tuple[str, str, str] | None:

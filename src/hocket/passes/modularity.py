@@ -17,7 +17,7 @@ from hocket.model import Connection, Extrapolator, Inserted, Model, Scenario, as
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.passes.contract import levels
-from hocket.passes.couplers import Made, made
+from hocket.passes.couplers import Made, drafted, made
 from hocket.passes.gathering import beside, gathered, iterating, movable
 from hocket.passes.triviality import SOLVER
 from hocket.passing import with_ports_made
@@ -34,13 +34,15 @@ class Modularity:
     """Constraints become Couplers, each in an iteration with the simulators it couples (Gomes 2016).
 
     The iteration goes on until the inputs that are found change by less than `tolerance` of their size.
-    `gap` is what equations may be short of at the start, as a part of the values in them.
+    `gap` is what equations may be short of at the start, as a part of the values in them. With `tries=False`
+    no simulator is opened: what comes out shows what is inserted, and cannot be run.
     """
 
     tolerance: float = 1e-8
     at_most: int = 50
     accelerate: Accelerator | str = "quasi-newton"
     gap: float = 1e-6
+    tries: bool = True
     name: ClassVar[str] = "modularity"
 
     def wanted(self, level: Composite) -> list[str]:
@@ -99,7 +101,7 @@ class Modularity:
             return [], faults
         done = []
         for coupling in found:
-            each = made(scenario, coupling, level, self.gap)
+            each = made(scenario, coupling, level, self.gap) if self.tries else drafted(scenario, coupling)
             if isinstance(each, Made):
                 done.append(each)
             else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from typing import Any
 
 from hocket.bonds import Bond
@@ -16,6 +17,7 @@ from hocket.errors import ScenarioError
 from hocket.hosts import Hosts
 from hocket.model import Connection, Inserted, Model, Orchestrator, Port, Scenario, as_level
 from hocket.orchestrators import GaussSeidel, Iterate
+from hocket.passes.triviality import SOLVER
 from hocket.simulators.stand_in import SENT, StandIn
 
 
@@ -26,6 +28,19 @@ def crossing(scenario: Scenario, hosts: Hosts) -> Iterator[tuple[Connection, str
         source, target = (placed.get(path.partition(".")[0]) for path in (each.source, each.target))
         if source is not None and target is not None and source != target:
             yield each, source, target
+
+
+def shortened(scenario: Scenario, step: Fraction, small: Fraction) -> Scenario:
+    """Return the scenario with the small step in those levels that passes made with its own step."""
+    made: dict[str, Any] = {
+        name: level for name in scenario.inserted if (level := as_level(scenario.models.get(name)))
+    }
+    short = {
+        name: level.changed(scenario=shortened(level.scenario, step, small), step=small)
+        for name, level in made.items()
+        if level.step == step
+    }
+    return scenario.with_models({**scenario.models, **short}) if short else scenario
 
 
 def stood_in(scenario: Scenario, connection: Connection) -> bool:
@@ -78,7 +93,11 @@ class Split:
         """
         models = {name: self.scenario.models[name] for name in self.hosts.models[host]}
         connections: list[Connection] = []
-        inserted = {name: why for name, why in self.scenario.inserted.items() if self._at(name, host)}
+        inserted = {
+            name: why
+            for name, why in self.scenario.inserted.items()
+            if name == SOLVER or self._at(name, host)
+        }
         outputs: list[Port] = []
         for owner, shown in self.shown(host).items():
             name = self.stand_ins[host][owner]

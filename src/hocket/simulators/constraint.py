@@ -32,8 +32,8 @@ GIVEN = "given."
 class Coupler:
     """Determines inputs u such that the equations g(y, u) = 0 hold at the end of each step.
 
-    u becomes u - W s, where W is the inverse of how s reacts to u over a `step` (in seconds; over others it
-    reacts in proportion). `degrees` tells on what u acts. Accelerations (2): s = g' + mu g, the sliding
+    u becomes u - W s, where W is the inverse of how s reacts to u `over` so many seconds, the step; in others
+    it reacts in proportion. `degrees` tells on what u acts. Accelerations (2): s = g' + mu g, the sliding
     manifold of Gu & Asada (2001); see Baumgarte (1972). Speeds (1): s = g. At once (0): s = g too, with what
     is in the list `middle` taken in the middle of the step, for u is held over all of it. g' follows from the
     ports in `rates`, else from the slopes of what it `reads`. `start` is u before the first step.
@@ -51,7 +51,7 @@ class Coupler:
     rates: Mapping[str, str]
     middle: tuple[str, ...]
     start: tuple[float, ...]
-    step: float | None
+    over: float | None
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Coupler:
         rates: Mapping[str, str] | None = None,
         middle: Sequence[str] = (),
         start: Sequence[float] | None = None,
-        step: float | None = None,
+        over: float | None = None,
     ):
         read, found, count = ports(reads), ports(determines), len(equations)
         try:
@@ -82,7 +82,7 @@ class Coupler:
         except ValueError as error:
             expected = "W with a row per input and a column per equation, mu per equation, start per input"
             raise ScenarioError(f"a Coupler cannot be built: {error}", expected=expected) from None
-        facts["step"] = step
+        facts["over"] = over
         for name, value in facts.items():
             object.__setattr__(self, name, value)
         faults = self._faults()
@@ -109,8 +109,8 @@ class Coupler:
             for path in (*self.rates, *self.rates.values(), *self.middle)
             if path not in {port.name for port in self.reads}
         ]
-        if self.step is not None and not 0.0 < self.step < math.inf:
-            faults.append(Fault(f"`step` is {self.step!r}", "step", "a number of seconds above 0"))
+        if self.over is not None and not 0.0 < self.over < math.inf:
+            faults.append(Fault(f"`over` is {self.over!r}", "over", "a number of seconds above 0"))
         if len(self.degrees) != len(self.equations) or not set(self.degrees) <= {0, 1, 2}:
             faults.append(Fault(f"`degrees` is {self.degrees}", "degrees", "0, 1 or 2 for each equation"))
         return faults
@@ -187,6 +187,7 @@ class CouplerSimulator:
         self.found = [port.name for port in model.determines]
         self.W = np.array(model.W, dtype=float).reshape(len(model.determines), len(model.equations))
         self.holding = [number for number, degree in enumerate(model.degrees) if degree == 0]
+        self.size = len(self.found) + len(self.holding)
         self.z: Array = np.zeros(0)
 
     def start(self, t: float) -> None:
@@ -202,7 +203,7 @@ class CouplerSimulator:
         middle = self._named(shifted(list(u), 0.5 * h)[0]) if self.model.middle else {}
         s = np.array(self.model.sigma(self._named(ahead[0]), slopes, middle), dtype=float)
         given = np.array(ahead[0][len(self.read) :], dtype=float)
-        part = 1.0 if self.model.step is None else self.model.step / h
+        part = 1.0 if self.model.over is None else self.model.over / h
         weighed = np.array([each if number in self.holding else part * each for number, each in enumerate(s)])
         self.z = np.concatenate([given - applied(self.W, weighed.reshape(s.shape)), s[self.holding]])
         return t + h

@@ -127,7 +127,8 @@ class _Live:
         self.width = len(model.inputs)
         self.inner: Any = model.open()
         self.rewinds = model.abilities.rewind
-        self.settles = bool(getattr(self.inner, "settles", False))
+        self.level = as_level(model) is not None
+        self.settles = self.level or bool(getattr(self.inner, "settles", False))
         if hasattr(self.inner, "ready"):
             self.ready = self.inner.ready
         self._begin()
@@ -141,6 +142,7 @@ class _Live:
         """While it does: its state now."""
         self.seen: tuple[float, Array, Array] | None = None
         """Time, inputs and outputs, when those were last asked for."""
+        self.begun = False
         self.past: tuple[_Told, ...] = ()
         """The inputs of the steps before, as many as the extrapolation looks back on."""
 
@@ -159,6 +161,8 @@ class _Live:
             if np.array_equal(given, u_there):
                 return y_there
         self._stand(t)
+        if self.level and not self.begun:
+            self._settle(given)
         y = np.array(self.inner.output(t, given), dtype=float)
         self.seen = t, given, y
         return y
@@ -170,6 +174,7 @@ class _Live:
         if length <= 0.0:
             return s + h
         self._stand(t)
+        self.begun = True
         if self.rewinds and t == back and not self.away:
             seen = self.seen[1:] if self.seen is not None and self.seen[0] == t else None
             self.place = _Place(t, self.inner.save(), seen, self.past)
@@ -186,6 +191,13 @@ class _Live:
             )
         self.now, self.seen = t + length, None
         return s + h
+
+    def _settle(self, given: Array) -> None:
+        """Start a level anew under the inputs it really has: all in it agree on them from the start."""
+        starts = tuple(map(float, given[0]))
+        if starts != tuple(self.inner.starts):
+            self.inner.starts = starts
+            self.inner.start(self.begin)
 
     def _given(self, u: Array) -> tuple[Array, float]:
         """Return the inputs of the one inside, and the told time."""
@@ -217,11 +229,11 @@ class _Live:
 
     def save(self) -> Any:
         """Return the state, with the place to go back to."""
-        return self.inner.save(), self.now, self.place, self.away, self.aside, self.past
+        return self.inner.save(), self.now, self.place, self.away, self.aside, self.past, self.begun
 
     def restore(self, state: Any) -> None:
         """Go back to a saved state."""
-        inner, self.now, self.place, self.away, self.aside, self.past = state
+        inner, self.now, self.place, self.away, self.aside, self.past, self.begun = state
         self.seen = None
         self.inner.restore(inner)
 

@@ -89,8 +89,8 @@ def promises(names: Sequence[str], found: Strengths) -> list[Promise]:
         if len(names) <= FEW:
             partitions |= dict.fromkeys(_partitions(tuple(names)))
         shallow = {partition: look.promise(tree_of(names, partition)) for partition in partitions}
-        coarse = sorted(shallow, key=lambda partition: shallow[partition].part)[:2]
-        pairs = ((one, other) for one in coarse for other in partitions)
+        good = sorted(shallow, key=lambda partition: shallow[partition].part)[:2]
+        pairs = (pair for one in good for other in partitions for pair in ((one, other), (other, one)))
         deeper = [look.promise(tree) for pair in pairs if (tree := _both(names, *pair)) is not None]
         real = [each for each in deeper if min(each.tree.ratios().values()) > 1]
         for promise in (*shallow.values(), *real):

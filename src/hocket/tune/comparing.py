@@ -29,8 +29,10 @@ SLIGHT = 0.98
 """A promise below this part of what flat costs is one."""
 WAYS = 2
 """Other algorithms that hierarchies are tried with: those that are best for the flat scenario."""
-LESS = 0.9
-"""Of the exchanges of a hierarchy that keeps a tolerance: so many are tried next."""
+MUCH = 16.0
+"""Times the exchanges of now that a hierarchy may take where no flat one keeps a tolerance."""
+LESS = (0.5, 0.7, 0.9)
+"""Of the exchanges of a hierarchy that keeps a tolerance: so many are tried next, in large strides first."""
 NEAR = 1.25
 """Times the least error that can be had: what is looked for where a tolerance cannot be kept."""
 
@@ -64,7 +66,7 @@ class Comparison:
         flat = self.judge.flat
         flats = [each for way in all_ways if (each := self._best(flat, way, math.inf)) is not None]
         flats.sort(key=self.rank)
-        most = flats[0].times if flats else self.work
+        most = flats[0].times if flats and self.meets(flats[0]) else MUCH
         good = [each.way for each in flats if each.way != AS_IT_IS][: 1 if self.judge.large else WAYS]
         proposals: list[Candidate] = []
         for tree in () if flat_only else self.trees:
@@ -93,9 +95,13 @@ class Comparison:
             return self.search.at_work(tree, way, self.work)
         if tree.flat:
             return self.search.for_error(tree, way, self.tolerance) or self._cheap(tree, way)
-        best = first = self.search.at_work(tree, way, most / SAME)
-        while first is not None and self.meets(first):
-            best, first = first, self.search.at_work(tree, way, LESS * first.times)
+        best = self.search.at_work(tree, way, most / SAME)
+        for part in LESS:
+            while best is not None and self.meets(best):
+                fewer = self.search.at_work(tree, way, part * best.times)
+                if fewer is None or not self.meets(fewer):
+                    break
+                best = fewer
         return best
 
     def _cheap(self, tree: Group, way: Way) -> Candidate | None:
@@ -134,7 +140,8 @@ class Comparison:
 
     def _beats(self, each: Candidate, rivals: list[Candidate]) -> bool:
         """Return whether a hierarchy is better than every flat one at equal work."""
-        return each.stable and all(not flat.stable or each.error < WORTH * flat.error for flat in rivals)
+        worse = [not flat.stable or each.error < WORTH * flat.error for flat in rivals]
+        return each.stable and bool(worse) and all(worse)
 
     def floor(self) -> float | None:
         """Return the least error that the shortest steps reach: what the simulators do by themselves."""

@@ -25,11 +25,12 @@ from hocket.analysis.variants import cold
 from hocket.clock import written
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError, ScenarioError
+from hocket.orchestrators import Iterate
 from hocket.tune.hierarchy import Group, nested
 from hocket.tune.steps import Steps
 from hocket.tune.strengths import Strengths, strengths
 from hocket.tune.ways import AS_IT_IS, Ordered, Way
-from hocket.tune.work import Work, work_of
+from hocket.tune.work import MANY, Work, work_of
 
 LARGE = 40
 """States from which on candidates are compared with cold starts: to make a past takes longest of all."""
@@ -111,7 +112,14 @@ class Judge:
         self.weights = self.strengths.pairs()
         self.flat = Group(tuple(self.composite.scenario.models))
         self.steps = Steps(self.composite, self.stop)
-        self.now_work = work_of(self.composite)
+        self.sweeps = self._sweeps()
+        self.now_work = work_of(self.composite, many=self.sweeps)
+
+    def _sweeps(self) -> int:
+        """Return how often steps are made again now, about: as often as levels inside will make theirs."""
+        if not isinstance(self.composite.orchestrator, Iterate):
+            return MANY
+        return max((each.sweeps or MANY for each in settling(read_linear(self.linear))), default=MANY)
 
     def _bare(self, made: Composite) -> Composite:
         """Return the linear composite without the levels around sampled devices: these are made anew."""
@@ -170,7 +178,7 @@ class Judge:
         settles = all(each.settles for each in settling(reading))
         growth = math.log(rho) / float(reading.period) if rho > 0.0 else -math.inf
         allowed = EDGE / float(reading.period) + FOLLOWS * max(self.growth, 0.0)
-        work = work_of(made, sweeps)
+        work = work_of(made, sweeps, self.sweeps)
         error = math.inf if math.isnan(error) else error
         times = work.exchanges / self.now_work.exchanges
         return Candidate(tree, step, way, error, rho, growth, settles and growth <= allowed, work, times)
@@ -197,7 +205,7 @@ class Judge:
         step = 2 * self.steps.grain  # halves of it fit too
 
         def exchanges(tree: Group, times: int = 1) -> float:
-            return work_of(self.made(self.composite, tree, times * step, way)).exchanges
+            return work_of(self.made(self.composite, tree, times * step, way), many=self.sweeps).exchanges
 
         once = exchanges(shape)
         moving = 2.0 * (once - exchanges(shape, 2))

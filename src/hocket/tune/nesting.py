@@ -195,9 +195,16 @@ def _refuse(composite: Composite, tolerance: float | None, work: float) -> None:
         if value:
             hint = "`hocket compile` first: it makes simulators and levels of them"
             faults.append(Fault(f"the scenario has {name}, which no plan knows", name, "", hint))
-    for path in balanced_leaves(composite):
-        what = f"`{path}` cannot be judged: its bonds are balanced, by a law that is not linear"
-        faults.append(Fault(what, path, "", "bonds without `balance` while a hierarchy is looked for"))
+    if not faults:  # what cannot be planned has other faults to tell
+        faults = [
+            Fault(
+                f"`{path}` cannot be judged: its bonds are balanced, by a law that is not linear",
+                path,
+                "",
+                "bonds without `balance` while a hierarchy is looked for",
+            )
+            for path in balanced_leaves(composite)
+        ]
     if faults:
         raise ScenarioError(faults)
     explicit(composite)

@@ -204,6 +204,8 @@ def _errors(solution: Exact | Driven, parts: _Parts, links: list[_Link], stop: f
     """Return for each connection the largest error that it alone makes, relative to the values."""
     from scipy.linalg import expm
 
+    if not links:
+        return []
     size = len(parts.A)
     fastest = float(np.abs(np.linalg.eigvals(parts.A)).max(initial=0.0))
     count = round(min(max(POINTS[0], TURN * fastest * stop), POINTS[1]))

@@ -41,16 +41,20 @@ class Work:
 NONE = Work(0.0, 0.0)
 
 
-def work_of(composite: Composite, sweeps: Mapping[str, int | None] | None = None) -> Work:
-    """Return what a composite costs; `sweeps` are those of levels that iterate to a tolerance, by path."""
+def work_of(composite: Composite, sweeps: Mapping[str, int | None] | None = None, many: int = MANY) -> Work:
+    """Return what a composite costs; `sweeps` are those of levels that iterate to a tolerance, by path.
+
+    Levels that are not among them make `many`.
+    """
     design = composite.blueprint
-    counter = _Counter(sweeps or {})
+    counter = _Counter(sweeps or {}, many)
     return counter.body(design, design.plan.step) * float(1 / composite.step)
 
 
 @dataclass(frozen=True)
 class _Counter:
     sweeps: Mapping[str, int | None]
+    many: int
 
     def body(self, level: Blueprint, body: Body) -> Work:
         total = NONE
@@ -73,7 +77,7 @@ class _Counter:
                 return self.body(level, inside) * n
             case Repeat(inside, until, at_most):
                 known = at_most if until is None else self.sweeps.get(level.path)
-                return self.body(level, inside) * (known or MANY)
+                return self.body(level, inside) * (known or self.many)
             case Together(bodies):
                 return sum((self.body(level, inside) for inside in bodies), NONE)
             case Next(bodies):

@@ -1,4 +1,4 @@
-"""What SSP has no words for, in an annotation of our own: step, orchestrator, extrapolation, power bonds.
+"""What SSP has no words for, in an annotation of our own: step, orchestrator, bonds, equations.
 
 In:  <Annotation type="org.hocket.level"> with the keys of scenario files in it
 Out: the values of its keys, and back
@@ -27,7 +27,7 @@ NAMESPACE = "urn:hocket:ssp"
 
 _ELSEWHERE = ("path", "parameters", "interface", "folder")
 """What SSP has words for."""
-_KEYS = ("step", "orchestrator", "extrapolation", "start", "sampled", "record", "bonds")
+_KEYS = ("step", "orchestrator", "extrapolation", "start", "sampled", "record", "bonds", "constraints")
 
 
 def _plain(name: str, fields: tuple[Field, ...]) -> Kind:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from hocket.engine.composite import Composite, prepared
+from hocket.engine.composite import Composite, drafted, prepared
 from hocket.errors import Fault, ScenarioError
 from hocket.files.toml.place import Findings, Place
 
@@ -27,7 +27,7 @@ def check(composite: Composite, place: Place) -> None:
     whole = not findings.faults
     only_bonds = all("bonds" in spot.keys for spot, _ in findings.faults)
     try:
-        _ = composite.blueprint if whole else prepared(composite)
+        _ = drafted(composite) if whole else prepared(composite, tries=False)
     except ScenarioError as error:
         for fault in error.faults:
             if only_bonds or _trusted(fault, findings):

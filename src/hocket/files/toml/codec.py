@@ -31,6 +31,7 @@ from hocket.files.toml.parts import PART
 from hocket.files.toml.ports import OUTPUTS, PORTS
 from hocket.files.toml.rates import Rates
 from hocket.files.toml.simulators import SIMULATORS
+from hocket.files.toml.tuning import CHOICES
 from hocket.hosts import Hosts
 from hocket.model import Connection, Extrapolator, Inserted, Model, Orchestrator, Port, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
@@ -283,6 +284,7 @@ FILE: Kind = Kind(
         Field("name", TEXT, "what to call it; left out: the name of the file", stand_in="", default=""),
         Field("run", _RUN, "the defaults of hocket run", get=lambda study: study, stand_in=None),
         *(replace(entry, get=_inside(entry)) for entry in LEVEL.fields),
+        Field("tune", CHOICES, "what hocket tune may choose, by name", default={}),
         Field("original", TEXT, "of a compiled scenario: the text it was made from", default=""),
     ),
     tagged=False,

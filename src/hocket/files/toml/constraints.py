@@ -105,5 +105,5 @@ COUPLER = kind(
     Field("rates", _RATES, "what it reads that is the time derivative of other things it reads"),
     Field("middle", TEXTS, "what is read in the middle of the step, beside inputs that are held"),
     Field("start", VECTOR, "the inputs before the first step"),
-    Field("step", NUMBER, "the step that W is for, in seconds; left out: any"),
+    Field("over", NUMBER, "the step that W is for, in seconds; left out: any"),
 )

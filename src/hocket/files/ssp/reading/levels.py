@@ -43,7 +43,8 @@ class Level:
     def composite(self, step: Fraction) -> Composite | None:
         """Return the system as a level; None if there is nothing in it, or something is wrong with it."""
         how: dict[str, Any] = {key: value for key, value in self.system.level.items() if value is not None}
-        step, record, bonds = how.pop("step", step), how.pop("record", ("*",)), how.pop("bonds", None)
+        step, record = how.pop("step", step), how.pop("record", ("*",))
+        more = {key: how.pop(key, None) for key in ("bonds", "constraints")}
         self._build(step)
         if not self.models:
             return None
@@ -58,7 +59,7 @@ class Level:
         return self.findings.tried(
             self.system.node,
             lambda: Composite(
-                Scenario(self.models, wires.connections, own.inputs(), outputs, record, bonds), step, **how
+                Scenario(self.models, wires.connections, own.inputs(), outputs, record, **more), step, **how
             ),
         )
 
