@@ -1,8 +1,8 @@
 """What the accounts of power bonds cost: a chain with a hundred bonds, with and without them, side by side.
 
 In:  nothing; `python benchmarks/ledger.py [--quick]`
-Out: per extrapolation the milliseconds of a run without bonds, with bonds, and with their columns recorded too,
-     the ratios, and the limit that was set; times are the shortest of rounds in which all take turns
+Out: per extrapolation the milliseconds of a run without bonds, with bonds, and with their columns recorded
+     too, the ratios, and the limit that was set; times are the shortest of rounds in which all take turns
 
 A chain of 101 masses, each on a spring and a damper of its own and joined to the next by a spring that the
 left one owns: three states, 100 bonds. Native engine, one thread, all outputs kept at every step.

@@ -20,6 +20,7 @@ class Accelerator {
   public:
     virtual ~Accelerator() = default;
     virtual void begin() {}
+    virtual bool leads() const { return true; }  // false: the next guess is what was found
     // The next guess takes the place of `given`; false: a sweep failed, or `stuck`.
     virtual bool next(Values& given, const Values& found, const Sweep& sweep) = 0;
     virtual void keep(Snapshot& to) const { to.begin(); }

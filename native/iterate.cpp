@@ -96,6 +96,7 @@ bool Level::repeated(Operation& operation) {
     const Sweep sweep = [&](const Values& numbers, Values& to) {
         ++count;
         to.resize(size);
+        if (post && accelerator.leads() && count > 2) post->renew(operation.signals);
         put(operation, numbers.data());
         if (!run(body)) return false;
         newest(operation, to.data());

@@ -14,6 +14,7 @@
 #include "ledger.hpp"
 #include "pool.hpp"
 #include "polynomial.hpp"
+#include "post.hpp"
 #include "simulator.hpp"
 
 namespace hocket {
@@ -192,6 +193,7 @@ class Level final : public Simulator {
     Sweeps sweeps;
     Steps steps;
     std::vector<double> residuals;                   // of the newest iteration
+    std::unique_ptr<Post> post;                      // counts what passes from host to host; none: all run on one
 
   private:
     struct Output {
@@ -203,6 +205,7 @@ class Level final : public Simulator {
     void widen_loop(Operation& operation) const;
     bool run(std::vector<Operation>& program);
     bool execute(Operation& operation);
+    void note(const Operation& operation);
     bool own_step(std::int64_t tick, std::int64_t ticks);
     bool adapt(Operation& operation);
     bool take_turns(Operation& operation);

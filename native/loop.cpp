@@ -34,6 +34,10 @@ bool Level::loop_failed(Operation& operation, Failure::Kind kind, double residua
 // Puts a guess into the exchange memory and finds what it leads to: values first, then slopes.
 bool Level::around(Operation& operation, const double* guess, double* found) {
     put(operation, guess);
+    if (post) {
+        for (int child : operation.children) post->feed(child);
+        for (int child : operation.children) post->read(child);
+    }
     if (!feed(operation)) return false;
     for (int child : operation.children)
         if (!read_child(slots_[child])) return false;

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hocket import FileError, ScenarioError, SimulatorError, open_run, read, run
+from hocket import ScenarioError, SimulatorError, open_run, read, run
+from hocket.errors import FileError
 
 GOOD = """\
 step = "10 ms"

@@ -20,6 +20,7 @@ from pyarrow import parquet
 import hocket
 from command_line import COMMAND, good, interrupted, invoked, refused
 from hocket.cli.words import count, short, significant
+from hocket.errors import InternalError
 from hocket.files.toml.schema import schema
 
 VERBS = ("run", "plan", "show", "new", "export", "plot", "schema", "sweep", "probe")
@@ -488,7 +489,7 @@ def test_debug_adds_where_in_the_code(here: Path) -> None:
 
 def test_faults_of_our_own_ask_to_be_reported(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for error, what in (
-        (hocket.InternalError("the clock went backwards"), "the clock went backwards\n"),
+        (InternalError("the clock went backwards"), "the clock went backwards\n"),
         (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero\n"),
     ):
 

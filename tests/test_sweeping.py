@@ -12,6 +12,7 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
+from hocket.errors import FileError
 
 LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
 
@@ -75,7 +76,7 @@ def test_folders_count_up(tmp_path):
     hk.sweep(decaying(), sets, 1, folder=tmp_path / "many")
     assert sorted(path.name for path in (tmp_path / "many").iterdir()) == ["001", "002"]
     assert hk.open_run(tmp_path / "many" / "002").info["parameters"] == {"ode.rate": 2.0}
-    with pytest.raises(hk.FileError, match="`001` holds a run already"):
+    with pytest.raises(FileError, match="`001` holds a run already"):
         hk.sweep(decaying(), sets, 1, folder=tmp_path / "many")
     hk.sweep(decaying(), sets, 2, folder=tmp_path / "many", overwrite=True)
     assert hk.open_run(tmp_path / "many" / "001").info["stop"] == 2

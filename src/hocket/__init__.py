@@ -4,26 +4,20 @@ In:  models and what connects them
 Out: a run, with its plan and its rows
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from hocket.bonds import Bond
 from hocket.engine.composite import Composite
-from hocket.errors import (
-    ConvergenceError,
-    FileError,
-    HocketError,
-    InternalError,
-    ScenarioError,
-    SimulatorError,
-)
+from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
 from hocket.files.formats import read, write
 from hocket.files.run import Run, open_run
 from hocket.model import Abilities, Connection, Port, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.running import run
-from hocket.signals import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
+from hocket.signals import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -33,6 +27,9 @@ from hocket.sweeping import sweep
 
 if TYPE_CHECKING:
     from hocket.analysis.checking import check
+    from hocket.passes.compiler import compile
+    from hocket.tune.nesting import nest
+    from hocket.tune.tuning import tune
 
 try:
     __version__ = version("hocket")
@@ -46,24 +43,30 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Fmu", "Table", "Csv", "Function",
     # how
     "Composite", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
-    "Hold", "Latch", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
+    "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
     # files
     "read", "write",
+    # a better coupling
+    "compile", "nest", "tune",
     # running and looking
     "check", "run", "sweep", "Run", "open_run",
     # what can go wrong
-    "HocketError", "ScenarioError", "FileError", "SimulatorError", "ConvergenceError", "InternalError",
+    "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
 ]
 # fmt: on
 
 
 if not TYPE_CHECKING:  # a checker of types must go on to see names that are not there
+    _LATER = {
+        "check": "hocket.analysis.checking",
+        "compile": "hocket.passes.compiler",
+        "nest": "hocket.tune.nesting",
+        "tune": "hocket.tune.tuning",
+    }
 
     def __getattr__(name: str) -> Any:
         """Return what is imported when it is first used, so that the others start sooner."""
-        if name != "check":
+        if name not in _LATER:
             raise AttributeError(f"module `hocket` has no attribute `{name}`")
-        from hocket.analysis.checking import check
-
-        globals()[name] = check
-        return check
+        globals()[name] = getattr(import_module(_LATER[name]), name)
+        return globals()[name]

@@ -7,6 +7,7 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
+from hocket.errors import FileError
 from hocket.files.fmus import model_name, rounded_down, study_of
 
 
@@ -108,7 +109,7 @@ def test_the_same_study_from_every_format(tmp_path):
 def test_a_file_that_is_not_there(tmp_path, monkeypatch, name):
     lag(tmp_path)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(hk.FileError) as caught:
+    with pytest.raises(FileError) as caught:
         hk.read(name)
     assert f"there is no file `{name}`" in str(caught.value)
     assert ("`lag.fmu`" in caught.value.faults[0].hint) == name.startswith("lga")
@@ -117,13 +118,13 @@ def test_a_file_that_is_not_there(tmp_path, monkeypatch, name):
 def test_what_is_no_scenario(tmp_path):
     (tmp_path / "notes.txt").write_text("milk")
     for path, what in ((tmp_path / "notes.txt", "`notes.txt` is no scenario"), (tmp_path, "is a folder")):
-        with pytest.raises(hk.FileError, match=what) as caught:
+        with pytest.raises(FileError, match=what) as caught:
             hk.read(path)
         assert ".toml, .ssp, .ssd or .fmu" in str(caught.value)
 
 
 def test_what_cannot_be_written(tmp_path):
-    with pytest.raises(hk.FileError, match=r"ends in \.toml or \.ssp"):
+    with pytest.raises(FileError, match=r"ends in \.toml or \.ssp"):
         hk.write(coupled(tmp_path), tmp_path / "two.fmu")
 
 

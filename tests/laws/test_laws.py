@@ -5,6 +5,7 @@ import pytest
 
 import hocket as hk
 from hocket.plan import verify
+from hocket.signals import Latch
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.simulators.reacting import Reacting
@@ -122,7 +123,7 @@ def test_simulators(name, tmp_path):
 
 EXTRAPOLATORS = [
     hk.Hold(),
-    hk.Latch(),
+    Latch(),
     *(hk.Polynomial(degree) for degree in range(6)),
     *(hk.Hermite(samples) for samples in (1, 2, 3)),
     *(hk.Nepce(alpha) for alpha in (0.0, 0.6, -0.5)),

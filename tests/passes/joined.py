@@ -11,7 +11,7 @@ SPRING, DAMPER, STOP = 1.0, 0.5, 10
 
 
 def models(m1: float, m2: float) -> dict[str, hk.StateSpace]:
-    """Return a mass that takes a force and tells its acceleration, and one that takes it and tells the force."""
+    """Return a mass from force to acceleration, and one from acceleration to force."""
     first = hk.StateSpace(
         [[0, 1], [-SPRING / m1, -DAMPER / m1]],
         [[0], [1 / m1]],

@@ -5,7 +5,6 @@ from fractions import Fraction as F
 import pytest
 
 import hocket as hk
-from hocket import _native
 from hocket.hosts import Hosts, Link
 from hocket.passes.distribution import Distribution
 from hocket.plan.cost import cost
@@ -56,7 +55,6 @@ def test_a_flat_scenario_on_hosts_is_counted_too(algorithm):
         assert (told.messages(steps), told.bytes(steps)) == sent
 
 
-@pytest.mark.skipif(not hasattr(_native.Level, "set_post"), reason="the native engine does not count yet")
 @pytest.mark.parametrize("iterate", [None, 2, 1e-5])
 def test_both_engines_count_the_same(iterate):
     flat = hk.Composite(chain(), "0.2 s", "jacobi", "linear")

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import hocket
-from hocket import Composite, Hermite, Jacobi, Latch, Scenario, StateSpace
+from hocket import Composite, Hermite, Jacobi, Scenario, StateSpace
+from hocket.signals import Latch
 from hocket.simulators.balanced import Balanced, Side
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "spring_mass.json").read_text())

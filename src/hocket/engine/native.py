@@ -112,8 +112,6 @@ class NativeEngine:
 
     def messages(self) -> dict[str, Any]:
         """Return what passed from host to host."""
-        if not hasattr(self.engine, "messages"):
-            return {}
         for address, links in self.engine.messages():
             post = self.levels[address].traffic
             assert post is not None
@@ -178,7 +176,7 @@ class NativeEngine:
             if entry.level is level and entry.child is None:
                 children, ports, kinds = (list(part) for part in zip(*entry.rows.columns, strict=True))
                 built.record(self.native_rows[index], children, ports, kinds)
-        if level.traffic is not None and hasattr(built, "set_post"):
+        if level.traffic is not None:
             built.set_post(*handed_over(level.traffic))
         built.set_programs(encoded(level.plan.step, level), encoded(level.plan.output, level))
         return built

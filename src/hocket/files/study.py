@@ -16,6 +16,16 @@ from hocket.engine.composite import Composite
 
 
 @dataclass(frozen=True)
+class Tuning:
+    """What `hocket tune` may choose, and what counts; what is empty, it chooses itself."""
+
+    over: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Values by name, as they are written."""
+    objectives: tuple[str, ...] = ()
+    limits: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
 class Study:
     """A composite with the defaults of its run, in seconds."""
 
@@ -26,8 +36,7 @@ class Study:
     every: Fraction | Literal["micro"] | None = None
     """The output interval; None: every macro step."""
     name: str = ""
-    tune: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What `hocket tune` may choose, by name."""
+    tune: Tuning = Tuning()
     original: str = ""
     """Of a compiled scenario: the text of the file that it was made from."""
     path: Path | None = field(default=None, compare=False)

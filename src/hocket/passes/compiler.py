@@ -80,6 +80,7 @@ def compile(level: Composite, passes: Sequence[Pass] | None = None, *, in_order:
     chosen = list(_needed(level) if passes is None else passes)
     if in_order:
         chosen.sort(key=lambda each: ORDER.index(each.name) if each.name in ORDER else len(ORDER))
+    _refuse(list(_misplaced(level)), "hosts do not fit the models")
     now, chapters, idle = level, [], []
     for number, each in enumerate(chosen):
         why = each.wanted(now)
@@ -102,6 +103,12 @@ def _needed(level: Composite) -> Iterator[Pass]:
     yield Loops()
     if level.scenario.hosts:
         yield Distribution()
+
+
+def _misplaced(level: Composite) -> Iterator[Fault]:
+    for path, each in levels(level):
+        for fault in each.scenario.hosts.faults(each.scenario.models) if each.scenario.hosts else ():
+            yield replace(fault, where=f"{path}{fault.where}")
 
 
 def _refuse(faults: Sequence[Fault], what: str) -> None:

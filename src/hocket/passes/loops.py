@@ -67,7 +67,7 @@ class Loops:
         for path, each in levels(level):
             for group in () if solves(each) else _groups(each):
                 how = self._chosen(each, group)
-                faults += _paced(each, group, path)
+                faults += [*_paced(each, group, path), *_scattered(each, group, path)]
                 for member in group:
                     lacking = _lacking(each.scenario.models[member].abilities, how)
                     if lacking:
@@ -211,6 +211,17 @@ def _paced(level: Composite, group: tuple[str, ...], path: str) -> Iterator[Faul
             what = f"it makes {rates[member]} steps in a step of the level, and is in a loop"
             hint = "put those of the loop into a level with a shorter step"
             yield Fault(what, f"{path}{member}", "one step for all of a loop", hint)
+
+
+def _scattered(level: Composite, group: tuple[str, ...], path: str) -> Iterator[Fault]:
+    """Yield that those of a loop cannot be one level, as they are on different hosts."""
+    hosts = level.scenario.hosts
+    placed = {} if hosts is None else hosts.of_model()
+    there = list(dict.fromkeys(placed[member] for member in group if member in placed))
+    if len(there) > 1 and set(group) != set(level.scenario.models):
+        members = " and ".join(f"`{path}{member}`" for member in group)
+        what = f"{members} depend on each other at once, and are on {' and '.join(f'`{h}`' for h in there)}"
+        yield Fault(what, f"{path}hosts", "one host for all of a loop", "move them together")
 
 
 def _lacking(abilities: Abilities, how: How) -> tuple[str, str, str] | None:

@@ -33,8 +33,12 @@ def solves(level: Composite) -> bool:
 
 
 def loops(level: Composite) -> list[tuple[str, ...]]:
-    """Return the algebraic loops of one level, as paths of outputs."""
-    feedthrough = Feedthrough(unchecked(with_ports_made(level.scenario)))
+    """Return the algebraic loops of one level, as paths of outputs.
+
+    Those too that run through simulators which do not evaluate again: left alone, each sees the other a step
+    late there, which may grow without end.
+    """
+    feedthrough = Feedthrough(unchecked(with_ports_made(level.scenario)), at_start=True)
     return [tuple(feedthrough.name(node) for node in loop) for loop in feedthrough.loops]
 
 

@@ -18,7 +18,7 @@ from hocket.bonds import Bond
 from hocket.constraints import Constraint
 from hocket.engine.composite import Composite, StartMode
 from hocket.errors import ScenarioError
-from hocket.files.study import Study
+from hocket.files.study import Study, Tuning
 from hocket.files.toml.accuracy import accuracy_kinds
 from hocket.files.toml.bonds import BONDS
 from hocket.files.toml.constraints import CONSTRAINTS, COUPLER
@@ -259,9 +259,15 @@ def _run(
     return {"start": start, "stop": stop, "every": every}
 
 
-def _study(name: str = "", run: Mapping[str, Any] | None = None, original: str = "", **level: Any) -> Study:
+def _study(
+    name: str = "",
+    run: Mapping[str, Any] | None = None,
+    tune: Tuning = Tuning(),  # noqa: B008 - it is frozen
+    original: str = "",
+    **level: Any,
+) -> Study:
     """A co-simulation, to be run by hocket run."""
-    return Study(_level(**level), name=name, original=original, **(run or {}))
+    return Study(_level(**level), name=name, tune=tune, original=original, **(run or {}))
 
 
 def _inside(entry: Field) -> Callable[[Study], Any]:
@@ -284,7 +290,7 @@ FILE: Kind = Kind(
         Field("name", TEXT, "what to call it; left out: the name of the file", stand_in="", default=""),
         Field("run", _RUN, "the defaults of hocket run", get=lambda study: study, stand_in=None),
         *(replace(entry, get=_inside(entry)) for entry in LEVEL.fields),
-        Field("tune", CHOICES, "what hocket tune may choose, by name", default={}),
+        Field("tune", CHOICES, "what hocket tune may choose, by name, and what counts", default=Tuning()),
         Field("original", TEXT, "of a compiled scenario: the text it was made from", default=""),
     ),
     tagged=False,

@@ -33,12 +33,14 @@ def _lines(section: Section, path: str) -> Iterator[str]:
         yield f"\n[{path}]"
     for name, value in section.items():
         if name not in inner:
-            yield _assigned(_key(name), value)
+            yield assigned(name, value)
     for name, value in inner.items():
         yield from _lines(value, f"{path}.{_key(name)}" if path else _key(name))
 
 
-def _assigned(key: str, value: Any) -> str:
+def assigned(name: str, value: Any) -> str:
+    """Return a key with its value, as it stands in a table."""
+    key = _key(name)
     if isinstance(value, str) and "\n" in value:
         return f"{key} = {_long(value)}"
     line = f"{key} = {_inline(value)}"

@@ -1,0 +1,156 @@
+"""What differs between two scenarios, as lines of a file; and a file with only these lines changed.
+
+In:  a Study and another one; the text of the first one's file
+Out: the lines that change, table by table; the text of the second one's file, comments and all
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hocket.errors import HocketError
+from hocket.files.study import Study
+from hocket.files.toml import layout, loads
+from hocket.files.toml.codec import FILE
+from hocket.files.toml.layout import Section
+from hocket.files.toml.place import Findings, Place, Source
+
+_HEADER = re.compile(r"\s*\[(?P<keys>[^\[\]]+)\]\s*(#.*)?$")
+_ASSIGNED = re.compile(r"(?P<before>\s*(?P<keys>[^=#\[\]]+?)\s*=\s*)(?P<rest>\S.*)$")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of a table; without an old one it is new, without a new one it is dropped."""
+
+    table: str
+    key: str
+    old: str | None
+    new: str | None
+
+    def rows(self) -> Iterator[str]:
+        """Yield it as people write differences."""
+        yield from (f"-{line}" for line in (self.old or "").splitlines())
+        yield from (f"+{line}" for line in (self.new or "").splitlines())
+
+
+def table_of(study: Study, folder: Path | str = "") -> Section:
+    """Return a scenario as the tables of its file; what has no name in a file is told in words."""
+    return Section(FILE.write(study, Place(Findings(), Source(folder=str(folder)))))
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any], table: str = "") -> list[Change]:
+    """Return what differs between two of these tables, in the order of a file."""
+    found: list[Change] = []
+    inner: list[Change] = []
+    for key in dict.fromkeys((*before, *after)):
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        if isinstance(old or new, Section):
+            path = f"{table}.{key}" if table else key
+            inner += changes(old or Section(), new or Section(), path)
+        else:
+            texts = (None if each is None else layout.assigned(key, each) for each in (old, new))
+            found.append(Change(table, key, *texts))
+    return [*found, *inner]
+
+
+def rewritten(text: str, wanted: Sequence[Change], after: Study, folder: Path | str) -> str | None:
+    """Return the text of a file with only these lines changed; None if that is not possible.
+
+    What is returned was read again, and is the scenario that was wanted.
+    """
+    lines = text.split("\n")
+    for change in wanted:
+        made = _changed(lines, change)
+        if made is None:
+            return None
+        lines = made
+    found = "\n".join(lines)
+    try:
+        same = loads(found, folder=folder)
+    except HocketError:
+        return None
+    return found if same == replace(after, name=same.name) else None
+
+
+def own_lines(text: str, wanted: Sequence[Change]) -> list[Change]:
+    """Return changes as they look in a text: the lines as they stand there, with what else is on them."""
+    lines = text.split("\n")
+    found = []
+    for change in wanted:
+        at = _line_of(lines, change)
+        old = change.old if at is None else lines[at].strip()
+        new = change.new if at is None or change.new is None else _assigned(lines[at], change.new).strip()
+        found.append(replace(change, old=old, new=new))
+    return found
+
+
+def _changed(lines: Sequence[str], change: Change) -> list[str] | None:
+    at = _line_of(lines, change)
+    if at is not None:
+        here = [] if change.new is None else [_assigned(lines[at], change.new)]
+        return [*lines[:at], *here, *lines[at + 1 :]]
+    if change.new is None:
+        return list(lines) if change.old is None else None
+    end = _end_of(lines, change.table)
+    return None if end is None else [*lines[:end], change.new, *lines[end:]]
+
+
+def _line_of(lines: Sequence[str], change: Change) -> int | None:
+    """Return the number of the one line that assigns a key."""
+    wanted = f"{change.table}.{change.key}" if change.table else change.key
+    found = [at for at, table, key in _assignments(lines) if (f"{table}.{key}" if table else key) == wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def _end_of(lines: Sequence[str], table: str) -> int | None:
+    """Return where a line can be added to a table: behind its last assignment, or its header."""
+    found = [at for at, there, _ in _assignments(lines) if there == table]
+    found += [
+        at
+        for at, line in enumerate(lines)
+        if (head := _HEADER.match(line)) and _dotted(head["keys"]) == table
+    ]
+    return max(found) + 1 if found else None
+
+
+def _assignments(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield the numbers of lines that are whole assignments, with their tables and keys."""
+    table = ""
+    for at, line in enumerate(lines):
+        if head := _HEADER.match(line):
+            table = _dotted(head["keys"])
+        elif (found := _ASSIGNED.match(line)) and _whole(line):
+            yield at, table, _dotted(found["keys"])
+
+
+def _whole(line: str) -> bool:
+    try:
+        tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _dotted(keys: str) -> str:
+    """Return keys without their quotes and blanks."""
+    return ".".join(part.strip().strip("\"'") for part in keys.split("."))
+
+
+def _assigned(line: str, new: str) -> str:
+    """Return a line with another value; its key and its comment stay."""
+    found = _ASSIGNED.match(line)
+    assert found is not None
+    value = new.partition(" = ")[2]
+    rest = found["rest"]
+    for at in (each.start() for each in re.finditer("#", rest)):
+        if _whole(f"x = {rest[:at]}"):
+            return f"{found['before']}{value} {rest[at:]}"
+    return f"{found['before']}{value}"
