@@ -215,17 +215,6 @@ bool Level::run(std::vector<Operation>& program) {
     return both_slowly(slot, count);
 }
 
-// Tells the post who is fed, stepped and read.
-void Level::note(const Operation& operation) {
-    using Kind = Operation::Kind;
-    const Kind kind = operation.kind;
-    for (int child : operation.children) {
-        if (kind == Kind::feed) post->feed(child);
-        if (kind == Kind::step || kind == Kind::step_read) post->step(child);
-        if (kind == Kind::read || kind == Kind::step_read) post->read(child);
-    }
-}
-
 bool Level::execute(Operation& operation) {
     using Kind = Operation::Kind;
     if (post) [[unlikely]]

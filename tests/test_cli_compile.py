@@ -104,3 +104,12 @@ def test_controlled_steps_take_the_stop_of_the_file(tmp_path, monkeypatch):
 )
 def test_what_is_wrong_is_said(file, words, told):
     assert told in refused("compile", file, *words)
+
+
+def test_messages_of_a_compiled_scenario_are_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wanted = "distribution(small_step='20 ms', extrapolation=cubic)"
+    good("compile", LINK.with_name("two_hosts.toml"), "--pass", wanted, "--out", "hosts.toml")
+    told = good("run", "hosts.toml")
+    assert "sent: lab to plant, 54 messages (4 to start)" in told
+    assert "sent: plant to lab, 54 messages (4 to start)" in told

@@ -6,7 +6,7 @@ one does; then u = -S^-1 R x, and what is left is an ordinary system (index redu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag, expm, null_space
@@ -57,13 +57,15 @@ class Links:
 
     def whole(self):
         """The matrix of the eliminated system, the rows of all outputs, and the manifold that it moves on."""
-        A, B, C = (block_diag(*(getattr(part, name) for part in self.parts.values())) for name in "ABC")
+        A, B, C, D = (block_diag(*(getattr(part, name) for part in self.parts.values())) for name in "ABCD")
         ins = [f"{name}.{port}" for name, part in self.parts.items() for port in part.inputs]
         K = np.zeros((len(ins), len(C)))
         for target, source in self.wires.items():
             K[ins.index(target), self.outputs.index(source)] = 1.0
+        C = np.linalg.solve(np.eye(len(C)) - D @ K, C)
         A = A + B @ K @ C
         free = [path for path in ins if path not in self.wires]
+        assert not D[:, [ins.index(path) for path in free]].any()
         B = B[:, [ins.index(path) for path in free]]
         S, R, manifold = [], [], [np.zeros((0, len(A)))]
         for row in self.rows:
@@ -95,9 +97,9 @@ class Links:
         x = basis @ rng.uniform(-1.0, 1.0, basis.shape[1])
         parts, at = {}, 0
         for name, part in self.parts.items():
-            parts[name] = _part(part.A, part.B, part.C, x[at : at + len(part.A)], part.inputs, part.outputs)
+            parts[name] = replace(part, x0=x[at : at + len(part.A)])
             at += len(part.A)
-        return Links(parts, self.wires, self.rows, self.rates, self.deep)
+        return replace(self, parts=parts)
 
 
 def _part(A, B, C, x0, inputs, outputs):

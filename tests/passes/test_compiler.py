@@ -84,3 +84,11 @@ def test_the_story_names_pass_and_reason_of_everything_inserted():
     for path, note in insertions(made.level).items():
         assert f"inserted {path}: {note.reason}" in told
     assert "because `one.a` and `two.F` depend on each other at once" in told
+
+
+def test_simulators_that_moved_are_told_as_moved():
+    scenario = joined(1, 2, "0.1").scenario
+    more = {**scenario.models, "third": hk.Function(abs, ["y"])}
+    made = compile(hk.Composite(scenario.with_models(more), "0.1"))
+    assert set(made.chapters[0].moved) == {("one", "one_two.one"), ("two", "one_two.two")}
+    assert "moved one to one_two.one" in "\n".join(made.story())

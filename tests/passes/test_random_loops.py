@@ -78,6 +78,15 @@ def _apart(drawn):
     return (sorted(ring)[0], beside[0]) if beside and ring <= set(drawn.nested) else None
 
 
+def test_others_of_the_level_keep_their_rates():
+    parts = {"a": hk.Gain(0.5), "b": hk.Gain(-3.0), "fast": hk.Gain(2.0), "slow": hk.Gain(1.0)}
+    wires = {"a.u": "b.y", "b.u": "a.y", "fast.u": "a.y", "slow.u": "fast.y"}
+    rates = hk.Multirate({"a": 1, "fast": 4}, outputs="stale")
+    made = compiled(hk.Composite(hk.Scenario(parts, wires), "50 ms", rates), "outputs")
+    assert made.orchestrator == hk.Multirate({"fast": 4}, outputs="stale")
+    assert np.abs(hk.run(made, stop=0.5)["slow.y"].values).max() == 0.0
+
+
 def test_a_delay_would_not_do():
     """Where outputs react to each other by more than they were, a step of delay makes them grow."""
     drawn = [scene(seed, loops=1, deep=0.0) for seed in range(30)]

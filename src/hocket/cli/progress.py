@@ -41,7 +41,7 @@ def counted(name: str, what: str, quiet: bool, total: int = 1) -> Iterator[Progr
     if quiet or not watched(stderr=True):
         yield None
         return
-    with _bar(TextColumn(f"{{task.fields[done]}} of {{task.total:g}} {what}")) as bar:
+    with bar_of(TextColumn(f"{{task.fields[done]}} of {{task.total:g}} {what}")) as bar:
         task = bar.add_task(name, total=total, done=0)
         yield lambda done, wanted: bar.update(task, completed=done, total=wanted, done=int(done))
 
@@ -52,7 +52,7 @@ def shown(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[P
     if quiet or not watched(stderr=True):
         yield None
         return
-    with _bar(TextColumn("{task.fields[reached]}"), _Rate(step)) as bar:
+    with bar_of(TextColumn("{task.fields[reached]}"), _Rate(step)) as bar:
         task = bar.add_task(name, total=1.0, reached="")
 
         def update(t: float, stop: float) -> None:
@@ -64,7 +64,8 @@ def shown(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[P
         yield update
 
 
-def _bar(*columns: ProgressColumn) -> Bar:
+def bar_of(*columns: ProgressColumn) -> Bar:
+    """Return a bar with these columns beside it."""
     return Bar(
         TextColumn("{task.description}", style="bold"),
         BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),

@@ -36,7 +36,7 @@ def summary(run: Run, folder: Path) -> None:
     because = str(run.info["engine"]).partition(", because ")[2]
     notes = [str(note) for note in run.info.get("notes", [])]
     pace, sweeps, adapted, flowed = _pace(run), _sweeps(run), _adapted(run), flows(run)
-    bonds, stored = _bonds(flowed, folder), flowed.balance
+    bonds, stored, sent = _bonds(flowed, folder), flowed.balance, _sent(run)
     if not watched():
         say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
         if because:
@@ -45,6 +45,7 @@ def summary(run: Run, folder: Path) -> None:
             say(f"real time: {pace}")
         say(*(f"iterated: {line}" for line in sweeps))
         say(*(f"adapted: {line}" for line in adapted))
+        say(*(f"sent: {line}" for line in sent))
         say(*(f"bond: {line}" for line in bonds))
         if stored:
             say(f"stored: {stored}")
@@ -62,6 +63,7 @@ def summary(run: Run, folder: Path) -> None:
         *([("real time", pace)] if pace else []),
         *(("iterated", line) for line in sweeps),
         *(("adapted", line) for line in adapted),
+        *(("sent", line) for line in sent),
         *(("bond", line) for line in bonds),
         *([("stored", stored)] if stored else []),
         *(("note", note) for note in notes),
@@ -91,6 +93,15 @@ def _adapted(run: Run) -> list[str]:
         f"{path or 'outermost'}, {count(each['accepted'], 'step')}, {each['rejected']} rejected, "
         f"{_span(each['shortest'])} to {_span(each['longest'])}"
         for path, each in counted.items()
+    ]
+
+
+def _sent(run: Run) -> list[str]:
+    """Return what passed from host to host, in words."""
+    counted = run.info.get("counts", {}).get("messages", {})
+    return [
+        f"{link}, {count(each['messages'], 'message')} ({each['start']} to start), {each['bytes']:,} bytes"
+        for link, each in counted.items()
     ]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hocket.clock import Clock, seconds
-from hocket.engine.accelerating import Live, live, restored, saved
+from hocket.engine.accelerating import Live, live
 from hocket.engine.adapting import Pace, Steps, adapt, lowest
 from hocket.engine.attempts import attempt, exact
 from hocket.engine.calls import EarlyError, blame, not_finite, numbers, read_only
@@ -25,6 +25,7 @@ from hocket.engine.memory import Memory
 from hocket.engine.nexting import run_next
 from hocket.engine.rewinding import Kept, restore, save
 from hocket.engine.rows import Rows
+from hocket.engine.snapshots import go_back, whole
 from hocket.engine.unknowns import Unknowns
 from hocket.errors import SimulatorError
 from hocket.model import Array, Simulator
@@ -102,9 +103,9 @@ class Level:
         self.sweep_matrix: Array | None = None
         """In the linear reading: of an iteration to a tolerance, what a sweep makes of what it is given."""
         self.steps = Steps()
-        self._pace: Pace | None = None
+        self.pace: Pace | None = None
         self._handed_back: dict[int, Unknowns] = {}
-        self._accelerators: dict[int, Live] = {}
+        self.accelerators: dict[int, Live] = {}
         self.blueprint: Any = None
         """The Blueprint it was built from."""
         self.traffic: Post | None = None
@@ -303,15 +304,15 @@ class Level:
 
     def pace_of(self, instruction: Adapt) -> Pace:
         """Return which step is to be tried next."""
-        if self._pace is None:
-            self._pace = Pace(instruction.control, self.length, lowest(self))
-        return self._pace
+        if self.pace is None:
+            self.pace = Pace(instruction.control, self.length, lowest(self))
+        return self.pace
 
     def accelerator_of(self, instruction: Repeat) -> Live:
         """Return what leads a Repeat to its end."""
-        if id(instruction) not in self._accelerators:
-            self._accelerators[id(instruction)] = live(instruction.accelerate)
-        return self._accelerators[id(instruction)]
+        if id(instruction) not in self.accelerators:
+            self.accelerators[id(instruction)] = live(instruction.accelerate)
+        return self.accelerators[id(instruction)]
 
     # Simulator
 
@@ -362,35 +363,11 @@ class Level:
 
     def save(self) -> Any:
         """Return the state of the whole tree."""
-        children = [self.each("save", child) for child in range(len(self.children))]
-        inputs = [(tick, u.copy()) for tick, u in (self.inputs, self.offered)]
-        rows = [each.mark() for each in self._all_rows()]
-        led = {key: saved(each) for key, each in self._accelerators.items()}
-        pace = None if self._pace is None else self._pace.state()
-        kept = self.memory.save(), self.ledger.save()
-        return children, kept, list(self.ticks), self.now, inputs, rows, led, pace
+        return whole(self)
 
     def restore(self, state: Any) -> None:
         """Go back to a saved state; rows kept since then are dropped."""
-        children, (memory, accounts), ticks, self.now, inputs, rows, led, pace = state
-        for child, kept in enumerate(children):
-            self.each("restore", child, kept)
-        self.memory.restore(memory)
-        self.ledger.restore(accounts)
-        self.ticks = list(ticks)
-        self.inputs, self.offered = [(tick, u.copy()) for tick, u in inputs]
-        for each, mark in zip(self._all_rows(), rows, strict=True):
-            each.back_to(mark)
-        self._accelerators = {key: each for key, each in self._accelerators.items() if key in led}
-        for key, remembered in led.items():
-            restored(self._accelerators[key], remembered)
-        if self._pace is not None and pace is not None:
-            self._pace.restore(pace)
-        elif pace is None:
-            self._pace = None
-
-    def _all_rows(self) -> list[Rows]:
-        return [*(() if self.rows is None else (self.rows,)), *self.micro_rows.values()]
+        go_back(self, state)
 
     def each(self, call: str, child: int, *arguments: Any) -> Any:
         """Save or restore a child."""

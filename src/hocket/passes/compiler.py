@@ -34,7 +34,9 @@ class Chapter:
     why: tuple[str, ...]
     inserted: tuple[tuple[str, str], ...]
     gone: tuple[str, ...]
-    """Simulators, connections and equations that are no more where they were."""
+    """Connections and equations that are no more."""
+    moved: tuple[tuple[str, str], ...] = ()
+    """Simulators that stand elsewhere, from where to where."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Compiled:
         for number, chapter in enumerate(self.chapters, 1):
             lines += [f"{number}. {chapter.by}", *(f"   because {why}" for why in chapter.why)]
             lines += [f"   inserted {path}: {reason}" for path, reason in chapter.inserted]
+            lines += [f"   moved {old} to {new}" for old, new in chapter.moved]
             lines += [f"   no longer there: {path}" for path in chapter.gone]
         lines += [f"{name}: nothing to do" for name in self.idle]
         made, before = (sum(1 for _ in _simulators(each)) for each in (self.level, self.original))
@@ -125,7 +128,11 @@ def _chapter(name: str, why: Sequence[str], before: Composite, after: Composite)
     }
     there = set(_elements(after))
     gone = [path for path in _elements(before) if path not in there]
-    return Chapter(name, tuple(why), tuple(new.items()), tuple(gone))
+    now = [path for path in _simulators(after) if path not in new]
+    places = {old: [path for path in now if path.endswith(f".{old}")] for old in gone}
+    moved = {old: found[0] for old, found in places.items() if len(found) == 1}
+    left = tuple(path for path in gone if path not in moved)
+    return Chapter(name, tuple(why), tuple(new.items()), left, tuple(moved.items()))
 
 
 def _simulators(level: Composite) -> Iterator[str]:

@@ -7,7 +7,7 @@ Out: a level whose loops are inside levels that iterate; the rest stays as it wa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -122,7 +122,10 @@ class Loops:
         if how == "outputs":
             inside = _showing(inside, around.scenario, name)
         solver = made.changed(scenario=inside)
-        return around.changed(scenario=around.scenario.with_models({**around.scenario.models, name: solver}))
+        return around.changed(
+            scenario=around.scenario.with_models({**around.scenario.models, name: solver}),
+            orchestrator=_rated(around.orchestrator, group),
+        )
 
     def _inner(self, level: Composite, how: How) -> Any:
         """Return the algorithm of those in a loop."""
@@ -222,6 +225,14 @@ def _scattered(level: Composite, group: tuple[str, ...], path: str) -> Iterator[
         members = " and ".join(f"`{path}{member}`" for member in group)
         what = f"{members} depend on each other at once, and are on {' and '.join(f'`{h}`' for h in there)}"
         yield Fault(what, f"{path}hosts", "one host for all of a loop", "move them together")
+
+
+def _rated(orchestrator: Any, group: tuple[str, ...]) -> Any:
+    """Return the algorithm of those around a new level, without the rates of those in it, which are one."""
+    rates = dict(getattr(orchestrator, "rates", ()))
+    if not rates.keys() & set(group):
+        return orchestrator
+    return replace(orchestrator, rates={name: rate for name, rate in rates.items() if name not in group})
 
 
 def _lacking(abilities: Abilities, how: How) -> tuple[str, str, str] | None:

@@ -76,12 +76,18 @@ def _order(level: Composite, order: tuple[str, ...]) -> Composite:
     return level.changed(orchestrator=replace(now, order=order)) if isinstance(now, GaussSeidel) else level
 
 
-def _outputs(level: Composite, mode: str) -> Composite:
-    now: Any = level.orchestrator
-    if isinstance(now, Iterate):
-        inner: Any = now.inner
-        return level.changed(orchestrator=replace(now, inner=replace(inner, outputs=mode)))
-    return level.changed(orchestrator=replace(now, outputs=mode))
+def _moded(key: str) -> Callable[[Composite, Any], Composite]:
+    """Return what changes a mode of an algorithm: its `outputs`, or its `inputs`."""
+
+    def change(level: Composite, mode: str) -> Composite:
+        now: Any = level.orchestrator
+        inner: Any = now.inner if isinstance(now, Iterate) else now
+        if not hasattr(inner, key):
+            raise ScenarioError(f"`{type(inner).__name__}` has no `{key}`", f"tune.{key}", "another algorithm")
+        made = replace(inner, **{key: mode})
+        return level.changed(orchestrator=replace(now, inner=made) if isinstance(now, Iterate) else made)
+
+    return change
 
 
 def _sweeps(level: Composite, count: int) -> Composite:
@@ -94,7 +100,8 @@ def _sweeps(level: Composite, count: int) -> Composite:
 _CHANGES: dict[str, Callable[[Composite, Any], Composite]] = {
     "algorithm": _algorithm,
     "order": _order,
-    "outputs": _outputs,
+    "outputs": _moded("outputs"),
+    "inputs": _moded("inputs"),
     "sweeps": _sweeps,
 }
 

@@ -20,14 +20,18 @@ from hocket.clock import seconds
 from hocket.engine.composite import Composite
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import as_level
+from hocket.orchestrators import Jacobi
+from hocket.signals import Hermite
 from hocket.tune.hierarchy import Group
 from hocket.tune.trees import tree_of
 
 Point: TypeAlias = tuple[int, ...]
 """The number of the value of each variable."""
 
-CHOICES = ("algorithm", "order", "outputs", "sweeps", "extrapolation", "nesting", "ratio")
+CHOICES = ("algorithm", "order", "outputs", "inputs", "sweeps", "extrapolation", "nesting", "ratio")
 """The last word of names whose values are no numbers of the scenario."""
+EXTRAPOLATIONS = {**signals.NAMED, "hermite": Hermite(), "hermite2": Hermite(2)}
+MODES = {"outputs": ("stale", "consistent"), "inputs": ("clean", "delayed")}
 MANY = 7
 """Models of a level beyond which there are too many orders."""
 
@@ -59,6 +63,16 @@ class Space:
         """Yield every point; the last variable runs first."""
         return product(*(range(len(each)) for each in self.variables))
 
+    def plain(self, point: Point) -> Point:
+        """Return the same coupling as a point that has the first value wherever a value says nothing.
+
+        An order says nothing without a sequence, nor does a ratio without levels.
+        """
+        values = self.values(point)
+        return tuple(
+            0 if _idle(each.name, values) else k for each, k in zip(self.variables, point, strict=True)
+        )
+
     def values(self, point: Point) -> dict[str, Any]:
         """Return the values of a point, by name."""
         return {each.name: each.values[k] for each, k in zip(self.variables, point, strict=True)}
@@ -66,6 +80,17 @@ class Space:
     def words(self, point: Point) -> dict[str, str]:
         """Return the values of a point as they are written."""
         return {each.name: each.words[k] for each, k in zip(self.variables, point, strict=True)}
+
+
+def _idle(name: str, values: Mapping[str, Any]) -> bool:
+    path, _, last = name.rpartition(".")
+    before = f"{path}." if path else ""
+    if last == "order":
+        return isinstance(values.get(f"{before}algorithm"), Jacobi)
+    if last == "ratio":
+        tree = values.get(f"{before}nesting")
+        return tree is not None and bool(tree.flat)
+    return False
 
 
 def space(composite: Composite, written_as: Mapping[str, str], rotations: bool = True) -> Space:
@@ -93,35 +118,40 @@ def _variable(composite: Composite, name: str, text: str, rotations: bool) -> Va
     path, _, last = name.rpartition(".")
     if last in CHOICES:
         if last == "extrapolation":
-            return _words(name, _listed(text), signals.NAMED, where)
+            return _words(name, _listed(text), EXTRAPOLATIONS, where)
         level = _level(composite, path, where)
         if last == "algorithm":
             return _words(name, _listed(text), orchestrators.NAMED, where)
-        if last == "outputs":
-            return _words(name, _listed(text), {"stale": "stale", "consistent": "consistent"}, where)
+        if last in MODES:
+            return _words(name, _listed(text), {mode: mode for mode in MODES[last]}, where)
         if last == "order":
             return _orders(name, text, tuple(level.scenario.models), rotations, where)
         if last == "nesting":
-            trees = [tree_of(each, tuple(level.scenario.models), where) for each in _braced(text)]
-            return Variable(name, tuple(trees), tuple(_tree_words(tree) for tree in trees))
+            return _nestings(name, text, tuple(level.scenario.models), where)
         numbers = _numbers(text, where)
         if any(value != round(value) or value < 1 for value in numbers):
             raise ScenarioError(f"`{text}` are no counts", where, "whole numbers from 1 on")
         return Variable(
             name, tuple(int(value) for value in numbers), tuple(f"{value:g}" for value in numbers)
         )
-    values = _numbers(text, where, durations=is_step(composite, name))
+    durations = is_step(composite, name)
+    values = _numbers(text, where, durations)
+    if durations and min(values) <= 0.0:
+        raise ScenarioError(f"a step of {min(values):g} s is none", where, "steps above zero")
     varied(composite, {name: values[0]}, where)  # raises if there is no such name
-    unit = " s" if is_step(composite, name) else ""
+    unit = " s" if durations else ""
     return Variable(name, tuple(values), tuple(f"{value:.6g}{unit}" for value in values))
 
 
 def _level(composite: Composite, path: str, where: str) -> Composite:
     found: Any = composite
     for name in path.split(".") if path else ():
-        found = as_level(found.scenario.models.get(name)) if found is not None else None
-    if found is None:
-        raise ScenarioError(f"there is no level `{path}`", where, "the path of a level")
+        inner = found.scenario.models.get(name)
+        found = as_level(inner) if inner is not None else None
+        if found is None:
+            known = [each.path for each in composite.blueprint.levels() if each.path]
+            hint = nearest(path, known) if known else "the outermost level has no name, and there is no other"
+            raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
     made: Composite = found
     return made
 
@@ -136,35 +166,43 @@ def _words(name: str, words: Sequence[str], known: Mapping[str, Any], where: str
     ]
     if wrong or not words:
         raise ScenarioError(wrong or [Fault("no value is given", where, ", ".join(known))])
-    return Variable(name, tuple(known[word] for word in words), tuple(words))
+    once = tuple(dict.fromkeys(words))
+    return Variable(name, tuple(known[word] for word in once), once)
 
 
 def _numbers(text: str, where: str, durations: bool = False) -> list[float]:
-    """Return numbers from `low:high:count`, `low:high:count:log`, or a list with commas."""
+    """Return numbers from `low:high:count`, `low:high:count:log`, or a list with commas; each once."""
 
     def number(each: str) -> float:
         return float(seconds(each.strip())) if durations else float(each)
 
     try:
         if ":" not in text:
-            return [number(each) for each in _listed(text)]
-        low, high, count, *rest = text.split(":")
-        if rest not in ([], ["log"]):
+            made = [number(each) for each in _listed(text)]
+        else:
+            low, high, count, *rest = text.split(":")
+            if rest not in ([], ["log"]):
+                raise ValueError
+            if int(count) < 1:
+                raise ScenarioError(f"`{text}` has {int(count)} values", where, "one value or more")
+            spread = np.geomspace if rest else np.linspace
+            made = spread(number(low), number(high), int(count)).tolist()
+        if not np.isfinite(made).all():
             raise ValueError
-        ends = number(low), number(high)
-        made = np.geomspace(*ends, int(count)) if rest else np.linspace(*ends, int(count))
-        if not np.isfinite(made).all() or int(count) < 1:
-            raise ValueError
-        return [float(value) for value in made]
-    except ValueError:
+    except (ValueError, ZeroDivisionError):
         expected = "numbers with commas, or low:high:count, or low:high:count:log"
         raise ScenarioError(f"`{text}` cannot be read", where, expected) from None
+    if not made:
+        raise ScenarioError("no value is given", where, "numbers with commas, or low:high:count")
+    return list(dict.fromkeys(made))
 
 
 def _orders(name: str, text: str, models: tuple[str, ...], rotations: bool, where: str) -> Variable:
     """Return orders: all of them, or those given with a blank between names and commas between orders."""
     if text.strip() != "all":
-        found = [tuple(each.split()) for each in text.split(",")]
+        found = [tuple(each.split()) for each in _listed(text)]
+        if not found:
+            raise ScenarioError("no order is given", where, "`all`, or the names of models with blanks")
         for order in found:
             if sorted(order) != sorted(models):
                 expected = f"an order of {' '.join(models)}, or `all`"
@@ -189,6 +227,13 @@ def _braced(text: str) -> list[str]:
         else:
             found[-1] += sign
     return [each.strip() for each in found if each.strip()]
+
+
+def _nestings(name: str, text: str, models: tuple[str, ...], where: str) -> Variable:
+    trees = [tree_of(each, models, where) for each in _braced(text)]
+    if not trees:
+        raise ScenarioError("no nesting is given", where, "`flat`, {one, {two, three}}, with commas between")
+    return Variable(name, tuple(trees), tuple(_tree_words(tree) for tree in trees))
 
 
 def _tree_words(tree: Group) -> str:

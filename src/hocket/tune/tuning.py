@@ -28,6 +28,8 @@ from hocket.tune.workers import Judging, Numbers, evaluate
 How: TypeAlias = Literal["auto", "all", "genetic"]
 Told: TypeAlias = Callable[[float, float], None]
 """Called with how many points were judged, and of how many."""
+Early: TypeAlias = Callable[[Tuned], None]
+"""Called with what was judged so far."""
 
 DEFAULT = ("error", "work")
 UNTIMED = ("rho", "work")
@@ -50,6 +52,7 @@ def tune(
     dask: str | None = None,
     folder: Path | str | None = None,
     progress: Told | None = None,
+    early: Early | None = None,
 ) -> Tuned:
     """Return the best couplings of a system: those that no other beats in all that counts.
 
@@ -58,7 +61,7 @@ def tune(
     "work", "exchanges", "steps", "step", "measured", "seconds", or "file.py:function" of the composite (left
     out: the error of the run and the work). `limits` bounds any of them. All points are judged if there are
     up to 20,000; "genetic" judges `budget` of them, with a fixed seed. `folder` keeps what was judged: the
-    same search goes on where it was stopped.
+    same search goes on where it was stopped. `early` is called with the answer so far, again and again.
     """
     if search not in get_args(How):
         hint = nearest(str(search), get_args(How))
@@ -76,6 +79,10 @@ def tune(
     path = None if folder is None else Path(folder)
     if path is not None:
         path.mkdir(parents=True, exist_ok=True)
+
+    def answer(points: Sequence[Point], numbers: Sequence[Numbers]) -> Tuned:
+        return Tuned(composite, chosen, wanted, len(names), tuple(points), tuple(numbers), now, ends, begins)
+
     with Journal(path / "judged.jsonl" if path else None, _about(judging, composite)) as journal:
         total = chosen.size if _all(search, chosen) else min(budget, chosen.size)
 
@@ -84,6 +91,8 @@ def tune(
                 journal.add(some, numbers)
                 if progress:
                     progress(min(len(journal.known), total), total)
+                if early:
+                    early(answer(tuple(journal.known), tuple(journal.known.values())))
 
             evaluate(judging, journal.missing(points), done, workers, dask)
             return [journal.known[point] for point in points]
@@ -93,7 +102,7 @@ def tune(
         else:
             points = genetic(chosen, wanted, len(names), ask, budget, seed)
         numbers = [journal.known[point] for point in points]
-    return Tuned(composite, chosen, wanted, len(names), tuple(points), tuple(numbers), now, ends, begins)
+    return answer(points, numbers)
 
 
 def _all(search: How, chosen: Space) -> bool:

@@ -1,0 +1,210 @@
+"""The answer of `hocket tune` on the screen: the front, the proposal, the lines to change, what runs show.
+
+In:  a Tuned, and the study it is about
+Out: lines for the screen, facts for JSON, the tuned scenario as a file
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from hocket.cli.tables import table
+from hocket.cli.words import count
+from hocket.errors import ScenarioError
+from hocket.files.formats import write
+from hocket.files.study import Study
+from hocket.files.toml.changes import Change, changes, own_lines, rewritten, table_of
+from hocket.files.whole import write_text
+from hocket.tune.reasons import reason
+from hocket.tune.tuned import Tuned
+
+SHOWN = 20
+"""Rows of the front on a screen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """A row of the front: why, what changes for it, and what runs show."""
+
+    row: int
+    proposed: bool
+    why: str
+    before: Study
+    after: Study
+    text: str | None
+    """Of the file that was tuned; None: it is no TOML file."""
+    changed: tuple[Change, ...]
+    runs: tuple[dict[str, object], ...] = ()
+
+
+def row_of(made: Tuned, wanted: int | None, file: Path) -> int:
+    """Return the row to tell about, the proposed one if none is wanted; raises if there is none."""
+    if not made.front:
+        raise ScenarioError(*_nothing(made, file))
+    if wanted is None:
+        return made.knee
+    if wanted >= len(made.front):
+        expected = f"0 to {len(made.front) - 1}"
+        raise ScenarioError(f"the front has no row {wanted}", f"--apply {wanted}", expected)
+    return wanted
+
+
+def _nothing(made: Tuned, file: Path) -> tuple[str, str, str, str]:
+    """Return why the front is empty: what has no number, or what is beyond its limit."""
+    many = count(len(made.points), "coupling")
+    for number, each in enumerate(made.wanted):
+        if not any(math.isfinite(row[number]) for row in made.numbers):
+            what = f"`{each.name}` has no number for any of {many}"
+            return what, "--objective", "", f"`hocket check {file}` says what it knows; or another objective"
+    limits = ", ".join(f"{each.name}={each.limit:g}" for each in made.wanted if each.limit is not None)
+    hint = "wider limits, or more to choose from"
+    return f"none of {many} is within the limits", f"--limit {limits}", "", hint
+
+
+def story(made: Tuned, study: Study, row: int, verify: bool) -> Story:
+    """Return what there is to say about a row of the front."""
+    numbers = made.numbers[made.front[row]]
+    goals = slice(made.goals)
+    after = replace(study, composite=made.composite_of(row))
+    text = None
+    if study.path is not None and study.path.suffix.lower() == ".toml":
+        text = study.path.read_bytes().decode("utf-8-sig")
+    changed = changes(table_of(study), table_of(after))
+    return Story(
+        row,
+        row == made.knee,
+        reason(made.wanted[goals], numbers[goals], made.now[goals]),
+        study,
+        after,
+        text,
+        tuple(own_lines(text, changed) if text is not None else changed),
+        tuple(_runs(made, row, study)) if verify else (),
+    )
+
+
+def _runs(made: Tuned, row: int, study: Study) -> Iterator[dict[str, object]]:
+    from hocket.tune.verifying import verified
+
+    if made.stop is None:
+        raise ScenarioError("nothing says how long to run", "--verify", "a stop time", "--stop 10")
+    for name, composite in (("now", made.composite), (f"row {row}", made.composite_of(row))):
+        yield {"coupling": name, **verified(composite, Fraction(made.stop), study.start).row()}
+
+
+def page(made: Tuned, told: Story, everything: bool) -> Iterator[Any]:
+    """Yield the front, the proposal and what changes for it."""
+    rows = made.rows()
+    differ, same = _split(made)
+    yield from _front(made, rows if everything else _thinned(rows, (told.row, made.knee)), differ)
+    if same:
+        yield Text(f"in all of them: {', '.join(f'{name} = {word}' for name, word in same.items())}", "dim")
+    if not everything and len(rows) > SHOWN:
+        yield f"{len(rows)} rows are on the front: --all shows them"
+    yield f"{count(len(made.points), 'coupling')} judged{_failed(made)}"
+    if made.stop is None:
+        yield "nothing says when a run stops: with --stop errors can count, too"
+    yield ""
+    yield Text(f"row {told.row}{' is proposed' if told.proposed else ''}: {told.why}", "bold")
+    yield from _lines(told)
+    if told.runs:
+        yield from table("predicted, and what runs show", told.runs, None)
+        yield from _compared(told.runs)
+
+
+def _split(made: Tuned) -> tuple[list[str], dict[str, str]]:
+    """Return the names that differ along the front, and the others with what they all have."""
+    words = [made.space.words(made.points[k]) for k in made.front]
+    differ = [name for name in words[0] if len({each[name] for each in words}) > 1]
+    return differ, {name: word for name, word in words[0].items() if name not in differ}
+
+
+def _front(made: Tuned, rows: Sequence[Mapping[str, object]], differ: Sequence[str]) -> Iterator[Any]:
+    names = [each.name for each in made.wanted]
+    now = dict(zip(names, made.now, strict=True))
+    found: list[dict[str, object]] = [{"row": "now", **now, **dict.fromkeys(differ, ""), "": ""}]
+    for row in rows:
+        mark = "proposed" if row["row"] == made.knee else ""
+        found.append({key: row[key] for key in ("row", *names, *differ)} | {"row": str(row["row"]), "": mark})
+    yield from table("what no other coupling beats", found, None)
+
+
+def _failed(made: Tuned) -> str:
+    none = sum(any(math.isnan(value) for value in row) for row in made.numbers)
+    return f", {none:,} of which could not be" if none else ""
+
+
+def _thinned(rows: Sequence[Mapping[str, object]], kept: Sequence[int]) -> list[Mapping[str, object]]:
+    if len(rows) <= SHOWN:
+        return list(rows)
+    wanted = {round(k * (len(rows) - 1) / (SHOWN - 3)) for k in range(SHOWN - 2)} | set(kept)
+    return [row for number, row in enumerate(rows) if number in wanted]
+
+
+def _lines(told: Story) -> Iterator[Text | str]:
+    if not told.changed:
+        yield "nothing changes: it is the coupling of now"
+        return
+    many = len(told.changed)
+    where = told.before.path.name if told.before.path is not None else told.before.name
+    yield f"change {'this line' if many == 1 else f'these {many} lines'} of {where}:"
+    header = ""
+    for change in told.changed:
+        if change.table != header:
+            header = change.table
+            yield Text(f"  [{header}]", "cyan")
+        for line in change.rows():
+            yield Text(f"  {line}", "red" if line[0] == "-" else "green")
+
+
+def _compared(runs: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield how far apart prediction and reality are, at the most."""
+    worst = 1.0
+    for run in runs:
+        predicted, found = run["predicted error"], run["error of the run"]
+        if not (isinstance(predicted, float) and isinstance(found, float)):
+            return
+        if not (0.0 < predicted < math.inf and 0.0 < found < math.inf):
+            return
+        worst = max(worst, predicted / found, found / predicted)
+    far = f"{100 * (worst - 1):.2g} %" if worst < 1.5 else f"a factor of {worst:.3g}"
+    yield f"the predictions are within {far} of the runs"
+
+
+def written(told: Story, target: Path) -> str:
+    """Write the tuned scenario, with the text of its file where that can be; return what to say of it."""
+    if told.text is not None and target.suffix == ".toml":
+        wanted = changes(table_of(told.before), table_of(told.after))
+        text = rewritten(told.text, wanted, told.after, target.absolute().parent)
+        if text is not None:
+            write_text(target, text)
+            return f"{target}: the file with {count(len(wanted), 'line')} changed"
+    own = told.before.path is not None and told.before.name == told.before.path.stem
+    write(replace(told.after, name="" if own else told.before.name, path=None, notes=()), target)
+    lost = "" if told.text is None else ", written anew: comments are lost"
+    return f"{target}{lost}"
+
+
+def facts(made: Tuned, told: Story) -> dict[str, Any]:
+    """Return all of it as JSON can hold it."""
+    names = [each.name for each in made.wanted]
+    return {
+        "objectives": names[: made.goals],
+        "limits": {each.name: each.limit for each in made.wanted if each.limit is not None},
+        "judged": len(made.points),
+        "now": dict(zip(names, made.now, strict=True)),
+        "front": made.rows(),
+        "proposed": made.knee,
+        "row": told.row,
+        "why": told.why,
+        "changes": [
+            {"table": each.table, "key": each.key, "old": each.old, "new": each.new} for each in told.changed
+        ],
+        "runs": list(told.runs),
+    }

@@ -1,0 +1,76 @@
+"""A search that is watched: how many couplings were judged, and what the best are so far.
+
+In:  what a search tells while it searches
+Out: one line on a terminal, gone when it ends; the answer so far where it is stopped
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.progress import Progress as Bar
+from rich.progress import TaskID, TextColumn
+
+from hocket.cli.progress import bar_of
+from hocket.cli.screen import watched
+
+if TYPE_CHECKING:
+    from hocket.tune.tuned import Tuned
+
+EVERY = 1.0
+"""Seconds between two early results."""
+
+
+class Watch:
+    """What is known of a search while it goes on."""
+
+    def __init__(self, bar: Bar | None, task: TaskID | None):
+        self.done, self.total = 0, 0
+        self.stopped = False
+        self._bar, self._task = bar, task
+        self._latest: Tuned | None = None
+        self._shown = time.monotonic()
+
+    def told(self, done: float, total: float) -> None:
+        """Be told how many of how many were judged."""
+        self.done, self.total = int(done), int(total)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=total, done=f"{self.done:,} of {self.total:,}")
+
+    def early(self, tuned: Tuned) -> None:
+        """Be told what was judged so far; the best of it is shown now and then."""
+        self._latest = tuned
+        if self._bar is None or self._task is None or time.monotonic() - self._shown < EVERY:
+            return
+        self._shown = time.monotonic()
+        self._bar.update(self._task, best=_best(tuned))
+
+    def so_far(self) -> Tuned | None:
+        """Return the answer so far: the search was stopped."""
+        self.stopped = True
+        return self._latest
+
+
+def _best(tuned: Tuned) -> str:
+    if not tuned.front:
+        return "none within the limits yet"
+    numbers = tuned.numbers[tuned.front[tuned.knee]]
+    told = ", ".join(
+        f"{each.name} {value:.3g}" for each, value in zip(tuned.wanted[: tuned.goals], numbers, strict=False)
+    )
+    return f"best so far: {told}"
+
+
+@contextmanager
+def watching(name: str, quiet: bool) -> Iterator[Watch]:
+    """Give what a search tells its progress to; it draws a bar if somebody looks."""
+    if quiet or not watched(stderr=True):
+        yield Watch(None, None)
+        return
+    with bar_of(
+        TextColumn("{task.fields[done]} couplings"), TextColumn("{task.fields[best]}", style="dim")
+    ) as bar:
+        yield Watch(bar, bar.add_task(name, total=None, done="0", best=""))
