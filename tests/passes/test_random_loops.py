@@ -17,6 +17,7 @@ def compiled(level, how):
     made = compile(level, [Loops(how)])
     assert [chapter.by for chapter in made.chapters] == ["loops"]
     assert all(row["reason"] for row in made.rows())
+    assert made.chapters[0].gone == ()  # simulators and connections are moved, none is lost
     assert Loops(how).broken(level)
     assert Loops(how).broken(made.level) == []
     assert untrivial(level)

@@ -131,12 +131,13 @@ def predicted_error(
     micro: bool = False,
     trajectories: bool = False,
     measure: bool = True,
+    local: bool = True,
 ) -> PredictedError:
     """Return how wrong a run to `stop` (seconds from its start) will be, without running it.
 
     Errors are taken where a run keeps rows: at the steps of each level, or with `micro` at the micro steps of
-    each simulator. `measure` also measures the order, from two more readings with shorter steps. The error is
-    that of the linear models: what stands for others adds how badly it fits. Sources that are played
+    each simulator. `measure` also measures the order, from two more readings with shorter steps, and `local`
+    asks for the error of one step, else it is nan. The error is that of the linear models: what stands for others adds how badly it fits. Sources that are played
     (`with_sources`) count as they are.
     """
     reading = what if isinstance(what, Reading) else read_linear(what)
@@ -150,7 +151,7 @@ def predicted_error(
         solution = driven(reading.composite, span, begin) if played or jumps else exact(reading.composite)
         if not solution.ports:
             raise ScenarioError("there are no outputs whose error could be predicted")
-        found = _global(reading, solution, _Asked(span, begin, micro, trajectories))
+        found = _global(reading, solution, _Asked(span, begin, micro, trajectories, local))
         errors = [overall(found)] if measure else []
         try:
             for part in (2, 4) if measure else ():

@@ -1,7 +1,7 @@
 """hocket tune: the best coupling of a scenario, found and explained.
 
 In:  a scenario file; what may be chosen and what counts, typed or in its [tune] table
-Out: the Pareto front as a table, a picture and a page, a proposal in words; the tuned scenario; what runs show
+Out: the Pareto front as a table, a picture and a page; a proposal in words; the tuned scenario; its run
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="What counts: error, work, rho, delta, relative, radius, exchanges, steps, step, measured, "
-            "seconds, or file.py:function; may be repeated. Left out: error and work.",
+            help="What counts: error, work, rho, delta, relative, radius, exchanges, steps, time, messages, "
+            "step, measured, seconds; of some only error:*.x, radius:one; or file.py:function; may be repeated. "
+            "Left out: error and work.",
         ),
     ] = None,
     limit: Annotated[
@@ -164,9 +165,8 @@ def _asked(
         tuple(objective or study.tune.objectives),
         {**study.tune.limits, **limits},
     )
-    if any(name in TIMED for name in (*tuning.objectives, *tuning.limits)):
+    if any(name.partition(":")[0] in TIMED for name in (*tuning.objectives, *tuning.limits)):
         check_stop(study, stop, [file], "tune")
-    _check_own(tuning)
     given = {"over": over, "objective": objective, "limit": limit}
     return _Asked(
         file,
@@ -175,15 +175,6 @@ def _asked(
         None if ends is None else ends - study.start,
         frozenset(name for name, value in given.items() if value),
     )
-
-
-def _check_own(tuning: Tuning) -> None:
-    """Refuse functions that cannot be loaded: they would have no number for any coupling."""
-    from hocket.simulators.loading import load
-
-    for name in (*tuning.objectives, *tuning.limits):
-        if ".py:" in name:
-            load(name, "")
 
 
 def _check_targets(

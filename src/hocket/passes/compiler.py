@@ -98,6 +98,7 @@ def compile(level: Composite, passes: Sequence[Pass] | None = None, *, in_order:
         chapters.append(_chapter(each.name, why, now, after))
         now = after
     _refuse(untrivial(now), "the scenario is not trivial")
+    _refuse(_unfit(now) if chapters else (), "the compiled scenario would not run")
     return Compiled(now, level, tuple(chapters), tuple(idle))
 
 
@@ -112,6 +113,15 @@ def _misplaced(level: Composite) -> Iterator[Fault]:
     for path, each in levels(level):
         for fault in each.scenario.hosts.faults(each.scenario.models) if each.scenario.hosts else ():
             yield replace(fault, where=f"{path}{fault.where}")
+
+
+def _unfit(level: Composite) -> tuple[Fault, ...]:
+    """Return what keeps a level from being planned: steps that do not fit, abilities that are missing."""
+    try:
+        level.plan()
+    except ScenarioError as error:
+        return tuple(error.faults)
+    return ()
 
 
 def _refuse(faults: Sequence[Fault], what: str) -> None:
@@ -129,10 +139,23 @@ def _chapter(name: str, why: Sequence[str], before: Composite, after: Composite)
     there = set(_elements(after))
     gone = [path for path in _elements(before) if path not in there]
     now = [path for path in _simulators(after) if path not in new]
-    places = {old: [path for path in now if path.endswith(f".{old}")] for old in gone}
+    places = {old: [path for path in now if _deeper(old, path)] for old in gone}
     moved = {old: found[0] for old, found in places.items() if len(found) == 1}
-    left = tuple(path for path in gone if path not in moved)
+    wires = [path.split(" -> ") for path in there if " -> " in path]
+    left = tuple(path for path in gone if path not in moved and not _led(path, wires))
     return Chapter(name, tuple(why), tuple(new.items()), left, tuple(moved.items()))
+
+
+def _deeper(old: str, new: str) -> bool:
+    """Return whether a path is another with more levels on its way."""
+    rest = iter(new.split("."))
+    return all(part in rest for part in old.split(".")) and next(rest, None) is None
+
+
+def _led(old: str, wires: Sequence[Sequence[str]]) -> bool:
+    """Return whether a connection is there still, from and to where its ends are now."""
+    source, arrow, target = old.partition(" -> ")
+    return bool(arrow) and any(_deeper(source, one) and _deeper(target, other) for one, other in wires)
 
 
 def _simulators(level: Composite) -> Iterator[str]:

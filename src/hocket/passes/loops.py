@@ -166,8 +166,10 @@ def _showing(inside: Scenario, around: Scenario, name: str) -> Scenario:
         for node in graph.reacting
         if node[0] in read
     }
+    why = Inserted(Loops.name, f"is shown, so as to be evaluated again when an input of `{name}` changes")
     return inside.changed(
         connections=(*inside.connections, *(Connection(path, path) for path in shown)),
+        inserted={**inside.inserted, **dict.fromkeys(shown, why)},
         outputs=(
             *inside.outputs,
             *(Port(path, port.unit, type=port.type, held=port.held) for path, port in shown.items()),

@@ -7,7 +7,6 @@ Out: the page as text, or written to a file
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from hocket.engine.blueprint import Blueprint
@@ -19,14 +18,13 @@ from hocket.report.charts import charts
 from hocket.report.facts import facts, head, notes
 from hocket.report.gathering import Story, gather
 from hocket.report.markup import esc, prose
+from hocket.report.sheet import foot, sheet
 from hocket.report.tables import tables
 from hocket.report.timeline import timeline
 from hocket.report.verdict import verdict
 
-_HERE = Path(__file__).parent
 _STYLES = ("page.css", "timeline.css")
 _SCRIPTS = ("errors.js", "wires.js", "axes.js", "charts.js", "ready.js")
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
 def write_report(run: Run, path: Path | str | None = None, study: Study | None = None) -> Path:
@@ -51,20 +49,9 @@ def report_page(run: Run, study: Study | None = None) -> str:
         notes(run),
         facts(run),
         *_texts(story),
-        _foot(),
+        foot(),
     )
-    style, script = (
-        "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names)
-        for names in (_STYLES, _SCRIPTS)
-    )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{esc(run.name)}: {esc(run.status)}</title><style>{style}</style></head>\n"
-        f"<body><main>\n{chr(10).join(filter(None, parts))}\n</main><script>{script}</script></body></html>\n"
-    )
+    return sheet(f"{run.name}: {run.status}", parts, _STYLES, _SCRIPTS)
 
 
 def _coupling(story: Story) -> tuple[str, ...]:
@@ -90,11 +77,3 @@ def _texts(story: Story) -> tuple[str, ...]:
         for name, text in story.texts.items()
         if text
     )
-
-
-def _foot() -> str:
-    try:
-        made = f"hocket {version('hocket')}"
-    except PackageNotFoundError:
-        made = "hocket"
-    return f"<footer>written by {esc(made)}; this page needs no network and no other file</footer>"

@@ -1,7 +1,7 @@
 """Objectives of systems without linear models: what short runs show.
 
 In:  a Composite and how long it runs
-Out: how far its outputs are from those of half the steps; the seconds that its run takes
+Out: how far its outputs are from those of half the steps; the seconds that its run, or a step, takes
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import math
 import tempfile
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 
 import numpy as np
 
@@ -17,7 +19,11 @@ from hocket.analysis.variants import scaled
 from hocket.engine.composite import Composite
 from hocket.errors import ScenarioError
 from hocket.files.run import Run
+from hocket.model import Model
 from hocket.running import run
+
+STEPS = 9
+"""Steps of which the time of one is the median."""
 
 
 def measured_error(composite: Composite, stop: Fraction | None, start: Fraction = Fraction(0)) -> float:
@@ -42,7 +48,32 @@ def measured_seconds(composite: Composite, stop: Fraction | None, start: Fractio
     return float(timings["phases"]["steps"])
 
 
+def step_seconds(composite: Composite, start: Fraction = Fraction(0)) -> dict[str, float]:
+    """Return how long a step of each simulator takes, by itself, with its inputs at their start values."""
+    found: dict[str, float] = {}
+    for level in composite.blueprint.levels():
+        for child, model in enumerate(level.wiring.models):
+            if child not in level.inner:
+                found[level.name(child)] = _step_seconds(model, float(start), float(level.composite.step))
+    return found
+
+
+def _step_seconds(model: Model, t: float, h: float) -> float:
+    u = np.array([[float(port.start or 0.0) for port in model.inputs]])
+    simulator, spent = model.open(), []
+    try:
+        simulator.start(t)
+        for number in range(STEPS):
+            before = perf_counter()
+            simulator.step(t + number * h, h, u)
+            spent.append(perf_counter() - before)
+            simulator.output(t + (number + 1) * h, u)
+    finally:
+        simulator.close()
+    return median(spent)
+
+
 def _run(composite: Composite, stop: Fraction | None, start: Fraction, folder: Path) -> Run:
     if stop is None:
         raise ScenarioError("nothing says how long to run", "objectives", "a stop time", "--stop 10")
-    return run(composite, stop, start=start, folder=folder)
+    return run(composite, start + stop, start=start, folder=folder)

@@ -18,12 +18,13 @@ NOUNS = {
     "relative": "relative error",
     "radius": "stability radius",
     "seconds": "time to run",
+    "time": "computing time",
     "work": "work",
 }
 
 
 def reason(wanted: Sequence[Objective], new: Sequence[float], old: Sequence[float]) -> str:
-    """Return what a coupling gains over that of now: first what is better, then what stays, then the price."""
+    """Return what a coupling gains over that of now: what is better, what stays, and the price."""
     better: list[str] = []
     same: list[str] = []
     worse: list[str] = []

@@ -16,31 +16,39 @@ import numpy as np
 
 from hocket.errors import ScenarioError
 from hocket.model import Array
+from hocket.tune.judge import Numbers
 from hocket.tune.objectives import Objective
 from hocket.tune.space import Point, Space
-from hocket.tune.workers import Numbers
 
 Ask: TypeAlias = Callable[[Sequence[Point]], list[Numbers]]
 """From points to their numbers; what is known is not judged again."""
 
 FEW = 20_000
 """Points up to which all are judged unless another way is asked for."""
+FEWER = 2_000
+"""The same where judging takes longer: errors and runs."""
 POPULATION = 30
+WIDE = 60
+"""The population where more than three things may be chosen."""
 AWFUL = 1e30
 """In place of what is no number."""
 
 
-def exhaustive(space: Space, ask: Ask) -> list[Point]:
-    """Judge every point."""
-    points = list(space.points())
-    ask(points)
-    return points
+def all_points(space: Space) -> list[Point]:
+    """Return the points that are different couplings."""
+    return list(dict.fromkeys(space.plain(point) for point in space.points()))
 
 
 def genetic(
-    space: Space, wanted: Sequence[Objective], goals: int, ask: Ask, budget: int, seed: int
+    space: Space,
+    wanted: Sequence[Objective],
+    goals: int,
+    ask: Ask,
+    budget: int,
+    seed: int,
+    start: Sequence[Point] = (),
 ) -> list[Point]:
-    """Judge up to `budget` points, chosen by what those before them were worth.
+    """Judge up to `budget` points, chosen by what those before them were worth; the first are `start`.
 
     The first `goals` of what is wanted are objectives, limits are conditions.
     """
@@ -48,7 +56,7 @@ def genetic(
     seen: dict[Point, None] = {}
 
     def judged(X: Array) -> tuple[Array, Array]:
-        points = [tuple(int(k) for k in row) for row in X]
+        points = [space.plain(tuple(int(k) for k in row)) for row in X]
         seen.update(dict.fromkeys(points))
         numbers = ask(points)
         costs = [
@@ -63,9 +71,23 @@ def genetic(
             limits, float
         )
 
-    population = min(POPULATION, max(budget // 4, 4), space.size)
-    pymoo(space, judged, goals, sum(each.limit is not None for each in wanted), population, budget, seed)
+    wide = POPULATION if len(space.variables) <= 3 else WIDE
+    population = min(wide, max(budget // 4, 4), space.size)
+    first = np.array(_first(space, start, population, seed))
+    limits = sum(each.limit is not None for each in wanted)
+    pymoo(space, judged, goals, limits, first, budget, seed)
     return list(seen)
+
+
+def _first(space: Space, start: Sequence[Point], count: int, seed: int) -> list[Point]:
+    """Return the first population: up to half of it as given, the others by chance."""
+    random = np.random.default_rng(seed)
+    found = dict.fromkeys(start[: max(1, count // 2)])
+    for _ in range(50 * count):
+        if len(found) >= count:
+            break
+        found[tuple(int(random.integers(len(each))) for each in space.variables)] = None
+    return list(found)
 
 
 def _beyond(objective: Objective, value: float) -> float:
@@ -83,7 +105,6 @@ def _pymoo() -> Callable[..., None]:
         from pymoo.operators.crossover.sbx import SBX
         from pymoo.operators.mutation.pm import PM
         from pymoo.operators.repair.rounding import RoundingRepair
-        from pymoo.operators.sampling.rnd import IntegerRandomSampling
         from pymoo.optimize import minimize
         from pymoo.util.ref_dirs import get_reference_directions
     except ImportError:
@@ -91,7 +112,7 @@ def _pymoo() -> Callable[..., None]:
         raise ScenarioError(what, "search", "", "pip install 'hocket[tune]', or a smaller space") from None
 
     def searched(
-        space: Space, judged: Any, goals: int, limits: int, population: int, budget: int, seed: int
+        space: Space, judged: Any, goals: int, limits: int, first: Array, budget: int, seed: int
     ) -> None:
         class Coupling(Problem):  # type: ignore[misc]
             def __init__(self) -> None:
@@ -104,16 +125,16 @@ def _pymoo() -> Callable[..., None]:
                     out["G"] = found
 
         how: dict[str, Any] = {
-            "sampling": IntegerRandomSampling(),
+            "sampling": first,
             "crossover": SBX(prob=0.9, eta=10, vtype=float, repair=RoundingRepair()),
             "mutation": PM(eta=10, vtype=float, repair=RoundingRepair()),
             "eliminate_duplicates": True,
         }
         if goals > 2:
-            directions = get_reference_directions("energy", goals, population, seed=seed)
-            algorithm: Any = NSGA3(directions, population, **how)
+            directions = get_reference_directions("energy", goals, len(first), seed=seed)
+            algorithm: Any = NSGA3(directions, len(first), **how)
         else:
-            algorithm = NSGA2(population, **how)
+            algorithm = NSGA2(len(first), **how)
         minimize(Coupling(), algorithm, ("n_eval", budget), seed=seed, verbose=False)
 
     return searched

@@ -83,7 +83,9 @@ def _moded(key: str) -> Callable[[Composite, Any], Composite]:
         now: Any = level.orchestrator
         inner: Any = now.inner if isinstance(now, Iterate) else now
         if not hasattr(inner, key):
-            raise ScenarioError(f"`{type(inner).__name__}` has no `{key}`", f"tune.{key}", "another algorithm")
+            raise ScenarioError(
+                f"`{type(inner).__name__}` has no `{key}`", f"tune.{key}", "another algorithm"
+            )
         made = replace(inner, **{key: mode})
         return level.changed(orchestrator=replace(now, inner=made) if isinstance(now, Iterate) else made)
 

@@ -20,10 +20,10 @@ from hocket.engine.composite import Composite
 from hocket.errors import ScenarioError
 from hocket.model import Array
 from hocket.tune.front import front, hypervolume, knee
+from hocket.tune.judge import Numbers
 from hocket.tune.objectives import Objective
 from hocket.tune.settings import applied
 from hocket.tune.space import Point, Space
-from hocket.tune.workers import Numbers
 
 EVEN = 1.02
 """Times that still count as the same."""
@@ -62,9 +62,7 @@ class Tuned:
     def knee(self) -> int:
         """Which row of the front to choose: the best of those no worse than now, else its knee."""
         if not self.front:
-            raise ScenarioError(
-                "no coupling is within the limits", "limits", "", "wider limits, or more to choose from"
-            )
+            raise ScenarioError(self._nothing(), "limits", "", "wider limits, or more to choose from")
         costs = self.costs[list(self.front)]
         own = np.array(
             [each.cost(value) for each, value in zip(self.wanted, self.now, strict=True)][: self.goals]
@@ -79,6 +77,17 @@ class Tuned:
                 better[knee(costs[better])] if self.goals > 2 else min(better, key=lambda k: tuple(costs[k]))
             )
         return knee(costs)
+
+    def _nothing(self) -> str:
+        """Return why the front is empty: which limit nobody meets, and how near the best comes."""
+        for number, each in enumerate(self.wanted):
+            values = [row[number] for row in self.numbers if not math.isnan(row[number])]
+            if each.limit is not None and not any(map(each.within, values)):
+                best = f", the best is {min(values, key=each.cost):.6g}" if values else ""
+                return f"no coupling has `{each.name}` within its limit of {each.limit:g}{best}"
+        if any(each.limit is not None for each in self.wanted):
+            return "no coupling is within all limits at once"
+        return "no coupling has finite numbers for all objectives"
 
     def volume(self, worst: Any) -> float:
         """Return the space that the front dominates, up to a worst point in costs."""

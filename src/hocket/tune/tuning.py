@@ -6,24 +6,26 @@ Out: a Tuned: everything that was judged, the Pareto front, and the coupling to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from hocket.clock import Duration, seconds
 from hocket.engine.composite import Composite
-from hocket.errors import HocketError, ScenarioError, nearest
-from hocket.files import toml
-from hocket.signals import Hold, Nepce
+from hocket.errors import Fault, ScenarioError, nearest
+from hocket.tune.aims import aims, turned, work_now
 from hocket.tune.defaults import default_space
-from hocket.tune.journal import Journal
-from hocket.tune.objectives import Case, Objective, judged, objectives
-from hocket.tune.searching import FEW, exhaustive, genetic
+from hocket.tune.journal import Journal, about
+from hocket.tune.judge import Judging, Numbers
+from hocket.tune.measured import step_seconds
+from hocket.tune.objectives import LONG
+from hocket.tune.searching import FEW, FEWER, all_points, genetic
+from hocket.tune.settings import applied
 from hocket.tune.space import Point, Space, space
+from hocket.tune.starting import near_now
 from hocket.tune.tuned import Tuned
-from hocket.tune.work import Work, work_of
-from hocket.tune.workers import Judging, Numbers, evaluate
+from hocket.tune.workers import Workers
 
 How: TypeAlias = Literal["auto", "all", "genetic"]
 Told: TypeAlias = Callable[[float, float], None]
@@ -31,10 +33,10 @@ Told: TypeAlias = Callable[[float, float], None]
 Early: TypeAlias = Callable[[Tuned], None]
 """Called with what was judged so far."""
 
-DEFAULT = ("error", "work")
-UNTIMED = ("rho", "work")
 BUDGET = 2000
 """Points that the genetic search judges."""
+EARLY = 100
+"""Points after which an objective without a single number is given up."""
 
 
 def tune(
@@ -57,78 +59,97 @@ def tune(
     """Return the best couplings of a system: those that no other beats in all that counts.
 
     `over` says what may be chosen (see docs/tune.md; left out: steps, algorithms, orders, extrapolations and
-    what is exchanged), `goals` what counts: "rho", "delta", "error", "relative", "radius", "radius:one",
-    "work", "exchanges", "steps", "step", "measured", "seconds", or "file.py:function" of the composite (left
-    out: the error of the run and the work). `limits` bounds any of them. All points are judged if there are
-    up to 20,000; "genetic" judges `budget` of them, with a fixed seed. `folder` keeps what was judged: the
-    same search goes on where it was stopped. `early` is called with the answer so far, again and again.
+    what is exchanged), `goals` what counts: "rho", "delta", "error", "error:*.x", "relative", "radius",
+    "radius:one", "work", "exchanges", "steps", "time", "messages", "step", "measured", "seconds", or
+    "file.py:function" of the composite (left out: the error of what is recorded and the work, of couplings
+    that do not grow). `limits` bounds any of them. All points are judged if there are up to 20,000, or 2,000
+    where a run is predicted; "genetic" judges `budget` of them, with a fixed seed. `folder` keeps what was
+    judged: the same search goes on where it was stopped. `early` is called with the answer so far.
     """
     if search not in get_args(How):
         hint = nearest(str(search), get_args(How))
         raise ScenarioError(f"there is no search `{search}`", "search", "", hint)
-    ends = None if stop is None else seconds(stop)
-    begins = seconds(start)
-    names = tuple(goals or (DEFAULT if ends is not None else UNTIMED))
-    wanted = objectives(names, limits)
-    chosen = space(
-        composite, over or default_space(composite, ends), rotations=not _turned(composite, wanted)
-    )
-    work = _work(composite)
-    judging = Judging(composite, chosen, wanted, ends, begins, work)
-    now = judged(Case(composite, ends, begins, work), wanted)
-    path = None if folder is None else Path(folder)
-    if path is not None:
-        path.mkdir(parents=True, exist_ok=True)
+    if budget < 1:
+        raise ScenarioError(f"{budget} couplings are none to judge", "budget", "one or more")
+    ends, begins = None if stop is None else seconds(stop), seconds(start)
+    count, wanted = aims(composite, goals, limits, ends, begins)
+    chosen = _space(composite, over or default_space(composite, ends), not turned(composite, wanted, over))
+    judging = Judging(composite, chosen, wanted, ends, begins, work_now(composite))
+    everything = _all(search, judging)
 
-    def answer(points: Sequence[Point], numbers: Sequence[Numbers]) -> Tuned:
-        return Tuned(composite, chosen, wanted, len(names), tuple(points), tuple(numbers), now, ends, begins)
+    def times() -> dict[str, float] | None:
+        return step_seconds(composite, begins) if any(each.name == "time" for each in wanted) else None
 
-    with Journal(path / "judged.jsonl" if path else None, _about(judging, composite)) as journal:
-        total = chosen.size if _all(search, chosen) else min(budget, chosen.size)
+    with Journal(_file(folder), about(judging), times) as journal:
+        judging = judging.changed(times=journal.facts)
+        now = judging.of_now()
+        points = all_points(chosen) if everything else []
+        total = len(points) or min(budget, chosen.size)
 
-        def ask(points: Sequence[Point]) -> list[Numbers]:
-            def done(some: Sequence[Point], numbers: Sequence[Numbers]) -> None:
-                journal.add(some, numbers)
-                if progress:
-                    progress(min(len(journal.known), total), total)
-                if early:
-                    early(answer(tuple(journal.known), tuple(journal.known.values())))
+        def answer(some: Sequence[Point], numbers: Sequence[Numbers]) -> Tuned:
+            return Tuned(composite, chosen, wanted, count, tuple(some), tuple(numbers), now, ends, begins)
 
-            evaluate(judging, journal.missing(points), done, workers, dask)
-            return [journal.known[point] for point in points]
+        def done(some: Sequence[Point], numbers: Sequence[Numbers]) -> None:
+            journal.add(some, numbers)
+            if len(journal.known) <= EARLY + len(some) and len(journal.known) > EARLY:
+                _check(judging, list(journal.known), journal)
+            if progress:
+                progress(min(len(journal.known), total), total)
+            if early:
+                early(answer(tuple(journal.known), tuple(journal.known.values())))
 
-        if _all(search, chosen):
-            points = exhaustive(chosen, ask)
-        else:
-            points = genetic(chosen, wanted, len(names), ask, budget, seed)
-        numbers = [journal.known[point] for point in points]
-    return answer(points, numbers)
+        missing = len(journal.missing(points)) if everything else total
+        with Workers(judging, workers, dask, missing) as crew:
 
+            def ask(some: Sequence[Point]) -> list[Numbers]:
+                crew.judge(journal.missing(some), done)
+                return [journal.known[point] for point in some]
 
-def _all(search: How, chosen: Space) -> bool:
-    return search == "all" or (search == "auto" and chosen.size <= FEW)
-
-
-def _turned(composite: Composite, wanted: Sequence[Objective]) -> bool:
-    """Return whether orders that are rotations of each other are worth the same: holds, and rho alone."""
-    held = all(
-        isinstance(each.extrapolation or composite.extrapolation, (Hold, Nepce))
-        for each in composite.scenario.connections
-    )
-    return held and all(each.name in ("rho", "step", "work", "exchanges", "steps") for each in wanted)
+            if everything:
+                ask(points)
+            else:
+                begin = near_now(composite, chosen)
+                points = genetic(chosen, wanted, count, ask, budget, seed, begin)
+        _check(judging, points, journal)
+        return answer(points, [journal.known[point] for point in points])
 
 
-def _work(composite: Composite) -> Work | None:
-    try:
-        return work_of(composite)
-    except HocketError:
+def _file(folder: Path | str | None) -> Path | None:
+    if folder is None:
         return None
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return Path(folder) / "judged.jsonl"
 
 
-def _about(judging: Judging, composite: Composite) -> str:
-    """Return what a search is about, as a text that differs where the search does."""
-    variables = [(each.name, each.words) for each in judging.space.variables]
-    ends = (judging.start, judging.stop or Fraction(0))
-    return repr(
-        (toml.dumps(composite, strict=False), variables, [each.name for each in judging.wanted], ends)
-    )
+def _space(composite: Composite, over: Mapping[str, str], rotations: bool) -> Space:
+    """Return the space; raises ScenarioError for a name that no value suits."""
+    chosen = space(composite, over, rotations)
+    faults: list[Fault] = []
+    for variable in chosen.variables:
+        refused = []
+        for value in variable.values:
+            try:
+                applied(composite, {variable.name: value})
+                break
+            except ScenarioError as error:
+                refused.append(error)
+        if len(refused) == len(variable):
+            faults += refused[0].faults
+    if faults:
+        raise ScenarioError(faults)
+    return chosen
+
+
+def _all(search: How, judging: Judging) -> bool:
+    long = any(each.name.partition(":")[0] in LONG or ".py:" in each.name for each in judging.wanted)
+    return search == "all" or (search == "auto" and judging.space.size <= (FEWER if long else FEW))
+
+
+def _check(judging: Judging, points: Sequence[Point], journal: Journal) -> None:
+    """Refuse an objective that has no number at any point, with the reason of the first."""
+    for number, objective in enumerate(judging.wanted):
+        if points and all(math.isnan(journal.known[point][number]) for point in points):
+            why = judging.failure(objective, points[0]).replace("\n", "\n  ")
+            what = f"`{objective.name}` has no number for any of {len(points):,} couplings; the first: {why}"
+            hint = "another objective: `measured` compares runs, and needs no linear models"
+            raise ScenarioError(what, "objectives", "", hint)

@@ -6,18 +6,17 @@ Out: the constraints by name, and back; every constraint is kept with its place
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from hocket.constraints import Constraint, named_constraints
 from hocket.files.toml.forms import MATRIX, NUMBER, TEXT, TEXTS, VECTOR, WHOLE, Listing, Mapped
-from hocket.files.toml.kinds import Field, Kind, kind
-from hocket.files.toml.layout import Section
-from hocket.files.toml.place import WRONG, Place
+from hocket.files.toml.kinds import Field, kind
+from hocket.files.toml.named import Named
+from hocket.files.toml.place import WRONG
 from hocket.files.toml.ports import OUTPUTS
 from hocket.simulators.constraint import Coupler
 
-_EXPECTED = "a table for each constraint: [constraints.link]"
 _RATES = Mapped(TEXT, 'a table of outputs and their time derivatives: { "left.x" = "left.v" }')
 
 
@@ -48,50 +47,15 @@ CONSTRAINT = kind(
 )
 
 
-class Constraints:
-    """The constraints of a level, by name."""
+class Constraints(Named):
+    """The constraints of a level."""
 
-    name = "constraints"
-    kind: Kind = CONSTRAINT
-
-    def read(self, value: Any, place: Place) -> Any:
-        if not isinstance(value, dict):
-            return place.unexpected(value, _EXPECTED)
-        keys = [entry.name for entry in self.kind.fields]
-        bare = [key for key, inner in value.items() if key in keys and not isinstance(inner, dict)]
-        if bare:
-            return (place / bare[0]).fault("a constraint has no name", _EXPECTED)
-        models = place.beside("models")
-        found: dict[str, Constraint] = {}
-        for name, table in value.items():
-            here = place / name
-            spots = {"": here} | {
-                f".{key}": here / key for key in keys if isinstance(table, dict) and key in table
-            }
-            for key, spot in spots.items():
-                place.findings.places[f"{place.level}constraints.{name}{key}"] = spot
-            constraint = self.kind.read(table, here)
-            if constraint is not WRONG:
-                taken = models if isinstance(models, dict) else ()
-                made = here.tried(lambda: named_constraints({name: constraint}, taken))  # noqa: B023
-                found |= {} if made is WRONG else made
-        return found
-
-    def write(self, value: Mapping[str, Constraint], place: Place) -> Any:
-        section = Section(
-            {name: Section(self.kind.write(each, place / name)) for name, each in value.items()}
-        )
-        return section or None
-
-    def schema(self) -> dict[str, Any]:
-        return {"$ref": f"#/$defs/{self.name}"}
-
-    def definition(self) -> dict[str, Any]:
-        """Return the JSON Schema."""
-        return {"type": "object", "additionalProperties": self.kind.schema()}
+    def made(self, name: str, thing: Any, models: Collection[str]) -> Any:
+        """Return the constraint, if it may have that name."""
+        return thing if thing is WRONG else named_constraints({name: thing}, models)[name]
 
 
-CONSTRAINTS = Constraints()
+CONSTRAINTS = Constraints("constraints", CONSTRAINT, "a constraint", "[constraints.link]")
 
 COUPLER = kind(
     "coupler",
