@@ -96,18 +96,19 @@ bool Level::close_accounts(const Operation& operation) {
         close_held<true>(operation.slopes, again, clock.span(operation.ticks));
     else
         close_held<false>(operation.slopes, again, 0.0);
-    return operation.ticks > 0 ? close_moving<true>(operation.signals, again, clock.span(operation.ticks))
-                               : close_moving<false>(operation.signals, again, 0.0);
+    const double h = operation.ticks > 0 ? clock.span(operation.ticks) : 0.0;
+    if (operation.number == 2) return close_moving<true, true>(operation.signals, again, h);
+    return h > 0.0 ? close_moving<true, false>(operation.signals, again, h) : close_moving<false, false>(operation.signals, again, h);
 }
 
-// The accounts of inputs that move within a step.
-template <bool alike>
+// The accounts of inputs that move within a step; all were fed when that began, or each is looked at.
+template <bool alike, bool fed>
 bool Level::close_moving(const std::vector<int>& numbers, bool again, double h) {
     std::int64_t ticks = -1, aged = -1;
-    double s = 0.0;
+    double s = h;
     for (int number : numbers) {
         Account& account = accounts[number];
-        const std::int64_t tick = slots_[account.child].tick;
+        const std::int64_t tick = fed ? 0 : slots_[account.child].tick;
         if constexpr (!alike) {
             if (account.since < 0) continue;
             if (const std::int64_t count = tick - account.since; count != ticks) {
@@ -124,9 +125,11 @@ bool Level::close_moving(const std::vector<int>& numbers, bool again, double h) 
             account.energy = account.factor * now;
             continue;
         }
-        if (const std::int64_t age = tick - *account.base; age != aged) {
-            aged = age;
-            s = clock.span(age);
+        if constexpr (!fed) {
+            if (const std::int64_t age = tick - *account.base; age != aged) {
+                aged = age;
+                s = clock.span(age);
+            }
         }
         const double* c = u.data() + account.u;
         double first, last, half;  // the last one twice

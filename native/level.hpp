@@ -224,7 +224,7 @@ class Level final : public Simulator {
     bool close_accounts(const Operation& operation);
     template <bool alike>
     void close_held(const std::vector<int>& numbers, bool again, double h);
-    template <bool alike>
+    template <bool alike, bool fed>
     bool close_moving(const std::vector<int>& numbers, bool again, double h);
     double ledger_column(int number) const;
     double gained_since(const std::vector<double>& before) const;

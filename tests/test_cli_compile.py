@@ -100,10 +100,14 @@ def test_controlled_steps_take_the_stop_of_the_file(tmp_path, monkeypatch):
         (("--pass", "loops(how=steps"), "a bracket is not closed"),
         (("--pass", "modularity"), "the scenario is not trivial"),
         (("--out", "nowhere/x.toml"), "there is no folder"),
+        (("--out", "joined.ssp"), "`joined.ssp` is no name for a scenario"),
+        (("--out", "../{}/joined.toml"), "`joined.toml` is what is compiled"),
     ],
 )
 def test_what_is_wrong_is_said(file, words, told):
-    assert told in refused("compile", file, *words)
+    before = file.read_bytes()
+    assert told in refused("compile", file, *(word.format(Path.cwd().name) for word in words))
+    assert file.read_bytes() == before
 
 
 def test_messages_of_a_compiled_scenario_are_told(tmp_path, monkeypatch):

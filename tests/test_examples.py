@@ -3,6 +3,7 @@
 import runpy
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import hocket
+from command_line import good
 from fmus.build import build
 from hocket.passes.distribution import Distribution
 
@@ -20,7 +22,7 @@ EXAMPLES = ROOT / "examples"
 
 def test_every_example_is_tested():
     tested = {"three_masses.py", "two_fmus.py", "two_masses.toml", "thermostat.py", "car.toml", "skyhook.py"}
-    tested |= {"spring_mass.toml", "two_hosts.toml", "massless_link.toml"}
+    tested |= {"spring_mass.toml", "two_hosts.toml", "massless_link.toml", "tuned_masses.toml"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
 
 
@@ -153,3 +155,22 @@ def test_the_massless_link_moves_both_masses_as_one():
     for port in ("left.x", "right.x"):
         assert np.abs(np.array(run[port].values) - exact).max() < 1e-6
     assert np.abs(np.array(run["link.gap1"].values)).max() < 1.6e-6
+
+
+def test_tuned_masses_are_fifty_times_better_at_the_same_work(tmp_path):
+    file = EXAMPLES / "tuned_masses.toml"
+    good("tune", file, "--workers", "1", "--out", tmp_path / "tuned.toml")
+    # Hafner's thesis, equation 6.76 with its entry (4, 5) corrected, scenario 2
+    A = np.zeros((6, 6))
+    A[0::2, 1::2] = np.eye(3)
+    A[1::2, 0::2] = np.array([[-0.101, 0.1, 0], [0.1, -10.1, 10], [0, 10, -110]]) / 10.0
+    A[1::2, 1::2] = np.array([[-0.5, 0.4, 0], [0.4, -1.4, 1], [0, 1, -3]]) / 10.0
+    off = []
+    for scenario in (file, tmp_path / "tuned.toml"):
+        study = hocket.read(scenario)
+        assert study.composite.step == Fraction(1, 10)
+        run = hocket.run(study)
+        exact = np.array([expm(A * t) @ [1, 0, 2, 0, 3, 0] for t in run["first.x"].t])
+        names = ("first.x", "first.v", "second.x", "second.v", "third.x", "third.v")
+        off.append(max(np.abs(run[name].values - exact[:, n]).max() for n, name in enumerate(names)))
+    assert off[1] < off[0] / 50.0

@@ -155,6 +155,8 @@ def _driver(scenario: Scenario, path: str) -> str | None:
             return connection.source
     owner, _, rest = path.partition(".")
     level = as_level(scenario.models.get(owner))
+    if level and is_own(level.scenario, rest):
+        return None  # a port of the level, which hands on what it is given
     inner = _driver(level.scenario, rest) if level else None
     return (
         None

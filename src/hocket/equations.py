@@ -74,6 +74,9 @@ class Equation:
     def __hash__(self) -> int:
         return hash(self.text)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read, (self.text,)
+
     def residual(self, values: Mapping[str, Value]) -> Value:
         """Return left - right."""
         return self._residual([(values[path], 0.0) for path in self.paths])[0]

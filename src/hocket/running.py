@@ -182,8 +182,12 @@ def _duration(value: Duration, where: str) -> Fraction:
 
 def _job(study: Study, record: Iterable[str] | None, ledger: bool) -> Job:
     """Return what follows from a study; raises ScenarioError with every fault."""
+    patterns = (record,) if isinstance(record, str) else record
+    composite = study.composite
+    if patterns is not None:  # so that they mean what they did before constraints were compiled
+        composite = composite.with_scenario(composite.scenario.changed(record=tuple(patterns)))
     with collector_paused():
-        design = blueprint(prepared(study.composite))
+        design = blueprint(prepared(composite))
     undriven = [port.name for port in study.composite.inputs if port.start is None]
     if undriven:
         hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'
@@ -196,8 +200,7 @@ def _job(study: Study, record: Iterable[str] | None, ledger: bool) -> Job:
     steps = _whole_steps(design, study)
     more = [study.every] if isinstance(study.every, Fraction) else []
     clock = clock_of(design, *more, start=study.start)
-    patterns = (record,) if isinstance(record, str) else record
-    kept = design.composite.scenario.record if patterns is None else tuple(patterns)
+    kept = design.composite.scenario.record
     return Job(
         study,
         design,

@@ -107,9 +107,9 @@ def test_a_start_where_the_equations_do_not_hold():
         )
 
     found = fault(linked(LINK, {"right": moved(1.25, 0.0)}))
-    assert found.what == "`left.x = right.x` does not hold at the start: left - right, is -0.25"
+    assert found.what == "`left.x = right.x` does not hold at the start: left - right is -0.25"
     assert (
-        "its time derivative, left - right, is 0.5" in fault(linked(LINK, {"right": moved(1.0, -0.5)})).what
+        "the time derivative of left - right is 0.5" in fault(linked(LINK, {"right": moved(1.0, -0.5)})).what
     )
     assert Modularity(gap=0.5).unmet(hk.Composite(linked(LINK, {"right": moved(1.25, 0.0)}), 0.1)) == []
 

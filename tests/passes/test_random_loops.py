@@ -60,6 +60,15 @@ def test_steps_made_again_are_of_second_order_on_lines(seeds):
         assert 3.3 < wrong[0] / wrong[1] < 4.9, (seed, wrong)
 
 
+def test_both_engines_agree_to_the_bit():
+    for seed in range(2000, 2012):
+        drawn = scene(seed, loops=1 + seed % 2)
+        level = orders(drawn.level("50 ms", extrapolation=("hold", "linear")[seed % 2]), seed)
+        made = compiled(level, ("outputs", "steps", "delay")[seed % 3])
+        one, other = (hk.run(made, stop=0.2, engine=engine) for engine in ("native", "interpreter"))
+        assert np.array_equal(found(one, drawn), found(other, drawn)), seed
+
+
 def test_what_is_recorded_inside_a_level_is_followed_to_where_it_is_now():
     drawn = next(each for each in (scene(seed, loops=1, deep=1.0) for seed in range(50)) if _apart(each))
     level = drawn.level("50 ms")

@@ -103,6 +103,11 @@ def nested(level):
     return hk.Composite(hk.Scenario({"car": level, "c": LAG}, {"c.u": "car.a.y"}), "0.1 s")
 
 
+def thirds():
+    """A level that makes three steps in a step."""
+    return hk.Composite(hk.Scenario({"c": LAG}, {"c.u": "u", "y": "c.y"}, ["u"], ["y"]), "1/30 s")
+
+
 def deaf():
     """A body that no force moves."""
     return hk.StateSpace([[-1.0]], C=[[1.0]], x0=[1.0], inputs=["F"], outputs=["x"])
@@ -230,6 +235,12 @@ CASES = {
         [Distribution()],
         "hosts do not fit the models: `b` is on no host",
         "hosts",
+    ),
+    "a level on a host whose steps do not fit into the small ones": (
+        lambda: ring(LAG, thirds(), hosts=HOSTS),
+        [Distribution("10 ms")],
+        "the compiled scenario would not run: the step 1/30 s of `lab.b` does not divide the step 10 ms",
+        "lab.b.step",
     ),
     "hosts that make steps again with one who cannot go back": (
         lambda: hk.Composite(

@@ -144,7 +144,7 @@ def connections(leaves: Leaves) -> list[Link]:
     return found
 
 
-def _defects(root: Level) -> Array:
+def defects_of(root: Level) -> Array:
     """Return u - L y now, for every connection: inputs as last used, outputs as last read."""
     leaves: Leaves = root.blueprint.leaves
     levels = {level.path: level for level in levels_of(root)}
@@ -189,7 +189,7 @@ def from_columns(composite: Composite, k: int) -> Array | None:
         n = len(solution.x0)
         place(root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))]))
         _steps(root, k)
-        after = _defects(root).reshape(-1, n + 1)
+        after = defects_of(root).reshape(-1, n + 1)
     finally:
         root.close()
     return np.asarray(after[:, :n] - after[:, n:])
@@ -216,7 +216,7 @@ def from_starts(composite: Composite, k: int) -> Array:
             states[chosen] = 1.0
         initialise(root, 0.0)
         _steps(root, k)
-        return _defects(root)
+        return defects_of(root)
 
     try:
         nothing = defects(None)

@@ -49,6 +49,8 @@ class Reading:
     root: Level = field(repr=False)
     sweeps: tuple[tuple[str, Array], ...] = ()
     """Per level that iterates to a tolerance: its path, and the matrix K of a sweep."""
+    begun: Any = field(default=None, repr=False)
+    """The state of the tree at its start."""
 
     @cached_property
     def contractions(self) -> tuple[tuple[str, float], ...]:
@@ -89,6 +91,7 @@ def read_linear(composite: Composite) -> Reading:
     _check_linear(design)
     root = opened(design, clock_of(design))
     initialise(root, 0.0)
+    begun = root.save()
     ticks = _period(design, root)
     # rows, all columns alike: an iteration is its limit from here on, also one that would not get there
     place(root, np.repeat(collected(root)[:, None], _width(design), axis=1))
@@ -113,7 +116,7 @@ def read_linear(composite: Composite) -> Reading:
     sweeps = [(each.path, each.sweep_matrix) for each in levels_of(root) if each.sweep_matrix is not None]
     c = after[:, 0].copy()
     Phi, period = after[:, 1:] - after[:, :1], root.clock.tick * ticks
-    return Reading(composite, Phi, c, named, period, z, since, root, tuple(sweeps))
+    return Reading(composite, Phi, c, named, period, z, since, root, tuple(sweeps), begun)
 
 
 def _width(design: Blueprint) -> int:

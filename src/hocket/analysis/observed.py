@@ -99,28 +99,48 @@ def observed(reading: Reading, micro: bool, start: Fraction) -> Observed:
 
     The time at which the run starts matters to sources only.
     """
+    if reading.begun is not None and start == 0 and not micro and not sources(reading.composite):
+        return _again(reading)
     design = reading.composite.blueprint
     root = opened(design, clock_of(design, start=start))
     try:
         initialise(root, float(start))
-        ticks = root.clock.ticks(reading.period)
-        seen = _watched(root, micro)
-        _keep(root, seen)
-        while root.now < root.clock.ticks(reading.since):
-            root.advance(root.now, ticks, root.inputs[1])
-        begin = root.clock.time(0)
-        early: Seen = {name: {t - begin: y for t, y in rows.items()} for name, rows in seen.items()}
-        for rows in seen.values():
-            rows.clear()
-        ends = not micro and all(level.length == ticks for level in levels_of(root))
-        played = _players(root, reading)
-        if ends and not played:
-            tape = Tape((), root.clock, ticks)
-            whole = np.column_stack([reading.Phi, reading.c])
-            return Observed(early, _ends(reading, whole), whole, reading.z, tape)
-        return _read(root, reading, early, seen, played)
+        return _followed(root, reading, micro)
     finally:
         root.close()
+
+
+def _again(reading: Reading) -> Observed:
+    """Observe the very tree that was read, from its start: to start anew would take as long as to read it."""
+    root = reading.root
+    now = root.save()
+    root.restore(reading.begun)
+    try:
+        return _followed(root, reading, micro=False)
+    finally:
+        for level in levels_of(root):
+            level.rows = None
+        root.restore(now)
+
+
+def _followed(root: Level, reading: Reading, micro: bool) -> Observed:
+    """Follow a tree from its start into steady operation, and through one period of that."""
+    ticks = root.clock.ticks(reading.period)
+    seen = _watched(root, micro)
+    _keep(root, seen)
+    while root.now < root.clock.ticks(reading.since):
+        root.advance(root.now, ticks, root.inputs[1])
+    begin = root.clock.time(0)
+    early: Seen = {name: {t - begin: y for t, y in rows.items()} for name, rows in seen.items()}
+    for rows in seen.values():
+        rows.clear()
+    ends = not micro and all(level.length == ticks for level in levels_of(root))
+    played = _players(root, reading)
+    if ends and not played:
+        tape = Tape((), root.clock, ticks)
+        whole = np.column_stack([reading.Phi, reading.c])
+        return Observed(early, _ends(reading, whole), whole, reading.z, tape)
+    return _read(root, reading, early, seen, played)
 
 
 def _players(root: Level, reading: Reading) -> list[tuple[str, PlayedSimulator]]:

@@ -114,9 +114,11 @@ for _function, *_examples in (
     ),
     (
         tune,
-        "hocket tune car.toml --verify --plot front.png",
+        "hocket tune car.toml --verify --page front.html",
         "hocket tune car.toml --over step=1ms:100ms:9:log --over extrapolation=hold,linear --limit work=1",
+        "hocket tune car.toml --objective rho --objective delta --over b.u.alpha=-1:1.1:22 --plot front.png",
         "hocket tune car.toml --apply 3 --out better.toml",
+        "hocket tune car.toml --folder tuned --dask tcp://10.0.0.1:8786",
     ),
     (describe, "hocket describe car.toml"),
     (

@@ -72,7 +72,7 @@ def compile(
     target = out or file.with_name(f"{file.stem}.compiled.toml")
     writes = not explain and not diff
     if writes:
-        check_file(target)
+        _check_target(target, file)
     study = read(file)
     made = compiled_by(study.composite, [_pass(text, study) for text in passes] if passes else None)
     after = replace(study, composite=made.level, original=_text(file), **_run(made))
@@ -99,11 +99,23 @@ def _pass(text: str, study: Study) -> Any:
     return typed_kind(PASSES, text, "pass", f"--pass {text}", more)
 
 
+def _check_target(target: Path, file: Path) -> None:
+    """Refuse names that are no scenario's, and the file that is compiled: its text would be gone."""
+    check_file(target)
+    if target.suffix.lower() != ".toml":
+        raise FileError(f"`{target.name}` is no name for a scenario", "--out", "a name that ends in .toml")
+    if target.exists() and file.exists() and target.samefile(file):
+        what = f"`{target.name}` is what is compiled"
+        raise FileError(what, "--out", "another file", f"--out {file.stem}.compiled.toml")
+
+
 def _undo(file: Path, out: Path | None) -> None:
     study = toml.read(file, check=False)
     if not study.original:
-        raise FileError(f"`{file.name}` was not compiled", str(file), "a file that `hocket compile` wrote")
+        what = f"`{file.name}` was not compiled, or not from a .toml file"
+        raise FileError(what, str(file), "a file that `hocket compile` wrote, with the text under `original`")
     target = out or file.with_name(f"{file.stem.removesuffix('.compiled')}.toml")
+    check_file(target)
     if target.exists() and target.read_bytes() != study.original.encode():
         raise FileError(f"`{target}` is there, and differs", str(target), "a new file", "--out another.toml")
     write_text(target, study.original)

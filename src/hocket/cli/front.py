@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from rich.table import Table
 from rich.text import Text
 
-from hocket.cli.tables import table
+from hocket.cli.tables import shown, table
 from hocket.cli.words import count
 from hocket.errors import ScenarioError
 from hocket.files.formats import write
@@ -27,11 +27,13 @@ from hocket.tune.tuned import Tuned
 
 SHOWN = 20
 """Rows of the front on a screen."""
+LINES = 16
+"""Changes up to which each is shown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """A row of the front: why, what changes for it, and what runs show."""
+    """A row of the front: why, and what changes for it."""
 
     row: int
     proposed: bool
@@ -41,7 +43,6 @@ class Story:
     text: str | None
     """Of the file that was tuned; None: it is no TOML file."""
     changed: tuple[Change, ...]
-    runs: tuple[dict[str, object], ...] = ()
 
 
 def row_of(made: Tuned, wanted: int | None, file: Path) -> int:
@@ -65,10 +66,10 @@ def _nothing(made: Tuned, file: Path) -> tuple[str, str, str, str]:
             return what, "--objective", "", f"`hocket check {file}` says what it knows; or another objective"
     limits = ", ".join(f"{each.name}={each.limit:g}" for each in made.wanted if each.limit is not None)
     hint = "wider limits, or more to choose from"
-    return f"none of {many} is within the limits", f"--limit {limits}", "", hint
+    return f"none of {many} is within the limits", limits, "", hint
 
 
-def story(made: Tuned, study: Study, row: int, verify: bool) -> Story:
+def story(made: Tuned, study: Study, row: int) -> Story:
     """Return what there is to say about a row of the front."""
     numbers = made.numbers[made.front[row]]
     goals = slice(made.goals)
@@ -85,17 +86,19 @@ def story(made: Tuned, study: Study, row: int, verify: bool) -> Story:
         after,
         text,
         tuple(own_lines(text, changed) if text is not None else changed),
-        tuple(_runs(made, row, study)) if verify else (),
     )
 
 
-def _runs(made: Tuned, row: int, study: Study) -> Iterator[dict[str, object]]:
+def runs_of(made: Tuned, told: Story) -> list[dict[str, object]]:
+    """Return what was predicted, and what runs show, of now and of the row."""
     from hocket.tune.verifying import verified
 
-    if made.stop is None:
-        raise ScenarioError("nothing says how long to run", "--verify", "a stop time", "--stop 10")
-    for name, composite in (("now", made.composite), (f"row {row}", made.composite_of(row))):
-        yield {"coupling": name, **verified(composite, Fraction(made.stop), study.start).row()}
+    assert made.stop is not None
+    both = {"now": told.before.composite, f"row {told.row}": told.after.composite}
+    return [
+        {"coupling": name, **verified(each, made.stop, told.before.start).row()}
+        for name, each in both.items()
+    ]
 
 
 def page(made: Tuned, told: Story, everything: bool) -> Iterator[Any]:
@@ -112,10 +115,7 @@ def page(made: Tuned, told: Story, everything: bool) -> Iterator[Any]:
         yield "nothing says when a run stops: with --stop errors can count, too"
     yield ""
     yield Text(f"row {told.row}{' is proposed' if told.proposed else ''}: {told.why}", "bold")
-    yield from _lines(told)
-    if told.runs:
-        yield from table("predicted, and what runs show", told.runs, None)
-        yield from _compared(told.runs)
+    yield from _lines(made, told)
 
 
 def _split(made: Tuned) -> tuple[list[str], dict[str, str]]:
@@ -126,13 +126,27 @@ def _split(made: Tuned) -> tuple[list[str], dict[str, str]]:
 
 
 def _front(made: Tuned, rows: Sequence[Mapping[str, object]], differ: Sequence[str]) -> Iterator[Any]:
+    """Yield the front with that of now on top; where it is narrow, words are folded and numbers are not."""
     names = [each.name for each in made.wanted]
-    now = dict(zip(names, made.now, strict=True))
-    found: list[dict[str, object]] = [{"row": "now", **now, **dict.fromkeys(differ, ""), "": ""}]
+    grid = Table(box=None, pad_edge=False)
+    for head in ("row", *names):
+        grid.add_column(head, header_style="dim", justify="left" if head == "row" else "right", no_wrap=True)
+    for head in differ:
+        grid.add_column(head, header_style="dim", overflow="fold")
+    grid.add_row("now", *map(_number, names, made.now))
     for row in rows:
-        mark = "proposed" if row["row"] == made.knee else ""
-        found.append({key: row[key] for key in ("row", *names, *differ)} | {"row": str(row["row"]), "": mark})
-    yield from table("what no other coupling beats", found, None)
+        chosen = row["row"] == made.knee
+        numbers = (_number(name, row[name]) for name in names)
+        words = (str(row[name]) for name in differ)
+        grid.add_row(
+            f"{row['row']}{' *' if chosen else ''}", *numbers, *words, style="bold" if chosen else ""
+        )
+    yield from ("", Text("what no other coupling beats; * is proposed", "cyan"), grid)
+
+
+def _number(name: str, value: object) -> str:
+    """Return a number in three digits; of a radius near one in more."""
+    return shown(value) if name == "rho" or not isinstance(value, float) else f"{value:.3g}"
 
 
 def _failed(made: Tuned) -> str:
@@ -147,12 +161,17 @@ def _thinned(rows: Sequence[Mapping[str, object]], kept: Sequence[int]) -> list[
     return [row for number, row in enumerate(rows) if number in wanted]
 
 
-def _lines(told: Story) -> Iterator[Text | str]:
+def _lines(made: Tuned, told: Story) -> Iterator[Text | str]:
     if not told.changed:
         yield "nothing changes: it is the coupling of now"
         return
     many = len(told.changed)
     where = told.before.path.name if told.before.path is not None else told.before.name
+    if many > LINES:
+        words = made.space.words(made.points[made.front[told.row]])
+        yield f"{many} lines of {where} change; --apply {told.row} writes them. Chosen are:"
+        yield from (f"  {name} = {word}" for name, word in words.items())
+        return
     yield f"change {'this line' if many == 1 else f'these {many} lines'} of {where}:"
     header = ""
     for change in told.changed:
@@ -163,7 +182,13 @@ def _lines(told: Story) -> Iterator[Text | str]:
             yield Text(f"  {line}", "red" if line[0] == "-" else "green")
 
 
-def _compared(runs: Sequence[Mapping[str, object]]) -> Iterator[str]:
+def compared(runs: Sequence[Mapping[str, object]]) -> Iterator[Any]:
+    """Yield predictions beside what runs show."""
+    yield from table("predicted, and what runs show", runs, None)
+    yield from _apart(runs)
+
+
+def _apart(runs: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Yield how far apart prediction and reality are, at the most."""
     worst = 1.0
     for run in runs:
@@ -173,7 +198,7 @@ def _compared(runs: Sequence[Mapping[str, object]]) -> Iterator[str]:
         if not (0.0 < predicted < math.inf and 0.0 < found < math.inf):
             return
         worst = max(worst, predicted / found, found / predicted)
-    far = f"{100 * (worst - 1):.2g} %" if worst < 1.5 else f"a factor of {worst:.3g}"
+    far = f"{max(100 * (worst - 1), 0.01):.2g} %" if worst < 1.5 else f"a factor of {worst:.3g}"
     yield f"the predictions are within {far} of the runs"
 
 
@@ -191,7 +216,7 @@ def written(told: Story, target: Path) -> str:
     return f"{target}{lost}"
 
 
-def facts(made: Tuned, told: Story) -> dict[str, Any]:
+def facts(made: Tuned, told: Story, runs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     """Return all of it as JSON can hold it."""
     names = [each.name for each in made.wanted]
     return {
@@ -206,5 +231,5 @@ def facts(made: Tuned, told: Story) -> dict[str, Any]:
         "changes": [
             {"table": each.table, "key": each.key, "old": each.old, "new": each.new} for each in told.changed
         ],
-        "runs": list(told.runs),
+        "runs": list(runs),
     }

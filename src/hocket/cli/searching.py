@@ -56,12 +56,12 @@ class Watch:
 
 def _best(tuned: Tuned) -> str:
     if not tuned.front:
-        return "none within the limits yet"
+        return "none within limits"
     numbers = tuned.numbers[tuned.front[tuned.knee]]
     told = ", ".join(
-        f"{each.name} {value:.3g}" for each, value in zip(tuned.wanted[: tuned.goals], numbers, strict=False)
+        f"{each.name} {value:.2g}" for each, value in zip(tuned.wanted[: tuned.goals], numbers, strict=False)
     )
-    return f"best so far: {told}"
+    return f"best: {told}"
 
 
 @contextmanager

@@ -6,43 +6,22 @@ Out: the Pareto front as a table, a picture and a page; a proposal in words; the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.asked import Asked, asked_for
 from hocket.cli.facts import keep
 from hocket.cli.screen import say, tell
 from hocket.cli.searching import Watch, watching
 from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import check_stop, halves
-from hocket.clock import seconds
-from hocket.errors import FileError, ScenarioError
-from hocket.files.formats import read
-from hocket.files.study import Study, Tuning
+from hocket.cli.typed import check_stop
+from hocket.errors import FileError
 
 if TYPE_CHECKING:
     from hocket.tune.tuned import Tuned
-
-TIMED = ("error", "relative", "measured", "seconds")
-"""Objectives of a run, which must end."""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What was typed, put together with what the file says."""
-
-    file: Path
-    study: Study
-    tuning: Tuning
-    stop: Fraction | None
-    """How long the run is."""
-    typed: frozenset[str]
 
 
 def tune(
@@ -61,8 +40,8 @@ def tune(
         typer.Option(
             metavar="NAME",
             help="What counts: error, work, rho, delta, relative, radius, exchanges, steps, time, messages, "
-            "step, measured, seconds; of some only error:*.x, radius:one; or file.py:function; may be repeated. "
-            "Left out: error and work.",
+            "step, measured, seconds; of some only error:*.x, radius:one; or file.py:function; may be "
+            "repeated. Left out: error and work.",
         ),
     ] = None,
     limit: Annotated[
@@ -112,18 +91,21 @@ def tune(
     Prints the couplings that no other beats in all that counts, proposes one, and shows the lines to change.
     Ctrl-C ends the search and shows what was found so far; with --folder the same command goes on there.
     """
-    asked = _asked(file, over, objective, limit, stop)
+    asked = asked_for(file, over, objective, limit, stop)
+    if verify:
+        check_stop(asked.study, stop, [file], "tune")
     target = out or file.with_name(f"{file.stem}.tuned.toml")
     writes = apply is not None or out is not None
     _check_targets(file, target if writes else None, plot, page, json)
+    if folder:
+        _make(folder)
     how = {"search": search, "budget": budget, "seed": seed, "workers": workers, "dask": dask}
     printed = str(json) == "-"
     with watching(asked.study.name, quiet or printed) as watch:
         made = _searched(asked, how, folder, watch)
     from hocket.cli import front
 
-    row = front.row_of(made, apply, file)
-    story = front.story(made, asked.study, row, verify)
+    story = front.story(made, asked.study, front.row_of(made, apply, file))
     if not printed:
         say(*front.page(made, story, everything))
     wrote: list[str] = []
@@ -137,44 +119,20 @@ def tune(
         wrote.append(f"{page} ({page.stat().st_size / 1000:,.0f} kB)")
     if writes:
         wrote.append(front.written(story, target))
-    if json:
-        keep(json, front.facts(made, story))
+    if json and not (verify and printed):
+        keep(json, front.facts(made, story, ()))
         wrote += [] if printed else [str(json)]
     if not printed:
         say(*(f"wrote {each}" for each in wrote))
+    if verify and not watch.stopped:
+        runs = front.runs_of(made, story)
+        if json:
+            keep(json, front.facts(made, story, runs))
+        if not printed:
+            say(*front.compared(runs))
     if watch.stopped:
         _tell_stopped(watch, folder)
         raise typer.Exit(1)
-
-
-def _asked(
-    file: Path,
-    over: Sequence[str] | None,
-    objective: Sequence[str] | None,
-    limit: Sequence[str] | None,
-    stop: str | None,
-) -> _Asked:
-    study = read(file)
-    ends = _seconds(stop) if stop else study.stop
-    if ends is not None and ends <= study.start:
-        raise ScenarioError("the run stops before it starts", "--stop", f"more than {float(study.start):g} s")
-    typed = _pairs(limit, "--limit")
-    limits = {name: _number(name, text) for name, text in typed.items()}
-    tuning = Tuning(
-        _pairs(over, "--over") or study.tune.over,
-        tuple(objective or study.tune.objectives),
-        {**study.tune.limits, **limits},
-    )
-    if any(name.partition(":")[0] in TIMED for name in (*tuning.objectives, *tuning.limits)):
-        check_stop(study, stop, [file], "tune")
-    given = {"over": over, "objective": objective, "limit": limit}
-    return _Asked(
-        file,
-        study,
-        tuning,
-        None if ends is None else ends - study.start,
-        frozenset(name for name, value in given.items() if value),
-    )
 
 
 def _check_targets(
@@ -194,10 +152,18 @@ def _check_targets(
             check_file(each)
 
 
-def _searched(asked: _Asked, how: dict[str, Any], folder: Path | None, watch: Watch) -> Tuned:
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"`{folder}` cannot be a folder: {error.strerror or error}"
+        raise FileError(what, "--folder", "a folder, or a name for a new one") from None
+
+
+def _searched(asked: Asked, how: dict[str, Any], folder: Path | None, watch: Watch) -> Tuned:
     from hocket.tune.tuning import tune as tuned_by
 
-    with _placed(asked):
+    with asked.placed():
         try:
             return tuned_by(
                 asked.study.composite,
@@ -219,58 +185,9 @@ def _searched(asked: _Asked, how: dict[str, Any], folder: Path | None, watch: Wa
             return found
 
 
-@contextmanager
-def _placed(asked: _Asked) -> Iterator[None]:
-    """Let faults say whether they come from an option or from the file."""
-    kinds = {
-        "tune.": ("over", "--over "),
-        "objectives": ("objective", "--objective"),
-        "limits": ("limit", "--limit"),
-    }
-    try:
-        yield
-    except ScenarioError as error:
-        faults = []
-        for fault in error.faults:
-            where = fault.where
-            for key, (name, option) in kinds.items():
-                if where.startswith(key):
-                    rest = where[len(key) :]
-                    inside = f"`{where if key == 'tune.' else f'tune.{where}'}` in {asked.file}"
-                    where = f"{option}{rest}" if name in asked.typed or not asked.tuning.over else inside
-                    break
-            faults.append(replace(fault, where="--search" if where == "search" else where))
-        error.faults = tuple(faults)
-        raise
-
-
 def _tell_stopped(watch: Watch, folder: Path | None) -> None:
     tell(f"stopped by Ctrl-C: {watch.done:,} of {watch.total:,} couplings were judged")
     if folder:
         tell(f"they are kept in {folder}: the same command goes on from there")
     else:
         tell("they are not kept: with --folder DIR the same command goes on where it was stopped")
-
-
-def _pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts or ():
-        name, value = halves(text, option)
-        if name in found:
-            raise ScenarioError(f"`{name}` is given twice", f"{option} {text}", "each name once")
-        found[name] = value
-    return found
-
-
-def _number(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ScenarioError(f"`{text}` is no number", f"--limit {name}={text}", "such as rho=1") from None
-
-
-def _seconds(text: str) -> Fraction:
-    try:
-        return seconds(text)
-    except ValueError:
-        raise ScenarioError(f"`{text}` is not a duration", "--stop", '10, "500 ms", "2 min"') from None

@@ -19,7 +19,8 @@ from hocket.engine.loops import SingularError, linear_fixed_point
 from hocket.engine.unknowns import SLOPE, VALUE, Unknown, Unknowns, relative
 from hocket.errors import ConvergenceError
 from hocket.model import Value
-from hocket.plan import Body, Feed, Instruction, Read, Repeat, Solve, walk
+from hocket.plan import Accelerator, Body, Feed, Instruction, Read, Repeat, Solve, walk
+from hocket.plan.accelerators import Newton, QuasiNewton
 from hocket.signals import Hold
 from hocket.wiring import OWN
 
@@ -130,7 +131,7 @@ def _swept(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
             except SingularError:
                 break
     if until is not None:
-        raise no_agreement(level, unknowns, until, residuals)
+        raise no_agreement(level, unknowns, until, residuals, instruction.accelerate)
     return count
 
 
@@ -150,7 +151,11 @@ def _limit(level: Level, body: Body, unknowns: Unknowns) -> None:
 
 
 def no_agreement(
-    level: Level, unknowns: Unknowns, until: float = 0.0, residuals: Sequence[float] = ()
+    level: Level,
+    unknowns: Unknowns,
+    until: float = 0.0,
+    residuals: Sequence[float] = (),
+    led: Accelerator | None = None,
 ) -> ConvergenceError:
     """Return the error for an iteration that does not settle."""
     names = [f"`{unknowns.name(place)}`" for place in unknowns.places if place[2] == VALUE]
@@ -168,5 +173,12 @@ def no_agreement(
         f"the iteration of {listed} {'grows' if grows else 'did not settle'} in {len(residuals) + 1} sweeps",
         where=f"{where}step from t = {t!r} s; the last residuals: {shown}",
         expected=f"a residual of {until:g}",
-        hint='accelerate = "quasi-newton"; ' + ("a shorter step" if grows else "more sweeps"),
+        hint=_other_lead(led) + ("a shorter step" if grows else "more sweeps"),
     )
+
+
+def _other_lead(led: Accelerator | None) -> str:
+    """Return the advice to lead sweeps in a better way, unless it was followed."""
+    if isinstance(led, Newton):
+        return ""
+    return f'accelerate = "{"newton" if isinstance(led, QuasiNewton) else "quasi-newton"}"; '

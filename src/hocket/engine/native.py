@@ -280,7 +280,8 @@ class NativeEngine:
             repeat = found(level.plan, Repeat)[port]
             unknowns = level.unknowns_of(repeat)
             level.now = tick
-            return no_agreement(level, unknowns, repeat.until or 0.0, self.engine.residuals())
+            until, residuals = repeat.until or 0.0, self.engine.residuals()
+            return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
         if kind == "not_met":
             return not_met(level, level.pace_of(found(level.plan, Adapt)[port]), tick, value)
         if kind in ("loop_singular", "loop_stuck"):

@@ -83,11 +83,16 @@ def _number(level: Level, instruction: Solve | Repeat | Adapt) -> int:
 
 
 def _program(body: Body, level: Level) -> list[Operation]:
-    return [each for operation in _merged(body, level) for each in _accounted(operation, level)]
+    merged = _merged(body, level)
+    before: list[Operation | None] = [None, *merged]
+    return [each for last, now in zip(before, merged, strict=False) for each in _accounted(now, last, level)]
 
 
-def _accounted(operation: Operation, level: Level) -> list[Operation]:
-    """Return an operation with the accounts of power bonds that it opens before and closes after it."""
+def _accounted(operation: Operation, last: Operation | None, level: Level) -> list[Operation]:
+    """Return an operation with the accounts of power bonds that it opens before and closes after it.
+
+    Steps of one length whose inputs were fed right before, by the `last` operation, need no look at the clock.
+    """
     numbers = [number for child in operation.children for number in level.ledger.of.get(child, ())]
     if not numbers or operation.kind not in ("step", "read", "step_read"):
         return [operation]
@@ -96,10 +101,10 @@ def _accounted(operation: Operation, level: Level) -> list[Operation]:
     rest = [number for number in numbers if number not in set(held)]
     before = [Operation("open", signals=rest, slopes=held)]
     fixed = alike and operation.kind == "step_read" and not level.adaptive
+    fed = last is not None and last.kind == "feed" and set(operation.children) <= set(last.children)
+    number = int(alike) + int(fixed and fed)
     after = [
-        Operation(
-            "close", count=operation.count if fixed else 0, number=int(alike), signals=rest, slopes=held
-        )
+        Operation("close", count=operation.count if fixed else 0, number=number, signals=rest, slopes=held)
     ]
     return [
         *(before if operation.kind != "read" and not alike else ()),

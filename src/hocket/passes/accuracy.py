@@ -21,11 +21,13 @@ from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Connection, Inserted, Model, Port, Scenario, as_level
 from hocket.orchestrators.adaptive import GAINS, PER, Controller, Per
 from hocket.orchestrators.jacobi import Jacobi
+from hocket.passes.contract import levels
 from hocket.passes.telling_time import both_ways, obstacles
 from hocket.passes.triviality import loops, solves
 from hocket.passes.whole_levels import WHOLE, enclosed, grid, leaves, plain, told_inside, varying
 from hocket.passing import with_ports_made
 from hocket.signals import Hold
+from hocket.simulators.constraint import Coupler
 from hocket.simulators.recipes import positive
 from hocket.simulators.step_controller import COPY, SOURCES, ErrorSource, StepController
 from hocket.simulators.timed import BACK, STEP, TIME, Timed, began, followed
@@ -125,7 +127,7 @@ class Accuracy:
         level, every, quantum = self._prepared(level)
         scenario = level.scenario
         clock = _free(CLOCK, scenario.models)
-        named = [each for each in every if any(fnmatchcase(each[1], pattern) for pattern in self.watch)]
+        named = [each for each in every if self._watches(each[1], before)]
         signals = {path: port for path, _, port in named}
         own = self._tolerances(name for _, name, _ in named)
         told = self._told(level, degrees, f"steps from the time that `{clock}` tells, as far as it tells")
@@ -191,6 +193,15 @@ class Accuracy:
             if not port.discrete
         ]
         return level, every, quantum
+
+    def _watches(self, path: str, level: Composite) -> bool:
+        """Return whether the error of an output counts.
+
+        What Couplers find is held over a step: halves of it differ by the first power of h, whatever the
+        order of all others. It counts where a pattern of its own names it.
+        """
+        every = "*" in self.watch and path not in _coupled(level)
+        return every or any(fnmatchcase(path, pattern) for pattern in self.watch if pattern != "*")
 
     def _allowed(self) -> str:
         mixed = f" + {self.relative:g} |y|" if self.relative else ""
@@ -274,15 +285,30 @@ def _degrees(level: Composite) -> dict[str, tuple[int, ...]]:
 
 
 def _order(level: Composite, degrees: Mapping[str, tuple[int, ...]]) -> int:
-    """Return the order of the coupling: one more than the lowest degree (Hafner 2021, theorem 6.9)."""
+    """Return the order of the coupling: one more than the lowest degree (Hafner 2021, theorem 6.9).
+
+    Inputs that nothing drives keep their value, which is exact.
+    """
     models = level.scenario.models
+    driven = {connection.target for connection in level.scenario.connections}
     found = [
         followed(models[name], degree)
         for name, each in degrees.items()
         for port, degree in zip(models[name].inputs, each, strict=True)
-        if not port.discrete
+        if not port.discrete and f"{name}.{port.name}" in driven
     ]
     return 1 + min(found, default=0)
+
+
+def _coupled(level: Composite) -> set[str]:
+    """Return what Couplers find, at all levels, and what equations are short of."""
+    return {
+        f"{prefix}{name}.{port.name}"
+        for prefix, each in levels(level)
+        for name, model in each.scenario.models.items()
+        if isinstance(model, Coupler)
+        for port in model.outputs
+    }
 
 
 def _over_s(level: Any, scenario: Scenario) -> Composite:

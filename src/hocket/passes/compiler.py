@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hocket.errors import Fault, ScenarioError
-from hocket.model import Inserted
+from hocket.model import Inserted, as_level
 from hocket.passes.contract import Pass, insertions, levels
 from hocket.passes.distribution import Distribution
 from hocket.passes.loops import Loops
 from hocket.passes.modularity import Modularity
 from hocket.passes.triviality import untrivial
+from hocket.simulators.timed import Timed
 
 if TYPE_CHECKING:
     from hocket.engine.composite import Composite
@@ -116,12 +117,24 @@ def _misplaced(level: Composite) -> Iterator[Fault]:
 
 
 def _unfit(level: Composite) -> tuple[Fault, ...]:
-    """Return what keeps a level from being planned: steps that do not fit, abilities that are missing."""
-    try:
-        level.plan()
-    except ScenarioError as error:
-        return tuple(error.faults)
-    return ()
+    """Return what keeps a level, and those that are told the time, from being planned.
+
+    Steps may not fit, abilities may be missing.
+    """
+    faults: list[Fault] = []
+    told = [
+        (f"{path}{name}.", model.model)
+        for path, each in levels(level)
+        for name, model in each.scenario.models.items()
+        if isinstance(model, Timed) and as_level(model.model)
+    ]
+    each: Any
+    for path, each in [("", level), *told]:
+        try:
+            each.plan()
+        except ScenarioError as error:
+            faults += [replace(fault, where=f"{path}{fault.where}") for fault in error.faults]
+    return tuple(faults)
 
 
 def _refuse(faults: Sequence[Fault], what: str) -> None:

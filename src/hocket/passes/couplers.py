@@ -20,6 +20,7 @@ from hocket.passes.sensitivity import (
     Bench,
     Moment,
     Response,
+    Trial,
     TrialError,
     changes,
     grows,
@@ -65,6 +66,9 @@ def made(scenario: Scenario, coupling: Coupling, level: Composite, gap: float) -
         except TrialError as error:
             what = f"`{error.args[0]}` was tried over a step of {step:g} s: {error.args[1]}"
             return [Fault(what, coupling.where, "simulators that bear steps from their start values")]
+        senseless = [*_senseless(coupling, response)]
+        if senseless:
+            return senseless
         second = grows(*changes(response, lambda now, _: residuals(coupling.equations, now))) > GROWS
         lacking = _lacking(coupling, second, response)
         if not lacking:
@@ -75,7 +79,10 @@ def made(scenario: Scenario, coupling: Coupling, level: Composite, gap: float) -
         sloped |= more
     degrees = np.where(second, 2, np.where(instant(response, coupling.equations), 0, 1)).tolist()
     coupler = _coupler(scenario, coupling, degrees, 1.0 / float(level.step), reacting(response))
-    faults = [*_uneven(coupling, coupler, response, sloped, gap), *_third(coupling, coupler, response)]
+    faults = [*_no_rates(coupling, coupler, response)] or [
+        *_uneven(coupling, coupler, response, sloped, gap),
+        *_third(coupling, coupler, response),
+    ]
     if faults:
         return faults
     S, _ = changes(response, _sigma(coupler))
@@ -176,6 +183,46 @@ def _coupler(
     )
 
 
+def _senseless(coupling: Coupling, response: Response) -> Iterator[Fault]:
+    """Yield equations without a value: roots of what is negative, divisions by nothing."""
+    for equation in coupling.equations:
+        for when, moment in (("the start", response.base.start), ("the end of a step", response.base.after)):
+            value = equation.residual(moment.values)
+            if not np.isfinite(value):
+                met = ", ".join(f"`{path}` = {moment.values[path]:.3g}" for path in equation.paths)
+                what = f"`{equation.text}` has no value at {when}: left - right is {value}, with {met}"
+                yield Fault(what, coupling.where, "equations with a value where the simulators are")
+                break
+
+
+def _no_rates(coupling: Coupling, coupler: Coupler, response: Response) -> Iterator[Fault]:
+    """Yield pairs of `rates` of which only one reacts to an input: it is the derivative of something else."""
+    used = {
+        path
+        for equation, degree in zip(coupling.equations, coupler.degrees, strict=True)
+        for path in equation.paths
+        if degree == 2
+    }
+    for path, rate in coupling.rates:
+        if path not in used:
+            continue
+        for each, trial in zip(coupling.determines, response.moved, strict=True):
+            moves = [name for name in (path, rate) if _moves(name, trial, response.base)]
+            if len(moves) == 1:
+                still = rate if moves == [path] else path
+                what = (
+                    f"`{rate}` is not the rate of `{path}`: `{each}` acts on `{moves[0]}`, not on `{still}`"
+                )
+                yield Fault(what, f"{coupling.where}.rates", "its time derivative")
+                break
+
+
+def _moves(path: str, trial: Trial, base: Trial) -> bool:
+    return any(
+        getattr(trial, when).values[path] != getattr(base, when).values[path] for when in ("after", "later")
+    )
+
+
 def _uneven(
     coupling: Coupling, coupler: Coupler, response: Response, sloped: Collection[str], gap: float
 ) -> Iterator[Fault]:
@@ -194,10 +241,11 @@ def _uneven(
         told = degree == 2 and not any(p.partition(".")[0] in sloped for p in rates if p not in known)
         size = max(abs(start.values[path]) for path in equation.paths)
         fast = max(abs(rate) for rate in rates.values())
-        for what, short, scale in (("", g, size), ("its time derivative, ", speed, fast)):
-            if abs(short) > max(gap * scale, FLOOR) and (told or not what):
+        sides = (("left - right", g, size), ("the time derivative of left - right", speed, fast))
+        for number, (what, short, scale) in enumerate(sides):
+            if abs(short) > max(gap * scale, FLOOR) and (told or not number):
                 yield Fault(
-                    f"`{equation.text}` does not hold at the start: {what}left - right, is {short:.3g}",
+                    f"`{equation.text}` does not hold at the start: {what} is {short:.3g}",
                     coupling.where,
                     f"start values that agree to {gap:g} of their size",
                     "change the start values of the simulators it couples",

@@ -31,9 +31,8 @@ def obstacles(level: Any, goes_back: bool, hint: str) -> Iterator[Fault]:
         what = f"the level has an input of its own, `{scenario.inputs[0].name}`"
         yield Fault(what, "inputs", "a whole scenario, driven by nothing outside", "a source in the scenario")
     for loop in () if solves(level) else loops(level):
-        told = " -> ".join(loop)
-        hint = "the pass `loops` before this one"
-        yield Fault(f"the algebraic loop {told}", "connections", "no loops", hint)
+        told, before = " -> ".join(loop), "the pass `loops` before this one"
+        yield Fault(f"the algebraic loop {told}", "connections", "no loops", before)
     yield from _level_obstacles(level, level.step, "")
     for path, model in leaves(level.scenario, level.step):
         yield from _leaf_obstacles(path, model, goes_back, hint)

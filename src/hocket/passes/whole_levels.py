@@ -84,9 +84,18 @@ def varying(level: Composite, quantum: Fraction) -> Composite:
     scenario = with_ports_made(level.scenario.with_models({**level.scenario.models, **shown}))
     ready: dict[str, Any] = {}
     for name in shown:
-        inner: Any = scenario.models[name]
-        ready[name] = inner.changed(orchestrator=_adaptive(inner.orchestrator, quantum / inner.step))
+        ready[name] = _ready(scenario.models[name], quantum)
     return level.changed(scenario=scenario.with_models({**scenario.models, **ready}))
+
+
+def _ready(level: Any, quantum: Fraction) -> Any:
+    """Return a level, and those inside it, ready for any step that is a multiple of the quantum."""
+    inner = {name: model for name, model in level.scenario.models.items() if as_level(model)}
+    ready = {name: _ready(model, quantum) for name, model in inner.items()}
+    return level.changed(
+        scenario=level.scenario.with_models({**level.scenario.models, **ready}),
+        orchestrator=_adaptive(level.orchestrator, quantum / level.step),
+    )
 
 
 def _adaptive(orchestrator: Any, part: Fraction) -> Adaptive:

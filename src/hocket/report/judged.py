@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from hocket.errors import HocketError
 from hocket.files.study import Study
-from hocket.files.toml.changes import changes, table_of
-from hocket.tune.settings import applied
+from hocket.report.changed import changed_lines
 from hocket.tune.tuned import Tuned
 
 MOST = 20_000
@@ -74,21 +72,9 @@ def _digits(value: float) -> float | None:
 
 
 def _lines(tuned: Tuned, study: Study, shown: Sequence[int]) -> _Lines:
-    before = table_of(study)
     known: dict[tuple[str, str], int] = {}
     of: list[list[int] | None] = []
-    for k in shown:
-        try:
-            made = applied(tuned.composite, tuned.space.values(tuned.points[k]))
-        except HocketError:
-            of.append(None)
-            continue
-        found = changes(before, table_of(replace(study, composite=made)))
-        of.append(
-            [
-                known.setdefault(line, len(known))
-                for each in found
-                for line in ((each.table, text) for text in each.rows())
-            ]
-        )
+    for found in changed_lines(tuned, study, shown):
+        lines = None if found is None else [(each.table, line) for each in found for line in each.rows()]
+        of.append(None if lines is None else [known.setdefault(line, len(known)) for line in lines])
     return _Lines(list(known), of)

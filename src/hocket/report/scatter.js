@@ -15,6 +15,15 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+// Numbers far from one with a power of ten.
+function brief(value, digits) {
+  if (value === null || value === undefined) return "none";
+  const size = Math.abs(value);
+  if (value === 0 || (size >= 1e-3 && size < 1e6)) return numberText(value, digits);
+  const [mantissa, power] = value.toExponential(Math.max(0, digits - 1)).split("e");
+  return `${Number(mantissa)}e${Number(power)}`.replaceAll("-", "−");
+}
+
 // A scale over the values that must be seen; `wide` leaves room around them.
 function scaleOf(values, wide) {
   const kept = values.filter((value) => value !== null && value !== undefined);
@@ -53,11 +62,11 @@ function ticksOn(scale, about) {
     if (power % every) continue;
     for (const factor of factors) {
       const value = factor * 10 ** power, at = Math.log10(value);
-      if (at >= scale.low && at <= scale.high) found.push([value, numberText(value, 1)]);
+      if (at >= scale.low && at <= scale.high) found.push([value, brief(value, 1)]);
     }
   }
   if (found.length > 1) return found;
-  return niceTicks(10 ** scale.low, 10 ** scale.high, about).ticks.map((tick) => [tick, numberText(tick, 3)]);
+  return niceTicks(10 ** scale.low, 10 ** scale.high, about).ticks.map((tick) => [tick, brief(tick, 3)]);
 }
 
 function drawAxes(svg, plane, x, y, names) {

@@ -2,6 +2,7 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const COUNT = DATA.numbers.length ? DATA.numbers[0].length : 0;
 const FRONT = new Set(DATA.front), OUTSIDE = new Set(DATA.outside);
+const LINES = 40; // of a difference
 let plane = null, x = null, y = null, pointed = null, chosen = null;
 
 // What can be on an axis: objectives, and choices that are numbers.
@@ -17,7 +18,7 @@ function choices(i) {
 }
 
 function results(i) {
-  return DATA.objectives.map((each, n) => [each.name, numberText(DATA.numbers[n][i], 4), DATA.now[n]]);
+  return DATA.objectives.map((each, n) => [each.name, brief(DATA.numbers[n][i], 4), DATA.now[n]]);
 }
 
 function made(tag, text, kind) {
@@ -112,7 +113,7 @@ function choose(i) {
   chosen = i;
   const panel = document.getElementById("chosen");
   const list = made("dl");
-  for (const [name, text, now] of results(i)) list.append(pair(name, now === null ? text : `${text} (now ${numberText(now, 4)})`));
+  for (const [name, text, now] of results(i)) list.append(pair(name, now === null ? text : `${text} (now ${brief(now, 4)})`));
   for (const [name, text] of choices(i)) list.append(pair(name, text));
   panel.replaceChildren(made("h3", rank(i)), list, ...difference(DATA.changes[i]));
   const row = DATA.front.indexOf(i);
@@ -131,10 +132,11 @@ function difference(lines) {
   if (!lines.length) return [made("p", "Nothing changes: it is the coupling of now.", "words")];
   const box = made("pre", undefined, "diff");
   let header = "";
-  for (const [table, line] of lines.map((k) => DATA.lines[k])) {
+  for (const [table, line] of lines.slice(0, LINES).map((k) => DATA.lines[k])) {
     if (table !== header) { header = table; box.append(made("span", `[${table}]`, "table")); }
     box.append(made("span", line, line[0] === "-" ? "dropped" : "added"));
   }
+  if (lines.length > LINES) box.append(made("span", `and ${lines.length - LINES} lines more`, "table"));
   return [made("p", "In the scenario file:", "words"), box];
 }
 

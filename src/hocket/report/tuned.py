@@ -22,17 +22,17 @@ from hocket.simulators.fmu.probe.words import count
 from hocket.tune.reasons import reason
 from hocket.tune.tuned import Tuned
 
-ROWS = 40
-"""Of the front that are seen at once."""
+ROWS, LINES = 40, 24
+"""Of the front, and of the proposal's differences, that are seen at once."""
 
 SAYS = {
-    "rho": "`rho` says whether errors of the coupling die out (below one) or grow, and how fast at the worst. It "
-    "does not say how large they are, nor how close the coupling is to being unstable.",
-    "delta": "`delta` says how far inputs and outputs are apart after a few steps. It follows the error well as "
-    "the step varies within one coupling, and only weakly from one coupling to another: confirm a choice by "
-    "`error`, or by `--verify`.",
-    "error": "`error` is that of the linear models, over the run that was asked for and from its start values.",
-    "relative": "`relative` is that of the linear models, over the run that was asked for.",
+    "rho": "`rho` says whether errors of the coupling die out (below one) or grow, and how fast at worst. "
+    "It does not say how large they are, nor how close the coupling is to being unstable.",
+    "delta": "`delta` says how far inputs and outputs are apart after a few steps. It follows the error well "
+    "as the step varies within one coupling, and only weakly from one coupling to another: confirm a choice "
+    "by `error`, or by `--verify`.",
+    "error": "`error` is predicted with the linear models, over the run that was asked for.",
+    "relative": "`relative` is predicted with the linear models, over the run that was asked for.",
     "measured": "`measured` is the difference to a run with half the steps, which is no bound of the error.",
 }
 """What numbers can and cannot say (formulas, section 1)."""
@@ -86,9 +86,7 @@ def _proposal(tuned: Tuned, study: Study) -> str:
     goals = slice(tuned.goals)
     why = reason(tuned.wanted[goals], tuned.numbers[tuned.front[tuned.knee]][goals], tuned.now[goals])
     found = changes(table_of(study), table_of(replace(study, composite=tuned.composite_of(tuned.knee))))
-    what = f"{count(len(found), 'line')} of the scenario changes" if len(found) == 1 else (
-        f"{len(found)} lines of the scenario change" if found else "nothing changes: it is the coupling of now"
-    )  # fmt: skip
+    what = f"change {count(len(found), 'line')} of the scenario" if found else "it is the coupling of now"
     return (
         '<section class="cards" aria-label="proposal"><article class="card ok wide"><h2>proposed: row '
         f'{tuned.knee} of the front</h2><p class="first"><span class="sign" aria-hidden="true">✓</span>'
@@ -107,26 +105,32 @@ def _diff(found: Sequence[Change]) -> str:
             f'<span class="{"dropped" if line[0] == "-" else "added"}">{esc(line)}</span>'
             for line in change.rows()
         ]
+    if len(rows) > LINES:
+        rows = [*rows[:LINES], f'<span class="table">and {len(rows) - LINES} lines more</span>']
     return f'<pre class="diff">{chr(10).join(rows)}</pre>' if rows else ""
 
 
 def _chart(tuned: Tuned, shown: Sequence[int]) -> str:
     none = len(tuned.points) - sum(all(map(math.isfinite, row)) for row in tuned.numbers)
     said = [
-        "Point at a coupling to read its choices, click it to see the lines that change; arrow keys walk along "
-        "the front. Drag to zoom, double-click to see the front again."
+        "Point at a coupling to read its choices, click it to see the lines that change; arrow keys walk "
+        "along the front. Drag to zoom, double-click to see the front again."
     ]
     if none:
         said.append(f"{count(none, 'coupling')} without numbers: not drawn.")
     if len(shown) < len(tuned.points) - none:
         said.append(f"Of the others {len(shown):,} are drawn, the whole front among them.")
+    outside = any(not math.isfinite(tuned.costs[k][0]) for k in shown)
+    beyond = '<li><i class="dot outside"></i>beyond a limit</li>' if outside else ""
     return (
         f'<section id="judged"><h2>What was judged</h2><p class="note">{esc(" ".join(said))}</p>'
         '<div class="tools"><label>across <select id="across"></select></label>'
         '<label>up <select id="up"></select></label><label>shade <select id="shade"></select></label>'
-        '<button type="button" id="near">the front</button><button type="button" id="far">everything</button></div>'
-        '<ul class="key"><li><i class="dot judged"></i>judged</li><li><i class="dot outside"></i>beyond a limit'
-        '</li><li><i class="dot front"></i>front</li><li><i class="dot proposed"></i>proposed</li>'
+        '<button type="button" id="near">the front</button>'
+        '<button type="button" id="far">everything</button></div>'
+        '<ul class="key"><li><i class="dot judged"></i>judged</li>'
+        f'{beyond}<li><i class="dot front"></i>front</li>'
+        '<li><i class="dot proposed"></i>proposed</li>'
         '<li><i class="star">★</i>now</li></ul>'
         '<div class="beside scatter"><div id="plane" tabindex="0" role="application" '
         'aria-label="couplings; arrow keys walk along the front"><canvas></canvas><svg></svg>'

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from hocket.errors import ScenarioError
 from hocket.model import Array, Model, Port, as_level
 from hocket.simulators.replay import Replay
@@ -97,4 +99,4 @@ def begin(wrapper: Any, inner: Any, t: float) -> None:
 def outputs_of(simulator: Any, t: float, u: Array) -> list[float]:
     """Return the outputs as plain numbers, one for each port."""
     y = simulator.output(t, u)
-    return [float(value) for value in (y.reshape(-1) if hasattr(y, "reshape") else y)]
+    return [float(y)] if isinstance(y, (int, float)) else [float(value) for value in np.reshape(y, -1)]

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from hocket.clock import Duration
@@ -130,14 +131,14 @@ class StepController:
         if len(self.gains) != 3:
             yield Fault(f"{len(self.gains)} gains", "gains", "three: now, before, before that")
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Port, ...]:
         """The signals, and those of the copy after them."""
         if self.estimate != "copy":
             return self.watched
         return (*self.watched, *(replace(port, name=f"{COPY}.{port.name}") for port in self.watched))
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[Port, ...]:
         """Time, step, where a step may go back to; whether t is accepted; the error, in tolerances."""
         reacts = tuple(port.name for port in self.inputs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,14 +54,14 @@ class Timed:
         object.__setattr__(self, "degrees", degrees)
         object.__setattr__(self, "begin", began(self.begin))
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Port, ...]:
         """Those of the model inside, then the time, the step, and where it may be asked to go back to."""
         starts = (float(self.begin), 0.0, float(self.begin))
         told = (replace(port, start=start) for port, start in zip(TOLD, starts, strict=True))
         return (*self.model.inputs, *told)
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[Port, ...]:
         """Those of the model inside; all react to the time."""
         return tuple(replace(port, feedthrough=(*port.feedthrough, TIME)) for port in self.model.outputs)

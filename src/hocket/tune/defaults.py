@@ -31,9 +31,8 @@ SLOPED = ("hermite", "hermite2")
 def default_space(composite: Composite, stop: Fraction | None) -> dict[str, str]:
     """Return a space for any scenario; steps divide the run, and the levels' divide those around them."""
     steps = [composite.step * Fraction(times) for times in TIMES]
-    fits = [
-        step for step in steps if _fits(composite, step) and (stop is None or (stop / step).denominator == 1)
-    ]
+    whole = [step for step in steps if stop is None or (stop / step).denominator == 1]
+    fits = [step for step in whole if _fits(composite, step)]
     found = {"step": ", ".join(f"{each} s" for each in sorted({*fits, composite.step}))}
     for path, level in _levels(composite):
         before = f"{path}." if path else ""

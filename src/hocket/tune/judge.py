@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
+from hocket.parameters import leaves
+from hocket.simulators.state_space import StateSpace
 from hocket.tune.case import Case
 from hocket.tune.objectives import Objective, failure, judged
+from hocket.tune.rescaled import RESCALED, Rescaled, rescaled
 from hocket.tune.settings import applied
 from hocket.tune.space import Point, Space
 from hocket.tune.work import Work
@@ -37,9 +41,40 @@ class Judging:
     times: Mapping[str, float] | None = field(default=None, hash=False)
     """Seconds that a step of each simulator takes, where that counts."""
 
+    _kept: dict[Point, Rescaled | None] = field(default_factory=dict, repr=False, compare=False)
+    """What was read, by points without their step; one at a time."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": {}}
+
     def __call__(self, points: Sequence[Point]) -> list[Numbers]:
         """Return the numbers of some points; nan where a point is no coupling."""
         return [self._numbers(point) for point in points]
+
+    def together(self, points: Sequence[Point]) -> list[Point]:
+        """Return the points in the order in which they are judged soonest: those of one coupling in a row."""
+        return sorted(points, key=self._but_step) if self._rescales else list(points)
+
+    @cached_property
+    def _rescales(self) -> bool:
+        names = [each.name for each in self.space.variables]
+        others = any(name.endswith(".step") or name.rpartition(".")[2] == "nesting" for name in names)
+        linear = all(type(model) is StateSpace for _, model in leaves(self.composite))
+        asked = all(each.name in RESCALED for each in self.wanted)
+        return "step" in names and not others and linear and asked
+
+    def _but_step(self, point: Point) -> Point:
+        place = [each.name for each in self.space.variables].index("step")
+        return (*point[:place], 0, *point[place + 1 :])
+
+    def _rescaled(self, point: Point) -> Rescaled | None:
+        """Return the coupling of a point with its own step: it is the same for all points of its row."""
+        key = self._but_step(point)
+        if key not in self._kept:
+            values = {name: value for name, value in self.space.values(point).items() if name != "step"}
+            self._kept.clear()
+            self._kept[key] = rescaled(applied(self.composite, values))
+        return self._kept[key]
 
     def changed(self, **parts: Any) -> Judging:
         """Return the same with other parts."""
@@ -58,8 +93,11 @@ class Judging:
             return str(error)
 
     def _numbers(self, point: Point) -> Numbers:
+        values = self.space.values(point)
         try:
-            made = applied(self.composite, self.space.values(point))
+            if self._rescales and (known := self._rescaled(point)) is not None:
+                return known.numbers(values["step"], [each.name for each in self.wanted])
+            made = applied(self.composite, values)
         except HocketError:
             return (float("nan"),) * len(self.wanted)
         return self._judged(self._case(made))

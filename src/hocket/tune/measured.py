@@ -22,15 +22,20 @@ from hocket.files.run import Run
 from hocket.model import Model
 from hocket.running import run
 
+PARTS = (2, 3, 4, 5)
+"""Of the steps of a run, in the run that it is compared with."""
 STEPS = 9
 """Steps of which the time of one is the median."""
 
 
 def measured_error(composite: Composite, stop: Fraction | None, start: Fraction = Fraction(0)) -> float:
-    """Return the largest difference to a run with half the steps, of each port over its largest value."""
+    """Return the largest difference to a run with half the steps, of each port over its largest value.
+
+    Where simulators have steps of their own that halves do not fit, shorter ones are tried.
+    """
     with tempfile.TemporaryDirectory() as folder:
         coarse = _run(composite, stop, start, Path(folder) / "coarse")
-        fine = _run(scaled(composite, Fraction(1, 2)), stop, start, Path(folder) / "fine")
+        fine = _finer(composite, stop, start, Path(folder))
         worst = 0.0
         for port in coarse.ports:
             t, y = coarse[port]
@@ -39,6 +44,15 @@ def measured_error(composite: Composite, stop: Fraction | None, start: Fraction 
             gap = float(np.max(np.abs(y - np.interp(t, at, better)), initial=0.0))
             worst = max(worst, gap / size if size > 0.0 else (math.inf if gap > 0.0 else 0.0))
     return worst
+
+
+def _finer(composite: Composite, stop: Fraction | None, start: Fraction, folder: Path) -> Run:
+    for part in PARTS[:-1]:
+        try:
+            return _run(scaled(composite, Fraction(1, part)), stop, start, folder / f"finer{part}")
+        except ScenarioError:
+            continue
+    return _run(scaled(composite, Fraction(1, PARTS[-1])), stop, start, folder / "finest")
 
 
 def measured_seconds(composite: Composite, stop: Fraction | None, start: Fraction = Fraction(0)) -> float:

@@ -7,7 +7,7 @@ Out: a Nesting: what was compared at equal work, the verdict in words, and the c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +19,8 @@ from hocket.engine.composite import Composite
 from hocket.errors import Fault, ScenarioError
 from hocket.files.formats import read
 from hocket.files.study import Study
+from hocket.passes.contract import levels
+from hocket.simulators.constraint import Coupler
 from hocket.tune.clusters import Merge, dendrogram, natural
 from hocket.tune.comparing import NEAR, WAYS, Comparison, trees_of
 from hocket.tune.hierarchy import Group
@@ -191,10 +193,11 @@ def _refuse(composite: Composite, tolerance: float | None, work: float) -> None:
             f"levels inside need three simulators at least, and there {'is' if count == 1 else 'are'} {count}"
         )
         faults.append(Fault(what, "models", "", hint))
-    for name, value in (("constraints", scenario.constraints), ("hosts", scenario.hosts)):
-        if value:
-            hint = "`hocket compile` first: it makes simulators and levels of them"
-            faults.append(Fault(f"the scenario has {name}, which no plan knows", name, "", hint))
+    faults += _equations(composite)
+    if scenario.hosts:
+        what = "the scenario has hosts, and they say which levels there are"
+        hint = "leave `hosts` out to look for levels; `hocket compile` makes a level of each host"
+        faults.append(Fault(what, "hosts", "one machine", hint))
     if not faults:  # what cannot be planned has other faults to tell
         faults = [
             Fault(
@@ -208,6 +211,19 @@ def _refuse(composite: Composite, tolerance: float | None, work: float) -> None:
     if faults:
         raise ScenarioError(faults)
     explicit(composite)
+
+
+def _equations(composite: Composite) -> Iterator[Fault]:
+    """Yield equations between ports, as they were written or compiled: no connections to weigh against."""
+    for path, each in levels(composite):
+        found = [f"constraints.{name}" for name in each.scenario.constraints]
+        found += [
+            f"models.{name}" for name, model in each.scenario.models.items() if isinstance(model, Coupler)
+        ]
+        if found:
+            what = "inputs that equations determine have no exact solution to judge levels by"
+            hint = "`hocket compile` makes a level of those they couple; `hocket check RUN` judges a run"
+            yield Fault(what, f"{path}{found[0]}", "connections only", hint)
 
 
 def _span(study: Study) -> tuple[Fraction, tuple[str, ...]]:

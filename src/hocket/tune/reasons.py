@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from hocket.tune.objectives import Objective
 
-EVEN = 1.02
-"""Times that still count as the same."""
+EVEN, EXACT = 1.02, 1.0005
+"""Times that still count as the same; of `rho`, which counts anew in every step."""
 NOUNS = {
     "measured": "measured error",
     "relative": "relative error",
@@ -22,34 +22,36 @@ NOUNS = {
     "work": "work",
 }
 
+SIZES = ("rho", "delta", "step", "stability radius", "relative error")
+"""What is large or small, rather than much or little."""
+
 
 def reason(wanted: Sequence[Objective], new: Sequence[float], old: Sequence[float]) -> str:
     """Return what a coupling gains over that of now: what is better, what stays, and the price."""
     better: list[str] = []
     same: list[str] = []
     worse: list[str] = []
-    unknown: list[str] = []
+    other: list[str] = []
     for objective, after, before in zip(wanted, new, old, strict=True):
         noun = NOUNS.get(objective.name.partition(":")[0], objective.name)
         if not math.isfinite(before):
-            unknown.append(f"{noun} {after:.3g}, where now has none")
+            other.append(f"{noun} {after:.3g}, where now has none")
         elif after == before:
             same.append(noun)
         elif before == 0.0 or after == 0.0 or (before < 0.0) != (after < 0.0):
-            gains = objective.cost(after) < objective.cost(before)
-            (better if gains else worse).append(f"{noun} {after:.3g} instead of {before:.3g}")
+            other.append(f"{noun} {after:.3g} instead of {before:.3g}")
         else:
             times = abs(after / before)
-            if max(times, 1.0 / times) <= EVEN:
+            if max(times, 1.0 / times) <= (EXACT if noun == "rho" else EVEN):
                 same.append(noun)
             else:
                 gains = objective.cost(after) < objective.cost(before)
                 (better if gains else worse).append(_times(noun, times))
-    return _sentence(better, same, worse, unknown)
+    return _sentence(better, same, worse, other)
 
 
 def _times(noun: str, times: float) -> str:
-    if noun in ("rho", "delta", "step"):
+    if noun in SIZES:
         word = "larger" if times > 1.0 else "smaller"
         return f"a {_round(times)} times {word} {noun}"
     return f"{_round(times)} times {'more' if times > 1.0 else 'less'} {noun}"
@@ -57,12 +59,20 @@ def _times(noun: str, times: float) -> str:
 
 def _round(times: float) -> str:
     many = max(times, 1.0 / times)
-    return f"{many:,.0f}" if 20.0 <= many < 1e6 else f"{many:.2g}" if many >= 2.0 else f"{many:.3g}"
+    return (
+        f"{many:.4g}"
+        if many < 1.1
+        else f"{many:,.0f}"
+        if 20.0 <= many < 1e6
+        else f"{many:.2g}"
+        if many >= 2.0
+        else f"{many:.3g}"
+    )
 
 
-def _sentence(better: list[str], same: list[str], worse: list[str], unknown: list[str]) -> str:
+def _sentence(better: list[str], same: list[str], worse: list[str], other: list[str]) -> str:
     parts = list(_parts(better, same, worse))
-    return "; ".join([*([" ".join(parts)] if parts else []), *unknown])
+    return "; ".join([*([" ".join(parts)] if parts else []), *other])
 
 
 def _parts(better: list[str], same: list[str], worse: list[str]) -> Iterator[str]:

@@ -3,13 +3,14 @@
 In:  a Space, and what judges points
 Out: the points that were judged
 
-NSGA-II (Deb et al. 2002) for two objectives, NSGA-III (Deb & Jain 2014) for more, both from pymoo, on the
-numbers of values: a search over steps between 1 ms and 10 s is one over the places of a list.
+NSGA-II (Deb et al. 2002) for up to three objectives, NSGA-III (Deb & Jain 2014) for more, both from pymoo, on
+the numbers of values: a search over steps between 1 ms and 10 s is one over the places of a list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import comb
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +29,10 @@ FEW = 20_000
 FEWER = 2_000
 """The same where judging takes longer: errors and runs."""
 POPULATION = 30
+CROWDED = 3
+"""Objectives up to which NSGA-II found more: reference points leave a small population little room."""
+ROUNDS = 12
+"""Generations at the least, where the budget is small."""
 WIDE = 60
 """The population where more than three things may be chosen."""
 AWFUL = 1e30
@@ -72,7 +77,7 @@ def genetic(
         )
 
     wide = POPULATION if len(space.variables) <= 3 else WIDE
-    population = min(wide, max(budget // 4, 4), space.size)
+    population = min(wide, max(budget // ROUNDS, 8), budget, space.size)
     first = np.array(_first(space, start, population, seed))
     limits = sum(each.limit is not None for each in wanted)
     pymoo(space, judged, goals, limits, first, budget, seed)
@@ -130,11 +135,13 @@ def _pymoo() -> Callable[..., None]:
             "mutation": PM(eta=10, vtype=float, repair=RoundingRepair()),
             "eliminate_duplicates": True,
         }
-        if goals > 2:
-            directions = get_reference_directions("energy", goals, len(first), seed=seed)
-            algorithm: Any = NSGA3(directions, len(first), **how)
+        if goals > CROWDED:
+            parts = max(p for p in range(1, 1 + len(first)) if p == 1 or comb(p + goals - 1, p) <= len(first))
+            directions = get_reference_directions("das-dennis", goals, n_partitions=parts)
+            algorithm: Any = NSGA3(directions, max(len(first), len(directions)), **how)
         else:
             algorithm = NSGA2(len(first), **how)
-        minimize(Coupling(), algorithm, ("n_eval", budget), seed=seed, verbose=False)
+        rounds = max(1, budget // len(first))
+        minimize(Coupling(), algorithm, ("n_gen", rounds), seed=seed, verbose=False)
 
     return searched

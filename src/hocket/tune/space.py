@@ -186,7 +186,8 @@ def _numbers(text: str, where: str, durations: bool = False) -> list[float]:
             if int(count) < 1:
                 raise ScenarioError(f"`{text}` has {int(count)} values", where, "one value or more")
             spread = np.geomspace if rest else np.linspace
-            made = spread(number(low), number(high), int(count)).tolist()
+            ends = number(low), number(high), int(count)
+            made = [float(f"{value:.6g}") for value in spread(*ends)]  # as they are told, and written
         if not np.isfinite(made).all():
             raise ValueError
     except (ValueError, ZeroDivisionError):

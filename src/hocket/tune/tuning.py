@@ -71,6 +71,7 @@ def tune(
         raise ScenarioError(f"there is no search `{search}`", "search", "", hint)
     if budget < 1:
         raise ScenarioError(f"{budget} couplings are none to judge", "budget", "one or more")
+    _ = composite.blueprint  # raises with all faults of the scenario
     ends, begins = None if stop is None else seconds(stop), seconds(start)
     count, wanted = aims(composite, goals, limits, ends, begins)
     chosen = _space(composite, over or default_space(composite, ends), not turned(composite, wanted, over))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import TypeAlias
 
 from hocket.errors import ScenarioError
@@ -59,6 +60,7 @@ class Workers:
         """Judge points, and call `done` with each chunk of them that is ready."""
         if not points:
             return
+        points = self.judging.together(points)
         hands = self.cluster.size if self.cluster else self.count
         size = max(1, min(CHUNK, -(-len(points) // (2 * hands))))
         chunks = [points[k : k + size] for k in range(0, len(points), size)]
@@ -153,7 +155,16 @@ _KEPT: list[Judging] = []
 
 def _keep(judging: Judging) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started the search
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _KEPT[:] = [judging]
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, however that ended."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _judge(points: Sequence[Point]) -> list[Numbers]:
