@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 NAMES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 STAMP := $(VENV)/.installed-$(NAMES)
 NATIVE := CMakeLists.txt $(wildcard native/*)
+# Chromium comes while the core is built
+MAKEFLAGS += -j2
 
 .PHONY: demo test lint types browser wheel bench clean
 
@@ -38,7 +40,7 @@ wheel: $(STAMP)
 $(STAMP): pyproject.toml $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	MAKEFLAGS= $(BIN)/python -m pip install --quiet -e ".[dev]"
 	rm -f $(VENV)/.installed-*
 	touch $(STAMP)
 

@@ -69,6 +69,14 @@ def test_a_value_changes_and_its_comment_stays():
     assert list(line.rows())[1].endswith('["two", "one"] } # "#" here')
 
 
+def test_the_ends_of_lines_stay():
+    study = toml.loads(TEXT)
+    after = replace(study, composite=study.composite.changed(orchestrator=hk.GaussSeidel(["two", "one"])))
+    found = changes(table_of(study), table_of(after))
+    text = rewritten(TEXT.replace("\n", "\r\n"), found, after, "")
+    assert text == TEXT.replace('["one", "two"]', '["two", "one"]').replace("\n", "\r\n")
+
+
 def test_what_is_not_in_the_text_is_added_to_its_table():
     found, text, after = changed(lambda composite: composite.changed(extrapolation=Polynomial(1)))
     assert [(each.key, each.old, each.new) for each in found] == [

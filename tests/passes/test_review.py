@@ -53,6 +53,21 @@ def test_what_was_compiled_can_be_pickled():
     assert pickle.loads(pickle.dumps(made)) == made
 
 
+@pytest.mark.parametrize(
+    ("given", "passes", "told"),
+    [
+        ("car.toml", None, "is no level"),
+        (spring_beside_a_rod().scenario, None, "is no level"),
+        (spring_beside_a_rod(), ["modularity"], "is no pass"),
+        (spring_beside_a_rod(), [Modularity], "is no pass"),
+        (spring_beside_a_rod(), Modularity(), "one pass, and no list"),
+    ],
+)
+def test_what_cannot_be_compiled_by_its_kind(given, passes, told):
+    with pytest.raises(hk.HocketError, match=told):
+        compile(given, passes)
+
+
 def test_an_equation_inside_a_level_and_one_that_reaches_into_it():
     inner = hk.Scenario({"a": mass(1, 1, 0.2), "b": mass(3, 2, 0.2)}, constraints=ROD)
     outer = {

@@ -10,7 +10,7 @@ import pytest
 
 import hocket
 from analysis.systems import three_masses, two_masses
-from hocket import Composite, GaussSeidel, Ode, Scenario, StateSpace
+from hocket import Composite, Function, GaussSeidel, Ode, Scenario, StateSpace
 from hocket.errors import ScenarioError
 from hocket.tune.case import Case
 from hocket.tune.judge import Judging
@@ -19,6 +19,7 @@ from hocket.tune.objectives import judged, objectives
 from hocket.tune.settings import applied
 from hocket.tune.space import space
 from hocket.tune.tuning import tune
+from hocket.tune.verifying import verified
 from tune.systems import chain
 
 TWO = two_masses("Control21", 0.1, (0.0, 0.0, 0.5))
@@ -287,3 +288,79 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path):
     made = tune(TWO, over, ["rho"], workers=1, folder=tmp_path, progress=lambda *each: told.append(each))
     assert told[0][0] > kept
     assert made.numbers == tune(TWO, over, ["rho"], workers=1).numbers
+
+
+# what counts when nobody says so
+
+
+def pair(wall, damping):
+    """Two masses with a spring between them; the first one hangs at a wall, or is pushed away from it."""
+    first = StateSpace(
+        A=[[0, 1], [-wall, -damping]], B=[[0], [1]], C=np.eye(2), x0=[1, 0], inputs=["F"], outputs=["x", "v"]
+    )
+    second = StateSpace(
+        A=[[0, 1], [-1, -0.1]],
+        B=[[0, 0], [1, 0.1]],
+        C=[[1, 0.1]],
+        D=[[-1, -0.1]],
+        x0=[0, 0],
+        inputs=["x", "v"],
+        outputs=["F"],
+    )
+    wires = {"first.F": "second.F", "second.x": "first.x", "second.v": "first.v"}
+    return Composite(Scenario({"first": first, "second": second}, wires), "100 ms")
+
+
+@pytest.mark.parametrize(
+    ("wall", "damping", "limited"), [(1.0, 0.1, True), (0.0, 0.0, True), (-4.0, 0.0, False)]
+)
+def test_what_grows_by_the_coupling_alone_is_out(wall, damping, limited):
+    """A free pair drifts without growing; what is pushed away grows by itself, and any coupling with it."""
+    made = tune(pair(wall, damping), {"step": "50 ms, 0.1, 1, 3", "extrapolation": "hold, cubic"}, stop=3)
+    names = [each.name for each in made.wanted]
+    assert names == (["error", "work", "rho"] if limited else ["error", "work"])
+    assert made.front
+    if limited:
+        kept = {made.space.values(made.points[k])["step"] for k in made.front}
+        assert 0.05 in kept
+        assert all(made.numbers[k][2] <= 1.0 + 1e-6 for k in made.front)
+        assert any(numbers[2] > 1.1 for numbers in made.numbers), "some grow, and are not in the front"
+
+
+def test_what_should_be_zero_is_not_measured_by_itself():
+    """An output of nothing but rounding must not decide."""
+    noise = StateSpace(
+        A=[[-1.0]], B=[[1.0]], C=[[1.0], [1e-12]], x0=[1.0], inputs=["u"], outputs=["y", "tiny"]
+    )
+    other = StateSpace(A=[[-2.0]], B=[[-1.0]], C=[[1.0]], x0=[0.0], inputs=["y"], outputs=["u"])
+    both = Composite(Scenario({"a": noise, "b": other}, {"a.u": "b.u", "b.y": "a.y"}), "100 ms")
+    whole = tune(both, {"step": "0.1"}, ["measured"], stop=2).numbers[0][0]
+    seen = both.with_scenario(both.scenario.changed(record=["a.y", "b.u"]))
+    assert tune(seen, {"step": "0.1"}, ["measured"], stop=2).numbers[0][0] == pytest.approx(whole)
+
+
+# what a run shows
+
+
+def test_a_run_of_what_is_not_linear_is_compared_with_shorter_steps():
+    composite = pendulum_and_cart()
+    told = verified(composite, Fraction(2))
+    assert told.against == "10 times shorter steps", "those of the parts must fit"
+    fine = hocket.run(composite.changed(step="10 ms"), 2)
+    run = hocket.run(composite, 2)
+    gaps = [np.abs(run[name].values - fine[name].values[::10]).max() for name in run.ports]
+    assert told.found == pytest.approx(np.linalg.norm(gaps), rel=1e-9)
+
+
+def test_a_run_with_a_source_is_compared_with_the_exact_solution():
+    """x' = -x + u, u = sin t held over 0.1 s: x(t) is known."""
+    wave = Function(["u"], lambda t: np.sin(t))
+    lag = StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[0.0], inputs=["u"], outputs=["x"])
+    both = Composite(Scenario({"wave": wave, "lag": lag}, {"lag.u": "wave.u"}), "100 ms")
+    both = both.with_scenario(both.scenario.changed(record=["lag.x"]))
+    told = verified(both, Fraction(4))
+    run = hocket.run(both, 4)["lag.x"]
+    exact = 0.5 * (np.sin(run.t) - np.cos(run.t) + np.exp(-run.t))
+    assert told.against == "the exact solution"
+    assert told.found == pytest.approx(np.abs(run.values - exact).max(), rel=1e-6)
+    assert told.predicted == pytest.approx(told.found, rel=1e-6)

@@ -86,6 +86,8 @@ def compile(
         toml.write(after, target)
         if str(json) != "-":
             say(f"wrote {target}")
+            if file.suffix.lower() == ".ssp":
+                say(f"its FMUs are where {file.name} was unpacked: it runs on this machine only")
             if _run(made):
                 say(f"its steps are counted, about three to each of t: hocket run {target} --stop 1000")
 

@@ -81,6 +81,7 @@ def compile(level: Composite, passes: Sequence[Pass] | None = None, *, in_order:
     some. `in_order=False` runs them as they are given. Raises ScenarioError with the condition that is not
     met, if the level cannot be made trivial.
     """
+    _check(level, passes)
     chosen = list(_needed(level) if passes is None else passes)
     if in_order:
         chosen.sort(key=lambda each: ORDER.index(each.name) if each.name in ORDER else len(ORDER))
@@ -101,6 +102,19 @@ def compile(level: Composite, passes: Sequence[Pass] | None = None, *, in_order:
     _refuse(untrivial(now), "the scenario is not trivial")
     _refuse(_unfit(now) if chapters else (), "the compiled scenario would not run")
     return Compiled(now, level, tuple(chapters), tuple(idle))
+
+
+def _check(level: Any, passes: Any) -> None:
+    """Refuse what is no level, and what are no passes."""
+    if as_level(level) is None:
+        hint = 'hk.read("car.toml").composite, or Composite(scenario, step)'
+        raise ScenarioError(f"`{level!r:.60}` is no level", "compile", "a Composite", hint)
+    given = passes if passes is None or isinstance(passes, (list, tuple)) else [passes]
+    wrong = [each for each in given or () if isinstance(each, type) or not hasattr(each, "wanted")]
+    if wrong or given is not passes:
+        hint = "from hocket.passes.modularity import Modularity"
+        what = f"`{wrong[0]!r:.60}` is no pass" if wrong else "one pass, and no list of them"
+        raise ScenarioError(what, "passes", "a list such as [Modularity(), Loops()]", hint)
 
 
 def _needed(level: Composite) -> Iterator[Pass]:

@@ -18,7 +18,7 @@ from hocket.analysis.played import with_sources
 from hocket.analysis.prediction import PortError, PredictedError, predicted_error
 from hocket.analysis.settling import settling
 from hocket.analysis.variants import cold
-from hocket.engine.composite import Composite
+from hocket.engine.composite import Composite, without_constraints
 from hocket.errors import HocketError, ScenarioError, nearest
 from hocket.parameters import leaves
 from hocket.plan import Repeat, walk
@@ -43,10 +43,11 @@ class Case:
     @cached_property
     def linear(self) -> Composite:
         """The composite with linear models in place of all others."""
-        if all(type(model) is StateSpace for _, model in leaves(self.composite)):
-            return leaping(self.composite)
-        others = len(self.composite.scenario.models) > 1
-        return leaping(linearised(self.composite, still=others, start=self.start).composite)
+        composite = without_constraints(self.composite)
+        if all(type(model) is StateSpace for _, model in leaves(composite)):
+            return leaping(composite)
+        others = len(composite.scenario.models) > 1
+        return leaping(linearised(composite, still=others, start=self.start).composite)
 
     @cached_property
     def reading(self) -> Reading:

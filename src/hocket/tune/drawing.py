@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.analysis.pictures import BLUE, saved, sheet, titled
+from hocket.analysis.pictures import BLUE, saved, sheet
 from hocket.files.drawing import extra
 from hocket.model import Array
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ORANGE, PALE, RED = "#E69F00", "#B8B8B8", "#C0252B"
 WIDE = 30.0
 """From this ratio on an axis is logarithmic."""
+MANY = 1000
+"""Points beyond which their dots are small."""
 PLANES = 3
 """Pairs of objectives that are drawn, at the most."""
 MARKS: dict[str, dict[str, Any]] = {
@@ -102,7 +104,12 @@ def _map(figure: Figure, axes: Axes, tuned: Tuned, number: int) -> None:
             scale_by("log")
     axes.set_xlabel(_named(first.name))
     axes.set_ylabel(_named(second.name))
-    titled(axes, tuned.wanted[number].words)
+    _titled(axes, tuned.wanted[number].words)
+
+
+def _titled(axes: Axes, title: str) -> None:
+    """Put a title where it is out of the way of marks on the edge."""
+    axes.set_title(title, loc="left", fontsize="medium", fontweight="bold", pad=12)
 
 
 def _named(name: str) -> str:
@@ -140,7 +147,8 @@ def _plane(axes: Axes, tuned: Tuned, across: int, up: int) -> None:
         columns, own = numbers[:, [across, up]], now[[across, up]]
         names = (tuned.wanted[across].words, tuned.wanted[up].words)
     front = list(tuned.front)
-    axes.plot(*columns.T, label="judged", rasterized=True, zorder=1, **MARKS["judged"])
+    size = 2.5 if len(columns) > MANY else 6.0
+    axes.plot(*columns.T, label="judged", rasterized=True, zorder=1, **MARKS["judged"] | {"ms": size})
     if front:
         if tuned.goals == 2:
             axes.plot(*columns[front].T, color=ORANGE, lw=0.9, zorder=3)
@@ -154,7 +162,7 @@ def _plane(axes: Axes, tuned: Tuned, across: int, up: int) -> None:
         _fit(axes, side, np.array([value for value in seen if np.isfinite(value)]), edge, _label(tuned, goal))
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
-    titled(axes, "what was judged")
+    _titled(axes, "what was judged")
 
 
 def _fit(axes: Any, side: int, values: Array, edge: float | None, label: str) -> None:

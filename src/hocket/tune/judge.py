@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,8 +53,15 @@ class Judging:
         return [self._numbers(point) for point in points]
 
     def together(self, points: Sequence[Point]) -> list[Point]:
-        """Return the points in the order in which they are judged soonest: those of one coupling in a row."""
-        return sorted(points, key=self._but_step) if self._rescales else list(points)
+        """Return points in the order in which to judge them: those that are read once in a row.
+
+        Else they are mixed, always in the same way, so that answers before the end are about all of them.
+        """
+        if self._rescales:
+            return sorted(points, key=self._but_step)
+        mixed = list(points)
+        Random(len(mixed)).shuffle(mixed)
+        return mixed
 
     @cached_property
     def _rescales(self) -> bool:

@@ -24,6 +24,7 @@ from hocket.running import run
 
 PARTS = (2, 3, 4, 5)
 """Of the steps of a run, in the run that it is compared with."""
+SMALL = 1e-3
 STEPS = 9
 """Steps of which the time of one is the median."""
 
@@ -31,18 +32,23 @@ STEPS = 9
 def measured_error(composite: Composite, stop: Fraction | None, start: Fraction = Fraction(0)) -> float:
     """Return the largest difference to a run with half the steps, of each port over its largest value.
 
-    Where simulators have steps of their own that halves do not fit, shorter ones are tried.
+    Where simulators have steps of their own that halves do not fit, shorter ones are tried. What stays below
+    a thousandth of the largest value of all ports, as what should be zero does, is compared with that.
     """
     with tempfile.TemporaryDirectory() as folder:
         coarse = _run(composite, stop, start, Path(folder) / "coarse")
         fine = _finer(composite, stop, start, Path(folder))
+        pairs = {port: (coarse[port], fine[port]) for port in coarse.ports}
+        sizes = {port: float(np.max(np.abs(y.values), initial=0.0)) for port, (_, y) in pairs.items()}
+        least = SMALL * max(sizes.values(), default=0.0)
         worst = 0.0
-        for port in coarse.ports:
-            t, y = coarse[port]
-            at, better = fine[port]
-            size = float(np.max(np.abs(better), initial=0.0))
-            gap = float(np.max(np.abs(y - np.interp(t, at, better)), initial=0.0))
+        for port, (rough, better) in pairs.items():
+            there = np.interp(rough.t, better.t, better.values)
+            gap = float(np.max(np.abs(rough.values - there), initial=0.0))
+            size = max(sizes[port], least)
             worst = max(worst, gap / size if size > 0.0 else (math.inf if gap > 0.0 else 0.0))
+            if math.isnan(gap):
+                return math.inf
     return worst
 
 

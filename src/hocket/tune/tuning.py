@@ -112,6 +112,8 @@ def tune(
                 begin = near_now(composite, chosen)
                 points = genetic(chosen, wanted, count, ask, budget, seed, begin)
         _check(judging, points, journal)
+        if progress:
+            progress(len(points), len(points))
         return answer(points, [journal.known[point] for point in points])
 
 

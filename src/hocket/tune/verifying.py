@@ -28,7 +28,7 @@ from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 from hocket.tune.case import Case
 
-FINER = 16
+FINER = (16, 12, 10, 8, 6, 5, 4, 3, 2)
 """Times that steps are shorter in the run that stands for the truth where none is known exactly."""
 
 Truth: TypeAlias = Callable[[str, Array], Array]
@@ -63,7 +63,7 @@ def verified(composite: Composite, stop: Fraction, start: Fraction = Fraction(0)
     """Return what was predicted for a coupling, and what its run shows.
 
     Systems of linear models and sources have an exact solution. Others are compared with a run of steps that
-    are 16 times shorter.
+    are up to 16 times shorter.
     """
     case = Case(composite, stop, start)
     made = run(composite, start + stop, start=start, record=["*"])
@@ -94,12 +94,24 @@ def _truth(case: Case) -> tuple[Truth, str]:
         jumps = any(level.composite.sampled for level in played.blueprint.levels())
         solution = driven(played, case.stop, case.start) if sources(played) or jumps else exact(played)
         return lambda name, t: solution.outputs(t)[:, solution.ports.index(name)], "the exact solution"
-    finer = scaled(case.composite, Fraction(1, FINER))
+    finer, part = _finer(case.composite)
     made = run(finer, case.start + case.stop, start=case.start, record=["*"])
     begin = float(case.start)
     return lambda name, t: np.interp(
         t, made[name].t - begin, made[name].values
-    ), f"{FINER} times shorter steps"
+    ), f"{part} times shorter steps"
+
+
+def _finer(composite: Composite) -> tuple[Composite, int]:
+    """Return the composite with steps as much shorter as what has a step of its own allows."""
+    for part in FINER[:-1]:
+        made = scaled(composite, Fraction(1, part))
+        try:
+            _ = made.blueprint
+        except HocketError:
+            continue
+        return made, part
+    return scaled(composite, Fraction(1, FINER[-1])), FINER[-1]
 
 
 def _largest(t: Array, values: Array, name: str, truth: Truth) -> float:

@@ -63,7 +63,7 @@ class Workers:
         points = self.judging.together(points)
         hands = self.cluster.size if self.cluster else self.count
         size = max(1, min(CHUNK, -(-len(points) // (2 * hands))))
-        chunks = [points[k : k + size] for k in range(0, len(points), size)]
+        chunks: list[Sequence[Point]] = [points[k : k + size] for k in range(0, len(points), size)]
         if self.cluster:
             for chunk, numbers in self.cluster.judged(chunks):
                 done(chunk, numbers)
@@ -108,12 +108,16 @@ class Workers:
 
 @contextmanager
 def _single() -> Iterator[None]:
-    """Let processes that are started now use one thread each for matrices: there is one per core."""
+    """Let processes that are started now use one thread each for matrices, and not hear Ctrl-C meanwhile."""
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    masks = hasattr(signal, "pthread_sigmask")
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
     try:
         yield
     finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
         if before is None:
             del os.environ["OPENBLAS_NUM_THREADS"]
         else:

@@ -66,13 +66,14 @@ def rewritten(text: str, wanted: Sequence[Change], after: Study, folder: Path | 
 
     What is returned was read again, and is the scenario that was wanted.
     """
-    lines = text.split("\n")
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines = text.split(end)
     for change in wanted:
         made = _changed(lines, change)
         if made is None:
             return None
         lines = made
-    found = "\n".join(lines)
+    found = end.join(lines)
     try:
         same = loads(found, folder=folder)
     except HocketError:
@@ -82,7 +83,7 @@ def rewritten(text: str, wanted: Sequence[Change], after: Study, folder: Path | 
 
 def own_lines(text: str, wanted: Sequence[Change]) -> list[Change]:
     """Return changes as they look in a text: the lines as they stand there, with what else is on them."""
-    lines = text.split("\n")
+    lines = text.splitlines()
     found = []
     for change in wanted:
         at = _line_of(lines, change)
