@@ -20,6 +20,7 @@ from hocket.tune.settings import applied
 from hocket.tune.space import space
 from hocket.tune.tuning import tune
 from hocket.tune.verifying import verified
+from hocket.tune.workers import Workers
 from tune.systems import chain
 
 TWO = two_masses("Control21", 0.1, (0.0, 0.0, 0.5))
@@ -92,6 +93,17 @@ def test_processes_find_the_same():
     assert shared.points == alone.points
     assert shared.numbers == alone.numbers
     assert told[-1] == (64, 64)
+
+
+def test_what_cannot_be_sent_is_judged_here():
+    """Functions inside functions have no name in another process."""
+    composite = pendulum_and_cart()
+    chosen = space(composite, {"step": "50 ms, 0.1"})
+    judging = Judging(composite, chosen, objectives(["steps"]), None)
+    with Workers(judging, None, None, 1000) as crew:
+        assert crew.count == 1
+    with pytest.raises(ScenarioError, match="cannot be sent to other processes"):
+        tune(composite, {"step": "50 ms, 0.1"}, ["steps"], workers=2)
 
 
 def test_all_orders_extrapolations_and_nestings_of_a_chain():
@@ -354,7 +366,7 @@ def test_a_run_of_what_is_not_linear_is_compared_with_shorter_steps():
 
 def test_a_run_with_a_source_is_compared_with_the_exact_solution():
     """x' = -x + u, u = sin t held over 0.1 s: x(t) is known."""
-    wave = Function(["u"], lambda t: np.sin(t))
+    wave = Function(np.sin, ["u"])
     lag = StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[0.0], inputs=["u"], outputs=["x"])
     both = Composite(Scenario({"wave": wave, "lag": lag}, {"lag.u": "wave.u"}), "100 ms")
     both = both.with_scenario(both.scenario.changed(record=["lag.x"]))

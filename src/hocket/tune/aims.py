@@ -23,9 +23,6 @@ from hocket.tune.case import Case
 from hocket.tune.objectives import Objective, judged, objectives
 from hocket.tune.work import Work
 
-TIMED = ("error", "work")
-UNTIMED = ("rho", "work")
-BY_RUNS = ("measured", "work")
 SAME_WHEN_TURNED = ("rho", "step", "work", "exchanges", "steps", "time")
 
 
@@ -38,18 +35,21 @@ def aims(
 ) -> tuple[int, tuple[Objective, ...]]:
     """Return how many objectives there are, and these with what has limits only.
 
-    Without goals, error and work count where the scenario has linear models or those can be found, and runs
-    are compared where not; what grows by the coupling alone is out.
+    Without goals, error and work count where the scenario has linear models or those can be found, and what
+    runs show where not; what grows by the coupling alone is out.
     """
     if goals:
         names = tuple(dict.fromkeys(goals))
         return len(names), objectives(names, limits)
-    names, bounds = UNTIMED, dict(limits or {})
-    if stop is not None:
-        case = Case(composite, stop, start)
-        names = BY_RUNS if math.isnan(judged(case, objectives(["error"]))[0]) else TIMED
-        if names is TIMED and _rests(case):
-            bounds.setdefault("rho", 1.0 + EDGE)
+    known = work_now(composite) is not None
+    if stop is None:
+        names = ("rho", "work") if known else ("rho", "step")
+        return len(names), objectives(names, limits)
+    case, bounds = Case(composite, stop, start), dict(limits or {})
+    foreseen = not math.isnan(judged(case, objectives(["error"]))[0])
+    if foreseen and _rests(case):
+        bounds.setdefault("rho", 1.0 + EDGE)
+    names = ("error" if foreseen else "measured", "work" if known else "seconds")
     return len(names), objectives(names, bounds)
 
 

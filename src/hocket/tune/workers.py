@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
 from hocket.tune.cluster import Cluster
@@ -28,6 +29,7 @@ CHUNK = 25
 """Points that are handed out at a time, at the most."""
 FEW = 50
 """Points up to which no processes are started for them."""
+THREADS = "OPENBLAS_NUM_THREADS"
 TRIES = 3
 """Times that a chunk is handed out whose process died."""
 
@@ -43,9 +45,14 @@ class Workers:
         if count is not None and count < 1:
             raise ScenarioError(f"{count} workers judge nothing", "workers", "one or more")
         self.judging = judging
-        few = count is None and expected <= FEW
-        self.count = 1 if few else count or os.cpu_count() or 1
-        self.cluster = Cluster(dask, pickle.dumps(judging)) if dask else None
+        alone = count is None and not dask and (expected <= FEW or not _packed(judging))
+        self.count = 1 if alone else count or os.cpu_count() or 1
+        packed = _packed(judging) if dask or self.count > 1 else b""
+        if packed is None:
+            what = "the scenario cannot be sent to other processes: it holds what has no name there"
+            hint = "what it is made of in a file of its own, or one worker"
+            raise ScenarioError(what, "workers", "models that can be pickled", hint)
+        self.cluster = Cluster(dask, packed) if dask else None
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -106,22 +113,34 @@ class Workers:
             self._pool = None
 
 
+def _packed(judging: Judging) -> bytes | None:
+    """Return what judges as bytes; None where it holds what has no name elsewhere.
+
+    Those are functions inside functions, and what the script itself defines: to import a script is to run it.
+    """
+    try:
+        packed = pickle.dumps(judging)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
+    return None if b"__main__" in packed else packed
+
+
 @contextmanager
-def _single() -> Iterator[None]:
-    """Let processes that are started now use one thread each for matrices, and not hear Ctrl-C meanwhile."""
-    before = os.environ.get("OPENBLAS_NUM_THREADS")
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    masks = hasattr(signal, "pthread_sigmask")
-    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
+def _apart() -> Iterator[None]:
+    """Let processes that are started now have one thread each for matrices, and leave the script alone."""
+    before = os.environ.get(THREADS)
+    os.environ[THREADS] = "1"
+    main: Any = sys.modules["__main__"]
+    kept = {name: main.__dict__.pop(name) for name in ("__file__", "__spec__") if name in main.__dict__}
+    main.__spec__ = None
     try:
         yield
     finally:
-        if masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+        main.__dict__.update(kept)
         if before is None:
-            del os.environ["OPENBLAS_NUM_THREADS"]
+            del os.environ[THREADS]
         else:
-            os.environ["OPENBLAS_NUM_THREADS"] = before
+            os.environ[THREADS] = before
 
 
 def _gathered(
@@ -137,7 +156,7 @@ def _gathered(
             if chunk is None:
                 break
             try:
-                with _single():  # a process may be started by this
+                with _apart():  # a process may be started by this
                     waiting[pool.submit(_judge, chunk)] = chunk
             except BrokenProcessPool:
                 broken = True
