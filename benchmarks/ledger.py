@@ -5,8 +5,8 @@ Out: per extrapolation the milliseconds of a run without bonds, with bonds, and 
      too, the ratios, and the limit that was set; times are the shortest of rounds in which all take turns
 
 A chain of 101 masses, each on a spring and a damper of its own and joined to the next by a spring that the
-left one owns, with 100 bonds: bare (three states, as little as a simulator can be) and with four modes inside.
-Native engine, one thread, all outputs kept at every step.
+left one owns, with 100 bonds: bare (three states, as little as can be) and with four modes inside. Native
+engine, one thread, all outputs kept at every step.
 """
 
 from __future__ import annotations

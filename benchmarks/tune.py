@@ -23,10 +23,10 @@ import numpy as np
 
 from analysis.systems import three_masses, two_masses
 from hocket.parameters import leaves, with_leaves
-from hocket.tune.tuned import Tuned
-from hocket.tune.tuning import tune
-from hocket.tune.verifying import verified
-from tune.systems import chain
+from hocket.tuning.tune import tune
+from hocket.tuning.tuned import Tuned
+from hocket.tuning.verifying import verified
+from nesting.systems import chain
 
 ALPHA, STEP = "two.F.alpha", "step"
 STEPS = "1e-3:10:100:log"

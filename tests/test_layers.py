@@ -10,7 +10,7 @@ ORDER = [
     "model", "equations", "signals", "_native", "simulators", "graph", "passing",
     "losing", "bonding", "constraining", "wiring",
     "plan", "feedthrough", "orchestrators", "passes", "engine", "parameters", "files", "analysis", "pacing",
-    "execution", "running", "sweeping", "trusting", "tune", "report", "testing", "cli",
+    "execution", "running", "sweeping", "trusting", "nesting", "tuning", "report", "testing", "cli",
 ]  # fmt: skip
 
 TOPS = {name: rank for rank, name in enumerate(ORDER)}

@@ -27,9 +27,9 @@ from hocket.sweeping import sweep
 
 if TYPE_CHECKING:
     from hocket.analysis.checking import check
+    from hocket.nesting.nest import nest
     from hocket.passes.compiler import compile
-    from hocket.tune.nesting import nest
-    from hocket.tune.tuning import tune
+    from hocket.tuning.tune import tune
 
 try:
     __version__ = version("hocket")
@@ -60,8 +60,8 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
     _LATER = {
         "check": "hocket.analysis.checking",
         "compile": "hocket.passes.compiler",
-        "nest": "hocket.tune.nesting",
-        "tune": "hocket.tune.tuning",
+        "nest": "hocket.nesting.nest",
+        "tune": "hocket.tuning.tune",
     }
 
     def __getattr__(name: str) -> Any:

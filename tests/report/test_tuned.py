@@ -13,10 +13,10 @@ from hocket.files.study import Study
 from hocket.files.toml.changes import changes, table_of
 from hocket.report.changed import changed_lines
 from hocket.report.tuned import tuned_page, write_tuned
-from hocket.tune.objectives import Objective
-from hocket.tune.settings import applied
-from hocket.tune.space import space
-from hocket.tune.tuned import Tuned
+from hocket.tuning.objectives import Objective
+from hocket.tuning.settings import applied
+from hocket.tuning.space import space
+from hocket.tuning.tuned import Tuned
 from report.browser import opened, painted
 
 NAN = math.nan

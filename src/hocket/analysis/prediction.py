@@ -137,8 +137,8 @@ def predicted_error(
 
     Errors are taken where a run keeps rows: at the steps of each level, or with `micro` at the micro steps of
     each simulator. `measure` also measures the order, from two more readings with shorter steps, and `local`
-    asks for the error of one step, else it is nan. The error is that of the linear models: what stands for others adds how badly it fits. Sources that are played
-    (`with_sources`) count as they are.
+    asks for the error of one step, else it is nan. The error is that of the linear models: what stands for
+    others adds how badly it fits. Sources that are played (`with_sources`) count as they are.
     """
     reading = what if isinstance(what, Reading) else read_linear(what)
     span, played = seconds(stop), sources(reading.composite)

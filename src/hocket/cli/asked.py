@@ -70,7 +70,7 @@ class Asked:
 def _names(composite: Composite) -> Iterator[str]:
     """Yield what can be chosen by name, parameters of models aside."""
     from hocket.analysis.varied import names_of  # here: the other verbs start sooner
-    from hocket.tune.space import CHOICES
+    from hocket.tuning.space import CHOICES
 
     yield from names_of(composite)
     for level in composite.blueprint.levels():

@@ -22,8 +22,8 @@ from hocket.files.formats import write
 from hocket.files.study import Study
 from hocket.files.toml.changes import Change, changes, own_lines, rewritten, table_of
 from hocket.files.whole import write_text
-from hocket.tune.reasons import reason
-from hocket.tune.tuned import Tuned
+from hocket.tuning.reasons import reason
+from hocket.tuning.tuned import Tuned
 
 SHOWN = 20
 """Rows of the front on a screen."""
@@ -91,7 +91,7 @@ def story(made: Tuned, study: Study, row: int) -> Story:
 
 def runs_of(made: Tuned, told: Story) -> list[dict[str, object]]:
     """Return what was predicted, and what runs show, of now and of the row."""
-    from hocket.tune.verifying import verified
+    from hocket.tuning.verifying import verified
 
     assert made.stop is not None
     both = {"now": told.before.composite, f"row {told.row}": told.after.composite}

@@ -26,7 +26,7 @@ from hocket.parameters import with_parameters
 
 if TYPE_CHECKING:
     from hocket.files.study import Study
-    from hocket.tune.nesting import Nesting
+    from hocket.nesting.nest import Nesting
 
 ROWS = 8
 """Of each table, unless all are asked for."""
@@ -77,7 +77,7 @@ def nest(
     composite = with_parameters(study.composite, assigned(study, assign or ()), "--set")
     study = replace(study, composite=composite)
     _check_targets(out, plot, as_json, files)
-    from hocket.tune.nesting import nest as nested  # here: the other verbs start sooner
+    from hocket.nesting.nest import nest as nested  # here: the other verbs start sooner
 
     printed = str(as_json) == "-"
     with counted("nest", "couplings", quiet=printed) as told:

@@ -18,7 +18,7 @@ from hocket.cli.progress import bar_of
 from hocket.cli.screen import watched
 
 if TYPE_CHECKING:
-    from hocket.tune.tuned import Tuned
+    from hocket.tuning.tuned import Tuned
 
 EVERY = 1.0
 """Seconds between two early results."""

@@ -21,7 +21,7 @@ from hocket.cli.typed import check_stop
 from hocket.errors import FileError
 
 if TYPE_CHECKING:
-    from hocket.tune.tuned import Tuned
+    from hocket.tuning.tuned import Tuned
 
 
 def tune(
@@ -161,7 +161,7 @@ def _make(folder: Path) -> None:
 
 
 def _searched(asked: Asked, how: dict[str, Any], folder: Path | None, watch: Watch) -> Tuned:
-    from hocket.tune.tuning import tune as tuned_by
+    from hocket.tuning.tune import tune as tuned_by
 
     with asked.placed():
         try:

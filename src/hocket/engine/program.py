@@ -91,7 +91,7 @@ def _program(body: Body, level: Level) -> list[Operation]:
 def _accounted(operation: Operation, last: Operation | None, level: Level) -> list[Operation]:
     """Return an operation with the accounts of power bonds that it opens before and closes after it.
 
-    Steps of one length whose inputs were fed right before, by the `last` operation, need no look at the clock.
+    Steps of one length whose inputs the `last` operation fed need no look at the clock.
     """
     numbers = [number for child in operation.children for number in level.ledger.of.get(child, ())]
     if not numbers or operation.kind not in ("step", "read", "step_read"):

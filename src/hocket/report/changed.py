@@ -18,9 +18,9 @@ from typing import TypeAlias
 from hocket.errors import HocketError
 from hocket.files.study import Study
 from hocket.files.toml.changes import Change, changes, table_of
-from hocket.tune.settings import applied
-from hocket.tune.space import Point
-from hocket.tune.tuned import Tuned
+from hocket.tuning.settings import applied
+from hocket.tuning.space import Point
+from hocket.tuning.tuned import Tuned
 
 Group: TypeAlias = tuple[int, ...]
 """Numbers of variables."""

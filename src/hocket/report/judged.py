@@ -13,7 +13,7 @@ from typing import Any
 
 from hocket.files.study import Study
 from hocket.report.changed import changed_lines
-from hocket.tune.tuned import Tuned
+from hocket.tuning.tuned import Tuned
 
 MOST = 20_000
 """Points on a page."""

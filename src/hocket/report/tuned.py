@@ -19,8 +19,8 @@ from hocket.report.judged import judged_data, shown_points
 from hocket.report.markup import esc, prose, table
 from hocket.report.sheet import foot, sheet
 from hocket.simulators.fmu.probe.words import count
-from hocket.tune.reasons import reason
-from hocket.tune.tuned import Tuned
+from hocket.tuning.reasons import reason
+from hocket.tuning.tuned import Tuned
 
 ROWS, LINES = 40, 24
 """Of the front, and of the proposal's differences, that are seen at once."""

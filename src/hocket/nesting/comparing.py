@@ -1,0 +1,176 @@
+"""Flat and nested, side by side: the best of each kind, and which one is chosen.
+
+In:  a Judge, the trees that were suggested, a tolerance or so much work
+Out: flat candidates and hierarchies, the best first; the choice among them; the composite with its reasons
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hocket.clock import written
+from hocket.engine.composite import Composite
+from hocket.nesting.clusters import Promise, promises
+from hocket.nesting.hierarchy import Group
+from hocket.nesting.judging import Candidate, Judge
+from hocket.nesting.search import SAME, Search, rank
+from hocket.nesting.ways import AS_IT_IS, Way
+
+WORTH = 0.9
+"""Of the error of flat at equal work: a level must bring it below this, or it is not worth its trouble."""
+TREES = 4
+"""Hierarchies that are read, the most promising ones."""
+SHOWN = 2
+"""Of those that promise nothing: so many are read too, to be sure."""
+SLIGHT = 0.98
+"""A promise below this part of what flat costs is one."""
+WAYS = 2
+"""Other algorithms that hierarchies are tried with: those that are best for the flat scenario."""
+MUCH = 16.0
+"""Times the exchanges of now that a hierarchy may take where no flat one keeps a tolerance."""
+LESS = (0.5, 0.7, 0.9)
+"""Of the exchanges of a hierarchy that keeps a tolerance: so many are tried next, in large strides first."""
+NEAR = 1.25
+"""Times the least error that can be had: what is looked for where a tolerance cannot be kept."""
+
+
+def trees_of(judge: Judge) -> tuple[Group, ...]:
+    """Return the hierarchies to read: those that promise something, and a few to be sure."""
+    found: list[Promise] = promises(tuple(judge.flat.names()), judge.strengths)
+    good = [each.tree for each in found if each.part < SLIGHT][: SHOWN if judge.large else TREES]
+    return tuple(dict.fromkeys([*good, *(each.tree for each in found[:SHOWN])]))
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What is looked for, and where."""
+
+    judge: Judge
+    search: Search
+    trees: tuple[Group, ...]
+    tolerance: float | None
+    work: float
+
+    def compared(self, tried: list[Way], more: list[Way]) -> tuple[list[Candidate], list[Candidate]]:
+        """Return flat candidates and hierarchies; `more` ways are tried where none is good enough."""
+        flats, proposals = self._all(tried)
+        if more and not self.enough(flats, proposals):
+            flats = sorted([*flats, *self._all(more, flat_only=True)[0]], key=self.rank)
+        return flats, proposals
+
+    def _all(self, all_ways: list[Way], flat_only: bool = False) -> tuple[list[Candidate], list[Candidate]]:
+        """Return flat candidates and hierarchies, each the best of its kind, the best first."""
+        flat = self.judge.flat
+        flats = [each for way in all_ways if (each := self._best(flat, way, math.inf)) is not None]
+        flats.sort(key=self.rank)
+        most = flats[0].times if flats and self.meets(flats[0]) else MUCH
+        good = [each.way for each in flats if each.way != AS_IT_IS][: 1 if self.judge.large else WAYS]
+        proposals: list[Candidate] = []
+        for tree in () if flat_only else self.trees:
+            tried = [each for way in (AS_IT_IS, *good) if (each := self._best(tree, way, most)) is not None]
+            proposals += sorted(tried, key=self.rank)[:1]
+            proposals += [each for each in tried if each.way == AS_IT_IS and each not in proposals]
+        return flats, sorted(proposals, key=self.rank)
+
+    def rank(self, each: Candidate) -> tuple[float, ...]:
+        """Return what candidates are ordered by: the fewest exchanges of those that keep the tolerance."""
+        if self.tolerance is None:
+            return (0.0, *rank(each))
+        return (0.0, round(each.times, 6), each.error) if self.meets(each) else (1.0, *rank(each))
+
+    def meets(self, each: Candidate) -> bool:
+        """Return whether a candidate keeps the tolerance."""
+        return each.stable and (self.tolerance is None or each.error <= self.tolerance)
+
+    def enough(self, flats: list[Candidate], proposals: list[Candidate]) -> bool:
+        """Return whether there is something that is stable and keeps the tolerance."""
+        return any(map(self.meets, [*flats, *proposals]))
+
+    def _best(self, tree: Group, way: Way, most: float) -> Candidate | None:
+        """Return the best steps: for the work that is allowed, or with less than `most` for the tolerance."""
+        if self.tolerance is None:
+            return self.search.at_work(tree, way, self.work)
+        if tree.flat:
+            return self.search.for_error(tree, way, self.tolerance) or self._cheap(tree, way)
+        best = self.search.at_work(tree, way, most / SAME)
+        for part in LESS:
+            while best is not None and self.meets(best):
+                fewer = self.search.at_work(tree, way, part * best.times)
+                if fewer is None or not self.meets(fewer):
+                    break
+                best = fewer
+        return best
+
+    def _cheap(self, tree: Group, way: Way) -> Candidate | None:
+        return self.search.at_work(tree, way, self.work)
+
+    def choice(
+        self, flats: list[Candidate], proposals: list[Candidate]
+    ) -> tuple[Candidate | None, Candidate | None]:
+        """Return what is chosen, and the flat one at equal work that the best hierarchy had to beat.
+
+        What is looked at closely is judged with the start it will have, and takes its place in the lists.
+        """
+        now, equal = self.judge.now, None
+        if flats:
+            flats[0] = self.judge.sure(flats[0]) or flats[0]
+        best = flats[0] if flats else now
+        for number, quick in enumerate(proposals):
+            each = proposals[number] = self.judge.sure(quick) or quick
+            same = self._flat_at(each.way, each.times)
+            equal = equal or same
+            others = (self._flat_at(flat.way, each.times) for flat in flats[: WAYS + 1])
+            rivals = [flat for flat in (same, *others) if flat is not None]
+            if self._beats(each, rivals) and self.rank(each) < self.rank(best):
+                return each, same
+        return (best if self._helps(best, now) else None), equal
+
+    def _helps(self, best: Candidate, now: Candidate) -> bool:
+        """Return whether a flat one in another way is better than what there is."""
+        if self.tolerance is not None and self.meets(best):
+            return not self.meets(now) or best.times < WORTH * now.times
+        return (best.stable, -best.error) > (now.stable, -WORTH * now.error)
+
+    def _flat_at(self, way: Way, times: float) -> Candidate | None:
+        quick = self.search.flat_at(way, times)
+        return None if quick is None else self.judge.sure(quick)
+
+    def _beats(self, each: Candidate, rivals: list[Candidate]) -> bool:
+        """Return whether a hierarchy is better than every flat one at equal work."""
+        worse = [not flat.stable or each.error < WORTH * flat.error for flat in rivals]
+        return each.stable and bool(worse) and all(worse)
+
+    def floor(self) -> float | None:
+        """Return the least error that the shortest steps reach: what the simulators do by themselves."""
+        flat = self.judge.flat
+        steps = self.judge.steps.of(flat)
+        smooth = [each.way for each in self.judge.known.values() if each and each.way.extrapolation]
+        found = [self.judge(flat, steps[-1], way) for way in dict.fromkeys([AS_IT_IS, *smooth[:1]])]
+        known = [
+            each.error for each in (*found, *self.judge.known.values()) if each is not None and each.stable
+        ]
+        return min(known, default=None)
+
+    def composite(self, chosen: Candidate) -> Composite:
+        """Return what was chosen, with the reason for each level."""
+        whole = sum(each.error for each in self.judge.strengths.connections) or 1.0
+        reasons: dict[Group, str] = {}
+        for group, step in _steps(chosen.tree, chosen.step):
+            inside = set(group.names())
+            own = [each for each in self.judge.strengths.connections if inside.issuperset(each.ends)]
+            share = sum(each.error for each in own) / whole
+            reasons[group] = (
+                f"{share:.0%} of what the connections do wrong is between them: "
+                f"they exchange every {written(step)}, {group.ratio} times per step around them"
+            )
+        return self.judge.made(self.judge.composite, chosen.tree, chosen.step, chosen.way, reasons)
+
+
+def _steps(group: Group, step: Fraction) -> Iterator[tuple[Group, Fraction]]:
+    for member in group.members:
+        if isinstance(member, Group):
+            yield member, step / member.ratio
+            yield from _steps(member, step / member.ratio)

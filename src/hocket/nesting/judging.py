@@ -1,0 +1,236 @@
+"""Candidates, judged by the linear reading of the plan that would be run: error, factor and work.
+
+In:  a flat Composite, how long it runs; a tree, an outer step and a way
+Out: a Candidate, or None where there is no such scenario
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from hocket.analysis.exact import exact
+from hocket.analysis.leaps import leaping
+from hocket.analysis.linear import read_linear
+from hocket.analysis.models import Leaf, linearised
+from hocket.analysis.played import with_sources
+from hocket.analysis.prediction import predicted_error
+from hocket.analysis.settling import settling
+from hocket.analysis.stability import EDGE, radius
+from hocket.analysis.variants import cold
+from hocket.clock import written
+from hocket.engine.composite import Composite
+from hocket.errors import HocketError, ScenarioError
+from hocket.nesting.hierarchy import Group, nested
+from hocket.nesting.steps import Steps
+from hocket.nesting.strengths import Strengths, strengths
+from hocket.nesting.ways import AS_IT_IS, Ordered, Way
+from hocket.nesting.work import MANY, Work, work_of
+from hocket.orchestrators import Iterate
+
+LARGE = 40
+"""States from which on candidates are compared with cold starts: to make a past takes longest of all."""
+FOLLOWS = 1.05
+"""Times the growth of the exact system that a coupling may grow by."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A hierarchy with its steps and its algorithm, and what it is worth."""
+
+    tree: Group
+    step: Fraction
+    """Of the outermost level."""
+    way: Way
+    error: float
+    """The largest error of the run, as a part of the largest value of its port."""
+    rho: float
+    """The spectral radius of one period, which is the outer step unless something inside has a longer one."""
+    growth: float
+    """Per second, of what lasts longest."""
+    stable: bool
+    work: Work
+    times: float
+    """The exchanges, as a multiple of those of now."""
+
+    @property
+    def steps(self) -> str:
+        """The steps in words, the outermost first."""
+        return ", ".join(map(written, _steps(self.tree, self.step)))
+
+    def row(self) -> dict[str, object]:
+        """Return it as a row of a table."""
+        return {
+            "levels": self.tree.words if not self.tree.flat else "flat",
+            "steps": self.steps,
+            "algorithm": self.way.words,
+            "error": self.error,
+            "factor": self.rho,
+            "per second": math.exp(min(self.growth, 700.0)),
+            "exchanges [1/s]": self.work.exchanges,
+            "steps [1/s]": self.work.steps,
+            "exchanges of now": self.times,
+        }
+
+
+def _steps(group: Group, step: Fraction) -> list[Fraction]:
+    found = [step]
+    for member in group.members:
+        if isinstance(member, Group):
+            found += _steps(member, step / member.ratio)
+    return found
+
+
+@dataclass(eq=False)
+class Judge:
+    """Judges candidates of one flat scenario; each is read once."""
+
+    composite: Composite
+    stop: Fraction
+    """How long it runs, in seconds from its start."""
+    start: Fraction = Fraction(0)
+    told: Callable[[int], None] | None = None
+    """Called with how many candidates were read."""
+    known: dict[tuple[Group, Fraction, Way, bool], Candidate | None] = field(default_factory=dict)
+    costs: dict[tuple[Group, Way], _Shares | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        made = linearised(self.composite, still=len(self.composite.scenario.models) > 1, start=self.start)
+        _ = made.composite  # raises with the reasons if one cannot be judged
+        self.leaves: tuple[Leaf, ...] = made.leaves
+        self.identified = any(leaf.how == "identified" for leaf in made.leaves)
+        self.base = self.composite if self.identified else self._bare(made.made)
+        self.linear = with_sources(leaping(made.made), self.stop, self.start)
+        own = exact(self.linear).A
+        self.growth = float(np.linalg.eigvals(own).real.max(initial=0.0)) if len(own) else 0.0
+        self.large = len(own) >= LARGE
+        self.strengths: Strengths = strengths(self.linear, self.stop)
+        self.weights = self.strengths.pairs()
+        self.flat = Group(tuple(self.composite.scenario.models))
+        self.steps = Steps(self.composite, self.stop)
+        self.sweeps = self._sweeps()
+        self.now_work = work_of(self.composite, many=self.sweeps)
+
+    def _sweeps(self) -> int:
+        """Return how often steps are made again now, about: as often as levels inside will make theirs."""
+        if not isinstance(self.composite.orchestrator, Iterate):
+            return MANY
+        return max((each.sweeps or MANY for each in settling(read_linear(self.linear))), default=MANY)
+
+    def _bare(self, made: Composite) -> Composite:
+        """Return the linear composite without the levels around sampled devices: these are made anew."""
+        models = dict(made.scenario.models)
+        own = self.composite.scenario.models
+        models = {name: own[name] if getattr(own[name], "period", None) else models[name] for name in own}
+        return self.composite.changed(scenario=self.composite.scenario.with_models(models))
+
+    @property
+    def now(self) -> Candidate:
+        """The scenario as it is."""
+        found = self._found(self.flat, self.composite.step, AS_IT_IS, False)
+        if found is None:
+            raise ScenarioError("the scenario as it is cannot be read", hint="`hocket check` says more")
+        return found
+
+    def made(
+        self,
+        base: Composite,
+        tree: Group,
+        step: Fraction,
+        way: Way,
+        reasons: Mapping[Group, str] | None = None,
+    ) -> Composite:
+        """Return the composite of a candidate."""
+        return nested(base, tree, step, Ordered(base, way, self.weights), reasons)
+
+    def __call__(self, tree: Group, step: Fraction, way: Way = AS_IT_IS) -> Candidate | None:
+        """Return a candidate, judged; None if it has no plan or no reading."""
+        return self._found(tree, step, way, self.large)
+
+    def sure(self, each: Candidate) -> Candidate | None:
+        """Return a candidate judged with the start that it will have."""
+        return self._found(each.tree, each.step, each.way, False)
+
+    def _found(self, tree: Group, step: Fraction, way: Way, quick: bool) -> Candidate | None:
+        key = (tree, step, way, quick and way.looks_back(self.composite))
+        if key not in self.known:
+            try:
+                self.known[key] = self._judged(*key)
+            except (HocketError, np.linalg.LinAlgError, OverflowError):
+                self.known[key] = None
+            if self.told:
+                self.told(len(self.known))
+        return self.known[key]
+
+    def _judged(self, tree: Group, step: Fraction, way: Way, quick: bool) -> Candidate:
+        made = self.made(self.base, tree, step, way)
+        made = cold(made) if quick else made
+        if self.identified:
+            made = linearised(made, still=True, start=self.start).composite
+        reading = read_linear(with_sources(leaping(made), self.stop, self.start))
+        error = predicted_error(reading, self.stop, measure=False).worst.relative
+        rho = radius(reading)
+        sweeps = {each.level: each.sweeps for each in settling(reading)}
+        settles = all(each.settles for each in settling(reading))
+        growth = math.log(rho) / float(reading.period) if rho > 0.0 else -math.inf
+        allowed = EDGE / float(reading.period) + FOLLOWS * max(self.growth, 0.0)
+        work = work_of(made, sweeps, self.sweeps)
+        error = math.inf if math.isnan(error) else error
+        times = work.exchanges / self.now_work.exchanges
+        return Candidate(tree, step, way, error, rho, growth, settles and growth <= allowed, work, times)
+
+    def cost(self, tree: Group, way: Way, step: Fraction) -> float | None:
+        """Return the exchanges of a candidate, as a multiple of those of now, without reading it.
+
+        None: there is no such plan. They are a sum over levels, each at its rate, and over levels that were
+        there before, which keep theirs; so a few plans tell those of all steps and ratios.
+        """
+        key = (tree.with_ratios({}), way)
+        if key not in self.costs:
+            try:
+                self.costs[key] = self._shares(*key)
+            except HocketError:
+                self.costs[key] = None
+        shares = self.costs[key]
+        if shares is None:
+            return None
+        each = shares.outermost + sum(shares.groups[group] * rate for group, rate in _rates(tree, 1))
+        return (each / float(step) + shares.kept) / self.now_work.exchanges
+
+    def _shares(self, shape: Group, way: Way) -> _Shares:
+        step = 2 * self.steps.grain  # halves of it fit too
+
+        def exchanges(tree: Group, times: int = 1) -> float:
+            return work_of(self.made(self.composite, tree, times * step, way), many=self.sweeps).exchanges
+
+        once = exchanges(shape)
+        moving = 2.0 * (once - exchanges(shape, 2))
+        groups: dict[frozenset[str], float] = {}
+        for group in reversed(list(shape.groups())):  # those inside first
+            name = frozenset(group.names())
+            more = exchanges(shape.with_ratios({name: 2})) - once
+            groups[name] = more - sum(share for inner, share in groups.items() if inner < name)
+        length = float(step)
+        scaled = {name: share * length for name, share in groups.items()}
+        return _Shares((moving - sum(groups.values())) * length, scaled, once - moving)
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Exchanges: per step of the outermost level, per step of each group, and per second of what stays."""
+
+    outermost: float
+    groups: Mapping[frozenset[str], float]
+    kept: float
+
+
+def _rates(group: Group, around: int) -> Iterator[tuple[frozenset[str], int]]:
+    """Yield the groups inside a group, and how many steps each makes in one of the outermost level."""
+    for member in group.members:
+        if isinstance(member, Group):
+            yield frozenset(member.names()), around * member.ratio
+            yield from _rates(member, around * member.ratio)

@@ -1,0 +1,117 @@
+"""The picture of a nesting: who drives whom how strongly, with the clusters, and what was compared.
+
+In:  a Nesting
+Out: a Matplotlib figure
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket.analysis.pictures import BLUE, GREY, RED, saved, sheet, titled
+from hocket.files.drawing import extra
+from hocket.nesting.hierarchy import Group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hocket.nesting.judging import Candidate
+    from hocket.nesting.nest import Nesting
+
+NAMED = 40
+"""Simulators up to which all are named."""
+
+
+def picture(found: Nesting, path: Path | str | None) -> Any:
+    """Draw the strengths as a matrix with a frame around each cluster, and error over exchanges."""
+    figure, (matrix, plane) = sheet(11, 5, 2)
+    _matrix(found, matrix)
+    _plane(found, plane)
+    return saved(figure, path)
+
+
+def _matrix(found: Nesting, axes: Axes) -> None:
+    tree = found.chosen.tree if found.chosen is not None and found.nested else _tree(found)
+    names = list(tree.names())
+    place = {name: number for number, name in enumerate(names)}
+    sizes = np.zeros((len(names), len(names)))
+    for (source, target), strength in found.strengths.pairs().items():
+        sizes[place[target], place[source]] = strength
+    shown = np.ma.masked_equal(sizes, 0.0)
+    top = float(sizes.max(initial=0.0)) or 1.0
+    low = max(float(shown.min()) if shown.count() else top, 1e-4 * top)
+    norm = extra("matplotlib.colors", "plot").LogNorm(0.3 * low, top)  # the weakest is no white
+    colours = axes.imshow(shown, cmap="Blues", norm=norm, aspect="equal")
+    figure = axes.get_figure()
+    assert figure is not None
+    figure.colorbar(colours, ax=axes, label="error it brings, as a part of the value", shrink=0.8)
+    chosen = found.nested
+    for first, last in _frames(tree, place):
+        side = last - first + 1
+        axes.add_patch(
+            extra("matplotlib.patches", "plot").Rectangle(
+                (first - 0.5, first - 0.5), side, side, fill=False, linewidth=1.8,
+                edgecolor=RED if chosen else GREY, linestyle="-" if chosen else "--", clip_on=False,
+            )
+        )  # fmt: skip
+    if len(names) <= NAMED:
+        size = "small" if len(names) <= 12 else "xx-small"
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
+        axes.set_yticks(range(len(names)), names, fontsize=size)
+    axes.set_xlabel("drives")
+    axes.set_ylabel("is driven")
+    titled(axes, "strengths, framed: levels" if chosen else "strengths, framed: clusters, no levels")
+
+
+def _tree(found: Nesting) -> Group:
+    """Return the natural clusters as a tree: what is framed where no hierarchy was chosen."""
+    from hocket.nesting.clusters import tree_of
+
+    return tree_of(tuple(found.now.tree.names()), found.clusters)
+
+
+def _frames(tree: Group, place: dict[str, int]) -> Iterator[tuple[int, int]]:
+    for group in tree.groups():
+        numbers = [place[name] for name in group.names()]
+        yield min(numbers), max(numbers)
+
+
+def _plane(found: Nesting, axes: Axes) -> None:
+    finite = [each for each in found.tried if 0.0 < each.error < 1e3]
+    kinds = (
+        ("flat", GREY, "o", [each for each in finite if each.tree.flat]),
+        ("nested", BLUE, "s", [each for each in finite if not each.tree.flat]),
+    )
+    for label, colour, mark, some in kinds:
+        for stable in (True, False):
+            chosen = [each for each in some if each.stable is stable]
+            if chosen:
+                fill = colour if stable else "none"
+                words = label if stable else f"{label}, unstable"
+                x, y = _points(chosen)
+                axes.plot(
+                    x, y, mark, color=colour, markerfacecolor=fill, markersize=5, alpha=0.7, label=words
+                )
+    for each, words, mark in ((found.now, "now", "D"), (found.chosen, "chosen", "*")):
+        if each is not None and each in finite:
+            size = 8 if mark == "D" else 15
+            axes.plot(*_points([each]), mark, color=RED, markersize=size, label=words, linestyle="none")
+    if found.tolerance is not None:
+        axes.axhline(found.tolerance, color=GREY, linewidth=0.8, linestyle="--", label="tolerance")
+    spread = [each.work.exchanges for each in finite]
+    if max(spread, default=1.0) > 10.0 * min(spread, default=1.0):
+        axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("exchanges per second")
+    axes.set_ylabel("largest error, as a part of the value")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize="small")
+    titled(axes, "what was tried")
+
+
+def _points(some: list[Candidate]) -> tuple[list[float], list[float]]:
+    return [each.work.exchanges for each in some], [each.error for each in some]

@@ -1,0 +1,127 @@
+"""One coupling that is judged; what several objectives need is worked out once.
+
+In:  a Composite, how long it runs
+Out: its linear reading, its predicted error, its work
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from functools import cached_property
+
+from hocket.analysis.leaps import leaping
+from hocket.analysis.linear import Reading, read_linear
+from hocket.analysis.models import linearised
+from hocket.analysis.played import with_sources
+from hocket.analysis.prediction import PortError, PredictedError, predicted_error
+from hocket.analysis.settling import settling
+from hocket.analysis.variants import cold
+from hocket.engine.composite import Composite, without_constraints
+from hocket.errors import HocketError, ScenarioError, nearest
+from hocket.nesting.work import Work, work_of
+from hocket.parameters import leaves
+from hocket.plan import Repeat, walk
+from hocket.plan.cost import Cost, cost
+from hocket.simulators.state_space import StateSpace
+
+
+class Case:
+    """One coupling; `now` is the work of the one it is compared with, `times` the seconds of steps."""
+
+    def __init__(
+        self,
+        composite: Composite,
+        stop: Fraction | None,
+        start: Fraction = Fraction(0),
+        now: Work | None = None,
+        times: Mapping[str, float] | None = None,
+    ):
+        self.composite, self.stop, self.start, self.now, self.times = composite, stop, start, now, times
+
+    @cached_property
+    def linear(self) -> Composite:
+        """The composite with linear models in place of all others."""
+        composite = without_constraints(self.composite)
+        if all(type(model) is StateSpace for _, model in leaves(composite)):
+            return leaping(composite)
+        others = len(composite.scenario.models) > 1
+        return leaping(linearised(composite, still=others, start=self.start).composite)
+
+    @cached_property
+    def reading(self) -> Reading:
+        """Its step as a matrix; how it starts does not matter to that."""
+        if "_driven" in self.__dict__:
+            return self._driven
+        return read_linear(cold(self.linear) if _looks_back(self.linear) else self.linear)
+
+    @cached_property
+    def _driven(self) -> Reading:
+        assert self.stop is not None
+        return read_linear(with_sources(self.linear, self.stop, self.start))
+
+    @cached_property
+    def prediction(self) -> PredictedError:
+        """Its error over the run."""
+        if self.stop is None:
+            what = "an error is that of a run, and nothing says how long that is"
+            raise ScenarioError(what, "objectives", "a stop time", "--stop 10, or `stop` under [run]")
+        return predicted_error(self._driven, self.stop, measure=False, local=False)
+
+    def errors(self, patterns: tuple[str, ...] = ()) -> list[PortError]:
+        """Return the errors of some outputs: named, or else those that the scenario records.
+
+        Names are paths with wildcards; the levels around a simulator may be left out.
+        """
+        ports = self.prediction.ports
+        if patterns:
+            kept = [each for each in ports if any(_named(each.port, text) for text in patterns)]
+            if not kept:
+                hint = nearest(patterns[0], [each.port for each in ports])
+                raise ScenarioError(f"no output is `{', '.join(patterns)}`", "objectives", "", hint)
+            return kept
+        record = self.composite.scenario.record
+        return [each for each in ports if any(fnmatchcase(each.port, text) for text in record)] or list(ports)
+
+    @cached_property
+    def work(self) -> Work:
+        """Exchanges and steps per second; iterations to the end with the sweeps they should take."""
+        return work_of(self.composite, self._sweeps)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Steps of each simulator, and messages between hosts."""
+        known = {path: float(count) for path, count in self._sweeps.items() if count is not None}
+        return cost(self.composite.blueprint, known)
+
+    @cached_property
+    def _sweeps(self) -> dict[str, int | None]:
+        plans = [level.plan.step for level in self.composite.blueprint.levels()]
+        if all(each.until is None for plan in plans for _, each in walk(plan) if isinstance(each, Repeat)):
+            return {}
+        try:
+            return {each.level: each.sweeps for each in settling(self.reading)}
+        except HocketError:
+            return {}
+
+    def seconds_of(self, path: str) -> float:
+        """Return the seconds that a step of a simulator takes; it may have got levels around it since."""
+        assert self.times is not None
+        own = [key for key in self.times if key == path or _within(path, key) or _within(key, path)]
+        return self.times[max(own, key=len)] if own else sum(self.times.values()) / len(self.times)
+
+
+def _named(port: str, text: str) -> bool:
+    return fnmatchcase(port, text) or fnmatchcase(port, f"*.{text}")
+
+
+def _within(path: str, key: str) -> bool:
+    return path.endswith(f".{key}")
+
+
+def _looks_back(composite: Composite) -> bool:
+    """Return whether inputs anywhere are fitted to more than the newest sample."""
+    own = [composite.extrapolation, *(each.extrapolation for each in composite.scenario.connections)]
+    inner = (model for model in composite.scenario.models.values() if isinstance(model, Composite))
+    return any(each is not None and each.samples > 1 for each in own) or any(map(_looks_back, inner))
