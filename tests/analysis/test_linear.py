@@ -80,7 +80,7 @@ def test_the_map_and_the_run_agree(block):
         reading = read_linear(random_linear(seed, iterates=0.4))
         z, places = reading.z, scale(reading)
         ticks = reading.root.clock.ticks(reading.period)
-        for _ in range(8):
+        for _ in range(8 if len(z) < 150 else 3):  # large ones take long
             z = reading.Phi @ z + reading.c
             reading.root.advance(reading.root.now, ticks, reading.root.inputs[1])
             there = collected(reading.root)[places]

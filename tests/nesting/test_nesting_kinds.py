@@ -87,7 +87,7 @@ def test_refusals():
     refused(flat, "is not a duration", stop="soon")
     refused(3, "cannot be nested")
     tied = flat.scenario.changed(constraints={"link": "first.x = second.x"})
-    refused(flat.changed(scenario=tied), "the scenario has constraints", "hocket compile")
+    refused(flat.changed(scenario=tied), "inputs that equations determine", "constraints.link")
     housed = flat.scenario.changed(hosts={"lab": ["first"], "plant": ["second", "third"]})
     refused(flat.changed(scenario=housed), "the scenario has hosts", "hocket compile")
     bonds = {"joint": Bond("second.force", "third.v2", unit="", balance="inversion")}
