@@ -89,7 +89,7 @@ def compile(
             if file.suffix.lower() == ".ssp":
                 say(f"its FMUs are where {file.name} was unpacked: it runs on this machine only")
             if _run(made):
-                say(f"its steps are counted, about three to each of t: hocket run {target} --stop 1000")
+                say(f"its steps are counted, three or four to each of t: hocket run {target} --stop 1000")
 
 
 def _pass(text: str, study: Study) -> Any:

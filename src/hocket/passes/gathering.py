@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from hocket.engine.composite import Composite
 
 
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name like this one that nothing has yet."""
+    while name in taken:
+        name += "_"
+    return name
+
+
 def movable(orchestrator: Any) -> bool:
     """Return whether the others of a level may go on as they did: an iteration or step control is for all."""
     return not hasattr(orchestrator, "inner")

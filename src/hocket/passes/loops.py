@@ -16,7 +16,7 @@ from hocket.feedthrough import Feedthrough
 from hocket.model import Abilities, Connection, Inserted, Model, Port, Scenario, as_level
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.passes.contract import levels
-from hocket.passes.gathering import gathered, movable
+from hocket.passes.gathering import free_name, gathered, movable
 from hocket.passes.triviality import SOLVER, loops, solves
 from hocket.passing import with_ports_made
 from hocket.plan import Accelerator
@@ -115,7 +115,7 @@ class Loops:
             return level.changed(
                 scenario=scenario.changed(inserted={**scenario.inserted, SOLVER: why}), orchestrator=inner
             )
-        name = _free("_".join(group), scenario.models)
+        name = free_name("_".join(group), scenario.models)
         around = gathered(level, scenario, group, name, inner, why)
         made: Any = around.scenario.models[name]
         inside = made.scenario.changed(inserted={**made.scenario.inserted, SOLVER: why})
@@ -252,9 +252,3 @@ def _lacking(abilities: Abilities, how: How) -> tuple[str, str, str] | None:
             "`Replay(model)`: replay = true in a file",
         )
     return None
-
-
-def _free(name: str, models: Any) -> str:
-    while name in models:
-        name += "_"
-    return name

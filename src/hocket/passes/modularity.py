@@ -18,7 +18,7 @@ from hocket.orchestrators import Iterate, Jacobi
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.passes.contract import levels
 from hocket.passes.couplers import Made, drafted, made
-from hocket.passes.gathering import beside, gathered, iterating, movable
+from hocket.passes.gathering import beside, free_name, gathered, iterating, movable
 from hocket.passes.triviality import SOLVER
 from hocket.passing import with_ports_made
 from hocket.plan import Accelerator
@@ -112,7 +112,7 @@ class Modularity:
         """Return the level with a Coupler in it, or in a level of those that it couples."""
         scenario = level.scenario
         coupling, coupler = done.coupling, done.coupler
-        name = _free("_".join(coupling.constraints), scenario)
+        name = free_name("_".join(coupling.constraints), scenario.models)
         scenario = scenario.changed(
             models={**scenario.models, **done.sloped},
             constraints={
@@ -138,7 +138,9 @@ class Modularity:
             return level.changed(scenario=whole, orchestrator=chosen)
         own = scenario.with_models({each: scenario.models[each] for each in coupling.models})
         inner = self._around(_plain(level.orchestrator), own, name)
-        return gathered(level, whole, members, _free(f"{name}_level", whole), inner, Inserted(self.name, why))
+        return gathered(
+            level, whole, members, free_name(f"{name}_level", whole.models), inner, Inserted(self.name, why)
+        )
 
     def _around(self, orchestrator: Any, scenario: Scenario, last: str) -> Any:
         """Return the orchestrator that iterates, with the Coupler at the end of each sweep."""
@@ -169,12 +171,6 @@ def _listed(names: tuple[str, ...]) -> str:
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
-def _free(name: str, scenario: Scenario) -> str:
-    while name in scenario.models:
-        name += "_"
-    return name
-
-
 def _plain(orchestrator: Any) -> Any:
     """Return the algorithm of a sweep: who has rates of their own leaves them outside."""
     if hasattr(orchestrator, "order"):
@@ -187,7 +183,7 @@ def _plain(orchestrator: Any) -> Any:
 def _with_ports(scenario: Scenario) -> dict[str, Model]:
     """Return the models; levels have ports for all that connections and equations reach in them."""
     found, faults = couplings(scenario)
-    name, paths = _free("reached", scenario), [] if faults else found
+    name, paths = free_name("reached", scenario.models), [] if faults else found
     added = [Connection(path, f"{name}.{path}") for each in paths for path in each.reads]
     added += [Connection(f"{name}.{path}", path) for each in paths for path in each.determines]
     reached = with_ports_made(scenario.changed(connections=(*scenario.connections, *added), constraints={}))
