@@ -96,24 +96,11 @@ struct Builder {
                      bool reacts, const std::vector<double>& now, std::int64_t since) {
         Account account;
         account.child = child;
-        account.signal = signal;
         account.input = input;
-        account.factor = factor;
         account.asked = asked;
         account.reacts = reacts;
         account.states = states;
-        if (!slopes.empty()) {
-            std::vector<double>& all = level->account_slopes;
-            const auto place = std::search(all.begin(), all.end(), slopes.begin(), slopes.end());  // equal models share them
-            account.slopes = static_cast<int>(place - all.begin());
-            if (place == all.end()) all.insert(all.end(), slopes.begin(), slopes.end());
-        }
-        account.power = now.at(0);
-        account.energy = now.at(1);
-        account.from_y = now.at(2);
-        account.from_rest = now.at(3);
-        account.since = since;
-        level->accounts.push_back(account);
+        level->accounts.add(account, signal, factor, slopes, {now.at(0), now.at(1), 0.0, now.at(2), 0.0, now.at(3), since});
     }
     void record(std::shared_ptr<Rows> rows, const std::vector<int>& children, const std::vector<int>& ports,
                 const std::vector<bool>& are_inputs) {

@@ -37,9 +37,9 @@ bool Level::save(const Operation& operation) {
         for (int fit : child.fits) kept.fits.push_back({fits[fit].seen, fits[fit].before, fits[fit].after});
         kept.accounts.clear();
         for (std::size_t k = 0; k < accounts.size(); ++k)
-            if (accounts[k].child == number) {
-                saved_y_[k] = y[accounts[k].signal];
-                kept.accounts.push_back(accounts[k]);
+            if (accounts.of[k].child == number) {
+                saved_y_[k] = y[accounts.signal[k]];
+                kept.accounts.push_back(accounts.standing(k));
             }
     }
     return true;
@@ -69,8 +69,8 @@ bool Level::restore(const Operation& operation) {
             fit.after = kept.fits[k].after;
         }
         auto saved = kept.accounts.begin();
-        for (Account& account : accounts)
-            if (account.child == number) account = *saved++;
+        for (std::size_t k = 0; k < accounts.size(); ++k)
+            if (accounts.of[k].child == number) accounts.restore(k, *saved++);
     }
     return true;
 }
@@ -191,9 +191,10 @@ bool Level::keep(Snapshot& to) {
         to.keep(fit.before);
         to.keep(fit.after);
     }
-    for (const Account& account : accounts) {
-        for (double number : {account.power, account.energy, account.moved, account.from_y, account.from_slope, account.from_rest}) to.keep(number);
-        to.keep(account.since);
+    for (std::size_t k = 0; k < accounts.size(); ++k) {
+        const Standing now = accounts.standing(k);
+        for (double number : {now.power, now.energy, now.moved, now.from_y, now.from_slope, now.from_rest}) to.keep(number);
+        to.keep(now.since);
     }
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->keep(to.inner[children.size() + k]);
     if (pace_) {
@@ -232,10 +233,11 @@ bool Level::go_back(Snapshot& from) {
         from.take(fit.before);
         from.take(fit.after);
     }
-    for (Account& account : accounts) {
-        for (double* number : {&account.power, &account.energy, &account.moved, &account.from_y, &account.from_slope, &account.from_rest})
-            from.take(*number);
-        from.take(account.since);
+    for (std::size_t k = 0; k < accounts.size(); ++k) {
+        Standing then;
+        for (double* number : {&then.power, &then.energy, &then.moved, &then.from_y, &then.from_slope, &then.from_rest}) from.take(*number);
+        from.take(then.since);
+        accounts.restore(k, then);
     }
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->go_back(from.inner[children.size() + k]);
     if (pace_) {

@@ -1,7 +1,9 @@
 // The accounts of power bonds: the twin of ledger.py, operation for operation.
 // In:  accounts of children that are about to step, or that were read
 // Out: the energy of the step added to them
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "level.hpp"
@@ -24,14 +26,101 @@ inline double rate_at(const double* c, int count, int stride, double s) {
     return value;
 }
 
+// Two numbers that are worked on at once: each as it would be alone.
+using Two = double __attribute__((vector_size(16)));
+using Bits = std::int64_t __attribute__((vector_size(16)));
+
+inline Two size_of(Two numbers) { return reinterpret_cast<Two>(reinterpret_cast<Bits>(numbers) & INT64_MAX); }
+
+// Where two accounts are: next to each other, or anywhere.
+template <bool neighbours>
+struct Places {
+    int a, b;
+    Two take(const double* from) const {
+        Two both{from[a], 0.0};
+        if constexpr (neighbours)
+            std::memcpy(&both, from + a, sizeof both);
+        else
+            both[1] = from[b];
+        return both;
+    }
+    void put(double* to, Two both) const {
+        if constexpr (neighbours) {
+            std::memcpy(to + a, &both, sizeof both);
+        } else {
+            to[a] = both[0];
+            to[b] = both[1];
+        }
+    }
+};
+
+// Two by two; an odd one at the end is paired with itself.
+template <typename Keep>
+inline void in_twos(const std::vector<int>& numbers, Keep keep) {
+    const std::size_t count = numbers.size();
+    if (count == 0) return;
+    if (numbers.back() - numbers.front() + 1 == static_cast<int>(count)) {
+        int number = numbers.front();
+        for (; number < numbers.back(); number += 2) keep(Places<true>{number, number + 1});
+        if (number == numbers.back()) keep(Places<false>{number, number});
+        return;
+    }
+    for (std::size_t k = 0; k < count; k += 2) keep(Places<false>{numbers[k], numbers[k + 1 < count ? k + 1 : k]});
+}
+
+Part without_zeros(const std::vector<double>& row, int begin, int count, int at) {
+    Part part{at, 0, count};
+    while (part.count > 0 && row[begin + part.first] == 0.0) {
+        ++part.first;
+        --part.count;
+    }
+    while (part.count > 0 && row[begin + part.first + part.count - 1] == 0.0) --part.count;
+    part.at = at + part.first;
+    return part;
+}
+
 }  // namespace
+
+void Accounts::add(const Account& account, int output, double scale, const std::vector<double>& shares, const Standing& now) {
+    of.push_back(account);
+    if (!shares.empty()) {
+        const auto place = std::search(slopes.begin(), slopes.end(), shares.begin(), shares.end());  // equal models share them
+        const int at = static_cast<int>(place - slopes.begin()), states = account.states;
+        if (place == slopes.end()) slopes.insert(slopes.end(), shares.begin(), shares.end());
+        const int inputs = (static_cast<int>(shares.size()) - states) / (account.reacts ? 2 : 1);
+        of.back().slopes = at;
+        of.back().state = without_zeros(shares, 0, states, at);
+        of.back().gains = without_zeros(shares, states, inputs, at + states);
+    }
+    signal.push_back(output);
+    factor.push_back(scale);
+    for (auto* each : {&power, &energy, &moved, &from_y, &from_rest}) each->push_back(0.0);
+    u.push_back(0);
+    restore(size() - 1, now);
+}
+
+Standing Accounts::standing(std::size_t number) const {
+    const Account& account = of[number];
+    return {power[number], energy[number], moved[number], from_y[number], account.from_slope, from_rest[number], account.since};
+}
+
+void Accounts::restore(std::size_t number, const Standing& to) {
+    power[number] = to.power;
+    energy[number] = to.energy;
+    moved[number] = to.moved;
+    from_y[number] = to.from_y;
+    from_rest[number] = to.from_rest;
+    of[number].from_slope = to.from_slope;
+    of[number].since = to.since;
+}
 
 void Level::place_accounts() {
     saved_y_.resize(accounts.size());
-    for (Account& account : accounts) {
+    for (std::size_t number = 0; number < accounts.size(); ++number) {
+        Account& account = accounts.of[number];
         const Slot& slot = slots_[account.child];
         const Child& child = children[account.child];
-        account.u = slot.u + account.input;
+        accounts.u[number] = slot.u + account.input;
         account.rows = child.rows;
         account.stride = child.inputs;
         account.base = &child.base;
@@ -39,13 +128,25 @@ void Level::place_accounts() {
     }
 }
 
+// Accounts that can be closed two by two: held ones, and lines that were fed right before a step of a known length.
+void Level::sort_accounts(Operation& operation) const {
+    std::sort(operation.slopes.begin(), operation.slopes.end());
+    if (operation.number != 2) return;
+    const auto rest = std::stable_partition(operation.signals.begin(), operation.signals.end(),
+                                            [this](int number) { return !accounts.of[number].line(); });
+    operation.lines.assign(rest, operation.signals.end());
+    operation.signals.erase(rest, operation.signals.end());
+    std::sort(operation.lines.begin(), operation.lines.end());
+}
+
 inline double Level::rest_of(const Account& account) const {
-    return account.slopes < 0 ? 0.0 : sum(account_slopes.data() + account.slopes, account.z, account.states);
+    const Part& part = account.state;
+    return account.slopes < 0 ? 0.0 : sum(accounts.slopes.data() + part.at, account.z + part.first, part.count);
 }
 
 // How much larger the slope of a linear model's output was at the start of a step than at its end.
-inline double Level::bend_of(const Account& account, double rest, double s, double h) const {
-    const double *gain = account_slopes.data() + account.slopes + account.states, *c = u.data() + account.u - account.input;
+inline double Level::bend_of(const Account& account, const double* c, double rest, double s, double h) const {
+    const double* gain = accounts.slopes.data() + account.slopes + account.states;
     const int rows = account.rows, stride = account.stride;
     if (rows == 2) return rest - h * sum(gain, c + stride, stride);
     double total = rest;
@@ -58,7 +159,8 @@ inline double Level::bend_of(const Account& account, double rest, double s, doub
 }
 
 // The slope that a simulator tells of its output, under its inputs now.
-bool Level::ask_slope(const Account& account, double& slope) {
+bool Level::ask_slope(std::size_t number, double& slope) {
+    const Account& account = accounts.of[number];
     slope = 0.0;
     if (!account.asked) return true;
     Slot& slot = slots_[account.child];
@@ -69,19 +171,19 @@ bool Level::ask_slope(const Account& account, double& slope) {
         for (int j = 0; j < child.inputs; ++j) shift(polynomials.data() + j, child.rows, child.inputs, ds);
     }
     if (!slot.simulator->slope(slot.tick, polynomials.data(), slopes.data())) return failed(slot);
-    slope = slopes[account.signal - slot.y];
+    slope = slopes[accounts.signal[number] - slot.y];
     return true;
 }
 
 bool Level::open_accounts(const Operation& operation) {
     const auto open = [this](int number) {
-        Account& account = accounts[number];
+        Account& account = accounts.of[number];
         if (account.since >= 0) return true;  // it was not read since: the account goes over both steps
         account.since = slots_[account.child].tick;
         // in a Repeat the newest output is one of the end of the step
-        account.from_y = repeating_ > 0 ? saved_y_[number] : y[account.signal];
-        account.from_rest = rest_of(account);
-        return ask_slope(account, account.from_slope);
+        accounts.from_y[number] = repeating_ > 0 ? saved_y_[number] : y[accounts.signal[number]];
+        accounts.from_rest[number] = rest_of(account);
+        return ask_slope(number, account.from_slope);
     };
     for (int number : operation.slopes) open(number);
     for (int number : operation.signals)
@@ -89,125 +191,143 @@ bool Level::open_accounts(const Operation& operation) {
     return true;
 }
 
-// Where nothing happens between a read and the next step, each account is opened again as it is closed.
+// Where nothing happens between a read and the next step, each account is opened again as it is closed; where all
+// steps are of one length besides, two are closed at once.
 bool Level::close_accounts(const Operation& operation) {
     const bool again = operation.number != 0;
-    if (operation.ticks > 0)
-        close_held<true>(operation.slopes, again, clock.span(operation.ticks));
-    else
-        close_held<false>(operation.slopes, again, 0.0);
-    const double h = operation.ticks > 0 ? clock.span(operation.ticks) : 0.0;
-    if (operation.number == 2) return close_moving<true, true>(operation.signals, again, h);
-    return h > 0.0 ? close_moving<true, false>(operation.signals, again, h) : close_moving<false, false>(operation.signals, again, h);
-}
-
-// The accounts of inputs that move within a step; all were fed when that began, or each is looked at.
-template <bool alike, bool fed>
-bool Level::close_moving(const std::vector<int>& numbers, bool again, double h) {
-    std::int64_t ticks = -1, aged = -1;
-    double s = h;
-    for (int number : numbers) {
-        Account& account = accounts[number];
-        const std::int64_t tick = fed ? 0 : slots_[account.child].tick;
-        if constexpr (!alike) {
-            if (account.since < 0) continue;
-            if (const std::int64_t count = tick - account.since; count != ticks) {
-                ticks = count;
-                h = clock.span(ticks);
-            }
-            account.since = again ? tick : -1;
-        }
-        const double now = y[account.signal], from = account.from_y;
-        account.from_y = now;
-        if (account.input < 0) {
-            account.power = (account.factor * now - account.energy) / h;
-            account.moved = account.moved + std::fabs(account.factor * now - account.energy);
-            account.energy = account.factor * now;
-            continue;
-        }
-        if constexpr (!fed) {
-            if (const std::int64_t age = tick - *account.base; age != aged) {
-                aged = age;
-                s = clock.span(age);
-            }
-        }
-        const double* c = u.data() + account.u;
-        double first, last, half;  // the last one twice
-        if (account.rows == 2) {  // most are lines
-            const double slope = c[account.stride], value = c[0];
-            first = slope * (s - h) + value;
-            last = slope * s + value;
-            half = first + last;
-        } else {
-            first = value_at(c, account.rows, account.stride, s - h);
-            last = value_at(c, account.rows, account.stride, s);
-            half = 2.0 * value_at(c, account.rows, account.stride, s - 0.5 * h);
-        }
-        double bend = 0.0;
-        if (account.slopes >= 0) {
-            const double rest = rest_of(account);
-            bend = bend_of(account, account.from_rest - rest, s, h);
-            account.from_rest = rest;
-        } else if (account.asked) {
-            double slope;
-            if (!ask_slope(account, slope)) return false;
-            bend = account.from_slope - slope;
-        }
-        const double middle = (from + now) + 0.25 * h * bend, end = last * now;  // the first one twice
-        const double work = h / 6.0 * account.factor * (first * from + end + half * middle);
-        account.power = account.factor * end;
-        account.energy = account.energy + work;
-        account.moved = account.moved + std::fabs(work);
+    Lengths step, age;
+    if (operation.ticks > 0) {
+        const double h = clock.span(operation.ticks);
+        close_alike(operation.slopes, h);
+        close_lines(operation.lines, h);
+    } else {
+        for (int number : operation.slopes) close_held(number, again, step);
     }
+    for (int number : operation.signals)
+        if (!close_moving(number, again, step, age)) return false;
     return true;
 }
 
-// The accounts of inputs that are held; all steps are of one length, h, or each is looked at.
-template <bool alike>
-void Level::close_held(const std::vector<int>& numbers, bool again, double h) {
-    std::int64_t ticks = -1;
-    const double *inputs = u.data(), *outputs = y.data();
-    Account* every = accounts.data();
-    for (int number : numbers) {
-        Account& account = every[number];
-        if constexpr (!alike) {
-            if (account.since < 0) continue;
-            const std::int64_t tick = slots_[account.child].tick;
-            if (const std::int64_t count = tick - account.since; count != ticks) {
-                ticks = count;
-                h = clock.span(ticks);
-            }
-            account.since = again ? tick : -1;
-        }
-        const double now = outputs[account.signal], given = inputs[account.u];
-        const double start = account.factor * given * account.from_y, power = account.factor * given * now;
-        const double work = 0.5 * h * (start + power);
-        account.from_y = now;
-        account.power = power;
-        account.energy = account.energy + work;
-        account.moved = account.moved + std::fabs(work);
+// The account of an input that moves within a step.
+bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
+    Account& account = accounts.of[number];
+    if (account.since < 0) return true;
+    const std::int64_t tick = slots_[account.child].tick;
+    const double h = step.of(clock, tick - account.since), s = age.of(clock, tick - *account.base);
+    const double factor = accounts.factor[number], now = y[accounts.signal[number]], from = accounts.from_y[number];
+    account.since = again ? tick : -1;
+    accounts.from_y[number] = now;
+    double &energy = accounts.energy[number], &moved = accounts.moved[number];
+    if (account.input < 0) {
+        accounts.power[number] = (factor * now - energy) / h;
+        moved = moved + std::fabs(factor * now - energy);
+        energy = factor * now;
+        return true;
     }
+    const double* c = u.data() + accounts.u[number];
+    const int rows = account.rows, stride = account.stride;
+    const double first = value_at(c, rows, stride, s - h), last = value_at(c, rows, stride, s);
+    const double half = rows == 2 ? first + last : 2.0 * value_at(c, rows, stride, s - 0.5 * h);  // twice
+    double bend = 0.0;
+    if (account.slopes >= 0) {
+        const double rest = rest_of(account);
+        bend = bend_of(account, c - account.input, accounts.from_rest[number] - rest, s, h);
+        accounts.from_rest[number] = rest;
+    } else if (account.asked) {
+        double slope;
+        if (!ask_slope(number, slope)) return false;
+        bend = account.from_slope - slope;
+    }
+    const double middle = (from + now) + 0.25 * h * bend, end = last * now;  // the first one twice
+    const double work = h / 6.0 * factor * (first * from + end + half * middle);
+    accounts.power[number] = factor * end;
+    energy = energy + work;
+    moved = moved + std::fabs(work);
+    return true;
+}
+
+// The account of an input that is held.
+void Level::close_held(int number, bool again, Lengths& step) {
+    Account& account = accounts.of[number];
+    if (account.since < 0) return;
+    const std::int64_t tick = slots_[account.child].tick;
+    const double h = step.of(clock, tick - account.since);
+    const double now = y[accounts.signal[number]], scale = accounts.factor[number] * u[accounts.u[number]];
+    const double start = scale * accounts.from_y[number], power = scale * now;
+    const double work = 0.5 * h * (start + power);
+    account.since = again ? tick : -1;
+    accounts.from_y[number] = now;
+    accounts.power[number] = power;
+    accounts.energy[number] = accounts.energy[number] + work;
+    accounts.moved[number] = accounts.moved[number] + std::fabs(work);
+}
+
+// Accounts of inputs that are held, over steps of one length.
+void Level::close_alike(const std::vector<int>& numbers, double h) {
+    const int *signal = accounts.signal.data(), *input = accounts.u.data();
+    const double *outputs = y.data(), *inputs = u.data(), *factor = accounts.factor.data();
+    double *from_y = accounts.from_y.data(), *powers = accounts.power.data(), *energy = accounts.energy.data(), *moved = accounts.moved.data();
+    const double half = 0.5 * h;
+    in_twos(numbers, [=](auto at) {
+        const Two now{outputs[signal[at.a]], outputs[signal[at.b]]}, given{inputs[input[at.a]], inputs[input[at.b]]};
+        const Two scale = at.take(factor) * given;
+        const Two start = scale * at.take(from_y), power = scale * now;
+        const Two work = half * (start + power);
+        at.put(from_y, now);
+        at.put(powers, power);
+        at.put(energy, at.take(energy) + work);
+        at.put(moved, at.take(moved) + size_of(work));
+    });
+}
+
+// Accounts of inputs that are lines since the start of the step, of linear models, over steps of one length.
+void Level::close_lines(const std::vector<int>& numbers, double h) {
+    const int *signal = accounts.signal.data(), *input = accounts.u.data();
+    const double *outputs = y.data(), *inputs = u.data(), *factor = accounts.factor.data(), *shares = accounts.slopes.data();
+    double *from_y = accounts.from_y.data(), *from_rest = accounts.from_rest.data(), *powers = accounts.power.data();
+    double *energy = accounts.energy.data(), *moved = accounts.moved.data();
+    const Account* of = accounts.of.data();
+    const double quarter = 0.25 * h, sixth = h / 6.0;
+    in_twos(numbers, [=](auto at) {
+        const Account &one = of[at.a], &other = of[at.b];
+        const double *c = inputs + input[at.a], *d = inputs + input[at.b];
+        const auto gain = [=](const Account& account, const double* line) {
+            return sum(shares + account.gains.at, line - account.input + account.stride + account.gains.first, account.gains.count);
+        };
+        const auto rest = [=](const Account& account) {
+            return sum(shares + account.state.at, account.z + account.state.first, account.state.count);
+        };
+        const Two now{outputs[signal[at.a]], outputs[signal[at.b]]}, from = at.take(from_y);
+        const Two first{c[0], d[0]}, slope{c[one.stride], d[other.stride]}, gains{gain(one, c), gain(other, d)};
+        const Two rests{rest(one), rest(other)};
+        const Two last = slope * h + first, end = last * now;
+        const Two bend = (at.take(from_rest) - rests) - h * gains;
+        const Two middle = (from + now) + quarter * bend;  // twice
+        const Two scale = sixth * at.take(factor);
+        const Two work = scale * (first * from + end + (first + last) * middle);
+        at.put(from_y, now);
+        at.put(from_rest, rests);
+        at.put(powers, at.take(factor) * end);
+        at.put(energy, at.take(energy) + work);
+        at.put(moved, at.take(moved) + size_of(work));
+    });
 }
 
 double Level::ledger_column(int number) const {
-    const Account &given = accounts[2 * (number / 3)], &taken = accounts[2 * (number / 3) + 1];
-    const int what = number % 3;
-    return what == 2 ? taken.energy - given.energy : what == 1 ? taken.power : given.power;
+    const int bond = number / 3, what = number % 3;
+    return what == 2 ? accounts.gained(bond) : accounts.power[2 * bond + what];
 }
 
 // What the bonds gained since then, in sum.
 double Level::gained_since(const std::vector<double>& before) const {
     double sum = 0.0;
-    for (std::size_t k = 0; k < before.size(); ++k) {
-        const double gained = (accounts[2 * k + 1].energy - accounts[2 * k].energy) - before[k];
-        sum = sum + (gained < 0.0 ? -gained : gained);
-    }
+    for (std::size_t k = 0; k < before.size(); ++k) sum = sum + std::fabs(accounts.gained(k) - before[k]);
     return sum;
 }
 
 std::vector<double> Level::gained() const {
     std::vector<double> found;
-    for (std::size_t k = 0; k + 1 < accounts.size(); k += 2) found.push_back(accounts[k + 1].energy - accounts[k].energy);
+    for (std::size_t k = 0; 2 * k < accounts.size(); ++k) found.push_back(accounts.gained(k));
     return found;
 }
 

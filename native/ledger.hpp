@@ -3,31 +3,73 @@
 // Out: power and energy per side of a bond
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
+
+#include "simulator.hpp"
 
 namespace hocket {
 
-// One side: factor * output * input of a child is the power that it sees. What a step under held inputs touches comes
-// first, in a line of memory of its own.
-struct alignas(64) Account {
-    double factor = 1.0;
-    double power = 0.0, energy = 0.0, moved = 0.0;
-    double from_y = 0.0;      // the output at the start of the step under way,
-    double from_rest = 0.0;   // and what the state gives to its slope there
-    int signal = 0;           // its output
-    int u = 0;                // where the coefficients of its input begin
-    int slopes = -1;          // of a linear model: where the shares of state and inputs in the slope of the output are
-    int states = 0;
+// The part of a row of numbers between its first and its last that are not zero.
+struct Part {
+    int at = 0;  // where its numbers are kept
+    int first = 0, count = 0;
+};
 
+// One side: factor * output * input of a child is the power that it sees.
+struct Account {
+    int child = 0;
+    int input = 0;             // below zero: the child keeps the account itself
+    int rows = 1, stride = 1;  // how the coefficients of its input lie
+    int slopes = -1;           // of a linear model: where the shares of state and inputs in the slope of the output are
+    int states = 0;
+    Part state, gains;         // those shares without the zeros around them
     const double* z = nullptr;           // the state of a linear model
     const std::int64_t* base = nullptr;  // the tick that the coefficients are about
-    std::int64_t since = -1;  // the tick at which the step under way began; -1: none is
-    int rows = 1, stride = 1;  // how the coefficients lie
-    int input = 0;            // below zero: the child keeps the account itself
-    int child = 0;
-    double from_slope = 0.0;  // of the output at the start of the step, as the simulator told it
-    bool asked = false;       // whether the simulator is asked for the slope
-    bool reacts = false;      // whether the output reacts at once
+    bool asked = false;                  // whether the simulator is asked for the slope
+    bool reacts = false;                 // whether the output reacts at once
+    double from_slope = 0.0;             // at the start of the step under way, as the simulator told it
+    std::int64_t since = -1;             // the tick of that start; -1: no step is under way
+
+    bool line() const { return input >= 0 && slopes >= 0 && rows == 2; }
+};
+
+// What changes of an account.
+struct Standing {
+    double power = 0.0, energy = 0.0, moved = 0.0;
+    double from_y = 0.0, from_slope = 0.0, from_rest = 0.0;
+    std::int64_t since = -1;
+};
+
+// Seconds of a number of ticks; the newest is remembered.
+struct Lengths {
+    std::int64_t ticks = -1;
+    double seconds = 0.0;
+    double of(const Clock& clock, std::int64_t count) {
+        if (count != ticks) {
+            ticks = count;
+            seconds = clock.span(count);
+        }
+        return seconds;
+    }
+};
+
+// All accounts of a level. What every step touches lies side by side, so that two accounts are kept at once.
+struct Accounts {
+    std::vector<Account> of;
+    std::vector<double> factor, power, energy, moved;
+    std::vector<double> from_y;     // the output at the start of the step under way,
+    std::vector<double> from_rest;  // and what the state gives to its slope there
+    std::vector<int> signal;        // the output
+    std::vector<int> u;             // where the coefficients of the input begin
+    std::vector<double> slopes;     // of linear models: C A, C B and D of one output each
+
+    std::size_t size() const { return of.size(); }
+    double gained(std::size_t bond) const { return energy[2 * bond + 1] - energy[2 * bond]; }
+    void add(const Account& account, int output, double scale, const std::vector<double>& shares, const Standing& now);
+    Standing standing(std::size_t number) const;
+    void restore(std::size_t number, const Standing& to);
 };
 
 }  // namespace hocket

@@ -97,6 +97,7 @@ void Level::set_programs(std::vector<Operation> step, std::vector<Operation> out
     own_ = Span::of(clock, 0, length);
     step_program_ = std::move(step);
     output_program_ = std::move(output);
+    place_accounts();
     prepare(step_program_);
     prepare(output_program_);
     int seen = 0, slopes = 0;
@@ -111,7 +112,6 @@ void Level::set_programs(std::vector<Operation> step, std::vector<Operation> out
     }
     seen_.resize(seen);
     slopes_.resize(slopes);
-    place_accounts();
 }
 
 void Level::prepare(std::vector<Operation>& program) {
@@ -133,6 +133,7 @@ void Level::prepare(std::vector<Operation>& program) {
                 if (!child.texts.empty()) operation.texted.push_back(number);
             }
         if (operation.kind == Operation::Kind::solve) widen_loop(operation);
+        if (operation.kind == Operation::Kind::close) sort_accounts(operation);
         if (operation.accelerator) accelerators_.push_back(operation.accelerator);
         if (operation.pace) pace_ = operation.pace;
         for (auto& body : operation.bodies) {

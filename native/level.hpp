@@ -105,6 +105,7 @@ struct Operation {
     std::vector<int> texted;                // feed: children that get texts
     std::vector<int> signals;               // open, close: accounts, held ones in slopes; solve, repeat: outputs,
     std::vector<int> slopes;                // and those whose slopes must
+    std::vector<int> lines;                 // close: those of the accounts that are lines, right after they were fed
     std::vector<double> room;               // solve: values, residuals, matrix
     std::vector<std::vector<Operation>> bodies;
 
@@ -126,7 +127,7 @@ struct Kept {
         double before, after;
     };
     std::vector<Filter> fits;
-    std::vector<Account> accounts;
+    std::vector<Standing> accounts;
 };
 
 // How often steps were made again.
@@ -185,8 +186,7 @@ class Level final : public Simulator {
     std::vector<int> ring_of;                        // per output: its ring, or -1
     std::vector<Ring> rings;
     std::vector<Fit> fits;
-    std::vector<Account> accounts;                   // of power bonds: given and taken, in turn
-    std::vector<double> account_slopes;              // of linear models: C A, C B and D of one output each
+    Accounts accounts;                               // of power bonds: given and taken, in turn
     std::vector<double> used, offered;               // polynomials of the level's own inputs
     std::int64_t used_base = 0, offered_base = 0;
     Failure first_failure;
@@ -218,14 +218,15 @@ class Level final : public Simulator {
     double outlook(const Operation& operation, double h) const;
     void place_accounts();
     double rest_of(const Account& account) const;
-    double bend_of(const Account& account, double rest, double s, double h) const;
-    bool ask_slope(const Account& account, double& slope);
+    double bend_of(const Account& account, const double* c, double rest, double s, double h) const;
+    bool ask_slope(std::size_t number, double& slope);
+    void sort_accounts(Operation& operation) const;
     bool open_accounts(const Operation& operation);
     bool close_accounts(const Operation& operation);
-    template <bool alike>
-    void close_held(const std::vector<int>& numbers, bool again, double h);
-    template <bool alike, bool fed>
-    bool close_moving(const std::vector<int>& numbers, bool again, double h);
+    bool close_moving(int number, bool again, Lengths& step, Lengths& age);
+    void close_held(int number, bool again, Lengths& step);
+    void close_alike(const std::vector<int>& numbers, double h);
+    void close_lines(const std::vector<int>& numbers, double h);
     double ledger_column(int number) const;
     double gained_since(const std::vector<double>& before) const;
     std::vector<double> gained() const;
