@@ -1,8 +1,12 @@
 """What the accounts of power bonds cost: a chain with a hundred bonds, with and without them, side by side.
 
 In:  nothing; `python benchmarks/ledger.py [--quick]`
-Out: per extrapolation the milliseconds of a run without bonds, with bonds, and with their columns recorded
-     too, the ratios, and the limit that was set; times are the shortest of rounds in which all take turns
+Out: per coupling the shortest milliseconds of a run without bonds, with bonds, and with their columns
+     recorded too; what bonds and columns cost, and the limit that was set
+
+The cost is the middle one of the ratios of rounds: in each, runs without bonds are made before and after
+those with them, so that a machine that slows down or speeds up counts for both. The quartiles tell how sure
+it is.
 
 A chain of 101 masses, each on a spring and a damper of its own and joined to the next by a spring that the
 left one owns, with 100 bonds: bare (three states, as little as can be) and with four modes inside. Native
@@ -25,7 +29,13 @@ QUICK = "--quick" in sys.argv
 BONDS = 100
 LIMIT = 1.10
 STOP = 1
-ROUNDS = 3 if QUICK else 60
+ROUNDS = 5 if QUICK else 80
+COUPLINGS: dict[str, tuple[hk.Orchestrator, str]] = {
+    "Jacobi, hold": (hk.Jacobi(), "hold"),
+    "Jacobi, lines": (hk.Jacobi(), "linear"),
+    "Gauss-Seidel, hold": (hk.GaussSeidel(), "hold"),
+    "Gauss-Seidel, lines": (hk.GaussSeidel(), "linear"),
+}
 
 
 def link(last: bool, modes: int) -> hk.StateSpace:
@@ -49,7 +59,7 @@ def link(last: bool, modes: int) -> hk.StateSpace:
     return hk.StateSpace(A, B, C, x0=x0, inputs=inputs, outputs=["v [m/s]", "F [N]"])
 
 
-def chain(bonds: bool, extrapolation: str, modes: int) -> hk.Composite:
+def chain(bonds: bool, coupling: str, modes: int) -> hk.Composite:
     """Return the chain: every link gives its force to the next, and gets the speed of that."""
     inner, end = link(False, modes), link(True, modes)
     models = {f"m{k}": end if k == BONDS else inner for k in range(BONDS + 1)}
@@ -58,42 +68,39 @@ def chain(bonds: bool, extrapolation: str, modes: int) -> hk.Composite:
         wires |= {f"m{k + 1}.f": f"m{k}.F", f"m{k}.w": f"m{k + 1}.v"}
     joints = {f"b{k}": hk.Bond(f"m{k + 1}.f", f"m{k}.w") for k in range(BONDS)}
     scenario = hk.Scenario(models, wires, bonds=joints if bonds else None)
-    return hk.Composite(scenario, "1 ms", hk.Jacobi(), extrapolation)
+    return hk.Composite(scenario, "1 ms", *COUPLINGS[coupling])
 
 
-def seconds(composite: hk.Composite, ledger: bool) -> float:
-    """Return how many milliseconds the steps of a run take, without its start."""
+def milliseconds(composite: hk.Composite, ledger: bool = False) -> float:
+    """Return how long the steps of a run take, without its start."""
     run = hk.run(composite, STOP, engine="native", threads=1, ledger=ledger)
     assert run.info["engine"] == "native"
     return 1e3 * float(run.info["timings"]["phases"]["steps"])
 
 
-def compared(extrapolation: str, modes: int) -> float:
-    """Print the times of one extrapolation; return what the accounts cost, as a ratio."""
-    without, with_bonds = (chain(bonds, extrapolation, modes) for bonds in (False, True))
-    rounds = [
-        (seconds(without, False), seconds(with_bonds, False), seconds(with_bonds, True))
-        for _ in range(ROUNDS + 1)
-    ][1:]
-    times = [min(column) for column in zip(*rounds, strict=True)]
-    ratios = [times[k] / times[0] for k in (1, 2)]
-    middle = statistics.median(each[1] / each[0] for each in rounds)
-    told = "".join(f"{each:>12.3f}" for each in (*times, *ratios))
-    print(f"{extrapolation:<8}{3 + 2 * modes:>4} states{told}{middle:>12.3f}")
-    return float(ratios[0])
+def compared(coupling: str, modes: int) -> float:
+    """Print the times of a coupling; return what the accounts cost, as a ratio."""
+    without, bonded = (chain(bonds, coupling, modes) for bonds in (False, True))
+    calls = [(without, False), (bonded, False), (bonded, False), (without, False), (bonded, True)]
+    rounds = [[milliseconds(*call) for call in calls] for _ in range(ROUNDS + 1)][1:]
+    costs = sorted((each[1] + each[2]) / (each[0] + each[3]) for each in rounds)
+    columns = statistics.median(2 * each[4] / (each[0] + each[3]) for each in rounds)
+    shortest = [min(column) for column in zip(*rounds, strict=True)]
+    times = min(shortest[0], shortest[3]), min(shortest[1], shortest[2]), shortest[4]
+    told = "".join(f"{each:>12.3f}" for each in times)
+    cost, low, high = (costs[len(costs) * k // 4] for k in (2, 1, 3))
+    named = f"{coupling:<20}{3 + 2 * modes:>4} states"
+    print(f"{named}{told}{cost:>10.3f} ({low:.3f} to {high:.3f}){columns:>10.3f}")
+    return cost
 
 
 def main() -> None:
     """Print the table."""
     print(f"{BONDS} bonds, {BONDS + 1} simulators, {STOP * 1000} steps, {ROUNDS} rounds")
-    heads = ("without, ms", "bonds, ms", "columns, ms", "bonds", "columns", "median")
-    print(f"{'':<19}" + "".join(f"{head:>12}" for head in heads))
-    for modes in (0, 4):
-        worst = max(compared(extrapolation, modes) for extrapolation in ("hold", "linear"))
-        cost = (
-            f"the ledger costs {100 * (worst - 1):.1f} % at the most; the limit is {100 * (LIMIT - 1):.0f} %"
-        )
-        print(f"with {3 + 2 * modes} states each, {cost}")
+    heads = "".join(f"{head:>12}" for head in ("without, ms", "bonds, ms", "columns, ms"))
+    print(f"{'':<31}{heads}{'bonds, times (quartiles)':>28}{'columns':>8}")
+    worst = max(compared(coupling, modes) for modes in (0, 4) for coupling in COUPLINGS)
+    print(f"the ledger costs {100 * (worst - 1):.1f} % at the most; the limit is {100 * (LIMIT - 1):.0f} %")
 
 
 if __name__ == "__main__":

@@ -68,15 +68,22 @@ inline void in_twos(const std::vector<int>& numbers, Keep keep) {
     for (std::size_t k = 0; k < count; k += 2) keep(Places<false>{numbers[k], numbers[k + 1 < count ? k + 1 : k]});
 }
 
-Part without_zeros(const std::vector<double>& row, int begin, int count, int at) {
-    Part part{at, 0, count};
-    while (part.count > 0 && row[begin + part.first] == 0.0) {
-        ++part.first;
-        --part.count;
+// The part of a row between its first and its last number that is not zero; where all are, the first one.
+struct Part {
+    int first, count;
+    Part(const double* row, int size) : first(0), count(size) {
+        while (count > 1 && row[first] == 0.0) ++first, --count;
+        while (count > 1 && row[first + count - 1] == 0.0) --count;
     }
-    while (part.count > 0 && row[begin + part.first + part.count - 1] == 0.0) --part.count;
-    part.at = at + part.first;
-    return part;
+};
+
+const double nothing = 0.0;
+
+// The sum of products of one at least, from the left.
+inline double some(const double* one, const double* other, int count) {
+    double total = *one * *other;
+    while (--count > 0) total = total + *++one * *++other;
+    return total;
 }
 
 }  // namespace
@@ -85,17 +92,14 @@ void Accounts::add(const Account& account, int output, double scale, const std::
     of.push_back(account);
     if (!shares.empty()) {
         const auto place = std::search(slopes.begin(), slopes.end(), shares.begin(), shares.end());  // equal models share them
-        const int at = static_cast<int>(place - slopes.begin()), states = account.states;
+        of.back().slopes = static_cast<int>(place - slopes.begin());
         if (place == slopes.end()) slopes.insert(slopes.end(), shares.begin(), shares.end());
-        const int inputs = (static_cast<int>(shares.size()) - states) / (account.reacts ? 2 : 1);
-        of.back().slopes = at;
-        of.back().state = without_zeros(shares, 0, states, at);
-        of.back().gains = without_zeros(shares, states, inputs, at + states);
     }
     signal.push_back(output);
     factor.push_back(scale);
     for (auto* each : {&power, &energy, &moved, &from_y, &from_rest}) each->push_back(0.0);
     u.push_back(0);
+    lines.push_back({});
     restore(size() - 1, now);
 }
 
@@ -124,7 +128,14 @@ void Level::place_accounts() {
         account.rows = child.rows;
         account.stride = child.inputs;
         account.base = &child.base;
-        if (account.slopes >= 0) account.z = slot.simulator->state();
+        if (account.slopes < 0) continue;
+        account.z = slot.simulator->state();
+        if (!account.line()) continue;
+        const double *shares = accounts.slopes.data() + account.slopes, *gains = shares + account.states;
+        const Part states(shares, account.states), inputs(gains, child.inputs);
+        accounts.lines[number] = {shares + states.first, account.z + states.first, gains + inputs.first, states.count, inputs.count,
+                                  slot.u + child.inputs + inputs.first, child.inputs};
+        if (account.states == 0) accounts.lines[number].shares = accounts.lines[number].z = &nothing;
     }
 }
 
@@ -140,8 +151,7 @@ void Level::sort_accounts(Operation& operation) const {
 }
 
 inline double Level::rest_of(const Account& account) const {
-    const Part& part = account.state;
-    return account.slopes < 0 ? 0.0 : sum(accounts.slopes.data() + part.at, account.z + part.first, part.count);
+    return account.slopes < 0 ? 0.0 : sum(accounts.slopes.data() + account.slopes, account.z, account.states);
 }
 
 // How much larger the slope of a linear model's output was at the start of a step than at its end.
@@ -283,31 +293,25 @@ void Level::close_alike(const std::vector<int>& numbers, double h) {
 // Accounts of inputs that are lines since the start of the step, of linear models, over steps of one length.
 void Level::close_lines(const std::vector<int>& numbers, double h) {
     const int *signal = accounts.signal.data(), *input = accounts.u.data();
-    const double *outputs = y.data(), *inputs = u.data(), *factor = accounts.factor.data(), *shares = accounts.slopes.data();
+    const double *outputs = y.data(), *inputs = u.data(), *factors = accounts.factor.data();
     double *from_y = accounts.from_y.data(), *from_rest = accounts.from_rest.data(), *powers = accounts.power.data();
     double *energy = accounts.energy.data(), *moved = accounts.moved.data();
-    const Account* of = accounts.of.data();
+    const Line* lines = accounts.lines.data();
     const double quarter = 0.25 * h, sixth = h / 6.0;
     in_twos(numbers, [=](auto at) {
-        const Account &one = of[at.a], &other = of[at.b];
+        const Line &one = lines[at.a], &other = lines[at.b];
+        const Two rests{some(one.shares, one.z, one.states), some(other.shares, other.z, other.states)};
+        const Two gains{some(one.gains, inputs + one.u, one.inputs), some(other.gains, inputs + other.u, other.inputs)};
         const double *c = inputs + input[at.a], *d = inputs + input[at.b];
-        const auto gain = [=](const Account& account, const double* line) {
-            return sum(shares + account.gains.at, line - account.input + account.stride + account.gains.first, account.gains.count);
-        };
-        const auto rest = [=](const Account& account) {
-            return sum(shares + account.state.at, account.z + account.state.first, account.state.count);
-        };
-        const Two now{outputs[signal[at.a]], outputs[signal[at.b]]}, from = at.take(from_y);
-        const Two first{c[0], d[0]}, slope{c[one.stride], d[other.stride]}, gains{gain(one, c), gain(other, d)};
-        const Two rests{rest(one), rest(other)};
-        const Two last = slope * h + first, end = last * now;
+        const Two first{c[0], d[0]}, slope{c[one.stride], d[other.stride]}, last = slope * h + first;
+        const Two from = at.take(from_y), now{outputs[signal[at.a]], outputs[signal[at.b]]}, end = last * now;
         const Two bend = (at.take(from_rest) - rests) - h * gains;
         const Two middle = (from + now) + quarter * bend;  // twice
-        const Two scale = sixth * at.take(factor);
-        const Two work = scale * (first * from + end + (first + last) * middle);
+        const Two factor = at.take(factors);
+        const Two work = sixth * factor * (first * from + end + (first + last) * middle);
         at.put(from_y, now);
         at.put(from_rest, rests);
-        at.put(powers, at.take(factor) * end);
+        at.put(powers, factor * end);
         at.put(energy, at.take(energy) + work);
         at.put(moved, at.take(moved) + size_of(work));
     });

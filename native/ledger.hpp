@@ -11,12 +11,6 @@
 
 namespace hocket {
 
-// The part of a row of numbers between its first and its last that are not zero.
-struct Part {
-    int at = 0;  // where its numbers are kept
-    int first = 0, count = 0;
-};
-
 // One side: factor * output * input of a child is the power that it sees.
 struct Account {
     int child = 0;
@@ -24,7 +18,6 @@ struct Account {
     int rows = 1, stride = 1;  // how the coefficients of its input lie
     int slopes = -1;           // of a linear model: where the shares of state and inputs in the slope of the output are
     int states = 0;
-    Part state, gains;         // those shares without the zeros around them
     const double* z = nullptr;           // the state of a linear model
     const std::int64_t* base = nullptr;  // the tick that the coefficients are about
     bool asked = false;                  // whether the simulator is asked for the slope
@@ -33,6 +26,16 @@ struct Account {
     std::int64_t since = -1;             // the tick of that start; -1: no step is under way
 
     bool line() const { return input >= 0 && slopes >= 0 && rows == 2; }
+};
+
+// How the output of a linear model bends under inputs that are lines: shares of the state and of the inputs in its slope,
+// without the zeros around them; one at least.
+struct Line {
+    const double *shares, *z;
+    const double* gains;
+    int states, inputs;
+    int u;       // where the slopes of those inputs are
+    int stride;  // from the value of the account's input to its slope
 };
 
 // What changes of an account.
@@ -64,6 +67,7 @@ struct Accounts {
     std::vector<int> signal;        // the output
     std::vector<int> u;             // where the coefficients of the input begin
     std::vector<double> slopes;     // of linear models: C A, C B and D of one output each
+    std::vector<Line> lines;
 
     std::size_t size() const { return of.size(); }
     double gained(std::size_t bond) const { return energy[2 * bond + 1] - energy[2 * bond]; }

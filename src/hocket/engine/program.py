@@ -85,7 +85,50 @@ def _number(level: Level, instruction: Solve | Repeat | Adapt) -> int:
 def _program(body: Body, level: Level) -> list[Operation]:
     merged = _merged(body, level)
     before: list[Operation | None] = [None, *merged]
-    return [each for last, now in zip(before, merged, strict=False) for each in _accounted(now, last, level)]
+    program: list[Operation] = []
+    closing = _Closing()
+    for last, now in zip(before, merged, strict=False):
+        program += closing.due_before(now)
+        *rest, end = _accounted(now, last, level)
+        program += rest
+        if not closing.waits(end, now.children):
+            program.append(end)
+    return [*program, *closing.due()]
+
+
+class _Closing:
+    """Accounts of steps of a known length that are closed together, when the last of these steps was made.
+
+    Nothing that they look at changes until the simulator itself is fed or steps again.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: dict[tuple[int, int], Operation] = {}
+        self.children: set[int] = set()
+
+    def waits(self, operation: Operation, children: list[int]) -> bool:
+        """Keep an operation that closes accounts of children for later; return whether it can be."""
+        if operation.kind != "close" or operation.count == 0:
+            return False
+        together = self.waiting.setdefault(
+            (operation.count, operation.number),
+            Operation("close", count=operation.count, number=operation.number),
+        )
+        together.signals = together.signals + operation.signals
+        together.slopes = together.slopes + operation.slopes
+        self.children |= set(children)
+        return True
+
+    def due_before(self, operation: Operation) -> list[Operation]:
+        """Return what must be closed before an operation."""
+        others = operation.kind in ("feed", "step_read") and self.children.isdisjoint(operation.children)
+        return [] if others else self.due()
+
+    def due(self) -> list[Operation]:
+        """Return what waits; nothing does after that."""
+        every = list(self.waiting.values())
+        self.waiting, self.children = {}, set()
+        return every
 
 
 def _accounted(operation: Operation, last: Operation | None, level: Level) -> list[Operation]:
