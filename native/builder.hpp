@@ -92,15 +92,18 @@ struct Builder {
         level->offered_base = offered_base;
     }
     // slopes: of a linear model C A, C B and, where the output reacts at once, D; else empty
-    void add_account(int child, int signal, int input, double factor, bool asked, const std::vector<double>& slopes, int states,
-                     bool reacts, const std::vector<double>& now, std::int64_t since) {
+    void add_account(int child, int signal, int input, double factor, bool asked, bool anew, bool late, const std::vector<double>& slopes,
+                     int states, bool reacts, const std::vector<double>& now, std::int64_t since) {
         Account account;
         account.child = child;
         account.input = input;
         account.asked = asked;
+        account.anew = anew;
+        account.late = late;
         account.reacts = reacts;
         account.states = states;
-        level->accounts.add(account, signal, factor, slopes, {now.at(0), now.at(1), 0.0, now.at(2), 0.0, now.at(3), since});
+        Standing standing{now.at(0), now.at(1), 0.0, now.at(2), 0.0, now.at(3), since};
+        level->accounts.add(account, signal, factor, slopes, standing);
     }
     void record(std::shared_ptr<Rows> rows, const std::vector<int>& children, const std::vector<int>& ports,
                 const std::vector<bool>& are_inputs) {

@@ -105,7 +105,7 @@ void Accounts::add(const Account& account, int output, double scale, const std::
 
 Standing Accounts::standing(std::size_t number) const {
     const Account& account = of[number];
-    return {power[number], energy[number], moved[number], from_y[number], account.from_slope, from_rest[number], account.since};
+    return {power[number], energy[number], moved[number], from_y[number], account.from_slope, from_rest[number], account.since, account.first};
 }
 
 void Accounts::restore(std::size_t number, const Standing& to) {
@@ -116,6 +116,7 @@ void Accounts::restore(std::size_t number, const Standing& to) {
     from_rest[number] = to.from_rest;
     of[number].from_slope = to.from_slope;
     of[number].since = to.since;
+    of[number].first = to.first;
 }
 
 void Level::place_accounts() {
@@ -168,20 +169,38 @@ inline double Level::bend_of(const Account& account, const double* c, double res
     return total;
 }
 
+// The polynomials of a child in powers of the time since its tick.
+std::vector<double> Level::seen_now(int number) const {
+    const Slot& slot = slots_[number];
+    const Child& child = children[number];
+    std::vector<double> seen(u.begin() + slot.u, u.begin() + slot.u + child.coefficients());
+    if (child.base != slot.tick)
+        for (int j = 0; j < child.inputs; ++j) shift(seen.data() + j, child.rows, child.inputs, clock.span(slot.tick - child.base));
+    return seen;
+}
+
 // The slope that a simulator tells of its output, under its inputs now.
 bool Level::ask_slope(std::size_t number, double& slope) {
     const Account& account = accounts.of[number];
     slope = 0.0;
     if (!account.asked) return true;
     Slot& slot = slots_[account.child];
-    const Child& child = children[account.child];
-    std::vector<double> slopes(child.outputs), polynomials(u.begin() + slot.u, u.begin() + slot.u + child.coefficients());
-    if (child.base != slot.tick) {
-        const double ds = clock.span(slot.tick - child.base);
-        for (int j = 0; j < child.inputs; ++j) shift(polynomials.data() + j, child.rows, child.inputs, ds);
-    }
-    if (!slot.simulator->slope(slot.tick, polynomials.data(), slopes.data())) return failed(slot);
+    std::vector<double> slopes(children[account.child].outputs);
+    if (!slot.simulator->slope(slot.tick, seen_now(account.child).data(), slopes.data())) return failed(slot);
     slope = slopes[accounts.signal[number] - slot.y];
+    return true;
+}
+
+// The output at the start of the step under way.
+bool Level::ask_start(std::size_t number, double& value) {
+    const Account& account = accounts.of[number];
+    // in a Repeat the newest output is one of the end of the step
+    value = repeating_ > 0 ? saved_y_[number] : y[accounts.signal[number]];
+    if (!account.anew) return true;
+    Slot& slot = slots_[account.child];
+    std::vector<double> outputs(children[account.child].outputs);
+    if (!slot.simulator->output(slot.tick, seen_now(account.child).data(), outputs.data())) return failed(slot);
+    value = outputs[accounts.signal[number] - slot.y];
     return true;
 }
 
@@ -190,14 +209,16 @@ bool Level::open_accounts(const Operation& operation) {
         Account& account = accounts.of[number];
         if (account.since >= 0) return true;  // it was not read since: the account goes over both steps
         account.since = slots_[account.child].tick;
-        // in a Repeat the newest output is one of the end of the step
-        accounts.from_y[number] = repeating_ > 0 ? saved_y_[number] : y[accounts.signal[number]];
+        if (account.late && account.input >= 0) {
+            account.first.base = *account.base;
+            for (int k = 0; k < account.rows; ++k) account.first.c[k] = u[accounts.u[number] + k * account.stride];
+        }
         accounts.from_rest[number] = rest_of(account);
-        return ask_slope(number, account.from_slope);
+        return ask_start(number, accounts.from_y[number]) && ask_slope(number, account.from_slope);
     };
-    for (int number : operation.slopes) open(number);
-    for (int number : operation.signals)
-        if (!open(number)) return false;
+    for (const auto* numbers : {&operation.slopes, &operation.signals})
+        for (int number : *numbers)
+            if (!open(number)) return false;
     return true;
 }
 
@@ -218,12 +239,18 @@ bool Level::close_accounts(const Operation& operation) {
     return true;
 }
 
+// Whether the child of an account has not yet made the step that is under way.
+inline bool Level::waits(const Account& account) const {
+    const Slot& slot = slots_[account.child];
+    return account.late && slot.simulator->shown_at(slot.tick) < slot.tick;
+}
+
 // The account of an input that moves within a step.
 bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
     Account& account = accounts.of[number];
-    if (account.since < 0) return true;
-    const std::int64_t tick = slots_[account.child].tick;
-    const double h = step.of(clock, tick - account.since), s = age.of(clock, tick - *account.base);
+    if (account.since < 0 || waits(account)) return true;
+    const std::int64_t tick = slots_[account.child].tick, base = account.late ? account.first.base : *account.base;
+    const double h = step.of(clock, tick - account.since), s = age.of(clock, tick - base);
     const double factor = accounts.factor[number], now = y[accounts.signal[number]], from = accounts.from_y[number];
     account.since = again ? tick : -1;
     accounts.from_y[number] = now;
@@ -234,8 +261,8 @@ bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
         energy = factor * now;
         return true;
     }
-    const double* c = u.data() + accounts.u[number];
-    const int rows = account.rows, stride = account.stride;
+    const double* c = account.late ? account.first.c.data() : u.data() + accounts.u[number];
+    const int rows = account.rows, stride = account.late ? 1 : account.stride;
     const double first = value_at(c, rows, stride, s - h), last = value_at(c, rows, stride, s);
     const double half = rows == 2 ? first + last : 2.0 * value_at(c, rows, stride, s - 0.5 * h);  // twice
     double bend = 0.0;
@@ -259,10 +286,11 @@ bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
 // The account of an input that is held.
 void Level::close_held(int number, bool again, Lengths& step) {
     Account& account = accounts.of[number];
-    if (account.since < 0) return;
+    if (account.since < 0 || waits(account)) return;
     const std::int64_t tick = slots_[account.child].tick;
     const double h = step.of(clock, tick - account.since);
-    const double now = y[accounts.signal[number]], scale = accounts.factor[number] * u[accounts.u[number]];
+    const double given = account.late ? account.first.c[0] : u[accounts.u[number]];
+    const double now = y[accounts.signal[number]], scale = accounts.factor[number] * given;
     const double start = scale * accounts.from_y[number], power = scale * now;
     const double work = 0.5 * h * (start + power);
     account.since = again ? tick : -1;

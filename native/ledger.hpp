@@ -3,13 +3,21 @@
 // Out: power and energy per side of a bond
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "polynomial.hpp"
 #include "simulator.hpp"
 
 namespace hocket {
+
+// The polynomial of an input when a step began.
+struct First {
+    std::int64_t base = 0;
+    std::array<double, max_rows> c{};
+};
 
 // One side: factor * output * input of a child is the power that it sees.
 struct Account {
@@ -22,8 +30,11 @@ struct Account {
     const std::int64_t* base = nullptr;  // the tick that the coefficients are about
     bool asked = false;                  // whether the simulator is asked for the slope
     bool reacts = false;                 // whether the output reacts at once
+    bool anew = false;                   // whether it is asked for again at the start of a step, under the inputs of that
+    bool late = false;                   // whether the child is a level that makes one step in several, under the first inputs
     double from_slope = 0.0;             // at the start of the step under way, as the simulator told it
     std::int64_t since = -1;             // the tick of that start; -1: no step is under way
+    First first;                         // of a late one
 
     bool line() const { return input >= 0 && slopes >= 0 && rows == 2; }
 };
@@ -43,6 +54,7 @@ struct Standing {
     double power = 0.0, energy = 0.0, moved = 0.0;
     double from_y = 0.0, from_slope = 0.0, from_rest = 0.0;
     std::int64_t since = -1;
+    First first;
 };
 
 // Seconds of a number of ticks; the newest is remembered.

@@ -12,7 +12,7 @@ The native engine repeats every operation in the same order, so that the bits ag
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -20,6 +20,7 @@ from hocket.bonding import TOLD, Account, of_children
 from hocket.errors import Fault, SimulatorError
 from hocket.model import as_level
 from hocket.signals import value_at
+from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
 from hocket.wiring import Wiring
 
@@ -32,7 +33,7 @@ GIVEN, TAKEN, GAINED = range(3)
 COLUMNS = ("given", "taken", "gained")
 """What may be recorded of a bond: two powers and an energy."""
 
-State: TypeAlias = tuple[float, float, float, float, float, float, int]
+State: TypeAlias = tuple[float, float, float, float, float, float, int, int, list[float]]
 
 
 class Slopes(NamedTuple):
@@ -53,6 +54,10 @@ class Side:
     """Whether the simulator is asked for the slope of its output."""
     slopes: Slopes | None = None
     """How the slope is known without asking."""
+    anew: bool = False
+    """Whether the output at the start of a step is asked for again: it reacts at once to inputs."""
+    late: bool = False
+    """Whether the child is a level that may make one step in several of this one, under the first inputs."""
     power: float = 0.0
     """At the end of the newest step."""
     energy: float = 0.0
@@ -68,15 +73,21 @@ class Side:
     """The tick of that start; -1: no step is under way."""
     saved_y: float = 0.0
     """The output when its child was last saved."""
+    base: int = 0
+    """Of a late one: the tick that the first inputs are about,"""
+    first: list[float] = field(default_factory=list)
+    """and the coefficients of the account's own input."""
 
     def state(self) -> State:
         """Return what changes."""
         started = self.from_y, self.from_slope, self.from_rest, self.since
-        return self.power, self.energy, self.moved, *started
+        return self.power, self.energy, self.moved, *started, self.base, self.first
 
     def restore(self, state: State) -> None:
         """Go back to that."""
-        self.power, self.energy, self.moved, self.from_y, self.from_slope, self.from_rest, self.since = state
+        self.power, self.energy, self.moved = state[:3]
+        self.from_y, self.from_slope, self.from_rest, self.since = state[3:7]
+        self.base, self.first = state[7:]
 
 
 class Ledger:
@@ -99,6 +110,7 @@ class Ledger:
     def begin(self, level: Level) -> None:
         """Note the power at the start of a run."""
         for side in self.sides:
+            side.late = _may_be_late(level, side.account.child)
             side.from_y, side.from_rest = _newest(level, side), _rest(level, side)
             if side.account.input != TOLD:
                 side.power = side.account.factor * _input(level, side, _age(level, side)) * side.from_y
@@ -110,8 +122,9 @@ class Ledger:
             if side.since >= 0:
                 continue  # it was not read since: the account goes over both steps
             side.since = level.ticks[child]
-            # in a Repeat the newest output is one of the end of the step
-            side.from_y = side.saved_y if level.repeating else _newest(level, side)
+            if side.late:
+                side.base, side.first = level.memory.base[child], _coefficients(level, side)
+            side.from_y = _at_the_start(level, side)
             side.from_rest = _rest(level, side)
             side.from_slope = _asked(level, side)
 
@@ -119,7 +132,7 @@ class Ledger:
         """Add the energy of the step that ends: Simpson's rule, on an output that is a cubic, or a line."""
         for number in self.of.get(child, ()):
             side = self.sides[number]
-            if side.since < 0:
+            if side.since < 0 or (side.late and not _moved(level, child)):
                 continue
             factor, y = side.account.factor, _newest(level, side)
             h = level.clock.span(level.ticks[child] - side.since)
@@ -185,14 +198,18 @@ class Ledger:
 
 def _side(wiring: Wiring, account: Account, degree: int) -> Side:
     model = wiring.models[account.child]
-    if degree == 0 or account.input == TOLD or not model.abilities.slopes or as_level(model) is not None:
-        return Side(account)
+    told = account.input == TOLD
+    anew = (
+        not told and isinstance(model, (StateSpace, Ode)) and bool(model.outputs[account.output].feedthrough)
+    )
+    if degree == 0 or told or not model.abilities.slopes or as_level(model) is not None:
+        return Side(account, anew=anew)
     if not isinstance(model, StateSpace):
-        return Side(account, asked=True)
+        return Side(account, asked=True, anew=anew)
     C, D = model.C[account.output], model.D[account.output]
     x = [_sum(C, [row[k] for row in model.A]) for k in range(len(C))]
     u = [_sum(C, [row[k] for row in model.B]) for k in range(len(D))]
-    return Side(account, slopes=Slopes(x, u, list(D) if any(D) else []))
+    return Side(account, slopes=Slopes(x, u, list(D) if any(D) else []), anew=anew)
 
 
 def _sum(one: Sequence[float], other: Sequence[float]) -> float:
@@ -206,15 +223,44 @@ def _newest(level: Level, side: Side) -> float:
     return float(level.memory.rings[side.account.child][side.account.output][-1][1])
 
 
+def _may_be_late(level: Level, child: int) -> bool:
+    inner: Any = level.children[child]
+    if as_level(level.wiring.models[child]) is None or inner.adaptive:
+        return False
+    return bool(level.adaptive or inner.length > level.length)
+
+
+def _moved(level: Level, child: int) -> bool:
+    """Return whether a child that is a level made a step of its own."""
+    inner: Any = level.children[child]
+    return bool(inner.now == level.ticks[child])
+
+
+def _at_the_start(level: Level, side: Side) -> float:
+    """Return the output at the start of the step under way."""
+    child = side.account.child
+    if side.anew:
+        tick = level.ticks[child]
+        return float(level.outputs_of(child, tick, level.seen_from(child, tick))[side.account.output])
+    # in a Repeat the newest output is one of the end of the step
+    return side.saved_y if level.repeating else _newest(level, side)
+
+
 def _age(level: Level, side: Side) -> float:
     """Return the seconds since the time that the polynomials of a child are about."""
     child = side.account.child
-    return level.clock.span(level.ticks[child] - level.memory.base[child])
+    base = side.base if side.first else level.memory.base[child]
+    return level.clock.span(level.ticks[child] - base)
+
+
+def _coefficients(level: Level, side: Side) -> list[float]:
+    column: list[float] = level.memory.u[side.account.child][:, side.account.input].tolist()
+    return column
 
 
 def _input(level: Level, side: Side, s: float) -> float:
     """Return the input of a side, s seconds after the time that the polynomials are about."""
-    return float(value_at(level.memory.u[side.account.child][:, side.account.input].tolist(), s))
+    return float(value_at(side.first or _coefficients(level, side), s))
 
 
 def _rest(level: Level, side: Side) -> float:
