@@ -52,7 +52,7 @@ def obstacle(level: Level) -> str:
     away = [child for child, each in enumerate(level.children) if _apart(each)]
     if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
         return f"`{level.name(away[0])}` is isolated, and goes back through Python only"
-    if max(map(abs, level.clock.whole)) > 2**62:
+    if max(level.length, *map(abs, level.clock.whole)) > 2**62:
         return "its clock needs more digits than the native one has"
     inner = (obstacle(child) for child in level.children if isinstance(child, Level))
     return next((why for why in inner if why), "")
@@ -252,6 +252,8 @@ class NativeEngine:
                 account.input,
                 account.factor,
                 side.asked,
+                side.anew,
+                side.late,
                 [] if known is None else [*known.x, *known.u, *known.du],
                 0 if known is None else len(known.x),
                 bool(known and known.du),
