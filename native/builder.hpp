@@ -91,15 +91,16 @@ struct Builder {
         level->used_base = used_base;
         level->offered_base = offered_base;
     }
+    void set_bonds(std::size_t count) { level->accounts.bonds = count; }
     // slopes: of a linear model C A, C B and, where the output reacts at once, D; else empty
-    void add_account(int child, int signal, int input, double factor, bool asked, bool anew, bool late, const std::vector<double>& slopes,
+    void add_account(int child, int signal, int input, double factor, bool asked, bool anew, int inside, const std::vector<double>& slopes,
                      int states, bool reacts, const std::vector<double>& now, std::int64_t since) {
         Account account;
         account.child = child;
         account.input = input;
         account.asked = asked;
         account.anew = anew;
-        account.late = late;
+        account.inside = inside;
         account.reacts = reacts;
         account.states = states;
         Standing standing{now.at(0), now.at(1), 0.0, now.at(2), 0.0, now.at(3), since};

@@ -164,6 +164,7 @@ void bind_levels(nb::module_& module) {
         .def("set_programs", [](Builder& self, const nb::list& step, const nb::list& output) {
             self.level->set_programs(program(step), program(output));
         })
+        .def("set_bonds", &Builder::set_bonds)
         .def("add_account", &Builder::add_account)
         .def("set_post", &set_post)
         .def("record", &Builder::record);

@@ -195,8 +195,6 @@ bool Level::keep(Snapshot& to) {
         const Standing now = accounts.standing(k);
         for (double number : {now.power, now.energy, now.moved, now.from_y, now.from_slope, now.from_rest}) to.keep(number);
         to.keep(now.since);
-        to.keep(now.first.base);
-        to.keep(now.first.c.data(), max_rows);
     }
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->keep(to.inner[children.size() + k]);
     if (pace_) {
@@ -239,8 +237,6 @@ bool Level::go_back(Snapshot& from) {
         Standing then;
         for (double* number : {&then.power, &then.energy, &then.moved, &then.from_y, &then.from_slope, &then.from_rest}) from.take(*number);
         from.take(then.since);
-        from.take(then.first.base);
-        from.take(then.first.c.data(), max_rows);
         accounts.restore(k, then);
     }
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->go_back(from.inner[children.size() + k]);

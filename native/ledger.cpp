@@ -105,7 +105,7 @@ void Accounts::add(const Account& account, int output, double scale, const std::
 
 Standing Accounts::standing(std::size_t number) const {
     const Account& account = of[number];
-    return {power[number], energy[number], moved[number], from_y[number], account.from_slope, from_rest[number], account.since, account.first};
+    return {power[number], energy[number], moved[number], from_y[number], account.from_slope, from_rest[number], account.since};
 }
 
 void Accounts::restore(std::size_t number, const Standing& to) {
@@ -116,7 +116,6 @@ void Accounts::restore(std::size_t number, const Standing& to) {
     from_rest[number] = to.from_rest;
     of[number].from_slope = to.from_slope;
     of[number].since = to.since;
-    of[number].first = to.first;
 }
 
 void Level::place_accounts() {
@@ -129,6 +128,7 @@ void Level::place_accounts() {
         account.rows = child.rows;
         account.stride = child.inputs;
         account.base = &child.base;
+        if (account.inside >= 0) account.there = &dynamic_cast<const Level&>(*slot.simulator).accounts;
         if (account.slopes < 0) continue;
         account.z = slot.simulator->state();
         if (!account.line()) continue;
@@ -207,12 +207,8 @@ bool Level::ask_start(std::size_t number, double& value) {
 bool Level::open_accounts(const Operation& operation) {
     const auto open = [this](int number) {
         Account& account = accounts.of[number];
-        if (account.since >= 0) return true;  // it was not read since: the account goes over both steps
+        if (account.there || account.since >= 0) return true;  // it was not read since: the account goes over both steps
         account.since = slots_[account.child].tick;
-        if (account.late && account.input >= 0) {
-            account.first.base = *account.base;
-            for (int k = 0; k < account.rows; ++k) account.first.c[k] = u[accounts.u[number] + k * account.stride];
-        }
         accounts.from_rest[number] = rest_of(account);
         return ask_start(number, accounts.from_y[number]) && ask_slope(number, account.from_slope);
     };
@@ -239,18 +235,18 @@ bool Level::close_accounts(const Operation& operation) {
     return true;
 }
 
-// Whether the child of an account has not yet made the step that is under way.
-inline bool Level::waits(const Account& account) const {
-    const Slot& slot = slots_[account.child];
-    return account.late && slot.simulator->shown_at(slot.tick) < slot.tick;
-}
-
 // The account of an input that moves within a step.
 bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
     Account& account = accounts.of[number];
-    if (account.since < 0 || waits(account)) return true;
-    const std::int64_t tick = slots_[account.child].tick, base = account.late ? account.first.base : *account.base;
-    const double h = step.of(clock, tick - account.since), s = age.of(clock, tick - base);
+    if (account.there) {
+        accounts.power[number] = account.there->power[account.inside];
+        accounts.energy[number] = account.there->energy[account.inside];
+        accounts.moved[number] = account.there->moved[account.inside];
+        return true;
+    }
+    if (account.since < 0) return true;
+    const std::int64_t tick = slots_[account.child].tick;
+    const double h = step.of(clock, tick - account.since), s = age.of(clock, tick - *account.base);
     const double factor = accounts.factor[number], now = y[accounts.signal[number]], from = accounts.from_y[number];
     account.since = again ? tick : -1;
     accounts.from_y[number] = now;
@@ -261,8 +257,8 @@ bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
         energy = factor * now;
         return true;
     }
-    const double* c = account.late ? account.first.c.data() : u.data() + accounts.u[number];
-    const int rows = account.rows, stride = account.late ? 1 : account.stride;
+    const double* c = u.data() + accounts.u[number];
+    const int rows = account.rows, stride = account.stride;
     const double first = value_at(c, rows, stride, s - h), last = value_at(c, rows, stride, s);
     const double half = rows == 2 ? first + last : 2.0 * value_at(c, rows, stride, s - 0.5 * h);  // twice
     double bend = 0.0;
@@ -286,11 +282,10 @@ bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
 // The account of an input that is held.
 void Level::close_held(int number, bool again, Lengths& step) {
     Account& account = accounts.of[number];
-    if (account.since < 0 || waits(account)) return;
+    if (account.since < 0) return;
     const std::int64_t tick = slots_[account.child].tick;
     const double h = step.of(clock, tick - account.since);
-    const double given = account.late ? account.first.c[0] : u[accounts.u[number]];
-    const double now = y[accounts.signal[number]], scale = accounts.factor[number] * given;
+    const double now = y[accounts.signal[number]], scale = accounts.factor[number] * u[accounts.u[number]];
     const double start = scale * accounts.from_y[number], power = scale * now;
     const double work = 0.5 * h * (start + power);
     account.since = again ? tick : -1;
@@ -359,7 +354,7 @@ double Level::gained_since(const std::vector<double>& before) const {
 
 std::vector<double> Level::gained() const {
     std::vector<double> found;
-    for (std::size_t k = 0; 2 * k < accounts.size(); ++k) found.push_back(accounts.gained(k));
+    for (std::size_t k = 0; k < accounts.bonds; ++k) found.push_back(accounts.gained(k));
     return found;
 }
 

@@ -3,21 +3,15 @@
 // Out: power and energy per side of a bond
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "polynomial.hpp"
 #include "simulator.hpp"
 
 namespace hocket {
 
-// The polynomial of an input when a step began.
-struct First {
-    std::int64_t base = 0;
-    std::array<double, max_rows> c{};
-};
+struct Accounts;
 
 // One side: factor * output * input of a child is the power that it sees.
 struct Account {
@@ -31,10 +25,10 @@ struct Account {
     bool asked = false;                  // whether the simulator is asked for the slope
     bool reacts = false;                 // whether the output reacts at once
     bool anew = false;                   // whether it is asked for again at the start of a step, under the inputs of that
-    bool late = false;                   // whether the child is a level that makes one step in several, under the first inputs
+    int inside = -1;                     // the account that a child keeps of its border, which is taken over
+    const Accounts* there = nullptr;     // and those among which it is
     double from_slope = 0.0;             // at the start of the step under way, as the simulator told it
     std::int64_t since = -1;             // the tick of that start; -1: no step is under way
-    First first;                         // of a late one
 
     bool line() const { return input >= 0 && slopes >= 0 && rows == 2; }
 };
@@ -54,7 +48,6 @@ struct Standing {
     double power = 0.0, energy = 0.0, moved = 0.0;
     double from_y = 0.0, from_slope = 0.0, from_rest = 0.0;
     std::int64_t since = -1;
-    First first;
 };
 
 // Seconds of a number of ticks; the newest is remembered.
@@ -73,6 +66,7 @@ struct Lengths {
 // All accounts of a level. What every step touches lies side by side, so that two accounts are kept at once.
 struct Accounts {
     std::vector<Account> of;
+    std::size_t bonds = 0;  // the accounts of bonds come first, then those that the level around takes over
     std::vector<double> factor, power, energy, moved;
     std::vector<double> from_y;     // the output at the start of the step under way,
     std::vector<double> from_rest;  // and what the state gives to its slope there

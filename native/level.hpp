@@ -222,7 +222,6 @@ class Level final : public Simulator {
     std::vector<double> seen_now(int child) const;
     bool ask_slope(std::size_t number, double& slope);
     bool ask_start(std::size_t number, double& value);
-    bool waits(const Account& account) const;
     void sort_accounts(Operation& operation) const;
     bool open_accounts(const Operation& operation);
     bool close_accounts(const Operation& operation);

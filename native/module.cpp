@@ -121,7 +121,7 @@ class Engine {
 
     static void add_energies(const Level& level, nb::list& found) {
         std::vector<std::pair<double, double>> flowed;
-        for (std::size_t k = 0; k < level.accounts.size(); ++k) flowed.emplace_back(level.accounts.energy[k], level.accounts.moved[k]);
+        for (std::size_t k = 0; k < 2 * level.accounts.bonds; ++k) flowed.emplace_back(level.accounts.energy[k], level.accounts.moved[k]);
         if (!flowed.empty()) found.append(nb::make_tuple(reinterpret_cast<std::uintptr_t>(&level), flowed));
         for (const Child& child : level.children)
             if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get())) add_energies(*inner, found);

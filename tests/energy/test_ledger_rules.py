@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from energy.test_ledger import BOND, LOOP, START, C, M, both, nested, pair, spring, stored
+from energy.test_ledger import BOND, LOOP, START, C, M, both, mass, nested, pair, spring, stored
 
 # losses: what is given and not stored is heat
 
@@ -177,13 +177,58 @@ def test_a_black_box_under_lines():
     assert flowed["taken"] == pytest.approx(in_mass[-1] - in_mass[0] + off, abs=1e-13)
 
 
-@pytest.mark.parametrize("step", ["0.2", "0.1", "0.04"])
-def test_a_level_under_lines(step):
-    """The output of a level is a line to the ledger, too."""
-    run = both(nested("linear", step, start="cold"), 5)
+@pytest.mark.parametrize("extrapolation", [hk.Polynomial(1), hk.Hermite()], ids=str)
+@pytest.mark.parametrize("step", ["0.4", "0.2", "0.1", "0.04"])
+def test_a_level_keeps_the_account_of_its_border(step, extrapolation):
+    """It does so at its own steps, longer or shorter, and knows the slopes of what is inside."""
+    run = both(nested(extrapolation, step, start="cold"), 4.8)
     in_spring, in_mass = stored(run, "axle.")
     flowed = run.info["bonds"]["joint"]
+    assert flowed["given"] == pytest.approx(in_spring[0] - in_spring[-1], abs=1e-13)
+    assert flowed["taken"] == pytest.approx(in_mass[-1] - in_mass[0], abs=1e-13)
+
+
+@pytest.mark.parametrize("extrapolation", ["hold", "linear", hk.Hermite()], ids=str)
+def test_a_level_in_a_level(extrapolation):
+    """The account goes as deep as the simulator whose ports they are, through gears and units on the way."""
+    inner = hk.Scenario(
+        {"spring": spring()},
+        [hk.Connection("v", "spring.v", gain=2.0), hk.Connection("spring.f", "f", gain=3.0)],
+        ["v [m/s]"],
+        ["f [N]"],
+    )
+    axle = hk.Scenario(
+        {"inner": hk.Composite(inner, "0.1")},
+        [("v", "inner.v"), ("inner.f", "f")],
+        ["v [km/h]"],
+        ["f [kN]"],
+    )
+    scenario = hk.Scenario(
+        {"axle": hk.Composite(axle, "0.05"), "mass": mass()},
+        {"mass.f": "axle.f", "axle.v": "mass.v"},
+        bonds={"joint": hk.Bond("mass.f", "axle.v")},
+    )
+    run = both(hk.Composite(scenario, "0.2", hk.Jacobi(), extrapolation), 2)
+    in_spring, in_mass = stored(run, "axle.inner.")
+    flowed = run.info["bonds"]["joint"]
+    assert flowed["given"] == pytest.approx(3.0 / 2.0 * (in_spring[0] - in_spring[-1]), abs=1e-12)
+    assert flowed["taken"] == pytest.approx(in_mass[-1] - in_mass[0], abs=1e-12)
+    assert np.ptp(in_spring) > 0.1
+
+
+def test_ports_of_different_simulators_in_a_level():
+    """The account is kept at the steps outside, with a line for the output: it misses what a line does."""
+    meter = hk.StateSpace([[0]], [[1]], [[1]], x0=START[:1], inputs=["v [m/s]"], outputs=["s [m]"])
+    law = hk.StateSpace(D=[[-C]], inputs=["s [m]"], outputs=["f [N]"])
+    inside = hk.Scenario({"meter": meter, "law": law}, {"law.s": "meter.s"})
+    scenario = hk.Scenario(
+        {"axle": hk.Composite(inside, "0.1", start="cold"), "mass": mass()},
+        {"mass.f": "axle.law.f", "axle.meter.v": "mass.v"},
+        bonds={"joint": hk.Bond("mass.f", "axle.meter.v")},
+    )
+    run = both(hk.Composite(scenario, "0.2", hk.Jacobi(), "linear", "cold"), 5)
+    s = run["axle.meter.s"].values
     off = missed(run["mass.v"].values, 0.2, -C)
     assert abs(off) > 1e-4
-    assert flowed["given"] == pytest.approx(in_spring[0] - in_spring[-1] + off, abs=1e-13)
-    assert flowed["taken"] == pytest.approx(in_mass[-1] - in_mass[0], abs=1e-13)
+    given = 0.5 * C * (s[0] ** 2 - s[-1] ** 2)
+    assert run.info["bonds"]["joint"]["given"] == pytest.approx(given + off, abs=1e-13)

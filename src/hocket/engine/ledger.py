@@ -12,7 +12,7 @@ The native engine repeats every operation in the same order, so that the bits ag
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -22,7 +22,7 @@ from hocket.model import as_level
 from hocket.signals import value_at
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
-from hocket.wiring import Wiring
+from hocket.wiring import OWN, Wiring
 
 if TYPE_CHECKING:
     from hocket.engine.interpreter import Level
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 LEDGER = -3
 """In place of a child's number, in what is recorded."""
 GIVEN, TAKEN, GAINED = range(3)
+NOT = -1
+"""In place of an account inside: there is none."""
 COLUMNS = ("given", "taken", "gained")
 """What may be recorded of a bond: two powers and an energy."""
 
-State: TypeAlias = tuple[float, float, float, float, float, float, int, int, list[float]]
+State: TypeAlias = tuple[float, float, float, float, float, float, int]
 
 
 class Slopes(NamedTuple):
@@ -56,8 +58,8 @@ class Side:
     """How the slope is known without asking."""
     anew: bool = False
     """Whether the output at the start of a step is asked for again: it reacts at once to inputs."""
-    late: bool = False
-    """Whether the child is a level that may make one step in several of this one, under the first inputs."""
+    inside: int = NOT
+    """Of a child that is a level: its own account of its border, which is taken over."""
     power: float = 0.0
     """At the end of the newest step."""
     energy: float = 0.0
@@ -73,30 +75,55 @@ class Side:
     """The tick of that start; -1: no step is under way."""
     saved_y: float = 0.0
     """The output when its child was last saved."""
-    base: int = 0
-    """Of a late one: the tick that the first inputs are about,"""
-    first: list[float] = field(default_factory=list)
-    """and the coefficients of the account's own input."""
 
     def state(self) -> State:
         """Return what changes."""
         started = self.from_y, self.from_slope, self.from_rest, self.since
-        return self.power, self.energy, self.moved, *started, self.base, self.first
+        return self.power, self.energy, self.moved, *started
 
     def restore(self, state: State) -> None:
         """Go back to that."""
-        self.power, self.energy, self.moved = state[:3]
-        self.from_y, self.from_slope, self.from_rest, self.since = state[3:7]
-        self.base, self.first = state[7:]
+        self.power, self.energy, self.moved, self.from_y, self.from_slope, self.from_rest, self.since = state
 
 
 class Ledger:
-    """The accounts of a level: two per bond."""
+    """The accounts of a level: two per bond, and after them those that the level around it takes over."""
 
     def __init__(self, wiring: Wiring, degrees: Sequence[int]):
         accounts = [account for bond in wiring.bonds for account in (bond.given, bond.taken)]
         self.sides = [_side(wiring, account, degrees[account.child]) for account in accounts]
         self.of = of_children(wiring.bonds)
+        self.pairs = len(wiring.bonds)
+
+    def look_inside(self, level: Level) -> None:
+        """Let children that are levels keep the accounts of their borders, at their own steps."""
+        for side in self.sides:
+            if side.account.input != TOLD and as_level(level.wiring.models[side.account.child]) is not None:
+                inner: Any = level.children[side.account.child]
+                side.inside = inner.ledger.border(inner, side.account)
+
+    def border(self, level: Level, outer: Account) -> int:
+        """Keep an account of the level's own ports; return its number.
+
+        It is one of the child behind the output, if the input leads to that child: else it is NOT kept here.
+        """
+        source = level.wiring.outputs[outer.output]
+        entries = [
+            (index, drive)
+            for index, drive in enumerate(level.wiring.drives[source.child])
+            if drive is not None and (drive.child, drive.port) == (OWN, outer.input)
+        ]
+        if len(entries) != 1 or source.offset or entries[0][1].offset or not entries[0][1].gain:
+            return NOT
+        index, drive = entries[0]
+        account = Account(source.child, source.port, index, outer.factor * source.gain / drive.gain)
+        side = _side(level.wiring, account, level.memory.degrees[source.child])
+        if as_level(level.wiring.models[source.child]) is not None:
+            inner: Any = level.children[source.child]
+            side.inside = inner.ledger.border(inner, account)
+        self.of.setdefault(source.child, []).append(len(self.sides))
+        self.sides.append(side)
+        return len(self.sides) - 1
 
     def pause(self) -> None:
         """Keep no account any more."""
@@ -104,13 +131,15 @@ class Ledger:
 
     def held(self, level: Level, number: int) -> bool:
         """Return whether an account is one of a held input."""
-        account = self.sides[number].account
-        return account.input != TOLD and level.memory.degrees[account.child] == 0
+        account, inside = self.sides[number].account, self.sides[number].inside
+        return account.input != TOLD and inside == NOT and level.memory.degrees[account.child] == 0
 
     def begin(self, level: Level) -> None:
-        """Note the power at the start of a run."""
+        """Note the power at the start of a run; the levels inside have done so."""
         for side in self.sides:
-            side.late = _may_be_late(level, side.account.child)
+            if side.inside != NOT:
+                side.power = _inside(level, side).power
+                continue
             side.from_y, side.from_rest = _newest(level, side), _rest(level, side)
             if side.account.input != TOLD:
                 side.power = side.account.factor * _input(level, side, _age(level, side)) * side.from_y
@@ -119,11 +148,9 @@ class Ledger:
         """Note where a step starts."""
         for number in self.of.get(child, ()):
             side = self.sides[number]
-            if side.since >= 0:
+            if side.inside != NOT or side.since >= 0:
                 continue  # it was not read since: the account goes over both steps
             side.since = level.ticks[child]
-            if side.late:
-                side.base, side.first = level.memory.base[child], _coefficients(level, side)
             side.from_y = _at_the_start(level, side)
             side.from_rest = _rest(level, side)
             side.from_slope = _asked(level, side)
@@ -132,7 +159,11 @@ class Ledger:
         """Add the energy of the step that ends: Simpson's rule, on an output that is a cubic, or a line."""
         for number in self.of.get(child, ()):
             side = self.sides[number]
-            if side.since < 0 or (side.late and not _moved(level, child)):
+            if side.inside != NOT:
+                kept = _inside(level, side)
+                side.power, side.energy, side.moved = kept.power, kept.energy, kept.moved
+                continue
+            if side.since < 0:
                 continue
             factor, y = side.account.factor, _newest(level, side)
             h = level.clock.span(level.ticks[child] - side.since)
@@ -167,12 +198,12 @@ class Ledger:
 
     def gained(self) -> list[float]:
         """Return, per bond, what was taken and not given."""
-        energies = [side.energy for side in self.sides]
+        energies = [side.energy for side in self.sides[: 2 * self.pairs]]
         return [taken - given for given, taken in zip(energies[::2], energies[1::2], strict=True)]
 
     def energies(self) -> list[tuple[float, float]]:
         """Return what flowed on balance, and what moved whichever way, per side."""
-        return [(side.energy, side.moved) for side in self.sides]
+        return [(side.energy, side.moved) for side in self.sides[: 2 * self.pairs]]
 
     def column(self, number: int) -> float:
         """Return a recorded number: of the bond number // 3, the one of COLUMNS."""
@@ -223,17 +254,11 @@ def _newest(level: Level, side: Side) -> float:
     return float(level.memory.rings[side.account.child][side.account.output][-1][1])
 
 
-def _may_be_late(level: Level, child: int) -> bool:
-    inner: Any = level.children[child]
-    if as_level(level.wiring.models[child]) is None or inner.adaptive:
-        return False
-    return bool(level.adaptive or inner.length > level.length)
-
-
-def _moved(level: Level, child: int) -> bool:
-    """Return whether a child that is a level made a step of its own."""
-    inner: Any = level.children[child]
-    return bool(inner.now == level.ticks[child])
+def _inside(level: Level, side: Side) -> Side:
+    """Return the account that a child keeps of its border."""
+    inner: Any = level.children[side.account.child]
+    kept: Side = inner.ledger.sides[side.inside]
+    return kept
 
 
 def _at_the_start(level: Level, side: Side) -> float:
@@ -249,18 +274,12 @@ def _at_the_start(level: Level, side: Side) -> float:
 def _age(level: Level, side: Side) -> float:
     """Return the seconds since the time that the polynomials of a child are about."""
     child = side.account.child
-    base = side.base if side.first else level.memory.base[child]
-    return level.clock.span(level.ticks[child] - base)
-
-
-def _coefficients(level: Level, side: Side) -> list[float]:
-    column: list[float] = level.memory.u[side.account.child][:, side.account.input].tolist()
-    return column
+    return level.clock.span(level.ticks[child] - level.memory.base[child])
 
 
 def _input(level: Level, side: Side, s: float) -> float:
     """Return the input of a side, s seconds after the time that the polynomials are about."""
-    return float(value_at(side.first or _coefficients(level, side), s))
+    return float(value_at(level.memory.u[side.account.child][:, side.account.input].tolist(), s))
 
 
 def _rest(level: Level, side: Side) -> float:

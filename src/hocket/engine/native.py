@@ -244,6 +244,7 @@ class NativeEngine:
                         np.array([slope or 0.0 for slope in slopes], dtype=float),
                     )
         alike = plainly_read(level)
+        built.set_bonds(level.ledger.pairs)
         for side in level.ledger.sides:
             account, known = side.account, side.slopes
             built.add_account(
@@ -253,7 +254,7 @@ class NativeEngine:
                 account.factor,
                 side.asked,
                 side.anew,
-                side.late,
+                side.inside,
                 [] if known is None else [*known.x, *known.u, *known.du],
                 0 if known is None else len(known.x),
                 bool(known and known.du),

@@ -164,7 +164,7 @@ def plainly_read(level: Level) -> bool:
     every = [each for _, each in walk(level.plan.step)]
     read = [each.sim for each in every if isinstance(each, Read)]
     apart = any(isinstance(each, (Solve, Save, Repeat)) for each in every)
-    asked = any(side.asked or side.anew or side.late for side in level.ledger.sides)
+    asked = any(side.asked or side.anew for side in level.ledger.sides)
     return not (apart or asked or level.plan.output or len(read) > len(set(read)))
 
 

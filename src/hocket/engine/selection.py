@@ -155,7 +155,7 @@ def _advice(pattern: str, design: Blueprint) -> str:
 def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:
     """Give every live level the rows it must keep."""
     levels = {level.path: level for level in levels_of(root)}
-    for level in levels.values():
+    for level in reversed(levels.values()):
         level.ledger.begin(level)
     recorded = []
     for choice in chosen:
