@@ -5,6 +5,7 @@ import math
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -206,3 +207,23 @@ def test_one_minus_rho_is_never_shown_for_the_radius(tmp_path, coupling):
     assert all(value != pytest.approx(missing, rel=0.02) for value in shown)
     for share in (f"{100.0 * missing:.2g}%", f"{100.0 * missing:.3g}%", f"{missing:.3g}", f"{missing:.6g}"):
         assert share not in said.replace(",", " ").split()
+
+
+def test_what_equations_became_is_not_blamed_for_being_least_robust(tmp_path):
+    example = Path(__file__).parents[1] / "examples" / "massless_link.toml"
+    compiled = tmp_path / "compiled.toml"
+    good("compile", example, "--out", compiled)
+    for file in (example, compiled):
+        lines = good("check", file).splitlines()
+        assert [line for line in lines if line.startswith("robust: a change of `right` ")]
+        assert "inserted by the pass modularity" in next(line for line in lines if line.startswith("link "))
+        assert "`link`, inserted by the pass modularity, was identified" in "\n".join(lines)
+        facts = json.loads(good("check", file, "--json", "-"))
+        assert [row["uncertain"] for row in facts["robustness"]] == ["right", "left", "link"]
+        assert [row["note"] != "" for row in facts["robustness"]] == [False, False, True]
+
+
+def test_the_stop_that_was_typed_is_where_the_fault_is(tmp_path):
+    file = lags(tmp_path)
+    assert "where:    --stop\n" in refused("check", file, "--stop", "0.333")
+    assert "where:    `stop` in " in refused("check", lags(tmp_path, stop="0.333 s"))

@@ -3,6 +3,8 @@
 import os
 import re
 import shlex
+import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -352,6 +354,32 @@ def ssp(here):
     return composite
 
 
+def test_a_scenario_from_an_ssp_can_be_taken_elsewhere(ssp, here, monkeypatch):
+    (here / "made").mkdir()
+    told = good("compile", "two.ssp", "--out", "made/plain.toml")
+    assert f"its FMUs are in {Path('made/plain.resources')}" in told
+    text = Path("made/plain.toml").read_text()
+    assert 'path = "plain.resources/first.fmu"' in text
+    assert str(here) not in text
+    assert "cache" not in text
+    shutil.move("made", "elsewhere")
+    Path("two.ssp").unlink()
+    monkeypatch.setenv("HOCKET_CACHE", str(here / "another"))
+    good("run", "elsewhere/plain.toml", "--stop", "1", "--folder", "out")
+    assert final("second.x") == hocket.run(ssp, 1).final("second.x")
+
+
+def test_a_scenario_from_an_unpacked_ssp_names_its_fmus_from_where_it_is(ssp, here):
+    with zipfile.ZipFile("two.ssp") as archive:
+        archive.extractall("open")
+    good("compile", "open/SystemStructure.ssd", "--out", "plain.toml")
+    text = Path("plain.toml").read_text()
+    assert f'folder = "{Path("open/resources")}"' in text
+    assert str(here) not in text
+    good("run", "plain.toml", "--stop", "1", "--folder", "out")
+    assert final("second.x") == hocket.run(ssp, 1).final("second.x")
+
+
 def test_an_ssp_is_run_shown_and_planned(ssp):
     good(
         "run",
@@ -374,7 +402,6 @@ def test_an_ssp_is_run_shown_and_planned(ssp):
 
 
 def test_what_was_assumed_is_noted(here, ssp):
-    import zipfile
 
     with zipfile.ZipFile("two.ssp") as archive:
         text = archive.read("SystemStructure.ssd").decode()

@@ -98,3 +98,5 @@ def test_refusals(folder, tmp_path):
     assert "there is no folder" in refused("nest", flat, "--out", tmp_path / "none" / "x.toml")
     assert "three simulators at least" in refused("nest", "examples/two_masses.toml")
     assert "is not a duration" in refused("nest", flat, "--stop", "soon")
+    for option, value in (("--tolerance", "nan"), ("--work", "0"), ("--stop", "0")):
+        assert f"where:    {option}\n" in refused("nest", flat, option, value)

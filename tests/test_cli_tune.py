@@ -226,3 +226,22 @@ def test_help_has_examples():
     told = invoked("tune", "--help").stdout
     assert "Example: hocket tune car.toml" in told
     assert "--page" in told
+
+
+def test_errors_of_several_units_are_not_added_up_silently(file):
+    both = good("tune", file, *FEW, "--page", "page.html", "--json", "all.json")
+    note = "`error` adds up N, m and m/s as they are: `relative` compares each output with its own size"
+    assert both.count(note) == 1
+    assert "adds up N, m and m/s" in Path("page.html").read_text()
+    (kept,) = json.loads(Path("all.json").read_text())["notes"]
+    assert kept.startswith(note)
+    for named in ("error:second.x", "relative"):
+        assert "adds up" not in good("tune", file, *FEW, "--objective", named, "--objective", "work")
+    some = good("tune", file, *FEW, "--objective", "error:second.*", "--objective", "work")
+    assert "`error:second.*` adds up m and m/s as they are" in some
+
+
+def test_a_step_that_does_not_divide_the_run_is_told(file):
+    lines = good("tune", file, "--over", "step=0.03,0.07", "--objective", "error:*.x", "--objective", "work")
+    assert "its step of 30 ms does not divide the run to 5 s: stop at 4.98 s or 5.01 s" in lines
+    assert "does not divide" not in good("tune", file, *FEW)

@@ -6,7 +6,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "hocket"
 
 ORDER = [
-    "errors", "clock", "units", "bonds", "constraints", "hosts",
+    "errors", "arguments", "clock", "units", "bonds", "constraints", "hosts",
     "model", "equations", "signals", "_native", "simulators", "graph", "passing",
     "losing", "bonding", "constraining", "wiring",
     "plan", "feedthrough", "orchestrators", "passes", "engine", "parameters", "files", "analysis", "pacing",

@@ -120,7 +120,7 @@ def test_what_is_wrong_is_known_before_anything_runs(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"parameters": ["k"]}, "parameters cannot be 'k'"),
+        ({"parameters": ["k"]}, "`parameters` cannot be 'k'"),
         ({"errors": "ignore"}, "`errors` cannot be 'ignore'"),
         ({"workers": 0}, "`workers` cannot be 0"),
         ({"stop": None}, "nothing says when the run stops"),

@@ -31,6 +31,8 @@ _SCALES = {
 }
 _WRITTEN = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)(?:\s*/\s*([0-9.]+))?\s*([a-zµμ]*)\s*")
 
+_EXAMPLES = 'write 0.01, "1/3 s" or "2.5 ms"'
+
 
 def seconds(duration: Duration) -> Fraction:
     """Return a duration in seconds, exactly: 0.1 is a tenth, "2.5 ms" is 1/400, "1/3 s" and 1/3 are a third.
@@ -40,16 +42,14 @@ def seconds(duration: Duration) -> Fraction:
     if isinstance(duration, str):
         match = _WRITTEN.fullmatch(duration)
         if match is None or match[3] not in _SCALES:
-            raise ValueError(
-                f'`{duration}` is not a duration: write 0.01, "1/3 s" or "2.5 ms" (ns, us, ms, s, min, h, d)'
-            )
+            raise ValueError(f"`{duration}` is not a duration: {_EXAMPLES} (ns, us, ms, s, min, h, d)")
         try:
             value = Fraction(Decimal(match[1]))
             return value / Fraction(Decimal(match[2] or "1")) * _SCALES[match[3]]
         except (ArithmeticError, ValueError):
             raise ValueError(f"`{duration}` is not a number") from None
     if isinstance(duration, bool) or not isinstance(duration, Real):
-        raise ValueError(f"`{duration!r}` is not a duration")
+        raise ValueError(f"`{duration!r:.60}` is not a duration: {_EXAMPLES}")
     if not isinstance(duration, Rational):
         if not math.isfinite(duration):
             raise ValueError(f"`{duration}` is not a finite duration")

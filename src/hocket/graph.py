@@ -17,8 +17,9 @@ Edge = tuple[int, int]
 
 def components(size: int, edges: Collection[Edge]) -> list[list[int]]:
     """Return the strong components, each after those that lead to it."""
-    if not edges:
-        return [[node] for node in range(size)]
+    order = _ordered([[node] for node in range(size)], edges)
+    if len(order) == size:  # no cycle, as in most graphs of ports: SciPy takes long to start
+        return order
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -29,14 +30,18 @@ def components(size: int, edges: Collection[Edge]) -> list[list[int]]:
     groups: list[list[int]] = [[] for _ in range(count)]
     for node in range(size):
         groups[label[node]].append(node)
-    after: list[set[int]] = [set() for _ in range(count)]
-    waits = [0] * count
+    return _ordered(groups, {(label[a], label[b]) for a, b in edges if label[a] != label[b]})
+
+
+def _ordered(groups: list[list[int]], edges: Iterable[Edge]) -> list[list[int]]:
+    """Return the groups, each after those that lead to it; without those in a cycle and behind one."""
+    after: list[set[int]] = [set() for _ in groups]
+    waits = [0] * len(groups)
     for source, target in edges:
-        a, b = label[source], label[target]
-        if a != b and b not in after[a]:
-            after[a].add(b)
-            waits[b] += 1
-    ready = [(groups[group][0], group) for group in range(count) if not waits[group]]
+        if target not in after[source]:
+            after[source].add(target)
+            waits[target] += 1
+    ready = [(nodes[0], group) for group, nodes in enumerate(groups) if not waits[group]]
     heapq.heapify(ready)
     order: list[list[int]] = []
     while ready:

@@ -77,7 +77,8 @@ class Hosts:
         for host, names in models.items():
             if host in RESERVED or not host:
                 faults.append(Fault(f"`{host}` cannot name a host", f"hosts.{host}", "another name"))
-            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            listed = isinstance(names, Iterable) and not isinstance(names, str)
+            if not listed or not all(isinstance(name, str) for name in names):
                 expected = f'a list of models: {{"{host}": ["left"]}}'
                 faults.append(Fault(f"host `{host}` has {names!r:.40}", f"hosts.{host}", expected))
                 continue

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from hocket.arguments import patterns
 from hocket.bonds import Bond, named_bonds
 from hocket.constraints import Constraint, named_constraints
 from hocket.errors import ScenarioError
@@ -56,7 +57,7 @@ class Port:
         """Return the port that a text such as `force [N]` or `x [m] = 1.0` describes."""
         if isinstance(written, Port):
             return written
-        match = _PORT.fullmatch(written)
+        match = _PORT.fullmatch(written) if isinstance(written, str) else None
         if match is None:
             raise ScenarioError(f"`{written}` is not a port", expected='text such as "force [N]"')
         try:
@@ -73,6 +74,8 @@ def ports(written: Iterable[PortLike]) -> tuple[Port, ...]:
     """Return ports from texts or ports."""
     if isinstance(written, str):
         raise ScenarioError(f"ports are a list, not the text `{written}`", expected=f'["{written}"]')
+    if not isinstance(written, Iterable):
+        raise ScenarioError(f"ports are a list, not {written!r:.60}", expected='["force [N]"]')
     return tuple(Port.of(port) for port in written)
 
 
@@ -239,16 +242,25 @@ Connections: TypeAlias = (
 
 
 def _connections(written: Connections) -> Iterator[Connection]:
+    expected = 'paths: {"right.force": "left.force"}, or ("left.force", Polynomial(1)) as the source'
+    if isinstance(written, str) or not isinstance(written, Iterable):
+        raise ScenarioError(f"connections cannot be {written!r:.80}", "connections", expected)
     pairs: Iterable[Any] = written
     if isinstance(written, Mapping):
-        pairs = [(s, t) if isinstance(s, str) else (*s, t) for t, s in written.items()]
-        pairs = [pair if len(pair) == 2 else (pair[0], pair[2], pair[1]) for pair in pairs]
+        pairs = [
+            (s[0], t, *s[1:]) if s and isinstance(s, (tuple, list)) else (s, t) for t, s in written.items()
+        ]
     for pair in pairs:
-        connection = pair if isinstance(pair, Connection) else Connection(*pair)
-        if not isinstance(connection.source, str) or not isinstance(connection.target, str):
-            expected = 'paths: {"right.force": "left.force"}, or ("left.force", Polynomial(1)) as the source'
+        ends = (pair.source, pair.target) if isinstance(pair, Connection) else pair
+        if not _are_ends(ends):
             raise ScenarioError(f"a connection cannot be made of {pair!r:.80}", "connections", expected)
-        yield connection
+        yield pair if isinstance(pair, Connection) else Connection(*pair)
+
+
+def _are_ends(given: Any) -> bool:
+    """Return whether what a connection is made of begins with two names."""
+    listed = isinstance(given, (tuple, list)) and 2 <= len(given) <= len(fields(Connection))
+    return listed and all(isinstance(end, str) for end in given[:2])
 
 
 @dataclass(frozen=True, init=False)
@@ -300,7 +312,7 @@ class Scenario:
             ("connections", tuple(_connections(connections))),
             ("inputs", ports(inputs)),
             ("outputs", ports(outputs)),
-            ("record", (record,) if isinstance(record, str) else tuple(record)),
+            ("record", patterns(record)),
             ("bonds", MappingProxyType(named_bonds(bonds or {}, models))),
             ("constraints", MappingProxyType(named_constraints(constraints or {}, models))),
             ("hosts", Hosts.of(hosts) if hosts else None),

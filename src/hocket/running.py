@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from hocket.arguments import expect, expect_call, expect_folder
 from hocket.clock import Duration, seconds, written
 from hocket.engine.blueprint import Blueprint, blueprint, clock_of
 from hocket.engine.collector import collector_paused
@@ -66,7 +67,7 @@ def run(
     """
     study = study_to_run(what, start=start, stop=stop, step=step, every=every, name=name)
     return perform(
-        varied(study, parameters or {}),
+        varied(study, {} if parameters is None else parameters),
         parameters or {},
         record=record,
         ledger=ledger,
@@ -98,6 +99,8 @@ def perform(
     `interrupted` ends it in place of Ctrl-C, which reaches the main thread only.
     """
     facts = {"parameters": {path: _plain(value) for path, value in parameters.items()}} if parameters else {}
+    expect_folder(folder)
+    expect_call("progress", progress, "two numbers: the time reached, the stop")
     job = replace(_job(study, record, ledger), facts=facts)
     _check_choices(engine, threads, realtime)
     output = RunFolder.create(folder, job.study.name, overwrite)
@@ -124,6 +127,7 @@ def study_to_run(
 ) -> Study:
     """Return what is to be run, with what was asked for in place of its own defaults."""
     study = _study(what)
+    expect(isinstance(name, str), "name", name, "text")
     if start is not None:
         study = replace(study, start=_duration(start, "start"))
     if stop is not None:
@@ -144,6 +148,7 @@ def study_to_run(
 
 def varied(study: Study, parameters: Mapping[str, Any], where: str = "parameters") -> Study:
     """Return a study with other parameters."""
+    expect(isinstance(parameters, Mapping), where, parameters, 'values by path: {"spring.k": 20}')
     return replace(study, composite=with_parameters(study.composite, parameters, where))
 
 
@@ -182,10 +187,9 @@ def _duration(value: Duration, where: str) -> Fraction:
 
 def _job(study: Study, record: Iterable[str] | None, ledger: bool) -> Job:
     """Return what follows from a study; raises ScenarioError with every fault."""
-    patterns = (record,) if isinstance(record, str) else record
     composite = study.composite
-    if patterns is not None:  # so that they mean what they did before constraints were compiled
-        composite = composite.with_scenario(composite.scenario.changed(record=tuple(patterns)))
+    if record is not None:  # so that they mean what they did before constraints were compiled
+        composite = composite.with_scenario(composite.scenario.changed(record=record))
     with collector_paused():
         design = blueprint(prepared(composite))
     undriven = [port.name for port in study.composite.inputs if port.start is None]

@@ -8,10 +8,10 @@ Every operation here is repeated by the native engine in the same order, so that
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hocket.arguments import is_number, is_whole
 from hocket.errors import ScenarioError
 from hocket.model import Extrapolator, Sample, Value
 
@@ -95,8 +95,9 @@ class Polynomial:
     slopes = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.degree <= 8:
-            raise ScenarioError(f"a polynomial of degree {self.degree} cannot be fitted", expected="0 to 8")
+        if not is_whole(self.degree) or self.degree > 8:
+            what = f"a polynomial of degree {self.degree!s:.60} cannot be fitted"
+            raise ScenarioError(what, expected="0 to 8")
 
     @property
     def samples(self) -> int:
@@ -157,6 +158,10 @@ class Nepce:
     degree = 0
     slopes = False
 
+    def __post_init__(self) -> None:
+        if not is_number(self.alpha):
+            raise ScenarioError(f"`alpha` is {self.alpha!r:.60}", "Nepce", "a finite number")
+
     def start(self, y0: Value) -> Value:
         """Begin settled at the first value."""
         return y0
@@ -182,8 +187,8 @@ class BalanceCorrection:
     slopes = False
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.alpha):
-            raise ScenarioError(f"`alpha` is {self.alpha!r}", "BalanceCorrection", "a finite number")
+        if not is_number(self.alpha):
+            raise ScenarioError(f"`alpha` is {self.alpha!r:.60}", "BalanceCorrection", "a finite number")
 
     def start(self, y0: Value) -> Value:
         """Keep no memory."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
+from hocket.arguments import expect, expect_call, expect_folder
 from hocket.clock import Duration
 from hocket.errors import Fault, ScenarioError
 from hocket.execution import CHUNK, Progress, interruptible
@@ -75,6 +76,8 @@ def sweep(
     steps: the list then ends with the last that was begun.
     """
     sets = _checked(parameters, errors, workers)
+    expect_folder(folder)
+    expect_call("progress", progress, "two numbers: runs done, of all")
     of_study = {name: options.pop(name) for name in _OF_STUDY if name in options}
     study = study_to_run(what, stop=stop, **of_study)
     studies = _varied(study, sets)
@@ -162,11 +165,12 @@ class _Batch:
 def _checked(
     parameters: Iterable[Mapping[str, Any]], errors: str, workers: int | None
 ) -> list[Mapping[str, Any]]:
+    expected = 'a list such as [{"k": 20}, {"k": 30}]'
+    listed = isinstance(parameters, Iterable) and not isinstance(parameters, str | bytes)
+    expect(listed, "parameters", parameters, expected)
     sets = [parameters] if isinstance(parameters, Mapping) else list(parameters)
     for one in sets:
-        if not isinstance(one, Mapping):
-            expected = 'a list such as [{"k": 20}, {"k": 30}]'
-            raise ScenarioError(f"parameters cannot be {one!r:.60}", "parameters", expected)
+        expect(isinstance(one, Mapping), "parameters", one, expected)
     if errors not in ("raise", "return"):
         raise ScenarioError(f"`errors` cannot be {errors!r}", "errors", '"raise" or "return"')
     if workers is not None and (not isinstance(workers, int) or workers < 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -111,8 +112,28 @@ class LinearPen(Pen):
         return self.linear(step)
 
 
-def random_linear(seed: int, iterates: float = 0.0) -> Composite:
-    """Return a random scenario of linear simulators, one to three levels deep."""
+def random_linear(seed: int, iterates: float = 0.0, at_most: int | None = None) -> Composite:
+    """Return a random scenario of linear simulators, one to three levels deep, `at_most` so many in all."""
+    return drawn_linear(seed, iterates, at_most)[0]
+
+
+@cache
+def drawn_linear(
+    seed: int, iterates: float = 0.0, at_most: int | None = None
+) -> tuple[Composite, int, set[str]]:
+    """Return a random linear scenario, how deep it is, and what is in it."""
     rng = np.random.default_rng(seed)
     step = Fraction(1, int(rng.choice([7, 10, 32])))
-    return LinearPen(rng, iterates).level(step, depth=int(rng.integers(1, 4)), outermost=True)[0]
+    depth = None
+    while True:
+        pen = LinearPen(rng, iterates)
+        depth = depth or int(rng.integers(1, 4))
+        composite = pen.level(step, depth, outermost=True)[0]
+        if at_most is None or simulators(composite) <= at_most:
+            return composite, depth, pen.features
+
+
+def simulators(composite: Composite) -> int:
+    """Return how many simulators there are, at all levels."""
+    models = composite.scenario.models.values()
+    return sum(simulators(model) if isinstance(model, Composite) else 1 for model in models)

@@ -123,6 +123,17 @@ def test_what_is_no_scenario(tmp_path):
         assert ".toml, .ssp, .ssd or .fmu" in str(caught.value)
 
 
+def test_a_run_and_a_scenario_are_told_apart(tmp_path):
+    lag = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
+    composite = hk.Composite(hk.Scenario({"lag": lag}), 0.1)
+    hk.run(composite, 1, folder=tmp_path / "kept")
+    hk.write(composite, tmp_path / "lag.toml")
+    with pytest.raises(FileError, match="it holds a run: `hocket report "):
+        hk.read(tmp_path / "kept")
+    with pytest.raises(FileError, match=r"`hocket run lag\.toml` makes one"):
+        hk.open_run(tmp_path / "lag.toml")
+
+
 def test_what_cannot_be_written(tmp_path):
     with pytest.raises(FileError, match=r"ends in \.toml or \.ssp"):
         hk.write(coupled(tmp_path), tmp_path / "two.fmu")

@@ -77,7 +77,7 @@ def test_a_study_runs_the_same_after_its_way_through_a_file(tmp_path, masses, ma
 
 def test_fmpy_runs_it(tmp_path, masses):
     """FMPy knows neither parameters nor units of an SSP: the same masses without them."""
-    plain = tuple(Fmu(model.path) for model in masses)
+    plain = tuple(Fmu(model.file) for model in masses)
     study = flat(plain)
     write_ssp(study, tmp_path / "x.ssp")
     rows = simulate_ssp(str(tmp_path / "x.ssp"), stop_time=1.0, step_size=0.01)

@@ -77,27 +77,35 @@ def build_all(folder: Path, names: Iterable[str] = NAMES) -> list[Path]:
 
 
 def _compile(model: Model, defines: tuple[str, ...], lacks: tuple[str, ...]) -> bytes:
+    return _binary(model.name, model.version, model.source, header(model), defines, lacks)
+
+
+@cache
+def _binary(
+    name: str, version: int, source: Path, table: str, defines: tuple[str, ...], lacks: tuple[str, ...]
+) -> bytes:
+    """The library of an FMU, compiled once however many tests ask for it."""
     with tempfile.TemporaryDirectory() as folder:
-        table, frame, result = (Path(folder) / name for name in ("table.h", "frame.o", "model.so"))
-        table.write_text(header(model))
+        frame, result = (Path(folder) / file for file in ("frame.o", "model.so"))
+        (Path(folder) / "table.h").write_text(table)
         with _frame_lock:
-            frame.write_bytes(_frame(model.version, defines))
-        if model.version == 1 or lacks:
-            _rename(frame, model, lacks)
-        flags = (*FLAGS, f"-DFMI={model.version}", "-I", HERE, "-I", folder, "-shared")
-        _run("gcc", *flags, model.source, frame, "-lm", "-o", result)
+            frame.write_bytes(_frame(version, defines))
+        if version == 1 or lacks:
+            _rename(frame, f"{name}_" if version == 1 else "", lacks)
+        flags = (*FLAGS, f"-DFMI={version}", "-I", HERE, "-I", folder, "-shared")
+        _run("gcc", *flags, source, frame, "-lm", "-o", result)
         return result.read_bytes()
 
 
-def _rename(frame: Path, model: Model, lacks: tuple[str, ...]) -> None:
-    """Puts the prefixes of FMI 1 before the functions, and hides those that are to be lacking."""
+def _rename(frame: Path, prefix: str, lacks: tuple[str, ...]) -> None:
+    """Puts the prefix of FMI 1 before the functions, and hides those that are to be lacking."""
     symbols = _run("nm", "--defined-only", "--extern-only", "--format=just-symbols", frame).split()
     changes = []
     for symbol in (s for s in symbols if s.startswith("fmi")):
         if any(fnmatch(symbol, pattern) for pattern in lacks):
             changes.append(f"--localize-symbol={symbol}")
-        elif model.version == 1:
-            changes.append(f"--redefine-sym={symbol}={model.name}_{symbol}")
+        elif prefix:
+            changes.append(f"--redefine-sym={symbol}={prefix}{symbol}")
     _run("objcopy", *changes, frame)
 
 

@@ -7,6 +7,7 @@ import hocket as hk
 from hocket.passes.compiler import compile
 from hocket.passes.loops import Loops
 from hocket.passes.triviality import loops, untrivial
+from passes.followers import Follower
 from passes.joined import CONNECTIONS, error, joined, models
 
 TABLE = [(1, 0.5, "0.1", 0.228), (1, 2, "0.1", 0.2096), (1, 2, "0.05", 0.1118), (1, 2, "0.025", 0.0578)]
@@ -97,25 +98,6 @@ def test_both_engines_agree_on_a_lifted_loop(how):
     stop = 1
     runs = [hk.run(made.level, stop, engine=engine) for engine in ("native", "interpreter")]
     assert np.array_equal(runs[0]["one_two.one.x"], runs[1]["one_two.one.x"])
-
-
-class Follower:
-    """Halves what it gets, at once; cannot go back."""
-
-    inputs = ("u",)
-    outputs = (hk.Port("y", feedthrough=("u",)),)
-
-    def start(self, t):
-        pass
-
-    def output(self, t, u):
-        return [0.5 * u[0, 0]]
-
-    def step(self, t, h, u):
-        return t + h
-
-    def close(self):
-        pass
 
 
 def test_who_cannot_go_back_is_refused_where_steps_are_made_again():

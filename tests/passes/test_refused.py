@@ -16,25 +16,10 @@ from hocket.passes.loops import Loops
 from hocket.passes.modularity import Modularity
 from hocket.passes.triviality import loops
 from hocket.simulators.replay import Replay
+from passes.followers import Follower
 from passes.joined import CONNECTIONS, error, models
 
 LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
-
-
-class Box:
-    """Halves what it gets, at once; cannot go back."""
-
-    inputs = ("u",)
-    outputs = (hk.Port("y", feedthrough=("u",)),)
-
-    def start(self, t):
-        pass
-
-    def output(self, t, u):
-        return [0.5 * u[0, 0]]
-
-    def step(self, t, h, u):
-        return t + h
 
 
 @dataclass(frozen=True)
@@ -60,7 +45,7 @@ class Reticent:
         return self.model.open()
 
 
-class Stubborn(Box):
+class Stubborn(Follower):
     """One step length, though it can go back."""
 
     variable_step = False
@@ -122,13 +107,13 @@ HOSTS = {"plant": ["a"], "lab": ["b"]}
 CASES = {
     # what is asked for: the scenario, the passes, what is said, where
     "steps made again by one who cannot go back": (
-        lambda: ring(hk.Python(Box), hk.Gain(0.5)),
+        lambda: ring(hk.Python(Follower), hk.Gain(0.5)),
         [Loops("steps")],
         "the pass `loops` cannot be run: it cannot make a step again",
         "a",
     ),
     "the same, inside a level": (
-        lambda: nested(ring(hk.Gain(0.5), hk.Python(Box))),
+        lambda: nested(ring(hk.Gain(0.5), hk.Python(Follower))),
         [Loops("steps")],
         "it cannot make a step again",
         "car.b",
@@ -244,7 +229,8 @@ CASES = {
     ),
     "hosts that make steps again with one who cannot go back": (
         lambda: hk.Composite(
-            hk.Scenario({"a": LAG, "b": hk.Python(Box)}, {"b.u": "a.y", "a.u": "b.y"}, hosts=HOSTS), "0.1 s"
+            hk.Scenario({"a": LAG, "b": hk.Python(Follower)}, {"b.u": "a.y", "a.u": "b.y"}, hosts=HOSTS),
+            "0.1 s",
         ),
         [Distribution(iterate=2)],
         "`b` cannot go back",
@@ -257,13 +243,13 @@ CASES = {
         "models.b",
     ),
     "steps of any length for a sampled model": (
-        lambda: ring(LAG, Replay(hk.Python(Box, period="50 ms"))),
+        lambda: ring(LAG, Replay(hk.Python(Follower, period="50 ms"))),
         [Accuracy(1)],
         "`b` has a period of its own",
         "models.b",
     ),
     "Richardson with one who cannot go back": (
-        lambda: ring(LAG, hk.Python(Box)),
+        lambda: ring(LAG, hk.Python(Follower)),
         [Accuracy(1)],
         "`b` cannot go back",
         "models.b",

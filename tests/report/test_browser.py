@@ -177,7 +177,7 @@ def test_forty_simulators(tmp_path):
     made = run(
         Composite(Scenario(dict.fromkeys(names, lag), wires), F(1, 10)), stop=2, folder=tmp_path / "run"
     )
-    said = good("report", tmp_path / "run", "--output", tmp_path / "rooms.html")
+    said = good("report", tmp_path / "run", "--out", tmp_path / "rooms.html")
     assert said.startswith(f"wrote {tmp_path / 'rooms.html'} (")
     page = opened(tmp_path / "rooms.html", tmp_path)
     assert "data-error" not in page.body

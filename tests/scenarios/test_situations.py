@@ -69,6 +69,12 @@ def test_a_clock_too_fine_for_the_native_engine_is_left_to_the_interpreter():
     assert run["free.y"].t[-1] == float(start + Fraction(10, 7000))
 
 
+def test_a_step_longer_than_the_native_engine_can_count_is_left_to_the_interpreter():
+    inner = hk.Composite(hk.Scenario({"free": FREE}), 10**30)
+    run = hk.run(hk.Composite(hk.Scenario({"inner": inner}), "0.1 s"), 1)
+    assert run["inner.free.y"].values.tolist() == [0.0]
+
+
 class Growing:
     """Returns its own array and goes on writing into it."""
 
@@ -135,6 +141,61 @@ def test_a_sampled_controller_sees_its_period_whatever_the_order(order, engine):
         integral += 0.4 * seen
         force = 2.0 * seen + integral
     assert x == pytest.approx(expected, abs=1e-14)
+
+
+class Late:
+    """Shows from the end of its period on what its step made of the sample."""
+
+    inputs = ("u",)
+    outputs = ("y",)
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def start(self, t):
+        self.y = 1.0
+
+    def output(self, t):
+        return [self.y]
+
+    def step(self, t, h, u):
+        self.y = self.gain * u[0, 0] + 1.0
+
+
+class AtOnce(Late):
+    """Shows at its samples what it makes of them."""
+
+    def output(self, t, u):
+        return [self.gain * u[0, 0] + 1.0]
+
+
+def in_a_ring(cls, gains, orchestrator, engine):
+    first, second = (hk.Python(cls, period="10 ms", gain=gain) for gain in gains)
+    scenario = hk.Scenario({"a": first, "b": second}, {"a.u": "b.y", "b.u": "a.y"})
+    run = hk.run(hk.Composite(scenario, "10 ms", orchestrator), "50 ms", engine=engine)
+    return run["a.y"].values.tolist(), run["b.y"].values.tolist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("orchestrator", ["jacobi", "gauss-seidel", hk.GaussSeidel(["b", "a"])])
+def test_two_sampled_models_that_compute_in_their_steps_are_a_period_apart(orchestrator, engine):
+    """Each shows what the other had a period before: no loop."""
+    a, b = in_a_ring(Late, (3.0, -2.0), orchestrator, engine)
+    expected = [(1.0, 1.0)]
+    for _ in range(5):
+        x, y = expected[-1]
+        expected.append((3.0 * y + 1.0, -2.0 * x + 1.0))
+    assert list(zip(a, b, strict=True)) == expected
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_sampled_models_that_react_form_a_loop_at_every_sample(engine):
+    """a = 3 b + 1 and b = -2 a + 1 at once: a = 4 / 7, b = -1 / 7."""
+    a, b = in_a_ring(AtOnce, (3.0, -2.0), "jacobi", engine)
+    assert a == pytest.approx([4 / 7] * 6, rel=1e-9)
+    assert b == pytest.approx([-1 / 7] * 6, rel=1e-9)
+    with pytest.raises(hk.ConvergenceError, match="no solution, or no single one"):
+        in_a_ring(AtOnce, (1.0, 1.0), "jacobi", engine)
 
 
 def test_an_undriven_input_of_a_level_keeps_its_start_value_from_the_start():

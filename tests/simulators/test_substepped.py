@@ -14,7 +14,7 @@ from hocket.files.toml import dumps, loads
 from hocket.simulators.replay import Replay
 from hocket.simulators.substepped import Substepped
 from hocket.testing import check_simulator
-from simulators.test_sloped import COUPLED, ENGINES, X0, half, reacting
+from simulators.coupled_halves import COUPLED, ENGINES, X0, half, reacting
 
 
 class Held:

@@ -254,8 +254,8 @@ def test_sampled_controllers_keep_their_period():
         ({"goals": ["rho"], "limits": {"dleta": 1.0}}, "did you mean `delta`"),
         ({"goals": ["rho"], "limits": {"rho": math.nan}}, "limit of `rho` is nan"),
         ({"search": "clever"}, "no search `clever`"),
-        ({"budget": 0}, "none to judge"),
-        ({"workers": 0}, "0 workers"),
+        ({"budget": 0}, "`budget` cannot be 0"),
+        ({"workers": 0}, "`workers` cannot be 0"),
     ],
 )
 def test_bad_wishes_are_refused(how, message):

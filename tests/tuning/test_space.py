@@ -119,6 +119,8 @@ def test_all_faults_are_told_at_once():
     assert len(caught.value.faults) == 3
     with pytest.raises(ScenarioError, match="nothing to choose"):
         space(TWO, {})
+    with pytest.raises(ScenarioError, match="has 1,000,000,000 values"):
+        space(TWO, {"step": "1:2:1000000000"})
 
 
 def test_now_is_found_in_the_space():

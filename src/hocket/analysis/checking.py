@@ -7,7 +7,7 @@ Out: a Check: the verdict in plain words, and the measures behind it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -33,11 +33,12 @@ from hocket.analysis.stability import EDGE, MARGIN, Stability, grows, stability
 from hocket.analysis.verdict import verdict
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.clock import Duration, seconds, written
-from hocket.engine.composite import Composite
+from hocket.engine.composite import Composite, without_constraints
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.files.fmus import model_name, study_of
 from hocket.files.formats import read
 from hocket.files.study import Study
+from hocket.passes.contract import insertions
 from hocket.plan import adapts
 from hocket.simulators.fmu import Fmu
 
@@ -82,7 +83,10 @@ class Check:
     largest: LargestStep | None = None
     """Which other steps are stable."""
     robustness: tuple[Radius, ...] = ()
-    """How much each simulator's step may change, relative to itself, before it grows; the nearest first."""
+    """How much each simulator's step may change, relative to itself, before it grows.
+
+    The nearest first; those that a pass inserted come last.
+    """
     consistency: Consistency | None = None
     iterations: tuple[Settling, ...] = ()
     """How the iterations of levels settle."""
@@ -153,7 +157,9 @@ def _checked(study: Study, advise: bool, robust: bool | None) -> Check:
     try:
         # what has no inputs may stand still, as long as others are coupled
         still = len(composite.blueprint.leaves.places) > 1
+        inserted = _inserted(composite)
         made = linearised(composite, still=still, start=study.start)
+        made = replace(made, leaves=tuple(_noted(leaf, inserted) for leaf in made.leaves))
         if any(leaf.how == "refused" for leaf in made.leaves):
             return Check(posed, made.leaves)
         linear = leaping(made.composite)
@@ -176,7 +182,7 @@ def _checked(study: Study, advise: bool, robust: bool | None) -> Check:
         predicted = tried("the error", lambda: _predicted(reading, moving, length, study.start))
         found = replace(found, prediction=predicted)
     if robust or (robust is None and len(reading.core) <= WIDE and len(made.leaves) <= MANY):
-        found = _with_robustness(found, reading, tried, None if robust else DISTURBANCES)
+        found = _with_robustness(found, reading, tried, None if robust else DISTURBANCES, inserted)
     elif robust is None and not found.own_growth:
         size = f"the step has {len(reading.core):,} numbers, and that takes a while"
         tried.failed.append(f"other steps and robustness: {size}; `robust=True` judges it")
@@ -191,7 +197,25 @@ def _checked(study: Study, advise: bool, robust: bool | None) -> Check:
     if advise and len(reading.core) <= LARGE and not found.own_growth:
         only = any(leaf.how == "identified" for leaf in made.leaves)
         found = _with_advice(found, moving, length, only)
-    return replace(found, unjudged=tuple(tried.failed))
+    return replace(found, unjudged=tuple(_explained(reason, inserted) for reason in tried.failed))
+
+
+def _inserted(composite: Composite) -> dict[str, str]:
+    """Return the passes that inserted something, by its path: equations become simulators of their own."""
+    return {path: note.by for path, note in insertions(without_constraints(composite)).items()}
+
+
+def _noted(leaf: Leaf, inserted: Mapping[str, str]) -> Leaf:
+    if leaf.path not in inserted:
+        return leaf
+    return replace(leaf, notes=(f"inserted by the pass {inserted[leaf.path]}", *leaf.notes))
+
+
+def _explained(reason: str, inserted: Mapping[str, str]) -> str:
+    """Return a reason that says which of the simulators it names are not the author's."""
+    for path, by in inserted.items():
+        reason = reason.replace(f"`{path}`", f"`{path}`, inserted by the pass {by},")
+    return reason
 
 
 def _study(what: Checkable, start: Duration | None, stop: Duration | None) -> Study:
@@ -288,7 +312,9 @@ class _Tries:
         return None
 
 
-def _with_robustness(found: Check, reading: Reading, tried: _Tries, most: int | None) -> Check:
+def _with_robustness(
+    found: Check, reading: Reading, tried: _Tries, most: int | None, inserted: Mapping[str, str]
+) -> Check:
     if found.own_growth or found.stability is None:
         return found
     largest = tried("other steps", lambda: largest_stable_step(reading))
@@ -297,7 +323,9 @@ def _with_robustness(found: Check, reading: Reading, tried: _Tries, most: int | 
     radii = tried("robustness", lambda: radius_of_each(reading, most))
     if radii is None and most is not None and tried.failed[-1].endswith("a while"):
         tried.failed[-1] += "; `robust=True` judges it"
-    return replace(found, largest=largest, robustness=radii or ())
+    radii = tuple(replace(each, inserted=inserted.get(each.what, "")) for each in radii or ())
+    ordered = sorted(radii, key=lambda each: bool(each.inserted))
+    return replace(found, largest=largest, robustness=tuple(ordered))
 
 
 def _with_advice(found: Check, linear: Composite, length: Fraction | None, fixed_steps: bool) -> Check:

@@ -11,58 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isfinite
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from hocket.analysis.bond_trials import Gain, Trial, trial
 from hocket.analysis.linear import read_linear
 from hocket.analysis.stability import radius
 from hocket.bonds import Balance
-from hocket.engine.blueprint import clock_of, opened
 from hocket.engine.composite import Composite
-from hocket.engine.initialise import initialise
-from hocket.engine.ledger import COLUMNS
-from hocket.engine.native import NativeEngine, obstacle
-from hocket.engine.plain import PlainEngine
-from hocket.engine.selection import bind, choose, keep_start
 from hocket.errors import HocketError
 from hocket.files.flows import KEEPS
-from hocket.model import Array, Extrapolator, Model, Scenario
+from hocket.model import Extrapolator, Model, Scenario
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.signals import BalanceCorrection, Hold, Polynomial
 from hocket.simulators.balanced import Balanced
 
 STEPS = 400
 """Of a trial, at most."""
-SECONDS = 2.0
-"""Of the clock on the wall, for one trial."""
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What a bond gained in a trial."""
-
-    bond: str
-    gained: float
-    """In its unit times seconds: what was taken and not given."""
-    flow: float
-    """The mean size of the power through it."""
-    seconds: float
-    step: float
-    unit: str
-
-    @property
-    def share(self) -> float:
-        """What was gained, in relation to what flowed."""
-        flowed = self.flow * self.seconds
-        return self.gained / flowed if flowed > 0.0 else 0.0
-
-    @property
-    def per_step(self) -> float:
-        """What one step of its level gains."""
-        return self.gained * self.step / self.seconds
+ITERATION = "iteration, with linear waveforms"
+OFF = 0.1
+"""The part of the largest stored energy by which another stored energy is no longer that of the system."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +45,18 @@ class Remedy:
     """Simulator steps, in those of now."""
     rho: float | None = None
     """The largest factor per step, where the coupling is linear."""
+    off: float | None = None
+    """How far the stored energy is from that of an iteration, over the largest; None: not known."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the bonds keep the energy, and simulators store what they should."""
+        return self.share <= KEEPS and not self.astray
+
+    @property
+    def astray(self) -> bool:
+        """Whether simulators store what they should not, whatever bonds say."""
+        return self.off is not None and self.off > OFF
 
 
 @dataclass(frozen=True)
@@ -89,85 +70,71 @@ class BondCheck:
     @property
     def best(self) -> Remedy | None:
         """The cheapest remedy that keeps the energy, or else the one that comes nearest to it."""
-        keeping = [each for each in self.remedies if each.share <= KEEPS]
-        if self.now.share <= KEEPS:
+        keeping = [each for each in self.remedies if each.keeps]
+        if self.now.keeps:
             return None
         if keeping:
             return min(keeping, key=lambda each: (each.work, each.share))
-        better = min(self.remedies, key=lambda each: each.share, default=None)
+        sound = [each for each in self.remedies if not each.astray]
+        better = min(sound, key=lambda each: each.share, default=None)
         return better if better is not None and better.share < 0.5 * self.now.share else None
 
     def rows(self) -> list[dict[str, object]]:
         """Return the remedies as rows of a table, those of now first."""
+        every = (self.now, *self.remedies)
+        told = any(each.off is not None for each in every)
         return [
             {
                 "coupling": each.words,
                 "gained or lost": each.share,
+                **({"stored energy off by": each.off} if told else {}),
                 "factor per step": each.rho,
                 "steps": each.work,
             }
-            for each in (self.now, *self.remedies)
+            for each in every
         ]
 
 
 def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, linear: bool) -> BondCheck:
     """Return what the bonds of a coupling gain; raises HocketError where not even a trial gets through."""
     count = STEPS if stop is None else min(STEPS, int((stop - start) / composite.step))
-    gains, sweeps = trial(composite, count, start)
-    now = Remedy("as it is", _share(gains), 1.0, _factor(composite) if linear else None)
+    seen = trial(composite, count, start)
+    true = _reference(composite, count, start)
+    now = Remedy("as it is", seen.share, 1.0, _factor(composite) if linear else None, _off(seen, true))
     found = []
     for words, change, keeps_linear in _remedies(composite):
+        variant, there = None, true
+        share, work, off = float("inf"), 1.0, None
         try:
             variant = _changed(composite, change)
-            there, repeated = trial(variant, count, start)
-            share, work = _share(there), repeated / sweeps
+            if change is not _iterated or there is None:
+                there = trial(variant, count, start)
+            share, work, off = there.share, there.sweeps / seen.sweeps, _off(there, true)
         except HocketError:
-            share, work = float("inf"), 1.0
-        found.append(Remedy(words, share, work, _factor(variant) if linear and keeps_linear else None))
-    return BondCheck(tuple(gains), now, tuple(sorted(found, key=lambda each: each.share)))
+            pass
+        rho = _factor(variant) if linear and keeps_linear and variant is not None else None
+        found.append(Remedy(words, share, work, rho, off))
+    return BondCheck(seen.gains, now, tuple(sorted(found, key=lambda each: each.share)))
 
 
-def trial(composite: Composite, steps: int, start: Fraction) -> tuple[list[Gain], float]:
-    """Run some steps with the ledger kept; return what the bonds gained, and the mean count of sweeps."""
-    design = composite.blueprint
-    clock = clock_of(design, start=start)
-    chosen = choose(design, clock, (), None, ledger=True)
-    root = opened(design, clock)
+def _off(seen: Trial, true: Trial | None) -> float | None:
+    return None if true is None else seen.off(true)
+
+
+def _reference(composite: Composite, count: int, start: Fraction) -> Trial | None:
+    """Return the trial of an iteration without balance, where all at the bonds tell what they store.
+
+    What is stored changes by losses and sources too, in ways that no account of bonds knows: an iteration at
+    the same step says how.
+    """
+    bonded = [level.composite for level in composite.blueprint.levels() if level.wiring.bonds]
+    tell = all(_stored(level.scenario, end) is not None for level in bonded for end in _ends(level))
+    if not tell or not all(isinstance(level.orchestrator, (Jacobi, GaussSeidel)) for level in bonded):
+        return None
     try:
-        initialise(root, clock.time(0))
-        recorded = bind(root, chosen)
-        keep_start(recorded)
-        made: Any = PlainEngine if obstacle(root) else NativeEngine
-        engine = made(root, recorded)
-        begun, done = perf_counter(), 0
-        while done < steps and perf_counter() - begun < SECONDS:
-            done += engine.run(min(steps - done, 50), SECONDS)
-        gains = [
-            gain for index, entry in enumerate(recorded) for gain in _gains(entry.table, engine.rows(index))
-        ]
-        repeats = [each for each in engine.sweeps().values() if each.repeats]
-        sweeps = max((each.total / each.repeats for each in repeats), default=1.0)
-    finally:
-        root.close()
-    return gains, sweeps
-
-
-def _gains(table: Any, rows: Array) -> Iterator[Gain]:
-    width = len(COLUMNS)
-    t = rows[:, 0]
-    for number in range(len(table.columns) // width):
-        given, taken, gained = (rows[:, 1 + width * number + k] for k in range(width))
-        path = table.columns[width * number].rpartition(".")[0]
-        flow = float(np.mean(0.5 * (np.abs(given) + np.abs(taken))))
-        seconds = float(t[-1] - t[0])
-        unit = table.units[width * number + width - 1]
-        yield Gain(path, float(gained[-1]), flow, seconds, seconds / max(1, len(t) - 1), unit)
-
-
-def _share(gains: list[Gain]) -> float:
-    flowed = sum(gain.flow * gain.seconds for gain in gains)
-    share = sum(abs(gain.gained) for gain in gains) / flowed if flowed > 0.0 else 0.0
-    return share if isfinite(share) else float("inf")
+        return trial(_changed(composite, _iterated), count, start)
+    except HocketError:
+        return None
 
 
 def _factor(composite: Composite) -> float | None:
@@ -195,7 +162,10 @@ def _remedies(composite: Composite) -> Iterator[tuple[str, Change, bool]]:
     bonded = [level.composite for level in composite.blueprint.levels() if level.wiring.bonds]
     held = any(isinstance(each, Hold) for level in bonded for each in _extrapolators(level))
     balanced = any(bond.balance for level in bonded for bond in level.scenario.bonds.values())
+    simple = all(isinstance(level.orchestrator, (Jacobi, GaussSeidel)) for level in bonded)
     if balanced:
+        if simple:
+            yield f"{ITERATION}, without balance", _iterated, False
         return
     if held:
         yield "linear extrapolation on the bonds", _extrapolated(Polynomial(1)), True
@@ -206,12 +176,8 @@ def _remedies(composite: Composite) -> Iterator[tuple[str, Change, bool]]:
         ends = [(level.scenario, end) for level in bonded for end in _ends(level)]
         if all(_stored(*end) is not None for end in ends):
             yield 'balance = "energy"', _balanced("energy"), False
-    if all(isinstance(level.orchestrator, (Jacobi, GaussSeidel)) for level in bonded):
-        yield (
-            "iteration, with linear waveforms",
-            lambda level: _extrapolated(Polynomial(1))(_orchestrated(lambda inner: Iterate(inner))(level)),
-            True,
-        )
+    if simple:
+        yield ITERATION, _iterated, True
 
 
 def _ends(level: Composite) -> set[str]:
@@ -256,6 +222,13 @@ def _balanced(form: Balance) -> Change:
         return level.with_scenario(level.scenario.changed(bonds=bonds))
 
     return change
+
+
+def _iterated(level: Composite) -> Composite:
+    """Return a level that iterates with lines, without balance."""
+    bonds = {name: replace(bond, balance=None) for name, bond in level.scenario.bonds.items()}
+    plain = level.with_scenario(level.scenario.changed(bonds=bonds))
+    return _extrapolated(Polynomial(1))(_orchestrated(Iterate)(plain))
 
 
 def _stored(scenario: Scenario, path: str) -> Any:

@@ -57,6 +57,8 @@ class Radius:
     """The simulators whose steps may change; none: every number of the step may."""
     stateless: tuple[str, ...] = ()
     """Those named that have no state: there is nothing in their steps that could change."""
+    inserted: str = ""
+    """The pass that put the simulator there; empty: the author of the scenario did."""
     relative: bool = False
     """Sizes are relative to each simulator's own step map."""
     changes: tuple[Complex, ...] = field(default=(), repr=False)
@@ -107,7 +109,8 @@ class Radius:
             return "not stable as it is, or so nearly not that rounding decides"
         if math.isinf(self.at_least):
             return "no change of these steps destabilises: they have no state, or nothing reacts to them"
-        notes = [f"`{b.name}` steps {b.times} times per period" for b in self.uncertain if b.times > 1]
+        notes = [f"inserted by the pass {self.inserted}"] if self.inserted else []
+        notes += [f"`{b.name}` steps {b.times} times per period" for b in self.uncertain if b.times > 1]
         notes += [f"`{name}` has no state: its outputs are taken as known" for name in self.stateless]
         if not self.exact:
             notes.append("bounds")

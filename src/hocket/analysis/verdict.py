@@ -61,7 +61,7 @@ def _iterations(found: Check) -> list[str]:
 
 def _robust(found: Check) -> list[str]:
     """Return the line on the radius; 1 - rho is not it, and is never shown for it."""
-    first = next(iter(found.robustness), None)
+    first = next((each for each in found.robustness if not each.inserted), None)
     if first is None or not math.isfinite(first.at_least) or first.at_most == 0.0:
         return []
     size = f"{100.0 * first.at_least:.2g}%"
@@ -116,11 +116,14 @@ def _energy(found: BondCheck | None) -> list[str]:
     if found is None or not found.gains:
         return []
     worst = max(found.gains, key=lambda gain: abs(gain.gained))
-    if found.now.share <= KEEPS:
-        return [f"energy: the bonds keep it, to {100.0 * found.now.share:.2g}% of what flows"]
+    keep = f"energy: the bonds keep it, to {100.0 * found.now.share:.2g}% of what flows"
+    if found.now.keeps:
+        return [keep]
     verb = "gains" if worst.gained > 0.0 else "loses"
     size = f"{abs(worst.per_step):.2g} {worst.unit} in every step, {abs(worst.share):.1%} of what flows"
-    lines = [f"energy: the bond `{worst.bond}` {verb} {size}"]
+    lines = [f"energy: the bond `{worst.bond}` {verb} {size}" if found.now.share > KEEPS else keep]
+    if found.now.share <= KEEPS and found.now.off is not None:
+        lines.append(f"stored energy: off by {found.now.off:.2g} of its largest, against an iteration")
     best = found.best
     if best is not None:
         cost = f", for {best.work:.2g} times the steps" if best.work > 1.0 else ""

@@ -24,7 +24,7 @@ from hocket.cli.facts import keep
 from hocket.cli.screen import say
 from hocket.cli.tables import table
 from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import assigned, studied
+from hocket.cli.typed import assigned, placed, studied
 from hocket.clock import seconds, written
 from hocket.errors import ScenarioError
 from hocket.files.study import Study
@@ -119,7 +119,8 @@ def check(
         return
     from hocket.analysis.checking import check as checked  # here: the other verbs start sooner
 
-    found = checked(study, robust=robust)
+    with placed(files, ["stop"] if stop else []):
+        found = checked(study, robust=robust)
     if as_json:
         keep(as_json, _facts(found))
     if not printed:
@@ -218,8 +219,11 @@ def _gains(found: BondCheck) -> list[dict[str, object]]:
 
 
 def _remedies(found: BondCheck) -> list[dict[str, object]]:
+    shares = ("gained or lost", "stored energy off by")
     return [
-        row | {"gained or lost": _percent(row["gained or lost"]), "steps": f"{row['steps']:.3g} times"}
+        row
+        | {name: _percent(row[name]) for name in shares if row.get(name) is not None}
+        | {"steps": f"{row['steps']:.3g} times"}
         for row in found.rows()
     ]
 

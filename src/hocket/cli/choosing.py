@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from hocket.files.study import Study
 from hocket.files.toml.codec import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.kinds import Family
 from hocket.files.toml.place import Findings, Place, Source
+from hocket.passes.contract import levels
 
 _FAMILIES: dict[str, Family] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
 _EXAMPLES = {
@@ -49,14 +50,14 @@ def chosen(
 
     `suited`: what does not suit its level is refused.
     """
-    levels = dict(_levels(study.composite))
+    known = {path.removesuffix("."): each for path, each in levels(study.composite)}
     faults: list[Fault] = []
     how: dict[str, dict[str, Any]] = {}
     typed: dict[str, str] = {}
     for option, texts in (("algorithm", algorithm or ()), ("extrapolation", extrapolation or ())):
         for text in texts:
             try:
-                path, read = _read(text, option, levels)
+                path, read = _read(text, option, known)
                 how.setdefault(path, {})[option] = read
                 if option == "algorithm":
                     typed[path] = f"--algorithm {text}"
@@ -86,13 +87,6 @@ def _suited(composite: Composite, typed: Mapping[str, str]) -> Composite:
     return composite
 
 
-def _levels(composite: Composite, path: str = "") -> Iterator[tuple[str, Composite]]:
-    yield path, composite
-    for name, model in composite.scenario.models.items():
-        if isinstance(model, Composite):
-            yield from _levels(model, f"{path}.{name}" if path else name)
-
-
 def _changed(composite: Composite, how: Mapping[str, Mapping[str, Any]], path: str = "") -> Composite:
     inside = f"{path}." if path else ""
     models = {
@@ -110,14 +104,14 @@ def _changed(composite: Composite, how: Mapping[str, Mapping[str, Any]], path: s
     )
 
 
-def _read(text: str, option: str, levels: Mapping[str, Composite]) -> tuple[str, Any]:
+def _read(text: str, option: str, known: Mapping[str, Composite]) -> tuple[str, Any]:
     """Return the path of a level and what was typed for it."""
     where = f"--{option} {text}"
     head, sign, rest = text.partition("=")
     named = bool(sign) and not set("({") & set(head)
     path, meant = (head.strip(), rest.strip()) if named else ("", text.strip())
-    if path not in levels:
-        inner = [name for name in levels if name.endswith(f".{path}")] or [name for name in levels if name]
+    if path not in known:
+        inner = [name for name in known if name.endswith(f".{path}")] or [name for name in known if name]
         hint = nearest(path, inner) if inner else f"there is the outermost only: `--{option} {meant}`"
         raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
     return path, typed_kind(_FAMILIES[option], meant, option, where)

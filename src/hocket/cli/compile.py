@@ -24,6 +24,7 @@ from hocket.cli.targets import check_file
 from hocket.errors import FileError
 from hocket.files import toml
 from hocket.files.formats import read
+from hocket.files.resources import resources
 from hocket.files.study import Study
 from hocket.files.whole import write_text
 
@@ -71,6 +72,8 @@ def compile(
         return
     target = out or file.with_name(f"{file.stem}.compiled.toml")
     writes = not explain and not diff
+    if json and str(json) != "-":
+        check_file(json)
     if writes:
         _check_target(target, file)
     study = read(file)
@@ -87,7 +90,7 @@ def compile(
         if str(json) != "-":
             say(f"wrote {target}")
             if file.suffix.lower() == ".ssp":
-                say(f"its FMUs are where {file.name} was unpacked: it runs on this machine only")
+                say(f"its FMUs are in {resources(target)}: keep them together")
             if _run(made):
                 say(f"its steps are counted, three or four to each of t: hocket run {target} --stop 1000")
 

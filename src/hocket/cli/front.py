@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rich.text import Text
 
 from hocket.cli.tables import shown, table
 from hocket.cli.words import count
+from hocket.clock import written as duration
 from hocket.errors import ScenarioError
 from hocket.files.formats import write
 from hocket.files.study import Study
@@ -111,11 +113,13 @@ def page(made: Tuned, told: Story, everything: bool) -> Iterator[Any]:
     if not everything and len(rows) > SHOWN:
         yield f"{len(rows)} rows are on the front: --all shows them"
     yield f"{count(len(made.points), 'coupling')} judged{_failed(made)}"
+    yield from made.notes
     if made.stop is None:
         yield "nothing says when a run stops: with --stop errors can count, too"
     yield ""
     yield Text(f"row {told.row}{' is proposed' if told.proposed else ''}: {told.why}", "bold")
     yield from _lines(made, told)
+    yield from _uneven(made, told.after.composite.step)
 
 
 def _split(made: Tuned) -> tuple[list[str], dict[str, str]]:
@@ -182,6 +186,14 @@ def _lines(made: Tuned, told: Story) -> Iterator[Text | str]:
             yield Text(f"  {line}", "red" if line[0] == "-" else "green")
 
 
+def _uneven(made: Tuned, step: Fraction) -> Iterator[str]:
+    """Yield what to do about a step that does not divide the run: it was judged, and would be refused."""
+    if made.stop is not None and (steps := (made.stop - made.start) / step).denominator != 1:
+        below = made.start + step * math.floor(steps)
+        near = f"{duration(below)} or " * (below > made.start) + duration(below + step)
+        yield f"its step of {duration(step)} does not divide the run to {duration(made.stop)}: stop at {near}"
+
+
 def compared(runs: Sequence[Mapping[str, object]]) -> Iterator[Any]:
     """Yield predictions beside what runs show."""
     yield from table("predicted, and what runs show", runs, None)
@@ -228,6 +240,7 @@ def facts(made: Tuned, told: Story, runs: Sequence[Mapping[str, object]]) -> dic
         "proposed": made.knee,
         "row": told.row,
         "why": told.why,
+        "notes": list(made.notes),
         "changes": [
             {"table": each.table, "key": each.key, "old": each.old, "new": each.new} for each in told.changed
         ],

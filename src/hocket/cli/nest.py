@@ -20,7 +20,7 @@ from hocket.cli.progress import counted
 from hocket.cli.screen import say, tell
 from hocket.cli.tables import table
 from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import assigned, studied
+from hocket.cli.typed import assigned, placed, studied
 from hocket.errors import FileError
 from hocket.parameters import with_parameters
 
@@ -80,7 +80,10 @@ def nest(
     from hocket.nesting.nest import nest as nested  # here: the other verbs start sooner
 
     printed = str(as_json) == "-"
-    with counted("nest", "couplings", quiet=printed) as told:
+    with (
+        placed(files, ["stop"] if stop else [], ("tolerance", "work")),
+        counted("nest", "couplings", quiet=printed) as told,
+    ):
         found = nested(study, tolerance, stop=stop, work=work, keep=keep, told=told)
     if as_json:
         keep_facts(as_json, _facts(found))

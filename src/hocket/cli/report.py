@@ -22,7 +22,7 @@ def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The page; default: RUN/report.html."),
+        typer.Option("--output", "--out", "-o", metavar="FILE", help="The page; default: RUN/report.html."),
     ] = None,
     show: Annotated[bool, typer.Option("--open", metavar="", help="Open it in the browser.")] = False,
 ) -> None:

@@ -7,6 +7,7 @@ Out: a folder of runs, and a table of final values
 from __future__ import annotations
 
 import csv as comma_separated
+import math
 import tomllib
 from collections.abc import Sequence
 from io import StringIO
@@ -39,10 +40,12 @@ from hocket.cli.typed import (
     value_of,
 )
 from hocket.cli.words import count
-from hocket.errors import ScenarioError
+from hocket.errors import FileError, ScenarioError
 from hocket.files.study import Study
 from hocket.files.whole import write_text
 
+MOST = 1_000_000
+"""Runs of a sweep."""
 COLUMNS = 8
 """Ports whose final values a table on a terminal shows."""
 BONDS = 4
@@ -137,10 +140,12 @@ def sweep(
 
 
 def _raise_scenario_fault(results: Sequence[hocket.Run | Exception]) -> None:
-    """Raise what is wrong with the scenario: that is the same for every run."""
-    for result in results:
-        if isinstance(result, ScenarioError):
-            raise result
+    """Raise what is wrong with the scenario, the same for every run, or with the files of the sweep."""
+    wrong = [result for result in results if isinstance(result, ScenarioError)]
+    files = [error for error in wrong if isinstance(error, FileError)]
+    same = len(wrong) == len(results) and len({str(error) for error in wrong}) == 1
+    if files or same:
+        raise (files or wrong)[0]
 
 
 def _combinations(study: Study, vary: Sequence[str]) -> list[dict[str, Any]]:
@@ -151,7 +156,15 @@ def _combinations(study: Study, vary: Sequence[str]) -> list[dict[str, Any]]:
         if name in columns:
             raise ScenarioError(f"`{name}` varies twice", f"--vary {text}", "each parameter once")
         columns[name] = _values(study, name, values)
+    _check_count(math.prod(map(len, columns.values())), "--vary")
     return [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
+
+
+def _check_count(number: int, where: str) -> None:
+    """Refuse more runs than anybody waits for: a count that was mistyped."""
+    if number > MOST:
+        hint = "fewer values, or several sweeps"
+        raise ScenarioError(f"that would be {number:,} runs", where, f"at most {MOST:,}", hint)
 
 
 def _values(study: Study, name: str, text: str) -> list[Any]:
@@ -161,6 +174,7 @@ def _values(study: Study, name: str, text: str) -> list[Any]:
         if len(parts) != 3 or not parts[2].strip().isdecimal() or int(parts[2]) < 1:
             raise ScenarioError(f"`{text}` is no range", f"--vary {name}", "first:last:count, as 1:3:5")
         first, last, number = float(parts[0]), float(parts[1]), int(parts[2])
+        _check_count(number, f"--vary {name}={text}")
         return [float(f"{value:.12g}") for value in np.linspace(first, last, number)]
     try:
         listed = tomllib.loads(f"values = [{text}]")["values"]
@@ -171,7 +185,7 @@ def _values(study: Study, name: str, text: str) -> list[Any]:
     words = [word.strip() for word in text.split(",")]
     if not all(words):
         raise ScenarioError(f"`{name}` has no values", f"--vary {name}={text}", "values as 1,2,5 or 1:3:5")
-    return [value_of(study, name, word) for word in words]
+    return [value_of(study, name, word, "--vary") for word in words]
 
 
 def _report(

@@ -163,7 +163,7 @@ def assigned(study: Study, written: Sequence[str], option: str = "--set") -> dic
     values: dict[str, Any] = {}
     for text in written:
         name, value = halves(text, option)
-        values[name] = value_of(study, name, value)
+        values[name] = value_of(study, name, value, option)
     return values
 
 
@@ -171,13 +171,14 @@ def halves(text: str, option: str) -> tuple[str, str]:
     """Return the name and the value of `k=20`."""
     name, sign, value = text.partition("=")
     if not (name.strip() and sign):
-        raise ScenarioError(f"`{text}` sets nothing", option, "name=value, as k=20")
+        expected = "name=values, as k=1,2,5" if option == "--vary" else "name=value, as k=20"
+        raise ScenarioError(f"`{text}` sets nothing", option, expected)
     return name.strip(), value.strip()
 
 
-def value_of(study: Study, name: str, text: str) -> Any:
+def value_of(study: Study, name: str, text: str, option: str) -> Any:
     """Return what a text means to the variable it is for: a number, true, false, a list; else the text."""
-    path, variable = split(study.composite, name, f"--set {name}")
+    path, variable = split(study.composite, name, f"{option} {name}")
     model = dict(leaves(study.composite))[path]
     declared = model.description.by_name.get(variable) if isinstance(model, Fmu) else None
     found = plain(text)
@@ -221,13 +222,17 @@ def _is_toml(files: Sequence[Path]) -> bool:
 
 
 @contextmanager
-def placed(files: Sequence[Path], typed: Sequence[str]) -> Iterator[None]:
-    """Let faults of the run say whether they come from an option or from the file."""
+def placed(files: Sequence[Path], typed: Sequence[str], own: Sequence[str] = ()) -> Iterator[None]:
+    """Let faults of the run say whether they come from an option or from the file; `own` are options only."""
     try:
         yield
     except ScenarioError as error:
+        places = [
+            f"--{fault.where}" if fault.where in own else _place(fault.where, files, typed)
+            for fault in error.faults
+        ]
         error.faults = tuple(
-            replace(fault, where=_place(fault.where, files, typed)) for fault in error.faults
+            replace(fault, where=place) for fault, place in zip(error.faults, places, strict=True)
         )
         raise
 

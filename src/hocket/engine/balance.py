@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocket.bonding import Joint
 from hocket.bonds import Bond
 from hocket.errors import Fault, ScenarioError
 from hocket.model import Connection, Extrapolator, Model, Scenario
 from hocket.orchestrators import Jacobi
-from hocket.passing import with_ports_made
+from hocket.orchestrators.adaptive import Adaptive
+from hocket.passing import port_at, with_ports_made
 from hocket.signals import Latch
-from hocket.simulators.balanced import Balanced, Side
+from hocket.simulators.balanced import Balanced, Beyond, Side
 from hocket.units import conversion
 from hocket.wiring import check, wire
 
@@ -41,7 +43,8 @@ def balanced(composite: Composite) -> Scenario:
     if not bonds or check(whole):
         return scenario
     joints = {joint.name: joint for joint in wire(whole).bonds}
-    return _Balance(scenario, composite.extrapolation, composite.orchestrator).done(bonds, joints)
+    how = composite.extrapolation, composite.orchestrator, composite.step
+    return _Balance(scenario, *how).done(bonds, joints)
 
 
 def _inside(name: str, level: Composite) -> Scenario:
@@ -53,13 +56,25 @@ def _inside(name: str, level: Composite) -> Scenario:
         raise ScenarioError(faults) from None
 
 
+class _End(NamedTuple):
+    """A side of a bond that is balanced by energy: whose it is, who is at the other, and the connections."""
+
+    bond: str
+    owner: str
+    partner: str
+    side: Side
+    out: Connection
+    back: Connection
+
+
 class _Balance:
     """What is gathered on the way: the sides of each simulator, and the connections between them."""
 
-    def __init__(self, scenario: Scenario, default: Extrapolator, orchestrator: Any):
+    def __init__(self, scenario: Scenario, default: Extrapolator, orchestrator: Any, step: Fraction):
         self.scenario = scenario
         self.default = default
         self.orchestrator = orchestrator
+        self.step = step
         self.driver = {connection.target: connection for connection in scenario.connections}
         self.sides: dict[str, list[Side]] = {}
         self.forms: dict[str, str] = {}
@@ -67,12 +82,18 @@ class _Balance:
         """Per simulator: the first of its bonds."""
         self.faults: list[Fault] = []
         self.made: dict[str, Connection] = {}
+        self.ends: dict[str, list[_End]] = {}
+        """Per simulator: its sides that are balanced by energy."""
 
     def done(self, bonds: Mapping[str, Bond], joints: Mapping[str, Joint]) -> Scenario:
         """Return the scenario with all bonds in it."""
         faults = [fault for name, bond in bonds.items() for fault in self._add(name, bond, joints[name])]
         if faults:
             raise ScenarioError(faults)
+        for path, ends in self.ends.items():
+            self.sides[path] = [
+                replace(end.side, beyond=self._beyond(end), settles=self._settles(end)) for end in ends
+            ]
         models = self._wrapped(self.scenario.models, "")
         if self.faults:
             raise ScenarioError(self.faults)
@@ -114,6 +135,9 @@ class _Balance:
                 assert partner is not None
                 target = bond.flow if connection is effort else bond.effort
                 self._link(f"{target}_share", f"{partner[0]}.share", Latch(), where)
+                side, back = self.sides[output[0]][-1], flow if connection is effort else effort
+                end = _End(name, output[0], partner[0], side, connection, back)
+                self.ends.setdefault(output[0], []).append(end)
 
     def _side(
         self, name: str, bond: Bond, output: tuple[str, str], entry: tuple[str, str], sign: float
@@ -125,10 +149,60 @@ class _Balance:
             yield Fault(what, f"bonds.{name}", "one `balance` per simulator")
         self.sides.setdefault(path, []).append(Side(output[1], entry[1], sign, eps=bond.eps))
 
+    def _beyond(self, end: _End) -> tuple[Beyond, ...]:
+        """Return the other bonds of the partner, and connect what tells of them."""
+        others = [each for each in self.ends[end.partner] if each.bond != end.bond]
+        found = []
+        for number, other in enumerate(others):
+            units = [self._unit(other.out.source, True), self._unit(other.back.target, False)]
+            name, count = f"{end.side.input}_beyond_{number}", len(self.ends[other.partner])
+            found.append(Beyond(name, other.side.sign, (units[0], units[1]), count))
+            output, entry, share = (f"{end.owner}.{port.name}" for port in found[-1].ports)
+            where = f"bonds.{end.bond}"
+            self._link(output, other.out.source, other.out.extrapolation or self.default, where)
+            back = replace(other.back, extrapolation=other.back.extrapolation or self.default)
+            self._made(replace(back, target=entry), where)
+            self._link(share, f"{other.partner}.share", Latch(), where)
+        return tuple(found)
+
+    def _settles(self, end: _End) -> bool:
+        """Return whether the sides settle what only one of them booked, and connect what tells of it."""
+        several = len(self.ends[end.owner]) > 1 or len(self.ends[end.partner]) > 1
+        both = end.owner, end.partner
+        if self._adapts() and not all(self._in_step(path) for path in both):
+            return False  # accounts would not be of the same time
+        if not several and all(self._in_step(path) for path in both):
+            return False  # nothing is missed
+        self._link(f"{end.back.target}_booked", f"{end.out.target}_work", Latch(), f"bonds.{end.bond}")
+        return True
+
+    def _adapts(self) -> bool:
+        each = self.orchestrator
+        while hasattr(each, "inner"):
+            if isinstance(each, Adaptive):
+                return True
+            each = each.inner
+        return False
+
+    def _in_step(self, path: str) -> bool:
+        """Return whether all levels around a simulator make the steps of this one."""
+        models: Mapping[str, Any] = self.scenario.models
+        for name in path.split(".")[:-1]:
+            if models[name].step != self.step:
+                return False
+            models = models[name].scenario.models
+        return True
+
+    def _unit(self, path: str, source: bool) -> str:
+        port = port_at(self.scenario, path, source)
+        return port.unit if port is not None else ""
+
     def _link(self, target: str, source: str, extrapolation: Extrapolator, where: str) -> None:
-        link = Connection(source, target, extrapolation)
-        if self.made.setdefault(target, link) != link:
-            what = f"`{source}` is extrapolated in two ways by balanced bonds"
+        self._made(Connection(source, target, extrapolation), where)
+
+    def _made(self, link: Connection, where: str) -> None:
+        if self.made.setdefault(link.target, link) != link:
+            what = f"`{link.source}` is extrapolated in two ways by balanced bonds"
             raise ScenarioError(what, where, "one extrapolation for all bonds of an output")
 
     def _leaf(self, path: str) -> tuple[str, str] | None:
@@ -160,7 +234,9 @@ class _Balance:
                 continue
             form: Any = self.forms[path]
             try:
-                made[name] = Balanced(model, tuple(self.sides[path]), form, linked=True)
+                divided = form == "energy" and not self._in_step(path) and not self._adapts()
+                whole = float(self.step) if divided else None
+                made[name] = Balanced(model, tuple(self.sides[path]), form, linked=True, whole=whole)
             except ScenarioError as error:
                 where = f"bonds.{self.names[path]}"
                 self.faults += [

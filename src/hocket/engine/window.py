@@ -57,21 +57,24 @@ def window(
     saved = [_blamed(leaf.save, name, "save", t) for leaf, name in zip(rewinding, names, strict=True)]
     cold: Curves = [[[value] for value in outputs] for outputs in y0]
     curves, best = cold, np.inf
-    samples: list[Array] = []
+    samples: list[Array] = [np.zeros(0)] * len(names)
+    seen: list[Array | None] = [None] * len(names)
     if traffic:
         traffic.flush()
         traffic.settle()
     try:
         for sweep in range(degree if traffic else SWEEPS):
-            samples = [np.zeros(0)] * len(names)
             fresh = list(curves)
             for leaf in _by_reaction(leaves) if traffic else range(len(names)):
                 simulator = rewinding[leaf]
+                # on one host all leaves see the curves of the sweep before: their order must not matter
+                u = _inputs(leaves, leaf, fresh if traffic else curves, degree, starts)
+                before, seen[leaf] = seen[leaf], u
+                if not traffic and before is not None and np.array_equal(u, before):
+                    continue  # the same inputs from the same state: the same samples
                 _blamed(partial(simulator.restore, saved[leaf]), names[leaf], "restore", t)
                 if traffic:
                     traffic.feed(leaf, degree + 1)
-                # on one host all leaves see the curves of the sweep before: their order must not matter
-                u = _inputs(leaves, leaf, fresh if traffic else curves, degree, starts)
                 steps = 0 if frozen[leaf] else degree + 1
                 samples[leaf] = _sampled(simulator, names[leaf], t, delta, steps, u)
                 if not np.isfinite(samples[leaf]).all():

@@ -12,6 +12,7 @@ from hocket.engine.composite import Composite
 from hocket.errors import FileError, nearest
 from hocket.files import toml
 from hocket.files.fmus import read_fmu
+from hocket.files.run import FACTS
 from hocket.files.study import Study
 
 ENDINGS = (".toml", ".ssp", ".ssd", ".fmu")
@@ -36,7 +37,8 @@ def read(path: Path | str) -> Study:
         from hocket.files.ssp import read_ssp
 
         return read_ssp(file)
-    raise FileError(_what(file), str(path), _listed(ENDINGS))
+    hint = f"it holds a run: `hocket report {path}`" if (file / FACTS).is_file() else ""
+    raise FileError(_what(file), str(path), _listed(ENDINGS), hint)
 
 
 def write(what: Composite | Study, path: Path | str) -> None:

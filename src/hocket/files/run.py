@@ -57,7 +57,8 @@ class Run:
         facts = facts_of(path)
         if facts is None:
             what = f"`{path.name}` is not a run" if path.exists() else f"there is no `{path.name}`"
-            raise FileError(what, where=str(path), expected=f"a folder with a {FACTS} that hocket wrote")
+            hint = f"`hocket run {path.name}` makes one" if path.suffix == ".toml" and path.is_file() else ""
+            raise FileError(what, str(path), f"a folder with a {FACTS} that hocket wrote", hint)
         if facts[MARK] > FORMAT:
             hint = "pip install --upgrade hocket"
             raise FileError(f"`{path.name}` was written by a newer hocket", where=str(path), hint=hint)
@@ -201,7 +202,7 @@ class Run:
         if port not in self._finest:
             same_end = [known for known in self.ports if known.endswith(f".{port}")]
             hint = nearest(port, same_end or self.ports)
-            raise UnknownPortError(f"`{port}` was not recorded", where=repr(self), hint=hint)
+            raise UnknownPortError(f"`{port}` was not recorded", where=str(self.path), hint=hint)
         return self._finest[port]
 
     def select(self, wanted: Iterable[str] | None) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ Out: a Nesting: what was compared at equal work, the verdict in words, and the c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hocket.analysis.energy import balanced_leaves
+from hocket.arguments import expect_call, is_number
 from hocket.clock import Duration, seconds, written
 from hocket.engine.composite import Composite
 from hocket.errors import Fault, ScenarioError
@@ -123,6 +123,7 @@ def nest(
     algorithm as it is. `told` is called with how many couplings were read, and of how many about.
     """
     study = _study(what, stop)
+    expect_call("told", told, "two numbers: done, of about")
     _refuse(study.composite, tolerance, work)
     span, notes = _span(study)
     judge = Judge(study.composite, span, study.start)
@@ -179,10 +180,10 @@ def _study(what: Nestable, stop: Duration | None) -> Study:
 def _refuse(composite: Composite, tolerance: float | None, work: float) -> None:
     """Refuse what cannot be nested, or not be judged, with every reason."""
     scenario, faults = composite.scenario, []
-    if tolerance is not None and not 0.0 < tolerance < math.inf:
+    if tolerance is not None and not (is_number(tolerance) and tolerance > 0.0):
         expected = "a number above 0, such as 1e-3: a part of the largest value"
         faults.append(Fault(f"a tolerance of {tolerance!r} cannot be kept", "tolerance", expected))
-    if not 0.0 < work < math.inf:
+    if not (is_number(work) and work > 0.0):
         faults.append(
             Fault(f"the work is {work!r}", "work", "a multiple of the exchanges of now, such as 1.5")
         )

@@ -34,8 +34,10 @@ class GaussSeidel(Exchange):
         outputs: Literal["stale", "consistent"] = "consistent",
         inputs: Literal["clean", "delayed"] = "clean",
     ):
-        if isinstance(order, str) and order != "auto":
-            raise ScenarioError(f"`{order}` is no order", "order", '"auto", or a list of names and groups')
+        listed = isinstance(order, Sequence) and all(isinstance(group, Sequence) for group in order)
+        if order != "auto" and (isinstance(order, str) or not listed):
+            expected = '"auto", or a list of names and groups'
+            raise ScenarioError(f"`{order!s:.60}` is no order", "order", expected)
         groups = (
             order if isinstance(order, str) else tuple(g if isinstance(g, str) else tuple(g) for g in order)
         )

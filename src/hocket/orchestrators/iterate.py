@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hocket.arguments import is_number, is_whole
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Orchestrator, Scenario
 from hocket.orchestrators.around import Around
@@ -68,11 +69,11 @@ class Iterate(Around):
         elif getattr(self.inner, "adaptive", False):
             hint = "step control around it: `Adaptive(Iterate(...))`"
             faults.append(Fault("an iteration of steps of all lengths", "inner", "one step", hint))
-        if self.tolerance is not None and not self.tolerance > 0.0:
+        if self.tolerance is not None and not (is_number(self.tolerance) and self.tolerance > 0.0):
             what = f"a tolerance of {self.tolerance!r} is never met"
             faults.append(Fault(what, "tolerance", "a number above 0, or None for a fixed number of sweeps"))
-        if not isinstance(self.at_most, int) or self.at_most < 1:
-            faults.append(Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 on"))
+        if not is_whole(self.at_most, 1) or self.at_most >= 2**31:
+            faults.append(Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 to 2^31"))
         led: Any = self.accelerate
         if isinstance(led, str) and led not in ACCELERATORS:
             hint = nearest(led, ACCELERATORS)

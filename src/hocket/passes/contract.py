@@ -34,13 +34,13 @@ class Pass(Protocol):
         """Return the conditions after that do not hold; asked after later passes too."""
 
 
-def levels(level: Composite, prefix: str = "") -> Iterator[tuple[str, Composite]]:
-    """Yield the levels inside a level, then itself, each with its path and a dot."""
+def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator[tuple[str, Composite]]:
+    """Yield a level and those inside, each with its path and a dot; without what is `sampled`, if asked."""
+    yield prefix, level
     for name, model in level.scenario.models.items():
         inner: Any = as_level(model)
-        if inner:
-            yield from levels(inner, f"{prefix}{name}.")
-    yield prefix, level
+        if inner and (sampled or not inner.sampled):
+            yield from levels(inner, f"{prefix}{name}.", sampled)
 
 
 def insertions(level: Composite) -> dict[str, Inserted]:

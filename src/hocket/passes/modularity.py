@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hocket.arguments import is_number
 from hocket.constraining import Coupling, couplings, is_own
 from hocket.errors import Fault, ScenarioError
 from hocket.model import Connection, Extrapolator, Inserted, Model, Scenario, as_level
@@ -44,6 +45,10 @@ class Modularity:
     gap: float = 1e-6
     tries: bool = True
     name: ClassVar[str] = "modularity"
+
+    def __post_init__(self) -> None:
+        if not (is_number(self.gap) and self.gap >= 0.0):
+            raise ScenarioError(f"`gap` is {self.gap!r:.60}", "gap", "a part of the values, such as 1e-6")
 
     def wanted(self, level: Composite) -> list[str]:
         """Return which constraints there are, at all levels."""

@@ -87,10 +87,11 @@ def _proposal(tuned: Tuned, study: Study) -> str:
     why = reason(tuned.wanted[goals], tuned.numbers[tuned.front[tuned.knee]][goals], tuned.now[goals])
     found = changes(table_of(study), table_of(replace(study, composite=tuned.composite_of(tuned.knee))))
     what = f"change {count(len(found), 'line')} of the scenario" if found else "it is the coupling of now"
+    said = "".join(f"<li>{esc(each)}</li>" for each in (what, *tuned.notes))
     return (
         '<section class="cards" aria-label="proposal"><article class="card ok wide"><h2>proposed: row '
         f'{tuned.knee} of the front</h2><p class="first"><span class="sign" aria-hidden="true">✓</span>'
-        f"<span>{esc(why)}</span></p><ul><li>{esc(what)}</li></ul>{_diff(found)}</article></section>"
+        f"<span>{esc(why)}</span></p><ul>{said}</ul>{_diff(found)}</article></section>"
     )
 
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Abilities, Model, Port, Simulator, as_level
-from hocket.simulators.balanced_odes import Closed, Projected
-from hocket.simulators.balancing import Seat, Substepped
+from hocket.simulators.balanced_odes import Closed
+from hocket.simulators.balancing import Seat, Substepped, View
 from hocket.simulators.ode import Ode
+from hocket.simulators.projected import Projected
 from hocket.simulators.state_space import StateSpace
 
 Form: TypeAlias = Literal["inversion", "energy"]
@@ -26,6 +27,31 @@ Agreed: TypeAlias = Literal["product", "linear"]
 
 _SHARED = ("class_name", "path", "isolated", "step")
 """What else is read off models, where they have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """Another bond of a partner: sign * output * input, as the partner has them, is the power into it.
+
+    `name` begins the inputs that tell them here, and what the one at the far end stores.
+    """
+
+    name: str
+    sign: float
+    units: tuple[str, str]
+    """Of the output and the input."""
+    bonds: int
+    """Of the one at the far end."""
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The inputs: output, input, and what the one at the far end stores."""
+        output, entry = self.units
+        return (
+            Port(f"{self.name}_output", output),
+            Port(f"{self.name}_input", entry),
+            Port(f"{self.name}_share", "J", start=-1.0, held=True),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +69,16 @@ class Side:
     """What `eps` is a part of, in the output's unit; None: the largest output so far."""
     eps: float | None = None
     """None: that of the model."""
+    beyond: tuple[Beyond, ...] = ()
+    """The other bonds of the partner: how much it may give here depends on them."""
+    settles: bool = False
+    """Whether the partner tells what it booked, so that what only one of them booked is settled later."""
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The inputs that tell of the partner's bonds."""
+        booked = (Port(f"{self.input}_booked", "J"),) if self.settles else ()
+        return (*(port for each in self.beyond for port in each.ports), *booked)
 
 
 @dataclass(frozen=True)
@@ -64,12 +100,12 @@ class Balanced:
 
     `linked` adds the ports that a bond connects: `<output>_told`, from that output with the extrapolation
     of the partner's input, so that what was told is known at all levels and in iterations; for the energy
-    form an output `share`, the energy that its bond may take (below zero: any, as with several bonds, where
-    power passes through), and `<input>_share`, from the partner's (none, where the partner has no share).
-    With shares, nobody gives more than it has. An output `<input>_work` tells the energy that came in through
-    each bond. Without `linked`,
-    what was told is the output and its slope as last read, else through the last two outputs; inputs then
-    count to their slopes, and a level with `Polynomial(1)` must start cold.
+    form an output `share`, the energy that it stores, and `<input>_share`, from the partner's (below zero:
+    not told, and not limited), and the ports of what is `beyond`. With them nobody gives more than it has
+    (see `limits`). An output `<input>_work` tells the energy that came in through each bond; where a side
+    `settles`, `<input>_booked` comes from the partner's. Without `linked`, what was told is the output and
+    its slope as last read, else through the last two outputs; inputs then count to their slopes, and a level
+    with `Polynomial(1)` must start cold.
     """
 
     model: Model
@@ -79,6 +115,8 @@ class Balanced:
     substeps: int = 8
     power: Agreed = "product"
     linked: bool = False
+    whole: float | None = None
+    """The step in s for which energies are agreed, where the model makes shorter ones."""
 
     def __post_init__(self) -> None:
         if isinstance(self.model, type) or not hasattr(self.model, "open"):
@@ -100,14 +138,16 @@ class Balanced:
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
-        """Those of the model inside, and where linked what was told and the partners' shares."""
+        """Those of the model inside, and where linked what was told, the partners' shares and other bonds."""
         own = {port.name: port for port in self.model.outputs}
         told = {f"{side.output}_told": own[side.output].unit for side in self.bonds} if self.linked else {}
         shares = [f"{side.input}_share" for side in self.bonds] if self._shares else []
+        beyond = [port for side in self.bonds for port in side.ports] if self._shares else []
         return (
             *self.model.inputs,
             *(Port(name, unit) for name, unit in told.items()),
             *(Port(name, "J", start=-1.0, held=True) for name in shares),  # below zero: nobody tells
+            *beyond,
         )
 
     @cached_property
@@ -168,9 +208,20 @@ class Balanced:
                 inputs.index(f"{side.input}_share") if self._shares else None,
                 side.input in self.model.outputs[outputs.index(side.output)].feedthrough,
                 f"{side.output}` and `{side.input}",
+                self._views(side, inputs) if self._shares else (),
+                inputs.index(f"{side.input}_booked") if self._shares and side.settles else None,
             )
             for side in self.bonds
         )
+
+    @staticmethod
+    def _views(side: Side, inputs: list[str]) -> tuple[View, ...]:
+        """Return the other bonds of a partner by the numbers of inputs."""
+        found = []
+        for each in side.beyond:
+            output, entry, share = (inputs.index(port.name) for port in each.ports)
+            found.append(View(output, entry, share, float(each.sign), each.bonds))
+        return tuple(found)
 
     def _option_faults(self) -> Iterator[Fault]:
         for name, value, known in (
@@ -215,6 +266,9 @@ class Balanced:
             f"{name}_{end}"
             for side in self.bonds
             for name, end in ((side.output, "told"), (side.input, "share"))
+        }
+        taken |= {port.name for port in self.model.inputs} & {
+            port.name for side in self.bonds for port in side.ports
         }
         if self.linked and taken:
             yield Fault(f"the input `{min(taken)}` has a name that bonds use", "Balanced", "another name")

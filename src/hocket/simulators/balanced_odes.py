@@ -1,7 +1,7 @@
-"""Equations that keep the power agreed on their bonds: with the law inside f, or by their stored energy.
+"""Equations that keep the power agreed on their bonds, with the law inside f.
 
 In:  a Balanced recipe of an Ode or a StateSpace; the agreed power
-Out: simulators whose inputs or states follow from it
+Out: simulators whose inputs follow from it
 
 Source: Moshagen, SNE 31(1), 2021, section 2, in the robust forms of formulas, section 5.
 """
@@ -14,20 +14,13 @@ import numpy as np
 
 from hocket.errors import SimulatorError
 from hocket.model import Array, Port
-from hocket.signals import value_at
-from hocket.simulators.balancing import Balancing, Seat, corrected, stated
-from hocket.simulators.energies import Energy, onto
-from hocket.simulators.methods import linear_maps
+from hocket.simulators.balancing import Balancing, Seat, corrected
 from hocket.simulators.ode import Ode
 from hocket.simulators.solvers import Equation
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
 
 if TYPE_CHECKING:
     from hocket.simulators.balanced import Balanced
-
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)
-"""Where and how the work of an exact step is summed, on [-1, 1]."""
-
 
 CALLS = 20_000
 """Evaluations of the law in one step, beyond which it does not come to an end."""
@@ -55,7 +48,7 @@ def _equations(model: Any) -> _Equations:
     )
 
 
-class _Integrated(Balancing):
+class Integrated(Balancing):
     """Around a model that hocket integrates: `inner` moves the state, `plain` shows it."""
 
     def __init__(self, recipe: Balanced):
@@ -95,7 +88,7 @@ class _Integrated(Balancing):
         self.inner.restore(state[1])
 
 
-class Closed(_Integrated):
+class Closed(Integrated):
     """The law inside f: x' = f(t, x, u(t, x)), integrated by the model's own method."""
 
     calls = 0
@@ -176,99 +169,3 @@ class Closed(_Integrated):
         self._show(self.inner.x[:count])
         self.work = np.array(self.inner.x[count:])
         return reached
-
-
-class Projected(_Integrated):
-    """The state follows the agreed energy: a plain step, then a move along the gradient of the energy."""
-
-    def __init__(self, recipe: Balanced):
-        model: Any = recipe.model
-        self.exact = isinstance(model, StateSpace) and model.method == "exact"
-        self.stored: Energy = model.stored
-        self.ways: dict[tuple[float, int], tuple[Array, Array]] = {}
-        super().__init__(recipe)
-
-    def _opened(self) -> Any:
-        if self.exact:
-            return self.plain
-        model = self.model
-        count = len(model.x0)
-        return Ode(
-            lambda t, x, u: np.concatenate([self.f(t, x[:count], u), self._works(t, x[:count], u)]),
-            x0=[*model.x0, *[0.0] * len(self.seats)],
-            inputs=model.inputs,
-            **self.how,
-        ).open()
-
-    def _advance(
-        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
-    ) -> float:
-        own, share = u[:, : self.width], self._share()
-        began = self._state()
-        handed = [
-            self._limited(seat, _integral(p, h), share, u) for seat, p in zip(self.seats, powers, strict=True)
-        ]
-        worked = self._plain_step(t, h, own)
-        if not any(any(power) for power in powers):  # told nothing but zeros: at rest, and yet it may start
-            handed = list(worked)
-        agreed = sum(handed) - sum(worked)
-        x = self._state()
-        target = stated(self.stored.value(x)) + agreed
-        push = np.asarray(self.f(t + h, x, value_at(list(own), h)), dtype=float).reshape(-1)
-        if not push.any():
-            push = x - began
-        moved = onto(self.stored, x, target, push)
-        self.work = self.work + _booked(handed, self.stored.value(moved) - target)
-        if not self.exact:
-            self.inner.x = np.concatenate([moved, np.zeros(len(self.seats))])
-        self._show(moved)
-        return t + h
-
-    def _state(self) -> Array:
-        """Return a copy of the state."""
-        x: Array = self.plain.z[: self.plain.size] if self.exact else self.inner.x[: len(self.model.x0)]
-        return np.array(x)
-
-    def _limited(self, seat: Seat, energy: float, share: float, u: Array) -> float:
-        """Return the energy that is handed over: nobody gives more than its share, where there is one."""
-        theirs = -1.0 if seat.share is None else float(u[0, seat.share])
-        energy = energy if theirs < 0.0 else min(energy, theirs)
-        return energy if seat.share is None or share < 0.0 else max(-share, energy)
-
-    def _plain_step(self, t: float, h: float, u: Array) -> list[float]:
-        """Step under the inputs as they are; return the work of each bond."""
-        if not self.exact:
-            self.inner.step(t, h, u)
-            return [float(work) for work in self.inner.x[len(self.model.x0) :]]
-        states, inputs = self._way(h, self.plain.z, u)
-        C, D = self.model.output_matrices
-        outputs = states @ C.T + inputs @ D.T
-        works = [seat.sign * outputs[:, seat.output] * inputs[:, seat.input] for seat in self.seats]
-        self.plain.step(t, h, u)
-        return [0.5 * h * float(work @ WEIGHTS) for work in works]
-
-    def _way(self, h: float, x: Array, u: Array) -> tuple[Array, Array]:
-        """Return states and inputs at the nodes of an exact step."""
-        key = h, len(u)
-        if key not in self.ways:
-            nodes = [0.5 * h * (1.0 + node) for node in NODES]
-            every = [linear_maps(self.model.A, self.model.B, s, len(u) - 1, "exact") for s in nodes]
-            moved = np.stack([np.concatenate([maps.Phi, *maps.Gamma], axis=1) for maps in every])
-            self.ways = {key: (moved, np.vander(nodes, len(u), increasing=True))}  # one: steps may vary
-        moved, powers = self.ways[key]
-        return moved @ np.concatenate([x, u.ravel()]), powers @ u
-
-
-def _booked(handed: list[float], missed: float) -> Array:
-    """Return what each bond really did: who was asked for more than it stored ended empty, and gave less."""
-    sizes = np.abs(handed)
-    total = float(sizes.sum())
-    return np.array(handed) + (missed * sizes / total if total > 0.0 else 0.0)
-
-
-def _integral(power: list[float], h: float) -> float:
-    """Return the energy of a power over h seconds."""
-    total = 0.0
-    for exponent in range(len(power) - 1, -1, -1):
-        total = (total + power[exponent] / (exponent + 1)) * h
-    return total

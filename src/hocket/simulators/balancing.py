@@ -24,6 +24,16 @@ _SETTINGS = ("stop_time", "early")
 """What engines may set on a simulator before it starts."""
 
 
+class View(NamedTuple):
+    """Another bond of a partner, by the numbers of the inputs that tell of it."""
+
+    output: int
+    input: int
+    share: int
+    sign: float
+    bonds: int
+
+
 class Seat(NamedTuple):
     """A side of a bond, by the numbers of its ports."""
 
@@ -37,6 +47,8 @@ class Seat(NamedTuple):
     reacts: bool
     """Whether the output reacts to the input at once."""
     names: str
+    beyond: tuple[View, ...] = ()
+    booked: int | None = None
 
 
 class Balancing:
@@ -123,8 +135,8 @@ class Balancing:
         return np.concatenate([slope, np.zeros(len(self.recipe.outputs) - len(slope))])
 
     def _share(self) -> float:
-        """Return the energy that the bond may take; below zero: any, where power passes through."""
-        return max(stated(float(self.plain.energy())), 0.0) if len(self.seats) == 1 else -1.0
+        """Return the stored energy."""
+        return max(stated(float(self.plain.energy())), 0.0)
 
     def _told(self, t: float, y: Array, u: Array) -> list[list[float]]:
         """Return per bond the own output over the step as the partner extrapolates it."""
@@ -140,10 +152,14 @@ class Balancing:
     def _power(self, seat: Seat, told: list[float], u: Array) -> list[float]:
         """Return the agreed power into this side, in powers of time."""
         given = [float(c) for c in (u if self.recipe.linked else u[:2])[:, seat.input]]
-        power = [0.0] * (len(told) + len(given) - 1)
-        for i, a in enumerate(told):
+        return self._product(seat.sign, told, given)
+
+    def _product(self, sign: float, output: list[float], given: list[float]) -> list[float]:
+        """Return the power of two signals, in powers of time."""
+        power = [0.0] * (len(output) + len(given) - 1)
+        for i, a in enumerate(output):
             for j, b in enumerate(given):
-                power[i + j] = power[i + j] + seat.sign * (a * b)
+                power[i + j] = power[i + j] + sign * (a * b)
         return power[:2] if self.recipe.power == "linear" else power
 
     def _softness(self, number: int) -> float:

@@ -7,7 +7,6 @@ Out: a Model; its simulators advance the state and may report every micro step
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hocket.arguments import is_number
 from hocket.clock import Duration
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Abilities, Port, PortLike, Simulator, ports
@@ -79,9 +79,9 @@ class Ode(Recipe):
     ):
         where = f"`Ode` of `{named(f)}`"
         if method not in METHODS:
-            hint = "`exact` is for `StateSpace`" if method == "exact" else nearest(method, METHODS)
+            hint = "`exact` is for `StateSpace`" if method == "exact" else nearest(str(method), METHODS)
             raise ScenarioError(f"`{method}` is not a method", where, ", ".join(METHODS), hint)
-        if not (1e-13 <= rtol < 1.0 and 0.0 < atol < math.inf):
+        if not (is_number(rtol) and is_number(atol) and 1e-13 <= rtol < 1.0 and atol > 0.0):
             raise ScenarioError(
                 f"tolerances rtol = {rtol}, atol = {atol}", where, "1e-13 <= rtol < 1, 0 < atol"
             )

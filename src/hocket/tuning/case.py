@@ -6,7 +6,7 @@ Out: its linear reading, its predicted error, its work
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cached_property
@@ -74,15 +74,8 @@ class Case:
 
         Names are paths with wildcards; the levels around a simulator may be left out.
         """
-        ports = self.prediction.ports
-        if patterns:
-            kept = [each for each in ports if any(_named(each.port, text) for text in patterns)]
-            if not kept:
-                hint = nearest(patterns[0], [each.port for each in ports])
-                raise ScenarioError(f"no output is `{', '.join(patterns)}`", "objectives", "", hint)
-            return kept
-        record = self.composite.scenario.record
-        return [each for each in ports if any(fnmatchcase(each.port, text) for text in record)] or list(ports)
+        known = {each.port: each for each in self.prediction.ports}
+        return [known[name] for name in counted(self.composite, tuple(known), patterns)]
 
     @cached_property
     def work(self) -> Work:
@@ -110,6 +103,31 @@ class Case:
         assert self.times is not None
         own = [key for key in self.times if key == path or _within(path, key) or _within(key, path)]
         return self.times[max(own, key=len)] if own else sum(self.times.values()) / len(self.times)
+
+
+def counted(composite: Composite, ports: Sequence[str], patterns: tuple[str, ...]) -> list[str]:
+    """Return which of the outputs count: those that are named, or else those that the scenario records."""
+    if patterns:
+        kept = [port for port in ports if any(_named(port, text) for text in patterns)]
+        if not kept:
+            hint = nearest(patterns[0], ports)
+            raise ScenarioError(f"no output is `{', '.join(patterns)}`", "objectives", "", hint)
+        return kept
+    record = composite.scenario.record
+    return [port for port in ports if any(fnmatchcase(port, text) for text in record)] or list(ports)
+
+
+def units_of(composite: Composite, patterns: tuple[str, ...]) -> list[str]:
+    """Return the units of the outputs that count, each once; outputs without a unit fit to all."""
+    wiring = composite.blueprint.leaves.wiring
+    units = {
+        f"{name}.{port.name}": port.unit
+        for name, model in zip(wiring.names, wiring.models, strict=True)
+        for port in model.outputs
+    }
+    return list(
+        dict.fromkeys(filter(None, (units[port] for port in counted(composite, tuple(units), patterns))))
+    )
 
 
 def _named(port: str, text: str) -> bool:

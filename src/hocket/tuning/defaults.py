@@ -12,9 +12,9 @@ from math import factorial
 from typing import Any
 
 from hocket.engine.composite import Composite
-from hocket.model import as_level
 from hocket.nesting.steps import own_step
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.passes.contract import levels
 
 TIMES = ("1/8", "1/5", "1/4", "2/5", "1/2", "4/5", "1", "5/4", "2", "5/2", "4", "5", "8")
 """Of the outermost step."""
@@ -34,9 +34,8 @@ def default_space(composite: Composite, stop: Fraction | None) -> dict[str, str]
     whole = [step for step in steps if stop is None or (stop / step).denominator == 1]
     fits = [step for step in whole if _fits(composite, step)]
     found = {"step": ", ".join(f"{each} s" for each in sorted({*fits, composite.step}))}
-    for path, level in _levels(composite):
-        before = f"{path}." if path else ""
-        found |= {f"{before}{key}": text for key, text in _of_level(level, not path)}
+    for path, level in levels(composite, sampled=False):
+        found |= {f"{path}{key}": text for key, text in _of_level(level, not path)}
     return found
 
 
@@ -48,14 +47,6 @@ def _fits(composite: Composite, step: Fraction) -> bool:
         if own is not None and (step / own).denominator != 1 and (own / step).denominator != 1:
             return False
     return True
-
-
-def _levels(composite: Composite, path: str = "") -> Iterator[tuple[str, Composite]]:
-    yield path, composite
-    for name, model in composite.scenario.models.items():
-        inner: Any = as_level(model)
-        if inner and not inner.sampled:
-            yield from _levels(inner, f"{path}.{name}" if path else name)
 
 
 def _of_level(level: Composite, outermost: bool) -> Iterator[tuple[str, str]]:

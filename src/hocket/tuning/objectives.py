@@ -16,10 +16,12 @@ import numpy as np
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.radius import stability_radius, structured_radius
 from hocket.analysis.stability import radius
+from hocket.arguments import is_number
+from hocket.engine.composite import Composite
 from hocket.errors import HocketError, ScenarioError, nearest
 from hocket.parameters import leaves
 from hocket.simulators.loading import load
-from hocket.tuning.case import Case
+from hocket.tuning.case import Case, units_of
 from hocket.tuning.measured import measured_error, measured_seconds
 
 __all__ = ["LARGER", "MEASURES", "WORDS", "Case", "Objective", "failure", "judged", "objectives"]
@@ -135,6 +137,25 @@ WORDS = {
 }
 
 
+def narrowed(name: str) -> tuple[str, ...]:
+    """Return the outputs, or simulators, that an objective is about; none: all that count."""
+    return tuple(each.strip() for each in name.partition(":")[2].split(",") if each.strip())
+
+
+def mixed(objective: Objective, composite: Composite) -> str:
+    """Return what is to be said of an error that adds up what cannot be compared; empty: it does not."""
+    if objective.name.partition(":")[0] != "error":
+        return ""
+    units = units_of(composite, narrowed(objective.name))
+    if len(units) < 2:
+        return ""
+    listed = f"{', '.join(units[:-1])} and {units[-1]}"
+    return (
+        f"`{objective.name}` adds up {listed} as they are: "
+        "`relative` compares each output with its own size, `error:*.NAME` takes some only"
+    )
+
+
 def objectives(names: Sequence[str], limits: Mapping[str, float] | None = None) -> tuple[Objective, ...]:
     """Return objectives by name: one of MEASURES, `error:*.x,*.v`, `radius:one,two`, or `file.py:function`.
 
@@ -148,8 +169,8 @@ def objectives(names: Sequence[str], limits: Mapping[str, float] | None = None) 
     for name in dict.fromkeys((*names, *bounds)):
         _check(name, "objectives" if name in names else f"limits.{name}")
     for name, bound in bounds.items():
-        if not math.isfinite(bound):
-            raise ScenarioError(f"the limit of `{name}` is {bound}", f"limits.{name}", "a finite number")
+        if not is_number(bound):
+            raise ScenarioError(f"the limit of `{name}` is {bound!r}", f"limits.{name}", "a finite number")
     wanted = {name: bounds.get(name) for name in (*names, *bounds)}
     return tuple(Objective(name, name.partition(":")[0] in LARGER, limit) for name, limit in wanted.items())
 
@@ -190,10 +211,9 @@ def _number(case: Case, name: str) -> float:
 
 
 def _measure(name: str) -> Callable[[Case], float]:
-    kind, _, rest = name.partition(":")
+    kind = name.partition(":")[0]
     if kind in MEASURES:
-        names = [each.strip() for each in rest.split(",") if each.strip()]
-        return lambda case: MEASURES[kind](case, *names)
+        return lambda case: MEASURES[kind](case, *narrowed(name))
     return _own(name)
 
 

@@ -32,6 +32,8 @@ CHOICES = ("algorithm", "order", "outputs", "inputs", "sweeps", "extrapolation",
 """The last word of names whose values are no numbers of the scenario."""
 EXTRAPOLATIONS = {**signals.NAMED, "hermite": Hermite(), "hermite2": Hermite(2)}
 MODES = {"outputs": ("stale", "consistent"), "inputs": ("clean", "delayed")}
+VALUES = 1_000_000
+"""Of one name, at the most."""
 MANY = 7
 """Models of a level beyond which there are too many orders."""
 
@@ -183,8 +185,8 @@ def _numbers(text: str, where: str, durations: bool = False) -> list[float]:
             low, high, count, *rest = text.split(":")
             if rest not in ([], ["log"]):
                 raise ValueError
-            if int(count) < 1:
-                raise ScenarioError(f"`{text}` has {int(count)} values", where, "one value or more")
+            if not 1 <= int(count) <= VALUES:
+                raise ScenarioError(f"`{text}` has {int(count):,} values", where, f"1 to {VALUES:,} values")
             spread = np.geomspace if rest else np.linspace
             ends = number(low), number(high), int(count)
             made = [float(f"{value:.6g}") for value in spread(*ends)]  # as they are told, and written

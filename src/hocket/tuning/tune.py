@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from hocket.clock import Duration, seconds
+from hocket.arguments import expect, expect_call, expect_folder, is_whole
+from hocket.clock import Duration, seconds, written
 from hocket.engine.composite import Composite
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.tuning.aims import aims, turned, work_now
@@ -69,10 +71,17 @@ def tune(
     if search not in get_args(How):
         hint = nearest(str(search), get_args(How))
         raise ScenarioError(f"there is no search `{search}`", "search", "", hint)
-    if budget < 1:
-        raise ScenarioError(f"{budget} couplings are none to judge", "budget", "one or more")
+    goals = (goals,) if isinstance(goals, str) else goals
+    _refuse(composite, over, goals, limits)
+    expect(is_whole(budget, 1), "budget", budget, "how many couplings to judge, one or more")
+    expect(is_whole(seed), "seed", seed, "a whole number from 0 on")
+    expect(workers is None or is_whole(workers, 1), "workers", workers, "one or more, or None")
+    expect(dask is None or isinstance(dask, str), "dask", dask, 'an address such as "tcp://host:8786"')
+    expect_folder(folder)
+    expect_call("progress", progress, "two numbers: done, of all")
+    expect_call("early", early, "the answer so far")
     _ = composite.blueprint  # raises with all faults of the scenario
-    ends, begins = None if stop is None else seconds(stop), seconds(start)
+    ends, begins = _times(stop, start)
     count, wanted = aims(composite, goals, limits, ends, begins)
     chosen = _space(composite, over or default_space(composite, ends), not turned(composite, wanted, over))
     judging = Judging(composite, chosen, wanted, ends, begins, work_now(composite))
@@ -115,6 +124,31 @@ def tune(
         if progress:
             progress(len(points), len(points))
         return answer(points, [journal.known[point] for point in points])
+
+
+def _refuse(composite: object, over: object, goals: object, limits: object) -> None:
+    """Refuse what is no system, no space and no objectives."""
+    hint = 'hk.read("car.toml").composite, or `hocket tune car.toml`'
+    expect(isinstance(composite, Composite), "composite", composite, "a Composite", hint)
+    texts = isinstance(over, Mapping) and all(isinstance(each, str) for pair in over.items() for each in pair)
+    expect(over is None or texts, "over", over, 'texts by name: {"step": "1 ms:10 ms:20:log"}')
+    names = isinstance(goals, Sequence) and all(isinstance(each, str) for each in goals)
+    expect(goals is None or names, "goals", goals, 'a list of names: ["error", "work"]')
+    fits = isinstance(limits, Mapping) and all(isinstance(name, str) for name in limits)
+    expect(limits is None or fits, "limits", limits, 'finite numbers by name: {"rho": 1.0}')
+
+
+def _times(stop: Duration | None, start: Duration) -> tuple[Fraction | None, Fraction]:
+    """Return when the run stops and starts; raises ScenarioError."""
+    where = "start"
+    try:
+        begins, where = seconds(start), "stop"
+        ends = None if stop is None else seconds(stop)
+    except ValueError as error:
+        raise ScenarioError(str(error), where) from None
+    if ends is not None and ends <= begins:
+        raise ScenarioError(f"the run stops at {written(ends)} and starts at {written(begins)}", "stop")
+    return ends, begins
 
 
 def _file(folder: Path | str | None) -> Path | None:

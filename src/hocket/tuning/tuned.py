@@ -21,7 +21,7 @@ from hocket.errors import ScenarioError
 from hocket.model import Array
 from hocket.tuning.front import front, hypervolume, knee
 from hocket.tuning.judge import Numbers
-from hocket.tuning.objectives import Objective
+from hocket.tuning.objectives import Objective, mixed
 from hocket.tuning.settings import applied
 from hocket.tuning.space import Point, Space
 
@@ -89,6 +89,11 @@ class Tuned:
             return "no coupling is within all limits at once"
         return "no coupling has finite numbers for all objectives"
 
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about the numbers."""
+        return tuple(filter(None, (mixed(each, self.composite) for each in self.wanted)))
+
     def volume(self, worst: Any) -> float:
         """Return the space that the front dominates, up to a worst point in costs."""
         return hypervolume(self.costs[list(self.front)], worst)
@@ -123,7 +128,12 @@ class Tuned:
         count = {0: "nothing changes", 1: "one choice changes"}.get(
             len(changes), f"{len(changes)} choices change"
         )
-        return [f"row {chosen}: {told}", f"{count} against now:", *(f"  {each}" for each in changes)]
+        return [
+            f"row {chosen}: {told}",
+            f"{count} against now:",
+            *(f"  {each}" for each in changes),
+            *self.notes,
+        ]
 
     def _changes(self, point: Point) -> Iterator[str]:
         for variable, k in zip(self.space.variables, point, strict=True):

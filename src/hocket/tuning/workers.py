@@ -42,8 +42,6 @@ class Workers:
     """
 
     def __init__(self, judging: Judging, count: int | None, dask: str | None, expected: int):
-        if count is not None and count < 1:
-            raise ScenarioError(f"{count} workers judge nothing", "workers", "one or more")
         self.judging = judging
         alone = count is None and not dask and (expected <= FEW or not _packed(judging))
         self.count = 1 if alone else count or os.cpu_count() or 1

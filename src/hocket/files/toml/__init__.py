@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hocket.engine.composite import Composite
 from hocket.errors import FileError, ScenarioError
+from hocket.files.resources import with_resources
 from hocket.files.study import Study
 from hocket.files.toml import layout
 from hocket.files.toml.checking import check as check_scenario
@@ -40,9 +41,12 @@ def loads(text: str, *, folder: Path | str = "", check: bool = True) -> Study:
 
 
 def write(what: Composite | Study, path: Path | str) -> None:
-    """Write a scenario file that `read` turns into an equal composite; see `dumps`."""
+    """Write a scenario file that `read` turns into an equal composite; see `dumps`.
+
+    FMUs out of an SSP are copied to a folder beside the file.
+    """
     file = Path(path)
-    study = _as_study(what)
+    study = with_resources(_as_study(what), file)
     named = replace(study, name="") if study.name == file.stem else study
     text = dumps(named, folder=file.absolute().parent)
     try:

@@ -20,6 +20,19 @@ from hocket.simulators.step_controller import SOURCES, StepController
 from hocket.simulators.timed import Timed
 
 WHOLES = Listing(WHOLE, "a list of whole numbers")
+STOP = Field("stop", DURATION, "the time at which it stands still")
+BEGIN = Field("begin", DURATION, "the time at the start")
+CONTROL = (
+    Field("relative", NUMBER, "this part of the value is allowed beside"),
+    Field("estimate", Choice(SOURCES), "how the error is found"),
+    Field("per", Choice(PER), "whether the error counts per step or per second"),
+    Field("rejects", TRUTH, "whether steps are taken back"),
+    BEGIN,
+    Field("first", DURATION, "the first step"),
+    Field("smallest", DURATION, "the smallest step"),
+    Field("largest", DURATION, "the largest step"),
+)
+"""What the step controller and the pass that inserts it share."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +59,9 @@ def accuracy_kinds(family: Callable[[], Family]) -> tuple[Kind, ...]:
             "step-controller",
             StepController,
             Field("watched", PORTS, "the signals whose error matters"),
-            Field("stop", DURATION, "the time at which it stands still"),
+            STOP,
             Field("tolerance", VECTOR, "the error that is allowed, one for each signal"),
-            Field("relative", NUMBER, "this part of the value is allowed beside"),
-            Field("estimate", Choice(SOURCES), "how the error is found"),
-            Field("per", Choice(PER), "whether the error counts per step or per second"),
-            Field("rejects", TRUTH, "whether steps are taken back"),
-            Field("begin", DURATION, "the time at the start"),
-            Field("first", DURATION, "the first step"),
-            Field("smallest", DURATION, "the smallest step"),
-            Field("largest", DURATION, "the largest step"),
+            *CONTROL,
             Field("gains", VECTOR, "of the errors now, before, and before that"),
             Field("order", WHOLE, "of the coupling: 1 where inputs are held"),
             Field("safety", NUMBER, "the next step is this much shorter than it might be"),
@@ -66,7 +72,7 @@ def accuracy_kinds(family: Callable[[], Family]) -> tuple[Kind, ...]:
         kind(
             "timed",
             Timed,
-            Field("begin", DURATION, "the time at the start"),
+            BEGIN,
             Field("degrees", WHOLES, "of the extrapolation of each input; left out: all are held"),
             Field("model", Inside(family), "the model that is told the time"),
         ),

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from hocket.files.toml.accuracy import CONTROL, STOP
 from hocket.files.toml.codec import ACCELERATIONS, EXTRAPOLATIONS
-from hocket.files.toml.forms import DURATION, NUMBER, TEXTS, TRUTH, WHOLE, Choice
+from hocket.files.toml.forms import DURATION, NUMBER, TEXTS, WHOLE, Choice
 from hocket.files.toml.kinds import Family, Field, kind
-from hocket.orchestrators.adaptive import GAINS, PER
+from hocket.orchestrators.adaptive import GAINS
 from hocket.passes.accuracy import Accuracy
 from hocket.passes.distribution import Distribution
 from hocket.passes.loops import How, Loops
 from hocket.passes.modularity import Modularity
-from hocket.simulators.step_controller import SOURCES
 
 _SWEEPS = (
     Field("tolerance", NUMBER, "the relative change that ends an iteration"),
@@ -54,17 +54,10 @@ PASSES = Family(
         kind(
             "accuracy",
             Accuracy,
-            Field("stop", DURATION, "the end of the run"),
+            STOP,
             Field("tolerance", NUMBER, "the error that is allowed"),
-            Field("relative", NUMBER, "and this part of the value"),
-            Field("estimate", Choice(tuple(SOURCES)), "how the error is found"),
+            *CONTROL,
             Field("controller", Choice(tuple(GAINS)), "how the next step follows from the errors"),
-            Field("per", Choice(PER), "whether the error counts per unit of time or per step"),
-            Field("rejects", TRUTH, "whether steps are taken back"),
-            Field("begin", DURATION, "the start of the run"),
-            Field("first", DURATION, "the first step"),
-            Field("smallest", DURATION),
-            Field("largest", DURATION),
             Field("watch", TEXTS, "the outputs whose error counts"),
         ),
     ),

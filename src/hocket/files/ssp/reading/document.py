@@ -146,7 +146,9 @@ class Reader:
         elif wanted != "any":
             component.options["interface"] = INTERFACES[wanted]
         if path not in self.fmus:
-            self.fmus[path] = findings.tried(node, lambda: Fmu(path), f"`{component.name}`: ")
+            self.fmus[path] = findings.tried(
+                node, lambda: Fmu(path.name, folder=path.parent), f"`{component.name}`: "
+            )
         component.fmu = self.fmus[path]
         base = component.fmu.unpacked if component.fmu else None
         component.bindings = read_bindings(node, document, base, findings)

@@ -86,7 +86,7 @@ class Level:
         observe = dict.fromkeys([*options.pop("observe", ()), *component.observed])
         return self.findings.tried(
             component.node,
-            lambda: Fmu(fmu.path, component.values, observe=observe, **options),
+            lambda: Fmu(fmu.path, component.values, observe=observe, folder=fmu.folder, **options),
             f"`{component.name}`: ",
         )
 

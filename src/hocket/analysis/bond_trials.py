@@ -1,0 +1,121 @@
+"""A short run of a coupling with bonds: what they gain, and what simulators store on the way.
+
+In:  a Composite with bonds, and how far to run it
+Out: a Trial
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, isfinite
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from hocket.engine.blueprint import clock_of, opened
+from hocket.engine.composite import Composite
+from hocket.engine.initialise import initialise
+from hocket.engine.ledger import COLUMNS
+from hocket.engine.native import NativeEngine, obstacle
+from hocket.engine.plain import PlainEngine
+from hocket.engine.selection import bind, choose, keep_start
+from hocket.model import Array
+
+SECONDS = 2.0
+"""Of the clock on the wall, for one trial."""
+LOOKS = 40
+"""How often stored energies are looked at."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a bond gained in a trial."""
+
+    bond: str
+    gained: float
+    """In its unit times seconds: what was taken and not given."""
+    flow: float
+    """The mean size of the power through it."""
+    seconds: float
+    step: float
+    unit: str
+
+    @property
+    def share(self) -> float:
+        """What was gained, in relation to what flowed."""
+        flowed = self.flow * self.seconds
+        return self.gained / flowed if flowed > 0.0 else 0.0
+
+    @property
+    def per_step(self) -> float:
+        """What one step of its level gains."""
+        return self.gained * self.step / self.seconds
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a trial showed."""
+
+    gains: tuple[Gain, ...]
+    sweeps: float
+    """The mean count per step."""
+    stored: Mapping[int, float]
+    """After so many steps: the energy that all simulators that tell it store."""
+
+    @property
+    def share(self) -> float:
+        """What all bonds gained or lost, in relation to what flowed."""
+        flowed = sum(gain.flow * gain.seconds for gain in self.gains)
+        share = sum(abs(gain.gained) for gain in self.gains) / flowed if flowed > 0.0 else 0.0
+        return share if isfinite(share) else inf
+
+    def off(self, true: Trial) -> float | None:
+        """Return by how much the stored energy differs from a true one, in relation to its largest."""
+        both = [(here, true.stored[steps]) for steps, here in self.stored.items() if steps in true.stored]
+        largest = max((there for _, there in both), default=0.0)
+        if not (isfinite(largest) and largest > 0.0):
+            return None
+        off = [abs(here - there) / largest for here, there in both]
+        return max(off) if all(map(isfinite, off)) else inf
+
+
+def trial(composite: Composite, steps: int, start: Fraction) -> Trial:
+    """Run some steps with the ledger kept."""
+    design = composite.blueprint
+    clock = clock_of(design, start=start)
+    chosen = choose(design, clock, (), None, ledger=True)
+    root = opened(design, clock)
+    try:
+        initialise(root, clock.time(0))
+        recorded = bind(root, chosen)
+        keep_start(recorded)
+        made: Any = PlainEngine if obstacle(root) else NativeEngine
+        engine = made(root, recorded)
+        begun, done, once = perf_counter(), 0, max(1, steps // LOOKS)
+        stored = {0: sum(engine.stored().values())}
+        while done < steps and perf_counter() - begun < SECONDS:
+            done += engine.run(min(steps - done, once), SECONDS)
+            stored[done] = sum(engine.stored().values())
+        gains = [
+            gain for index, entry in enumerate(recorded) for gain in _gains(entry.table, engine.rows(index))
+        ]
+        repeats = [each for each in engine.sweeps().values() if each.repeats]
+        sweeps = max((each.total / each.repeats for each in repeats), default=1.0)
+    finally:
+        root.close()
+    return Trial(tuple(gains), sweeps, stored)
+
+
+def _gains(table: Any, rows: Array) -> Iterator[Gain]:
+    width = len(COLUMNS)
+    t = rows[:, 0]
+    for number in range(len(table.columns) // width):
+        given, taken, gained = (rows[:, 1 + width * number + k] for k in range(width))
+        path = table.columns[width * number].rpartition(".")[0]
+        flow = float(np.mean(0.5 * (np.abs(given) + np.abs(taken))))
+        seconds = float(t[-1] - t[0])
+        unit = table.units[width * number + width - 1]
+        yield Gain(path, float(gained[-1]), flow, seconds, seconds / max(1, len(t) - 1), unit)

@@ -1,0 +1,55 @@
+"""What a call was given: whether it is of the kind that was asked for.
+
+In:  a value, and what was expected
+Out: nothing, or a ScenarioError that says so
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from os import PathLike
+
+from hocket.errors import ScenarioError
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite number; true and false are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_whole(value: object, least: int = 0) -> bool:
+    """Return whether a value is a whole number of this size at least."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def expect(fits: bool, name: str, value: object, expected: str, hint: str = "") -> None:
+    """Refuse the value of an argument that does not fit."""
+    if not fits:
+        raise ScenarioError(f"`{name}` cannot be {value!r:.60}", name, expected, hint)
+
+
+def patterns(record: object) -> tuple[str, ...]:
+    """Return the ports to record, given as a list or as one text."""
+    if isinstance(record, str):
+        return (record,)
+    listed = tuple(record) if isinstance(record, Iterable) else (record,)
+    fits = all(isinstance(each, str) for each in listed)
+    expect(fits, "record", record, 'paths with wildcards: ["left.*", "right.x"]')
+    return listed
+
+
+def expect_folder(value: object) -> None:
+    """Refuse a `folder` that names none."""
+    fits = value is None or isinstance(value, str) or (isinstance(value, PathLike) and not _binary(value))
+    expect(fits, "folder", value, "the path of a folder, or None")
+
+
+def _binary(path: PathLike[str] | PathLike[bytes]) -> bool:
+    return isinstance(path.__fspath__(), bytes)
+
+
+def expect_call(name: str, value: object, arguments: str) -> None:
+    """Refuse what is to be called later, and cannot."""
+    expect(value is None or callable(value), name, value, f"a function of {arguments}, or None")

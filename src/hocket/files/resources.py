@@ -1,0 +1,72 @@
+"""FMUs out of an archive, beside the scenario file that names them: where they were unpacked nobody else has.
+
+In:  a Study, and the scenario file that it is to be written to
+Out: the Study with copies of these FMUs, in a folder beside that file
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hocket.engine.composite import Composite
+from hocket.engine.recording import unwritable
+from hocket.files.names import free
+from hocket.files.study import Study
+from hocket.simulators.emulating import emulates
+from hocket.simulators.fmu.archive import cache_folder
+from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.timed import Timed
+
+
+def resources(file: Path) -> Path:
+    """Return the folder of the FMUs of a scenario file: car.resources for car.toml."""
+    return file.with_name(f"{file.stem}.resources")
+
+
+def with_resources(study: Study, file: Path) -> Study:
+    """Return the study with FMUs out of archives copied to the resources of a file; raises FileError."""
+    copies = _Copies(resources(file.absolute()))
+    composite: Composite = copies.moved(study.composite)
+    return replace(study, composite=composite) if copies.names else study
+
+
+class _Copies:
+    """The FMUs in a folder."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.names: dict[Path, str] = {}
+        """In the folder, by what they are copies of."""
+
+    def moved(self, model: Any) -> Any:
+        """Return a model whose FMUs are in the folder, and no longer in the cache."""
+        if isinstance(model, Composite):
+            models = {name: self.moved(inner) for name, inner in model.scenario.models.items()}
+            return model.with_scenario(model.scenario.with_models(models))
+        if emulates(model) or isinstance(model, Timed):
+            wrapper: Any = model
+            return replace(wrapper, model=self.moved(wrapper.model))
+        if not isinstance(model, Fmu) or not model.file.is_relative_to(cache_folder()):
+            return model
+        made = copy.copy(model)
+        object.__setattr__(made, "path", f"{self.folder.name}/{self._copied(model.file)}")
+        object.__setattr__(made, "folder", str(self.folder.parent))
+        return made
+
+    def _copied(self, file: Path) -> str:
+        if file not in self.names:
+            used = {Path(name).stem for name in self.names.values()}
+            name = self.names[file] = f"{free(file.stem, used)}{file.suffix}"
+            try:
+                self.folder.mkdir(exist_ok=True)
+                if file.is_dir():
+                    shutil.copytree(file, self.folder / name, dirs_exist_ok=True)
+                else:
+                    shutil.copyfile(file, self.folder / name)
+            except OSError as error:
+                raise unwritable(self.folder, error) from error
+        return self.names[file]

@@ -1,0 +1,216 @@
+"""Equations whose state follows the energy agreed on their bonds.
+
+In:  a Balanced recipe of an Ode or a StateSpace that declares its energy; the agreed power
+Out: simulators whose states follow from it
+
+Source: Moshagen, SNE 31(1), 2021, section 2, in the robust forms of formulas, section 5.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hocket.model import Array
+from hocket.signals import value_at
+from hocket.simulators.balanced_odes import Integrated
+from hocket.simulators.balancing import View, stated
+from hocket.simulators.energies import Energy, onto
+from hocket.simulators.limits import Flow, allowed, settled
+from hocket.simulators.methods import linear_maps
+from hocket.simulators.ode import Ode
+from hocket.simulators.state_space import StateSpace
+
+if TYPE_CHECKING:
+    from hocket.simulators.balanced import Balanced
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)
+"""Where and how the work of an exact step is summed, on [-1, 1]."""
+
+
+class _Agreed(NamedTuple):
+    """What was agreed for a step of which this simulator makes several."""
+
+    t: float
+    """When it began."""
+    parts: list[float]
+    """Per bond: the part of the nominal energy that is handed over."""
+    paid: list[float]
+    """Per bond: what is settled besides."""
+    work: Array
+    """The accounts at its beginning."""
+
+
+class Projected(Integrated):
+    """The state follows the agreed energy: a plain step, then a move along the gradient of the energy."""
+
+    agreed: _Agreed | None = None
+
+    def __init__(self, recipe: Balanced):
+        model: Any = recipe.model
+        self.exact = isinstance(model, StateSpace) and model.method == "exact"
+        self.stored: Energy = model.stored
+        self.ways: dict[tuple[float, int], tuple[Array, Array]] = {}
+        super().__init__(recipe)
+
+    def start(self, t: float) -> None:
+        """Start, with nothing agreed."""
+        super().start(t)
+        self.agreed = None
+
+    def _save(self) -> Any:
+        return super()._save(), self.agreed
+
+    def _restore(self, state: Any) -> None:
+        kept, self.agreed = state
+        super()._restore(kept)
+
+    def _opened(self) -> Any:
+        if self.exact:
+            return self.plain
+        model = self.model
+        count = len(model.x0)
+        return Ode(
+            lambda t, x, u: np.concatenate([self.f(t, x[:count], u), self._works(t, x[:count], u)]),
+            x0=[*model.x0, *[0.0] * len(self.seats)],
+            inputs=model.inputs,
+            **self.how,
+        ).open()
+
+    def _advance(
+        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
+    ) -> float:
+        own, share = u[:, : self.width], self._share()
+        began = self._state()
+        handed = self._handed(t, h, u, powers, share)
+        silent = self._silent(t, own, told, powers)
+        worked = self._plain_step(t, h, own)
+        if silent:
+            handed = self._limited(worked, share, h, u)
+        if self.recipe.whole is None:
+            handed = self._settled(handed, share, u)
+        agreed = sum(handed) - sum(worked)
+        x = self._state()
+        there = stated(self.stored.value(x))
+        target = there + agreed
+        push = np.asarray(self.f(t + h, x, value_at(list(own), h)), dtype=float).reshape(-1)
+        if not push.any():
+            push = x - began
+        moved = onto(self.stored, x, target, push)
+        missed = self.stored.value(moved) - target
+        if target < 0.0:  # what a damper of its own took is not missing in the bonds
+            missed = max(missed - max(self.stored.value(began) + sum(worked) - there, 0.0), 0.0)
+        self.work = self.work + _booked(handed, missed)
+        if not self.exact:
+            self.inner.x = np.concatenate([moved, np.zeros(len(self.seats))])
+        self._show(moved)
+        return t + h
+
+    def _handed(self, t: float, h: float, u: Array, powers: list[list[float]], share: float) -> list[float]:
+        """Return the energies to hand over in this step: those agreed for a longer one, up to its end."""
+        whole = self.recipe.whole
+        if whole is None:
+            return self._limited([_integral(power, h) for power in powers], share, h, u)
+        if self.agreed is None or not 0.0 <= t - self.agreed.t < whole - 0.5 * h:
+            asked = [_integral(power, whole) for power in powers]
+            limited = self._limited(asked, share, whole, u)
+            parts = [one / all_ if all_ else 1.0 for one, all_ in zip(limited, asked, strict=True)]
+            paid = [a - b for a, b in zip(self._settled(limited, share, u), limited, strict=True)]
+            self.agreed = _Agreed(t, parts, paid, self.work.copy())
+        since, parts, paid, work = self.agreed
+        s = t - since
+        return [
+            part * (_integral(power, h) - _integral(power, -s)) + pay * (s + h) / whole - float(done)
+            for part, power, pay, done in zip(parts, powers, paid, self.work - work, strict=True)
+        ]
+
+    def _state(self) -> Array:
+        """Return a copy of the state."""
+        x: Array = self.plain.z[: self.plain.size] if self.exact else self.inner.x[: len(self.model.x0)]
+        return np.array(x)
+
+    def _limited(self, energies: list[float], stored: float, h: float, u: Array) -> list[float]:
+        """Return the energies that are handed over: nobody gives more than it has."""
+        if self.seats[0].share is None:
+            return energies
+        shares = [float(u[0, seat.share]) for seat in self.seats]
+        flows = [
+            Flow(energy, theirs, 1 + len(seat.beyond))
+            for energy, theirs, seat in zip(energies, shares, self.seats, strict=True)
+        ]
+        limited = allowed(stored, flows)
+        for number, (energy, theirs, seat) in enumerate(zip(energies, shares, self.seats, strict=True)):
+            if energy > 0.0:
+                around = [self._flow(view, h, u) for view in seat.beyond]
+                limited[number] = -allowed(theirs, [Flow(-energy, stored, len(self.seats)), *around])[0]
+        return limited
+
+    def _silent(self, t: float, own: Array, told: list[list[float]], powers: list[list[float]]) -> bool:
+        """Return whether it starts from rest: nothing but zeros was told, and yet an output rises."""
+        if any(any(power) for power in powers):
+            return False
+        if not self.recipe.model.abilities.slopes:
+            return True
+        slope = np.asarray(self.plain.slope(t, own), dtype=float).reshape(-1)
+        return any(slope[seat.output] != curve[1] for seat, curve in zip(self.seats, told, strict=True))
+
+    def _settled(self, handed: list[float], stored: float, u: Array) -> list[float]:
+        """Return what is handed over after it paid for what it or a partner booked and nobody gave."""
+        paid, left = list(handed), max(stored + sum(handed), 0.0)
+        own = left
+        for number, seat in enumerate(self.seats):
+            if seat.booked is None or seat.share is None:
+                continue
+            owed = float(self.work[number]) + float(u[0, seat.booked])
+            part = min(settled(owed, own, float(u[0, seat.share]) - handed[number]), left)
+            left -= max(part, 0.0)
+            paid[number] -= part
+        return paid
+
+    def _flow(self, view: View, h: float, u: Array) -> Flow:
+        """Return what another bond of a partner agreed on, into the partner."""
+        output, given = ([float(c) for c in u[:, column]] for column in (view.output, view.input))
+        energy = _integral(self._product(view.sign, output, given), h)
+        return Flow(energy, float(u[0, view.share]), view.bonds)
+
+    def _plain_step(self, t: float, h: float, u: Array) -> list[float]:
+        """Step under the inputs as they are; return the work of each bond."""
+        if not self.exact:
+            self.inner.step(t, h, u)
+            return [float(work) for work in self.inner.x[len(self.model.x0) :]]
+        states, inputs = self._way(h, self.plain.z, u)
+        C, D = self.model.output_matrices
+        outputs = states @ C.T + inputs @ D.T
+        works = [seat.sign * outputs[:, seat.output] * inputs[:, seat.input] for seat in self.seats]
+        self.plain.step(t, h, u)
+        return [0.5 * h * float(work @ WEIGHTS) for work in works]
+
+    def _way(self, h: float, x: Array, u: Array) -> tuple[Array, Array]:
+        """Return states and inputs at the nodes of an exact step."""
+        key = h, len(u)
+        if key not in self.ways:
+            nodes = [0.5 * h * (1.0 + node) for node in NODES]
+            every = [linear_maps(self.model.A, self.model.B, s, len(u) - 1, "exact") for s in nodes]
+            moved = np.stack([np.concatenate([maps.Phi, *maps.Gamma], axis=1) for maps in every])
+            self.ways = {key: (moved, np.vander(nodes, len(u), increasing=True))}  # one: steps may vary
+        moved, powers = self.ways[key]
+        return moved @ np.concatenate([x, u.ravel()]), powers @ u
+
+
+def _booked(handed: list[float], missed: float) -> Array:
+    """Return what each bond really did: who was asked for more than it stored ended empty, and gave less.
+
+    Who ended empty because a damper of its own took the rest gave what was agreed: the damper took less.
+    """
+    sizes = np.abs(handed)
+    total = float(sizes.sum())
+    return np.array(handed) + (missed * sizes / total if total > 0.0 else 0.0)
+
+
+def _integral(power: list[float], h: float) -> float:
+    """Return the energy of a power over h seconds."""
+    total = 0.0
+    for exponent in range(len(power) - 1, -1, -1):
+        total = (total + power[exponent] / (exponent + 1)) * h
+    return total
