@@ -128,6 +128,8 @@ bool Level::scale(std::vector<Operation>& body, std::int64_t span) {
             for (int child : operation.children)
                 if (!slots_[child].simulator->prepare(operation.ticks)) return failed(slots_[child]);
         }
+        if (operation.kind == Operation::Kind::close && operation.ticks > 0)
+            operation.ticks = span * operation.numerator / operation.denominator;
         for (auto& inner : operation.bodies)
             if (!scale(inner, span)) return false;
     }

@@ -36,11 +36,10 @@ bool Level::save(const Operation& operation) {
         kept.fits.clear();
         for (int fit : child.fits) kept.fits.push_back({fits[fit].seen, fits[fit].before, fits[fit].after});
         kept.accounts.clear();
-        for (std::size_t k = 0; k < accounts.size(); ++k)
-            if (accounts.of[k].child == number) {
-                saved_y_[k] = y[accounts.signal[k]];
-                kept.accounts.push_back(accounts.standing(k));
-            }
+        for (int account : child.accounts) {
+            saved_y_[account] = y[accounts.signal[account]];
+            kept.accounts.push_back(accounts.standing(account));
+        }
     }
     return true;
 }
@@ -69,8 +68,7 @@ bool Level::restore(const Operation& operation) {
             fit.after = kept.fits[k].after;
         }
         auto saved = kept.accounts.begin();
-        for (std::size_t k = 0; k < accounts.size(); ++k)
-            if (accounts.of[k].child == number) accounts.restore(k, *saved++);
+        for (int account : child.accounts) accounts.restore(account, *saved++);
     }
     return true;
 }

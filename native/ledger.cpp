@@ -99,7 +99,7 @@ void Accounts::add(const Account& account, int output, double scale, const std::
     factor.push_back(scale);
     for (auto* each : {&power, &energy, &moved, &from_y, &from_rest}) each->push_back(0.0);
     u.push_back(0);
-    lines.push_back({});
+    bends.push_back({});
     restore(size() - 1, now);
 }
 
@@ -120,10 +120,12 @@ void Accounts::restore(std::size_t number, const Standing& to) {
 
 void Level::place_accounts() {
     saved_y_.resize(accounts.size());
+    for (Child& child : children) child.accounts.clear();
     for (std::size_t number = 0; number < accounts.size(); ++number) {
         Account& account = accounts.of[number];
         const Slot& slot = slots_[account.child];
-        const Child& child = children[account.child];
+        Child& child = children[account.child];
+        child.accounts.push_back(static_cast<int>(number));
         accounts.u[number] = slot.u + account.input;
         account.rows = child.rows;
         account.stride = child.inputs;
@@ -131,23 +133,26 @@ void Level::place_accounts() {
         if (account.inside >= 0) account.there = &dynamic_cast<const Level&>(*slot.simulator).accounts;
         if (account.slopes < 0) continue;
         account.z = slot.simulator->state();
-        if (!account.line()) continue;
+        if (!account.bends()) continue;
         const double *shares = accounts.slopes.data() + account.slopes, *gains = shares + account.states;
         const Part states(shares, account.states), inputs(gains, child.inputs);
-        accounts.lines[number] = {shares + states.first, account.z + states.first, gains + inputs.first, states.count, inputs.count,
-                                  slot.u + child.inputs + inputs.first, child.inputs};
-        if (account.states == 0) accounts.lines[number].shares = accounts.lines[number].z = &nothing;
+        accounts.bends[number] = {shares + states.first, account.z + states.first, gains + inputs.first, states.count, inputs.count,
+                                  slot.u + inputs.first, child.inputs};
+        if (account.states == 0) accounts.bends[number].shares = accounts.bends[number].z = &nothing;
     }
 }
 
-// Accounts that can be closed two by two: held ones, and lines that were fed right before a step of a known length.
+// Accounts that can be closed without a look at the clock: held ones, and those of linear models that were fed right before
+// a step of a known length.
 void Level::sort_accounts(Operation& operation) const {
     std::sort(operation.slopes.begin(), operation.slopes.end());
     if (operation.number != 2) return;
-    const auto rest = std::stable_partition(operation.signals.begin(), operation.signals.end(),
-                                            [this](int number) { return !accounts.of[number].line(); });
-    operation.lines.assign(rest, operation.signals.end());
-    operation.signals.erase(rest, operation.signals.end());
+    const std::vector<int> every = std::move(operation.signals);
+    operation.signals.clear();
+    for (int number : every) {
+        const Account& account = accounts.of[number];
+        (!account.bends() ? operation.signals : account.rows == 2 ? operation.lines : operation.curves).push_back(number);
+    }
     std::sort(operation.lines.begin(), operation.lines.end());
 }
 
@@ -227,6 +232,7 @@ bool Level::close_accounts(const Operation& operation) {
         const double h = clock.span(operation.ticks);
         close_alike(operation.slopes, h);
         close_lines(operation.lines, h);
+        close_curves(operation.curves, h);
     } else {
         for (int number : operation.slopes) close_held(number, again, step);
     }
@@ -313,18 +319,19 @@ void Level::close_alike(const std::vector<int>& numbers, double h) {
     });
 }
 
-// Accounts of inputs that are lines since the start of the step, of linear models, over steps of one length.
+// Accounts of linear models under inputs that are lines since the start of the step, over steps of one length.
 void Level::close_lines(const std::vector<int>& numbers, double h) {
     const int *signal = accounts.signal.data(), *input = accounts.u.data();
     const double *outputs = y.data(), *inputs = u.data(), *factors = accounts.factor.data();
     double *from_y = accounts.from_y.data(), *from_rest = accounts.from_rest.data(), *powers = accounts.power.data();
     double *energy = accounts.energy.data(), *moved = accounts.moved.data();
-    const Line* lines = accounts.lines.data();
+    const Bend* bends = accounts.bends.data();
     const double quarter = 0.25 * h, sixth = h / 6.0;
     in_twos(numbers, [=](auto at) {
-        const Line &one = lines[at.a], &other = lines[at.b];
+        const Bend &one = bends[at.a], &other = bends[at.b];
         const Two rests{some(one.shares, one.z, one.states), some(other.shares, other.z, other.states)};
-        const Two gains{some(one.gains, inputs + one.u, one.inputs), some(other.gains, inputs + other.u, other.inputs)};
+        const Two gains{some(one.gains, inputs + one.u + one.stride, one.inputs),
+                        some(other.gains, inputs + other.u + other.stride, other.inputs)};
         const double *c = inputs + input[at.a], *d = inputs + input[at.b];
         const Two first{c[0], d[0]}, slope{c[one.stride], d[other.stride]}, last = slope * h + first;
         const Two from = at.take(from_y), now{outputs[signal[at.a]], outputs[signal[at.b]]}, end = last * now;
@@ -338,6 +345,30 @@ void Level::close_lines(const std::vector<int>& numbers, double h) {
         at.put(energy, at.take(energy) + work);
         at.put(moved, at.take(moved) + size_of(work));
     });
+}
+
+// The same for polynomials of a higher degree, one by one.
+void Level::close_curves(const std::vector<int>& numbers, double h) {
+    for (int number : numbers) {
+        const Bend& bends = accounts.bends[number];
+        const double *c = u.data() + accounts.u[number], factor = accounts.factor[number];
+        const int rows = accounts.of[number].rows, stride = bends.stride;
+        const double first = c[0], last = value_at(c, rows, stride, h), half = 2.0 * value_at(c, rows, stride, h - 0.5 * h);
+        const double rest = some(bends.shares, bends.z, bends.states);
+        double bend = accounts.from_rest[number] - rest;
+        for (int k = 0; k < bends.inputs; ++k) {
+            const double* other = u.data() + bends.u + k;
+            bend = bend + bends.gains[k] * (other[0] - (other == c ? last : value_at(other, rows, stride, h)));
+        }
+        const double from = accounts.from_y[number], now = y[accounts.signal[number]], end = last * now;
+        const double middle = (from + now) + 0.25 * h * bend;  // twice
+        const double work = h / 6.0 * factor * (first * from + end + half * middle);
+        accounts.from_y[number] = now;
+        accounts.from_rest[number] = rest;
+        accounts.power[number] = factor * end;
+        accounts.energy[number] = accounts.energy[number] + work;
+        accounts.moved[number] = accounts.moved[number] + std::fabs(work);
+    }
 }
 
 double Level::ledger_column(int number) const {

@@ -30,17 +30,17 @@ struct Account {
     double from_slope = 0.0;             // at the start of the step under way, as the simulator told it
     std::int64_t since = -1;             // the tick of that start; -1: no step is under way
 
-    bool line() const { return input >= 0 && slopes >= 0 && rows == 2; }
+    bool bends() const { return slopes >= 0 && rows > 1 && (rows == 2 || !reacts); }
 };
 
-// How the output of a linear model bends under inputs that are lines: shares of the state and of the inputs in its slope,
-// without the zeros around them; one at least.
-struct Line {
+// How the output of a linear model bends: shares of the state and of the inputs in its slope, without the zeros around
+// them; one at least.
+struct Bend {
     const double *shares, *z;
     const double* gains;
     int states, inputs;
-    int u;       // where the slopes of those inputs are
-    int stride;  // from the value of the account's input to its slope
+    int u;       // where the polynomials of those inputs begin
+    int stride;  // from one coefficient of a polynomial to the next
 };
 
 // What changes of an account.
@@ -73,7 +73,7 @@ struct Accounts {
     std::vector<int> signal;        // the output
     std::vector<int> u;             // where the coefficients of the input begin
     std::vector<double> slopes;     // of linear models: C A, C B and D of one output each
-    std::vector<Line> lines;
+    std::vector<Bend> bends;
 
     std::size_t size() const { return of.size(); }
     double gained(std::size_t bond) const { return energy[2 * bond + 1] - energy[2 * bond]; }

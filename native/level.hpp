@@ -76,6 +76,7 @@ struct Child {
     std::vector<int> fits;        // its inputs: fitted,
     std::vector<Copy> copies;     // copied,
     std::vector<TextCopy> texts;  // and texts
+    std::vector<int> accounts;    // of power bonds
     std::vector<int> rings;       // outputs that keep samples,
     bool sloped = false;          // with slopes
     bool unchecked = false;       // its outputs must be looked at: NaN and infinity are errors
@@ -105,7 +106,7 @@ struct Operation {
     std::vector<int> texted;                // feed: children that get texts
     std::vector<int> signals;               // open, close: accounts, held ones in slopes; solve, repeat: outputs,
     std::vector<int> slopes;                // and those whose slopes must
-    std::vector<int> lines;                 // close: those of the accounts that are lines, right after they were fed
+    std::vector<int> lines, curves;         // close: those whose inputs are lines, or of a higher degree, of linear models
     std::vector<double> room;               // solve: values, residuals, matrix
     std::vector<std::vector<Operation>> bodies;
 
@@ -229,6 +230,7 @@ class Level final : public Simulator {
     void close_held(int number, bool again, Lengths& step);
     void close_alike(const std::vector<int>& numbers, double h);
     void close_lines(const std::vector<int>& numbers, double h);
+    void close_curves(const std::vector<int>& numbers, double h);
     double ledger_column(int number) const;
     double gained_since(const std::vector<double>& before) const;
     std::vector<double> gained() const;

@@ -134,6 +134,10 @@ class Ledger:
         account, inside = self.sides[number].account, self.sides[number].inside
         return account.input != TOLD and inside == NOT and level.memory.degrees[account.child] == 0
 
+    def reacts(self, level: Level, side: Side) -> bool:
+        """Return whether what an account looks at may react to inputs at once."""
+        return bool(level.wiring.models[side.account.child].outputs[side.account.output].feedthrough)
+
     def begin(self, level: Level) -> None:
         """Note the power at the start of a run; the levels inside have done so."""
         for side in self.sides:

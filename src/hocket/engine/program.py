@@ -86,10 +86,10 @@ def _program(body: Body, level: Level) -> list[Operation]:
     merged = _merged(body, level)
     before: list[Operation | None] = [None, *merged]
     program: list[Operation] = []
-    closing = _Closing()
+    closing, once = _Closing(), plainly_read(level) and _read_twice(level)
     for last, now in zip(before, merged, strict=False):
         program += closing.due_before(now)
-        *rest, end = _accounted(now, last, level)
+        *rest, end = _accounted(now, last, level, closing.stepped if once else None)
         program += rest
         if not closing.waits(end, now.children):
             program.append(end)
@@ -103,17 +103,18 @@ class _Closing:
     """
 
     def __init__(self) -> None:
-        self.waiting: dict[tuple[int, int], Operation] = {}
+        self.waiting: dict[tuple[int, int, tuple[int, int]], Operation] = {}
         self.children: set[int] = set()
+        self.stepped: set[int] = set()
+        """Who made a step, and was not read since."""
 
     def waits(self, operation: Operation, children: list[int]) -> bool:
         """Keep an operation that closes accounts of children for later; return whether it can be."""
         if operation.kind != "close" or operation.count == 0:
             return False
-        together = self.waiting.setdefault(
-            (operation.count, operation.number),
-            Operation("close", count=operation.count, number=operation.number),
-        )
+        count, number, part = operation.count, operation.number, operation.part
+        fresh = Operation("close", count=count, number=number, part=part)
+        together = self.waiting.setdefault((count, number, part), fresh)
         together.signals = together.signals + operation.signals
         together.slopes = together.slopes + operation.slopes
         self.children |= set(children)
@@ -131,41 +132,75 @@ class _Closing:
         return every
 
 
-def _accounted(operation: Operation, last: Operation | None, level: Level) -> list[Operation]:
+def _accounted(
+    operation: Operation, last: Operation | None, level: Level, stepped: set[int] | None
+) -> list[Operation]:
     """Return an operation with the accounts of power bonds that it opens before and closes after it.
 
-    Steps of one length whose inputs the `last` operation fed need no look at the clock.
+    Steps of one length whose inputs the `last` operation fed need no look at the clock. Where outputs are
+    read twice, only who `stepped` since the first time has something to close.
     """
-    numbers = [number for child in operation.children for number in level.ledger.of.get(child, ())]
-    if not numbers or operation.kind not in ("step", "read", "step_read"):
+    if operation.kind not in ("step", "read", "step_read"):
+        return [operation]
+    closing = operation.children
+    if stepped is not None:
+        stepped |= set(() if operation.kind == "read" else operation.children)
+        closing = [child for child in operation.children if child in stepped]
+        stepped -= set(() if operation.kind == "step" else operation.children)
+    numbers = [number for child in closing for number in level.ledger.of.get(child, ())]
+    if not numbers:
         return [operation]
     alike = plainly_read(level)
     held = [number for number in numbers if level.ledger.held(level, number)]
     rest = [number for number in numbers if number not in set(held)]
     before = [Operation("open", signals=rest, slopes=held)]
-    fixed = alike and operation.kind == "step_read" and not level.adaptive
+    fixed = alike and operation.kind == "step_read"
     fed = last is not None and last.kind == "feed" and set(operation.children) <= set(last.children)
-    number = int(alike) + int(fixed and fed)
-    after = [
-        Operation("close", count=operation.count if fixed else 0, number=number, signals=rest, slopes=held)
-    ]
+    after = Operation(
+        "close",
+        count=operation.count if fixed else 0,
+        number=int(alike) + int(fixed and fed),
+        signals=rest,
+        slopes=held,
+        part=operation.part,
+    )
     return [
         *(before if operation.kind != "read" and not alike else ()),
         operation,
-        *(after if operation.kind != "step" else ()),
+        *((after,) if operation.kind != "step" else ()),
     ]
 
 
 def plainly_read(level: Level) -> bool:
-    """Return whether nothing happens to outputs between the end of a step and the start of the next.
+    """Return whether accounts can be opened again as they are closed.
 
-    Accounts are then opened again as they are closed.
+    Nothing must happen to their outputs between the end of a step and the start of the next. Where outputs
+    are read again, or steps are made again, that is so for those that follow from the state alone.
     """
+    sides = level.ledger.sides
     every = [each for _, each in walk(level.plan.step)]
-    read = [each.sim for each in every if isinstance(each, Read)]
-    apart = any(isinstance(each, (Solve, Save, Repeat)) for each in every)
-    asked = any(side.asked or side.anew for side in level.ledger.sides)
-    return not (apart or asked or level.plan.output or len(read) > len(set(read)))
+    if level.plan.output or any(isinstance(each, Solve) for each in every):
+        return False
+    if any(side.asked or side.anew for side in sides):
+        return False
+    twice = _read_twice(level)
+    if twice and not all(map(_straight, every)):
+        return False
+    again = twice or any(isinstance(each, (Save, Repeat)) for each in every)
+    return not (again and any(level.ledger.reacts(level, side) for side in sides))
+
+
+def _read_twice(level: Level) -> bool:
+    """Return whether outputs are read more than once in a step."""
+    read = [each.sim for _, each in walk(level.plan.step) if isinstance(each, Read)]
+    return len(read) > len(set(read))
+
+
+def _straight(instruction: Instruction) -> bool:
+    """Return whether steps and reads inside an instruction follow each other in one body."""
+    if isinstance(instruction, Together):
+        return all(len(body) == 1 for body in instruction.bodies)
+    return not isinstance(instruction, (Times, Next))
 
 
 def _merged(body: Body, level: Level) -> list[Operation]:
