@@ -35,10 +35,9 @@ bool Level::save(const Operation& operation) {
         for (std::size_t k = 0; k < child.rings.size(); ++k) kept.rings[k] = rings[ring_of[child.rings[k]]];
         kept.fits.clear();
         for (int fit : child.fits) kept.fits.push_back({fits[fit].seen, fits[fit].before, fits[fit].after});
-        kept.accounts.clear();
         for (int account : child.accounts) {
             saved_y_[account] = y[accounts.signal[account]];
-            kept.accounts.push_back(accounts.standing(account));
+            saved_accounts_[account] = accounts.standing(account);
         }
     }
     return true;
@@ -67,8 +66,7 @@ bool Level::restore(const Operation& operation) {
             fit.before = kept.fits[k].before;
             fit.after = kept.fits[k].after;
         }
-        auto saved = kept.accounts.begin();
-        for (int account : child.accounts) accounts.restore(account, *saved++);
+        for (int account : child.accounts) accounts.restore(account, saved_accounts_[account]);
     }
     return true;
 }

@@ -120,6 +120,7 @@ void Accounts::restore(std::size_t number, const Standing& to) {
 
 void Level::place_accounts() {
     saved_y_.resize(accounts.size());
+    saved_accounts_.resize(accounts.size());
     for (Child& child : children) child.accounts.clear();
     for (std::size_t number = 0; number < accounts.size(); ++number) {
         Account& account = accounts.of[number];

@@ -128,7 +128,6 @@ struct Kept {
         double before, after;
     };
     std::vector<Filter> fits;
-    std::vector<Standing> accounts;
 };
 
 // How often steps were made again.
@@ -272,7 +271,8 @@ class Level final : public Simulator {
     int repeating_ = 0;                              // in a Repeat the newest samples stay when children go back
     std::vector<std::pair<std::int64_t, int>> behind_;  // room: who stands where, and whose turn it is
     std::vector<Kept> kept_;                         // per child that is saved
-    std::vector<double> saved_y_;                    // per account: the output when the child was last saved
+    std::vector<double> saved_y_;                    // per account: the output when the child was last saved,
+    std::vector<Standing> saved_accounts_;           // and where the account stood
     std::vector<double> seen_, slopes_;              // room: polynomials seen from another time; slopes of outputs
     std::shared_ptr<Rows> rows_;
     std::vector<Column> columns_;

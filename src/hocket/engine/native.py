@@ -13,13 +13,14 @@ import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
 from hocket.clock import Clock
+from hocket.engine.accounting import plainly_read
 from hocket.engine.adapting import Steps, not_met
 from hocket.engine.calls import EarlyError, blame, not_finite
 from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps, no_agreement
 from hocket.engine.ledger import stored_energies
 from hocket.engine.loops import no_convergence, no_solution
-from hocket.engine.program import encoded, found, plainly_read
+from hocket.engine.program import encoded, found
 from hocket.engine.selection import Recorded, attach
 from hocket.engine.traffic import counted, handed_over
 from hocket.errors import HocketError, InternalError

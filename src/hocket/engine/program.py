@@ -6,14 +6,16 @@ Out: Operations, handed over as tuples; neighbours of one kind are merged
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from typing import Any, TypeVar, get_args
 
 import numpy as np
 
+from hocket.engine.accounting import accounted
 from hocket.engine.adapting import controlled
 from hocket.engine.interpreter import Level
 from hocket.engine.loops import nodes_of
+from hocket.engine.operations import Operation
 from hocket.engine.unknowns import SLOPE, VALUE, Unknown
 from hocket.errors import InternalError
 from hocket.plan import (
@@ -41,30 +43,6 @@ from hocket.simulators.state_space import StateSpaceSimulator
 T = TypeVar("T", Solve, Repeat, Adapt)
 
 
-@dataclass
-class Operation:
-    """The twin of `Operation` in level.hpp; the order of the fields is that of the tuple."""
-
-    kind: str
-    children: list[int] = field(default_factory=list)
-    count: int = 0
-    """Ticks of a step, or how often."""
-    parallel: bool = False
-    bodies: list[list[Operation]] = field(default_factory=list)
-    signals: list[int] = field(default_factory=list)
-    slopes: list[int] = field(default_factory=list)
-    number: int = 0
-    """Which one of its kind it is in the plan of its level."""
-    until: float = -1.0
-    accelerator: str = ""
-    numbers: list[float] = field(default_factory=list)
-    """Of the accelerator, or of the step control."""
-    degrees: list[int] = field(default_factory=list)
-    """Of the extrapolations whose error is looked at."""
-    part: tuple[int, int] = (1, 1)
-    """Numerator and denominator of a step: its part of the level's step."""
-
-
 def encoded(body: Body, level: Level) -> list[tuple[Any, ...]]:
     """Return a body as plain tuples."""
     return [astuple(operation) for operation in _program(body, level)]
@@ -83,124 +61,7 @@ def _number(level: Level, instruction: Solve | Repeat | Adapt) -> int:
 
 
 def _program(body: Body, level: Level) -> list[Operation]:
-    merged = _merged(body, level)
-    before: list[Operation | None] = [None, *merged]
-    program: list[Operation] = []
-    closing, once = _Closing(), plainly_read(level) and _read_twice(level)
-    for last, now in zip(before, merged, strict=False):
-        program += closing.due_before(now)
-        *rest, end = _accounted(now, last, level, closing.stepped if once else None)
-        program += rest
-        if not closing.waits(end, now.children):
-            program.append(end)
-    return [*program, *closing.due()]
-
-
-class _Closing:
-    """Accounts of steps of a known length that are closed together, when the last of these steps was made.
-
-    Nothing that they look at changes until the simulator itself is fed or steps again.
-    """
-
-    def __init__(self) -> None:
-        self.waiting: dict[tuple[int, int, tuple[int, int]], Operation] = {}
-        self.children: set[int] = set()
-        self.stepped: set[int] = set()
-        """Who made a step, and was not read since."""
-
-    def waits(self, operation: Operation, children: list[int]) -> bool:
-        """Keep an operation that closes accounts of children for later; return whether it can be."""
-        if operation.kind != "close" or operation.count == 0:
-            return False
-        count, number, part = operation.count, operation.number, operation.part
-        fresh = Operation("close", count=count, number=number, part=part)
-        together = self.waiting.setdefault((count, number, part), fresh)
-        together.signals = together.signals + operation.signals
-        together.slopes = together.slopes + operation.slopes
-        self.children |= set(children)
-        return True
-
-    def due_before(self, operation: Operation) -> list[Operation]:
-        """Return what must be closed before an operation."""
-        others = operation.kind in ("feed", "step_read") and self.children.isdisjoint(operation.children)
-        return [] if others else self.due()
-
-    def due(self) -> list[Operation]:
-        """Return what waits; nothing does after that."""
-        every = list(self.waiting.values())
-        self.waiting, self.children = {}, set()
-        return every
-
-
-def _accounted(
-    operation: Operation, last: Operation | None, level: Level, stepped: set[int] | None
-) -> list[Operation]:
-    """Return an operation with the accounts of power bonds that it opens before and closes after it.
-
-    Steps of one length whose inputs the `last` operation fed need no look at the clock. Where outputs are
-    read twice, only who `stepped` since the first time has something to close.
-    """
-    if operation.kind not in ("step", "read", "step_read"):
-        return [operation]
-    closing = operation.children
-    if stepped is not None:
-        stepped |= set(() if operation.kind == "read" else operation.children)
-        closing = [child for child in operation.children if child in stepped]
-        stepped -= set(() if operation.kind == "step" else operation.children)
-    numbers = [number for child in closing for number in level.ledger.of.get(child, ())]
-    if not numbers:
-        return [operation]
-    alike = plainly_read(level)
-    held = [number for number in numbers if level.ledger.held(level, number)]
-    rest = [number for number in numbers if number not in set(held)]
-    before = [Operation("open", signals=rest, slopes=held)]
-    fixed = alike and operation.kind == "step_read"
-    fed = last is not None and last.kind == "feed" and set(operation.children) <= set(last.children)
-    after = Operation(
-        "close",
-        count=operation.count if fixed else 0,
-        number=int(alike) + int(fixed and fed),
-        signals=rest,
-        slopes=held,
-        part=operation.part,
-    )
-    return [
-        *(before if operation.kind != "read" and not alike else ()),
-        operation,
-        *((after,) if operation.kind != "step" else ()),
-    ]
-
-
-def plainly_read(level: Level) -> bool:
-    """Return whether accounts can be opened again as they are closed.
-
-    Nothing must happen to their outputs between the end of a step and the start of the next. Where outputs
-    are read again, or steps are made again, that is so for those that follow from the state alone.
-    """
-    sides = level.ledger.sides
-    every = [each for _, each in walk(level.plan.step)]
-    if level.plan.output or any(isinstance(each, Solve) for each in every):
-        return False
-    if any(side.asked or side.anew for side in sides):
-        return False
-    twice = _read_twice(level)
-    if twice and not all(map(_straight, every)):
-        return False
-    again = twice or any(isinstance(each, (Save, Repeat)) for each in every)
-    return not (again and any(level.ledger.reacts(level, side) for side in sides))
-
-
-def _read_twice(level: Level) -> bool:
-    """Return whether outputs are read more than once in a step."""
-    read = [each.sim for _, each in walk(level.plan.step) if isinstance(each, Read)]
-    return len(read) > len(set(read))
-
-
-def _straight(instruction: Instruction) -> bool:
-    """Return whether steps and reads inside an instruction follow each other in one body."""
-    if isinstance(instruction, Together):
-        return all(len(body) == 1 for body in instruction.bodies)
-    return not isinstance(instruction, (Times, Next))
+    return accounted(_merged(body, level), level)
 
 
 def _merged(body: Body, level: Level) -> list[Operation]:
