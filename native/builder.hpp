@@ -103,8 +103,13 @@ struct Builder {
         account.inside = inside;
         account.reacts = reacts;
         account.states = states;
-        Standing standing{now.at(0), now.at(1), 0.0, now.at(2), 0.0, now.at(3), since};
-        level->accounts.add(account, signal, factor, slopes, standing);
+        Accounts& accounts = level->accounts;
+        accounts.add(account, signal, factor, slopes);
+        accounts.power.back() = now.at(0);
+        accounts.energy.back() = now.at(1);
+        accounts.from_y.back() = now.at(2);
+        accounts.from_rest.back() = now.at(3);
+        accounts.since.back() = since;
     }
     void record(std::shared_ptr<Rows> rows, const std::vector<int>& children, const std::vector<int>& ports,
                 const std::vector<bool>& are_inputs) {

@@ -35,11 +35,9 @@ bool Level::save(const Operation& operation) {
         for (std::size_t k = 0; k < child.rings.size(); ++k) kept.rings[k] = rings[ring_of[child.rings[k]]];
         kept.fits.clear();
         for (int fit : child.fits) kept.fits.push_back({fits[fit].seen, fits[fit].before, fits[fit].after});
-        for (int account : child.accounts) {
-            saved_y_[account] = y[accounts.signal[account]];
-            saved_accounts_[account] = accounts.standing(account);
-        }
+        for (int account : child.accounts) saved_y_[account] = y[accounts.signal[account]];
     }
+    copy_accounts(operation, accounts, saved_accounts_);
     return true;
 }
 
@@ -66,8 +64,8 @@ bool Level::restore(const Operation& operation) {
             fit.before = kept.fits[k].before;
             fit.after = kept.fits[k].after;
         }
-        for (int account : child.accounts) accounts.restore(account, saved_accounts_[account]);
     }
+    copy_accounts(operation, saved_accounts_, accounts);
     return true;
 }
 
@@ -187,11 +185,8 @@ bool Level::keep(Snapshot& to) {
         to.keep(fit.before);
         to.keep(fit.after);
     }
-    for (std::size_t k = 0; k < accounts.size(); ++k) {
-        const Standing now = accounts.standing(k);
-        for (double number : {now.power, now.energy, now.moved, now.from_y, now.from_slope, now.from_rest}) to.keep(number);
-        to.keep(now.since);
-    }
+    for (const std::vector<double>* numbers : accounts.numbers()) to.keep(*numbers);
+    to.keep(accounts.since);
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->keep(to.inner[children.size() + k]);
     if (pace_) {
         to.keep(pace_->wanted);
@@ -229,12 +224,8 @@ bool Level::go_back(Snapshot& from) {
         from.take(fit.before);
         from.take(fit.after);
     }
-    for (std::size_t k = 0; k < accounts.size(); ++k) {
-        Standing then;
-        for (double* number : {&then.power, &then.energy, &then.moved, &then.from_y, &then.from_slope, &then.from_rest}) from.take(*number);
-        from.take(then.since);
-        accounts.restore(k, then);
-    }
+    for (std::vector<double>* numbers : accounts.numbers()) from.take(*numbers);
+    from.take(accounts.since);
     for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->go_back(from.inner[children.size() + k]);
     if (pace_) {
         from.take(pace_->wanted);

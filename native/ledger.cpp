@@ -88,7 +88,7 @@ inline double some(const double* one, const double* other, int count) {
 
 }  // namespace
 
-void Accounts::add(const Account& account, int output, double scale, const std::vector<double>& shares, const Standing& now) {
+void Accounts::add(const Account& account, int output, double scale, const std::vector<double>& shares) {
     of.push_back(account);
     if (!shares.empty()) {
         const auto place = std::search(slopes.begin(), slopes.end(), shares.begin(), shares.end());  // equal models share them
@@ -97,30 +97,15 @@ void Accounts::add(const Account& account, int output, double scale, const std::
     }
     signal.push_back(output);
     factor.push_back(scale);
-    for (auto* each : {&power, &energy, &moved, &from_y, &from_rest}) each->push_back(0.0);
+    for (std::vector<double>* each : numbers()) each->push_back(0.0);
+    since.push_back(-1);
     u.push_back(0);
     bends.push_back({});
-    restore(size() - 1, now);
-}
-
-Standing Accounts::standing(std::size_t number) const {
-    const Account& account = of[number];
-    return {power[number], energy[number], moved[number], from_y[number], account.from_slope, from_rest[number], account.since};
-}
-
-void Accounts::restore(std::size_t number, const Standing& to) {
-    power[number] = to.power;
-    energy[number] = to.energy;
-    moved[number] = to.moved;
-    from_y[number] = to.from_y;
-    from_rest[number] = to.from_rest;
-    of[number].from_slope = to.from_slope;
-    of[number].since = to.since;
 }
 
 void Level::place_accounts() {
     saved_y_.resize(accounts.size());
-    saved_accounts_.resize(accounts.size());
+    saved_accounts_ = accounts;
     for (Child& child : children) child.accounts.clear();
     for (std::size_t number = 0; number < accounts.size(); ++number) {
         Account& account = accounts.of[number];
@@ -212,11 +197,11 @@ bool Level::ask_start(std::size_t number, double& value) {
 
 bool Level::open_accounts(const Operation& operation) {
     const auto open = [this](int number) {
-        Account& account = accounts.of[number];
-        if (account.there || account.since >= 0) return true;  // it was not read since: the account goes over both steps
-        account.since = slots_[account.child].tick;
+        const Account& account = accounts.of[number];
+        if (account.there || accounts.since[number] >= 0) return true;  // it was not read since: it goes over both steps
+        accounts.since[number] = slots_[account.child].tick;
         accounts.from_rest[number] = rest_of(account);
-        return ask_start(number, accounts.from_y[number]) && ask_slope(number, account.from_slope);
+        return ask_start(number, accounts.from_y[number]) && ask_slope(number, accounts.from_slope[number]);
     };
     for (const auto* numbers : {&operation.slopes, &operation.signals})
         for (int number : *numbers)
@@ -244,18 +229,19 @@ bool Level::close_accounts(const Operation& operation) {
 
 // The account of an input that moves within a step.
 bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
-    Account& account = accounts.of[number];
+    const Account& account = accounts.of[number];
+    std::int64_t& since = accounts.since[number];
     if (account.there) {
         accounts.power[number] = account.there->power[account.inside];
         accounts.energy[number] = account.there->energy[account.inside];
         accounts.moved[number] = account.there->moved[account.inside];
         return true;
     }
-    if (account.since < 0) return true;
+    if (since < 0) return true;
     const std::int64_t tick = slots_[account.child].tick;
-    const double h = step.of(clock, tick - account.since), s = age.of(clock, tick - *account.base);
+    const double h = step.of(clock, tick - since), s = age.of(clock, tick - *account.base);
     const double factor = accounts.factor[number], now = y[accounts.signal[number]], from = accounts.from_y[number];
-    account.since = again ? tick : -1;
+    since = again ? tick : -1;
     accounts.from_y[number] = now;
     double &energy = accounts.energy[number], &moved = accounts.moved[number];
     if (account.input < 0) {
@@ -276,7 +262,7 @@ bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
     } else if (account.asked) {
         double slope;
         if (!ask_slope(number, slope)) return false;
-        bend = account.from_slope - slope;
+        bend = accounts.from_slope[number] - slope;
     }
     const double middle = (from + now) + 0.25 * h * bend, end = last * now;  // the first one twice
     const double work = h / 6.0 * factor * (first * from + end + half * middle);
@@ -288,14 +274,14 @@ bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
 
 // The account of an input that is held.
 void Level::close_held(int number, bool again, Lengths& step) {
-    Account& account = accounts.of[number];
-    if (account.since < 0) return;
-    const std::int64_t tick = slots_[account.child].tick;
-    const double h = step.of(clock, tick - account.since);
+    std::int64_t& since = accounts.since[number];
+    if (since < 0) return;
+    const std::int64_t tick = slots_[accounts.of[number].child].tick;
+    const double h = step.of(clock, tick - since);
     const double now = y[accounts.signal[number]], scale = accounts.factor[number] * u[accounts.u[number]];
     const double start = scale * accounts.from_y[number], power = scale * now;
     const double work = 0.5 * h * (start + power);
-    account.since = again ? tick : -1;
+    since = again ? tick : -1;
     accounts.from_y[number] = now;
     accounts.power[number] = power;
     accounts.energy[number] = accounts.energy[number] + work;
@@ -370,6 +356,16 @@ void Level::close_curves(const std::vector<int>& numbers, double h) {
         accounts.energy[number] = accounts.energy[number] + work;
         accounts.moved[number] = accounts.moved[number] + std::fabs(work);
     }
+}
+
+// Those of the children of an operation.
+void Level::copy_accounts(const Operation& operation, const Standing& from, Standing& to) const {
+    if (operation.children.size() == children.size()) {
+        to = from;
+        return;
+    }
+    for (int number : operation.children)
+        for (int account : children[number].accounts) to.copy(from, account);
 }
 
 double Level::ledger_column(int number) const {

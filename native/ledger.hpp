@@ -3,6 +3,7 @@
 // Out: power and energy per side of a bond
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -27,8 +28,6 @@ struct Account {
     bool anew = false;                   // whether it is asked for again at the start of a step, under the inputs of that
     int inside = -1;                     // the account that a child keeps of its border, which is taken over
     const Accounts* there = nullptr;     // and those among which it is
-    double from_slope = 0.0;             // at the start of the step under way, as the simulator told it
-    std::int64_t since = -1;             // the tick of that start; -1: no step is under way
 
     bool bends() const { return slopes >= 0 && rows > 1 && (rows == 2 || !reacts); }
 };
@@ -43,11 +42,24 @@ struct Bend {
     int stride;  // from one coefficient of a polynomial to the next
 };
 
-// What changes of an account.
+// What changes of accounts. What every step touches lies side by side, so that two accounts are kept at once.
 struct Standing {
-    double power = 0.0, energy = 0.0, moved = 0.0;
-    double from_y = 0.0, from_slope = 0.0, from_rest = 0.0;
-    std::int64_t since = -1;
+    std::vector<double> power, energy, moved;
+    std::vector<double> from_y;       // the output at the start of the step under way,
+    std::vector<double> from_rest;    // what the state gives to its slope there,
+    std::vector<double> from_slope;   // or that slope, as the simulator told it
+    std::vector<std::int64_t> since;  // the tick of that start; -1: no step is under way
+
+    auto numbers() { return std::array{&power, &energy, &moved, &from_y, &from_rest, &from_slope}; }
+    void copy(const Standing& from, int number) {
+        power[number] = from.power[number];
+        energy[number] = from.energy[number];
+        moved[number] = from.moved[number];
+        from_y[number] = from.from_y[number];
+        from_rest[number] = from.from_rest[number];
+        from_slope[number] = from.from_slope[number];
+        since[number] = from.since[number];
+    }
 };
 
 // Seconds of a number of ticks; the newest is remembered.
@@ -63,23 +75,19 @@ struct Lengths {
     }
 };
 
-// All accounts of a level. What every step touches lies side by side, so that two accounts are kept at once.
-struct Accounts {
+// All accounts of a level.
+struct Accounts : Standing {
     std::vector<Account> of;
-    std::size_t bonds = 0;  // the accounts of bonds come first, then those that the level around takes over
-    std::vector<double> factor, power, energy, moved;
-    std::vector<double> from_y;     // the output at the start of the step under way,
-    std::vector<double> from_rest;  // and what the state gives to its slope there
-    std::vector<int> signal;        // the output
-    std::vector<int> u;             // where the coefficients of the input begin
-    std::vector<double> slopes;     // of linear models: C A, C B and D of one output each
+    std::size_t bonds = 0;       // the accounts of bonds come first, then those that the level around takes over
+    std::vector<double> factor;
+    std::vector<int> signal;     // the output
+    std::vector<int> u;          // where the coefficients of the input begin
+    std::vector<double> slopes;  // of linear models: C A, C B and D of one output each
     std::vector<Bend> bends;
 
     std::size_t size() const { return of.size(); }
     double gained(std::size_t bond) const { return energy[2 * bond + 1] - energy[2 * bond]; }
-    void add(const Account& account, int output, double scale, const std::vector<double>& shares, const Standing& now);
-    Standing standing(std::size_t number) const;
-    void restore(std::size_t number, const Standing& to);
+    void add(const Account& account, int output, double scale, const std::vector<double>& shares);
 };
 
 }  // namespace hocket

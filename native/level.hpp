@@ -223,6 +223,7 @@ class Level final : public Simulator {
     bool ask_slope(std::size_t number, double& slope);
     bool ask_start(std::size_t number, double& value);
     void sort_accounts(Operation& operation) const;
+    void copy_accounts(const Operation& operation, const Standing& from, Standing& to) const;
     bool open_accounts(const Operation& operation);
     bool close_accounts(const Operation& operation);
     bool close_moving(int number, bool again, Lengths& step, Lengths& age);
@@ -272,7 +273,7 @@ class Level final : public Simulator {
     std::vector<std::pair<std::int64_t, int>> behind_;  // room: who stands where, and whose turn it is
     std::vector<Kept> kept_;                         // per child that is saved
     std::vector<double> saved_y_;                    // per account: the output when the child was last saved,
-    std::vector<Standing> saved_accounts_;           // and where the account stood
+    Standing saved_accounts_;                        // and where the account stood
     std::vector<double> seen_, slopes_;              // room: polynomials seen from another time; slopes of outputs
     std::shared_ptr<Rows> rows_;
     std::vector<Column> columns_;

@@ -17,10 +17,11 @@ def accounted(operations: list[Operation], level: Level) -> list[Operation]:
     """Return the operations of a body with those of the accounts."""
     before: list[Operation | None] = [None, *operations]
     program: list[Operation] = []
-    closing, once = _Closing(), plainly_read(level) and _read_twice(level)
+    closing, alike = _Closing(), plainly_read(level)
+    stepped = closing.stepped if alike and _read_twice(level) else None
     for last, now in zip(before, operations, strict=False):
         program += closing.due_before(now)
-        *rest, end = _with_accounts(now, last, level, closing.stepped if once else None)
+        *rest, end = _with_accounts(now, last, level, alike, stepped)
         program += rest
         if not closing.waits(end, now.children):
             program.append(end)
@@ -46,8 +47,8 @@ class _Closing:
         count, number, part = operation.count, operation.number, operation.part
         fresh = Operation("close", count=count, number=number, part=part)
         together = self.waiting.setdefault((count, number, part), fresh)
-        together.signals = together.signals + operation.signals
-        together.slopes = together.slopes + operation.slopes
+        together.signals += operation.signals
+        together.slopes += operation.slopes
         self.children |= set(children)
         return True
 
@@ -64,12 +65,13 @@ class _Closing:
 
 
 def _with_accounts(
-    operation: Operation, last: Operation | None, level: Level, stepped: set[int] | None
+    operation: Operation, last: Operation | None, level: Level, alike: bool, stepped: set[int] | None
 ) -> list[Operation]:
     """Return an operation with the accounts of power bonds that it opens before and closes after it.
 
-    Steps of one length whose inputs the `last` operation fed need no look at the clock. Where outputs are
-    read twice, only who `stepped` since the first time has something to close.
+    `alike` says that accounts are opened again as they are closed. Steps of one length whose inputs the
+    `last` operation fed need no look at the clock. Where outputs are read twice, only who `stepped` since
+    the first time has something to close.
     """
     if operation.kind not in ("step", "read", "step_read"):
         return [operation]
@@ -81,7 +83,6 @@ def _with_accounts(
     numbers = [number for child in closing for number in level.ledger.of.get(child, ())]
     if not numbers:
         return [operation]
-    alike = plainly_read(level)
     held = [number for number in numbers if level.ledger.held(level, number)]
     rest = [number for number in numbers if number not in set(held)]
     before = [Operation("open", signals=rest, slopes=held)]
