@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import statistics
 import sys
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -29,12 +30,16 @@ QUICK = "--quick" in sys.argv
 BONDS = 100
 LIMIT = 1.10
 STOP = 1
-ROUNDS = 5 if QUICK else 80
-COUPLINGS: dict[str, tuple[hk.Orchestrator, str]] = {
+ROUNDS = 5 if QUICK else 40
+COUPLINGS: dict[str, tuple[hk.Orchestrator, Any]] = {
     "Jacobi, hold": (hk.Jacobi(), "hold"),
     "Jacobi, lines": (hk.Jacobi(), "linear"),
+    "Jacobi, tangents": (hk.Jacobi(), hk.Hermite()),
+    "Jacobi, parabolas": (hk.Jacobi(), "quadratic"),
     "Gauss-Seidel, hold": (hk.GaussSeidel(), "hold"),
     "Gauss-Seidel, lines": (hk.GaussSeidel(), "linear"),
+    "two sweeps, lines": (hk.Iterate(hk.Jacobi(), None, 2), "linear"),
+    "step control, lines": (hk.Adaptive(hk.Jacobi(), 1e3), "linear"),
 }
 
 

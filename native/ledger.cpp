@@ -334,28 +334,31 @@ void Level::close_lines(const std::vector<int>& numbers, double h) {
     });
 }
 
-// The same for polynomials of a higher degree, one by one.
+// The same for polynomials of a higher degree, one by one; parabolas have code of their own.
 void Level::close_curves(const std::vector<int>& numbers, double h) {
-    for (int number : numbers) {
-        const Bend& bends = accounts.bends[number];
-        const double *c = u.data() + accounts.u[number], factor = accounts.factor[number];
-        const int rows = accounts.of[number].rows, stride = bends.stride;
-        const double first = c[0], last = value_at(c, rows, stride, h), half = 2.0 * value_at(c, rows, stride, h - 0.5 * h);
-        const double rest = some(bends.shares, bends.z, bends.states);
-        double bend = accounts.from_rest[number] - rest;
-        for (int k = 0; k < bends.inputs; ++k) {
-            const double* other = u.data() + bends.u + k;
-            bend = bend + bends.gains[k] * (other[0] - (other == c ? last : value_at(other, rows, stride, h)));
-        }
-        const double from = accounts.from_y[number], now = y[accounts.signal[number]], end = last * now;
-        const double middle = (from + now) + 0.25 * h * bend;  // twice
-        const double work = h / 6.0 * factor * (first * from + end + half * middle);
-        accounts.from_y[number] = now;
-        accounts.from_rest[number] = rest;
-        accounts.power[number] = factor * end;
-        accounts.energy[number] = accounts.energy[number] + work;
-        accounts.moved[number] = accounts.moved[number] + std::fabs(work);
+    for (int number : numbers) accounts.of[number].rows == 3 ? close_curve<3>(number, h) : close_curve<0>(number, h);
+}
+
+template <int known>
+inline void Level::close_curve(int number, double h) {
+    const Bend& bends = accounts.bends[number];
+    const double *c = u.data() + accounts.u[number], factor = accounts.factor[number];
+    const int rows = known > 0 ? known : accounts.of[number].rows, stride = bends.stride;
+    const double first = c[0], last = value_at(c, rows, stride, h), half = 2.0 * value_at(c, rows, stride, h - 0.5 * h);
+    const double rest = some(bends.shares, bends.z, bends.states);
+    double bend = accounts.from_rest[number] - rest;
+    for (int k = 0; k < bends.inputs; ++k) {
+        const double* other = u.data() + bends.u + k;
+        bend = bend + bends.gains[k] * (other[0] - (other == c ? last : value_at(other, rows, stride, h)));
     }
+    const double from = accounts.from_y[number], now = y[accounts.signal[number]], end = last * now;
+    const double middle = (from + now) + 0.25 * h * bend;  // twice
+    const double work = h / 6.0 * factor * (first * from + end + half * middle);
+    accounts.from_y[number] = now;
+    accounts.from_rest[number] = rest;
+    accounts.power[number] = factor * end;
+    accounts.energy[number] = accounts.energy[number] + work;
+    accounts.moved[number] = accounts.moved[number] + std::fabs(work);
 }
 
 // Those of the children of an operation.

@@ -231,6 +231,8 @@ class Level final : public Simulator {
     void close_alike(const std::vector<int>& numbers, double h);
     void close_lines(const std::vector<int>& numbers, double h);
     void close_curves(const std::vector<int>& numbers, double h);
+    template <int known>
+    void close_curve(int number, double h);
     double ledger_column(int number) const;
     double gained_since(const std::vector<double>& before) const;
     std::vector<double> gained() const;
