@@ -185,10 +185,11 @@ bool Level::ask_slope(std::size_t number, double& slope) {
 // The output at the start of the step under way.
 bool Level::ask_start(std::size_t number, double& value) {
     const Account& account = accounts.of[number];
-    // in a Repeat the newest output is one of the end of the step
-    value = repeating_ > 0 ? saved_y_[number] : y[accounts.signal[number]];
-    if (!account.anew) return true;
     Slot& slot = slots_[account.child];
+    // in a Repeat the newest output of one that went back is one of the end of the step
+    const bool back = repeating_ > 0 && kept_[account.child].tick == slot.tick;
+    value = back ? saved_y_[number] : y[accounts.signal[number]];
+    if (!account.anew) return true;
     std::vector<double> outputs(children[account.child].outputs);
     if (!slot.simulator->output(slot.tick, seen_now(account.child).data(), outputs.data())) return failed(slot);
     value = outputs[accounts.signal[number] - slot.y];

@@ -202,7 +202,7 @@ def test_what_could_not_be_written_is_refused_before_the_run(
 
 
 def test_why_it_is_not_the_native_engine(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocket.execution.obstacle", lambda level: "it is Sunday")
+    monkeypatch.setattr("hocket.execution.obstacle", lambda *_: "it is Sunday")
     assert "run by the interpreter, because it is Sunday\n" in good("run", "demo.toml")
 
 
@@ -635,3 +635,21 @@ def test_errors_on_a_terminal_are_broken_between_words(demo: Path) -> None:
         "  where:    demo.toml, line 7",
         '  try:      put the duration in quotes: "10 ms"',
     ]
+
+
+@pytest.mark.parametrize("verb", ["run", "plan", "check", "describe"])
+def test_a_wrong_connection_that_was_typed_is_told_as_such(demo: Path, verb: str) -> None:
+    told = refused(verb, demo, "--connect", "left.x=nope.y")
+    assert "there is no model `nope`" in told
+    assert "where:    --connect" in told
+    assert "connections." not in told
+    assert "where:    --connect" in refused(verb, demo, "--connect", "left.force=right.x")
+
+
+def test_entries_of_matrices_can_be_set_and_swept(demo: Path) -> None:
+    good("run", demo, "--set", "left.A[2,1]=-2", "--folder", "one")
+    good("sweep", demo, "--vary", "left.A[2,1]=-1,-2", "--folder", "two")
+    demo.write_text(demo.read_text().replace("[-1, -0.2]", "[-2, -0.2]"))
+    good("run", demo, "--folder", "three")
+    ends = [hocket.open_run(path)["left.x"].values[-1] for path in ("one", "two/002", "three")]
+    assert ends[0] == ends[1] == ends[2]

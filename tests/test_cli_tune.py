@@ -245,3 +245,26 @@ def test_a_step_that_does_not_divide_the_run_is_told(file):
     lines = good("tune", file, "--over", "step=0.03,0.07", "--objective", "error:*.x", "--objective", "work")
     assert "its step of 30 ms does not divide the run to 5 s: stop at 4.98 s or 5.01 s" in lines
     assert "does not divide" not in good("tune", file, *FEW)
+
+
+def test_verify_runs_to_the_nearest_end_that_the_step_divides(file):
+    """5 s are 166.7 steps of 30 ms: the run is one of 167."""
+    words = ("--over", "step=0.03", "--verify")
+    now, row = json.loads(good("tune", file, *words, "--json", "-"))["runs"]
+    assert (now["run to [s]"], row["run to [s]"]) == (5.0, 5.01)
+    made = hk.read(file).composite.changed(step="30 ms")
+    assert row["error of the run"] == pytest.approx(exact_error(made, "5.01 s"), rel=1e-6)
+    assert "run to [s]" in good("tune", file, *words)
+
+
+def test_a_run_that_starts_late_is_as_long_as_it_is(file):
+    """Nothing depends on time: from 7 s to 12 s all is as from 0 s to 5 s."""
+    early = json.loads(good("tune", file, *FEW, "--verify", "--json", "-"))
+    file.write_text(file.read_text().replace('stop = "5 s"', 'start = "7 s"\nstop = "12 s"'))
+    late = json.loads(good("tune", file, *FEW, "--verify", "--json", "-"))
+    for one, other in zip(early["front"], late["front"], strict=True):
+        assert other["error"] == pytest.approx(one["error"], rel=1e-9)
+    for one, other in zip(early["runs"], late["runs"], strict=True):
+        assert other["error of the run"] == pytest.approx(one["error of the run"], rel=1e-6)
+    told = good("tune", file, "--over", "step=0.03")
+    assert "its step of 30 ms does not divide the run to 12 s: stop at 11.98 s or 12.01 s" in told

@@ -141,6 +141,35 @@ def test_every_fault_at_once(plant):
         assert essential in text
 
 
+def lagging() -> hk.Composite:
+    model = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
+    return hk.Composite(hk.Scenario({"lag": model}), 0.1)
+
+
+def test_entries_of_matrices_are_parameters_of_a_linear_model():
+    """x' = -2 x, y = 3 x."""
+    for names in (("lag.A[1,1]", "lag.C[1, 1]"), ("A[1,1]", "C[1,1]")):
+        t, y = hk.run(with_parameters(lagging(), dict(zip(names, (-2, 3.0), strict=True))), 1)["lag.y"]
+        assert y == pytest.approx(3 * np.exp(-2 * t), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("lag.A[2,1]", 1.0, ["`lag.A` has no entry [2,1]", "up to [1,1], counted from one"]),
+        ("lag.A[1,1]", "high", ["`lag.A[1,1]` is 'high'", "a finite number"]),
+        ("lag.A[1,1]", float("nan"), ["a finite number"]),
+        ("lag.A[1,1]", True, ["a finite number"]),
+        ("lag.k", 1.0, ["has no parameter `k`", "`lag.A[1,1]`, `lag.B[1,1]`", "FMUs, Python classes"]),
+    ],
+)
+def test_what_is_no_entry_is_told_with_those_there_are(name, value, told):
+    with pytest.raises(hk.ScenarioError) as caught:
+        with_parameters(lagging(), {name: value})
+    for words in told:
+        assert words in str(caught.value)
+
+
 def test_a_single_model_need_not_be_named(tmp_path):
     fmu = hk.Fmu(build("lag", 2, folder=tmp_path, binary=b""))
     single = hk.Composite(hk.Scenario({"lag": fmu}), 0.1)

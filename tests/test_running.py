@@ -45,6 +45,36 @@ def test_rows_come_at_the_output_interval(engine):
     assert t.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
 
 
+def test_rows_further_apart_than_any_run_is_long():
+    run = hk.run(lag(), stop=2, every=1e30)
+    assert run.info["engine"] == "native"
+    assert run["lag.y"].t.tolist() == [0.0, 2.0]
+    assert run["lag.y"].values[-1] == pytest.approx(np.exp(-2), rel=1e-14)
+
+
+class Ends:
+    inputs, outputs = (), ("y",)
+
+    def start(self, t):
+        pass
+
+    def output(self, t):
+        return [t]
+
+    def step(self, t, h, u):
+        if t > 2.5:
+            raise RuntimeError("enough")
+
+
+def test_more_steps_than_the_native_engine_can_count_are_counted_by_the_other_one(tmp_path):
+    endless = hk.Composite(hk.Scenario({"ends": hk.Python(Ends)}), 1)
+    with pytest.raises(hk.SimulatorError, match="enough"):
+        hk.run(endless, 1e30, folder=tmp_path / "run")
+    run = hk.open_run(tmp_path / "run")
+    assert "its clock needs more digits" in run.info["engine"]
+    assert run["ends.y"].values.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_ports_are_chosen_by_pattern_and_inputs_by_name():
     two = hk.Scenario({"a": LAG, "b": LAG}, {"b.u": "a.y"}, record=["a.*", "b.u"])
     run = hk.run(hk.Composite(two, 0.1), 1)

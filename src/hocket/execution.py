@@ -136,7 +136,7 @@ class Execution:
             self.drift = Drift(self.recorded)
             self.stored = stored_energies(self.level)
             check_stored(self.stored, job.clock.time(0))
-            why = obstacle(self.level)
+            why = obstacle(self.level, job.steps * self.level.length)
             if wanted == "interpreter" or why:
                 self.engine = PlainEngine(self.level, self.recorded)
             else:

@@ -7,8 +7,11 @@ Out: the same Composite with other parameters; or every name and value that does
 from __future__ import annotations
 
 import copy
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from numbers import Real
 from typing import Any, cast
 
 from hocket.engine.composite import Composite
@@ -18,7 +21,10 @@ from hocket.simulators.emulating import emulates
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.elements import array_of
 from hocket.simulators.fmu.remaking import remade
+from hocket.simulators.state_space import StateSpace
 from hocket.simulators.timed import Timed
+
+_ENTRY = re.compile(r"(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")
 
 
 def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
@@ -105,6 +111,10 @@ def _set(model: Model, values: Mapping[str, Any], path: str) -> Model:
         object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))
         _ = made.check() if hasattr(made, "check") else made.inputs  # both look at the parameters
         return made  # type: ignore[no-any-return]
+    if isinstance(model, StateSpace):
+        for name, value in values.items():
+            model = _entered(model, path, name, value)
+        return model
     known = _fields(model)
     wrong = [name for name in values if name not in known]
     if wrong:
@@ -113,6 +123,43 @@ def _set(model: Model, values: Mapping[str, Any], path: str) -> Model:
         raise ScenarioError(what, "", expected, nearest(wrong[0], known))
     changed: Model = replace(cast("Any", model), **values)
     return changed
+
+
+def _entered(model: StateSpace, path: str, name: str, value: Any) -> StateSpace:
+    """Return a linear model with another entry of a matrix: `A[2,1]`, counted from one."""
+    entry = _ENTRY.fullmatch(name)
+    if entry is None:
+        what = f"`{path}`, a {type(model).__name__}, has no parameter `{name}`"
+        hint = "parameters of other names are those of FMUs, Python classes and equations (`ode`)"
+        raise ScenarioError(what, "", f"an entry of its matrices: {_entries(model, path)}", hint)
+    key, row, column = entry["matrix"], int(entry["row"]), int(entry["column"])
+    rows, columns = _size(model, key)
+    if not (1 <= row <= rows and 1 <= column <= columns):
+        what = f"`{path}.{key}` has no entry [{row},{column}]"
+        size = f"up to [{rows},{columns}], counted from one" if rows and columns else _entries(model, path)
+        raise ScenarioError(what, "", size)
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ScenarioError(f"`{path}.{name}` is {value!r}", "", "a finite number")
+    matrix = [list(each) for each in getattr(model, key)]
+    matrix[row - 1][column - 1] = float(value)
+    changed: Any = {key: matrix}
+    return replace(model, **changed)
+
+
+def _size(model: StateSpace, key: str) -> tuple[int, int]:
+    rows = getattr(model, key)
+    return (len(rows), len(rows[0])) if len(rows) else (0, 0)
+
+
+def _entries(model: StateSpace, path: str) -> str:
+    """Return the entries of its matrices, as they are typed."""
+    sizes = {key: _size(model, key) for key in "ABCD"}
+    ranges = [
+        f"`{path}.{key}[1,1]`" + (f" to `[{rows},{columns}]`" if rows * columns > 1 else "")
+        for key, (rows, columns) in sizes.items()
+        if rows * columns
+    ]
+    return ", ".join(ranges)
 
 
 def _fields(model: Model) -> list[str]:

@@ -194,8 +194,10 @@ def test_two_sampled_models_that_react_form_a_loop_at_every_sample(engine):
     a, b = in_a_ring(AtOnce, (3.0, -2.0), "jacobi", engine)
     assert a == pytest.approx([4 / 7] * 6, rel=1e-9)
     assert b == pytest.approx([-1 / 7] * 6, rel=1e-9)
-    with pytest.raises(hk.ConvergenceError, match="no solution, or no single one"):
+    with pytest.raises(hk.ConvergenceError, match="no solution, or no single one") as caught:
         in_a_ring(AtOnce, (1.0, 1.0), "jacobi", engine)
+    assert "let `step` of `a` compute what `output(t)` shows" in str(caught.value)
+    assert "is seen a period later, and breaks the loop" in str(caught.value)
 
 
 def test_an_undriven_input_of_a_level_keeps_its_start_value_from_the_start():

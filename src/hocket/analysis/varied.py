@@ -7,7 +7,6 @@ Out: the Composite with other values; the radius of its step as a function of th
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -24,13 +23,11 @@ from hocket.analysis.variants import FINE, cold, with_step
 from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
 from hocket.model import Connection, Model
-from hocket.parameters import leaves, with_leaves, with_parameters
+from hocket.parameters import with_parameters
 from hocket.signals import Hold, Nepce
-from hocket.simulators.state_space import StateSpace
 
 STEP = "step"
 ALPHA = "alpha"
-_ENTRY = re.compile(r"(?P<path>.+)\.(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")
 
 
 def is_step(composite: Composite, name: str) -> bool:
@@ -63,12 +60,7 @@ def varied(composite: Composite, values: Mapping[str, float], where: str = "para
             if filtered is not None:
                 composite = filtered
                 continue
-        if (entry := _ENTRY.fullmatch(name)) and isinstance(
-            model := dict(leaves(composite)).get(entry["path"]), StateSpace
-        ):
-            composite = with_leaves(composite, {entry["path"]: _entered(model, entry, value, where)})
-        else:
-            parameters[name] = value
+        parameters[name] = value
     composite = with_parameters(composite, parameters, where)
     if STEP in values:
         composite = with_step(composite, values[STEP])
@@ -125,17 +117,6 @@ def _check_filter(extrapolation: Any, name: str, where: str) -> None:
     if not isinstance(extrapolation, (Hold, Nepce)):
         what = f"`{name}` cannot vary: the extrapolation is {extrapolation!r}"
         raise ScenarioError(what, where, 'a hold, or { type = "nepce", alpha = 0.5 }')
-
-
-def _entered(model: StateSpace, entry: re.Match[str], value: float, where: str) -> StateSpace:
-    key, row, column = entry["matrix"], int(entry["row"]), int(entry["column"])
-    matrix = np.array(getattr(model, key), dtype=float)
-    rows, columns = matrix.shape if matrix.ndim == 2 else (0, 0)
-    if not (1 <= row <= rows and 1 <= column <= columns):
-        what = f"`{entry['path']}.{key}` has no entry [{row},{column}]"
-        raise ScenarioError(what, where, f"up to [{rows},{columns}], counted from one")
-    matrix[row - 1, column - 1] = value
-    return replace(model, **{key: matrix.tolist()})
 
 
 class VariedRadius:

@@ -34,7 +34,7 @@ class Asked:
     study: Study
     tuning: Tuning
     stop: Fraction | None
-    """How long the run is."""
+    """When the run stops."""
     typed: frozenset[str]
     """The options that were."""
 
@@ -102,7 +102,7 @@ def asked_for(
         check_stop(study, stop, [file], "tune")
     given = {"--over": over, "--objective": objective, "--limit": limit}
     typed = frozenset(name for name, value in given.items() if value)
-    return Asked(file, study, tuning, None if ends is None else ends - study.start, typed)
+    return Asked(file, study, tuning, ends, typed)
 
 
 def _pairs(texts: Sequence[str] | None, option: str, such_as: str) -> dict[str, str]:

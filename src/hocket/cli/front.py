@@ -97,10 +97,19 @@ def runs_of(made: Tuned, told: Story) -> list[dict[str, object]]:
 
     assert made.stop is not None
     both = {"now": told.before.composite, f"row {told.row}": told.after.composite}
+    spans = {name: _fitting(made.stop, each.step) for name, each in both.items()}
+    uneven = any(span != made.stop for span in spans.values())
     return [
-        {"coupling": name, **verified(each, made.stop, told.before.start).row()}
+        {"coupling": name}
+        | ({"run to [s]": float(made.start + spans[name])} if uneven else {})
+        | verified(each, spans[name], made.start).row()
         for name, each in both.items()
     ]
+
+
+def _fitting(span: Fraction, step: Fraction) -> Fraction:
+    """Return the length nearest to that of the run which the step divides."""
+    return step * max(round(span / step), 1)
 
 
 def page(made: Tuned, told: Story, everything: bool) -> Iterator[Any]:
@@ -188,10 +197,10 @@ def _lines(made: Tuned, told: Story) -> Iterator[Text | str]:
 
 def _uneven(made: Tuned, step: Fraction) -> Iterator[str]:
     """Yield what to do about a step that does not divide the run: it was judged, and would be refused."""
-    if made.stop is not None and (steps := (made.stop - made.start) / step).denominator != 1:
-        below = made.start + step * math.floor(steps)
+    if made.stop is not None and (steps := made.stop / step).denominator != 1:
+        below, ends = made.start + step * math.floor(steps), made.start + made.stop
         near = f"{duration(below)} or " * (below > made.start) + duration(below + step)
-        yield f"its step of {duration(step)} does not divide the run to {duration(made.stop)}: stop at {near}"
+        yield f"its step of {duration(step)} does not divide the run to {duration(ends)}: stop at {near}"
 
 
 def compared(runs: Sequence[Mapping[str, object]]) -> Iterator[Any]:

@@ -93,7 +93,7 @@ def run(
         check_file(csv)
     if plot:
         check_picture(Path("plot.png") if plot == options.IN_FOLDER else plot)
-    typed = {"start": start, "stop": stop, "every": every, "record": record, "connect": connect}
+    typed = {"start": start, "stop": stop, "every": every, "record": record}
     stem = files[0].stem if len(files) == 1 else study.name
     with (
         kept(folder, stem, overwrite) as place,

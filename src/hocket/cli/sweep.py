@@ -106,7 +106,6 @@ def sweep(
         "stop": stop,
         "every": every,
         "record": record,
-        "connect": connect,
         "set": assign,
     }
     stem = files[0].stem if len(files) == 1 else study.name

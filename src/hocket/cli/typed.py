@@ -119,8 +119,21 @@ def _connected(composite: Composite, written: Sequence[str]) -> Composite:
             raise ScenarioError(f"`{text}` is no connection", "--connect", expected)
         made.append(Connection(_full(composite, source), _full(composite, target)))
     scenario = composite.scenario
-    changed = scenario.changed(connections=(*scenario.connections, *made))
-    return composite.with_scenario(changed) if made else composite
+    if not made:
+        return composite
+    joined = composite.with_scenario(scenario.changed(connections=(*scenario.connections, *made)))
+    _check_connections(joined)
+    return joined
+
+
+def _check_connections(composite: Composite) -> None:
+    """Refuse typed connections that do not fit; whatever else is wrong is told later."""
+    try:
+        _ = composite.blueprint
+    except ScenarioError as error:
+        faults = [fault for fault in error.faults if fault.where.startswith("connections.")]
+        if faults:
+            raise ScenarioError([replace(fault, where="--connect") for fault in faults]) from None
 
 
 def _full(composite: Composite, port: str) -> str:
@@ -241,8 +254,6 @@ def _place(where: str, files: Sequence[Path], typed: Sequence[str]) -> str:
     key, sign, rest = where.partition(",")
     if key in _RUN_KEYS:
         return f"--{key}" if key in typed else f"`{key}` in {', '.join(map(str, files))}"
-    if key.startswith("connections.") and "connect" in typed and len(files) > 1:
-        return "--connect"
     if key.startswith("parameters["):
         return f"--vary{' or --set' if 'set' in typed else ''}{sign}{rest}"
     option = _OPTIONS.get(key)

@@ -271,8 +271,9 @@ def _at_the_start(level: Level, side: Side) -> float:
     if side.anew:
         tick = level.ticks[child]
         return float(level.outputs_of(child, tick, level.seen_from(child, tick))[side.account.output])
-    # in a Repeat the newest output is one of the end of the step
-    return side.saved_y if level.repeating else _newest(level, side)
+    # in a Repeat the newest output of one that went back is one of the end of the step
+    back = level.repeating > 0 and level.kept[child].tick == level.ticks[child]
+    return side.saved_y if back else _newest(level, side)
 
 
 def _age(level: Level, side: Side) -> float:

@@ -153,7 +153,8 @@ def no_solution(ports: Sequence[str], t: float) -> ConvergenceError:
         "an algebraic loop has no solution, or no single one",
         where=f"{' -> '.join(ports)} -> {ports[0]} at t = {t!r} s",
         expected="outputs that, fed back through the loop, agree with themselves",
-        hint="break the loop by a simulator whose output does not react at once, or change its gain",
+        hint="break the loop by a simulator whose output does not react at once, or change its gain"
+        + _sampled(ports),
     )
 
 
@@ -163,7 +164,18 @@ def no_convergence(ports: Sequence[str], t: float, residual: float) -> Convergen
         "an algebraic loop did not converge",
         where=f"{' -> '.join(ports)} -> {ports[0]} at t = {t!r} s",
         expected=f"a residual of {TOLERANCE:g}; it stayed at {residual:.2g}",
-        hint="better start values for the inputs of the loop",
+        hint="better start values for the inputs of the loop" + _sampled(ports),
+    )
+
+
+def _sampled(ports: Sequence[str]) -> str:
+    """Return what else breaks a loop of models with a period; each is a level with one child, `sampled`."""
+    models = [path for path, _, _ in (port.rpartition(".sampled.") for port in ports) if path]
+    if not models:
+        return ""
+    return (
+        f"; or let `step` of `{models[0]}` compute what `output(t)` shows: of a model with a period"
+        " that is seen a period later, and breaks the loop"
     )
 
 

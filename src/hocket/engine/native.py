@@ -36,10 +36,12 @@ HOLD, POLYNOMIAL, HERMITE, NEPCE, PASSED, PASSED_HOLD, LATCH, CORRECTION = range
 CALLS = ("step", "output", "slope", "save", "restore")
 VALUES = 1 << 16
 """How many numbers may wait before the rows are written."""
+TICKS = 1 << 62
+"""No native run has more of them."""
 
 
-def obstacle(level: Level) -> str:
-    """Return why this tree cannot run natively; empty if it can."""
+def obstacle(level: Level, ticks: int = 0) -> str:
+    """Return why this tree cannot run natively for so many ticks; empty if it can."""
     for drives in level.wiring.drives:
         for drive in drives:
             kind = type(drive.extrapolation) if drive else Hold
@@ -53,7 +55,7 @@ def obstacle(level: Level) -> str:
     away = [child for child, each in enumerate(level.children) if _apart(each)]
     if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
         return f"`{level.name(away[0])}` is isolated, and goes back through Python only"
-    if max(level.length, *map(abs, level.clock.whole)) > 2**62:
+    if max(level.length, ticks, *map(abs, level.clock.whole)) > TICKS:
         return "its clock needs more digits than the native one has"
     inner = (obstacle(child) for child in level.children if isinstance(child, Level))
     return next((why for why in inner if why), "")
@@ -77,7 +79,7 @@ class NativeEngine:
         self.models: dict[Any, Any] = {}
         self.recorded = recorded
         self.native_rows: dict[int, Any] = {
-            index: _native.Rows(len(entry.rows.columns) + 1, entry.rows.interval)
+            index: _native.Rows(len(entry.rows.columns) + 1, min(entry.rows.interval, TICKS))
             for index, entry in enumerate(recorded)
             if entry.child is None or isinstance(entry.level.children[entry.child], StateSpaceSimulator)
         }

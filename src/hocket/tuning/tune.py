@@ -67,6 +67,7 @@ def tune(
     that do not grow). `limits` bounds any of them. All points are judged if there are up to 20,000, or 2,000
     where a run is predicted; "genetic" judges `budget` of them, with a fixed seed. `folder` keeps what was
     judged: the same search goes on where it was stopped. `early` is called with the answer so far.
+    `stop` is a time, as that of `run`: a run is judged from `start` to it.
     """
     if search not in get_args(How):
         hint = nearest(str(search), get_args(How))
@@ -82,9 +83,10 @@ def tune(
     expect_call("early", early, "the answer so far")
     _ = composite.blueprint  # raises with all faults of the scenario
     ends, begins = _times(stop, start)
-    count, wanted = aims(composite, goals, limits, ends, begins)
-    chosen = _space(composite, over or default_space(composite, ends), not turned(composite, wanted, over))
-    judging = Judging(composite, chosen, wanted, ends, begins, work_now(composite))
+    span = None if ends is None else ends - begins
+    count, wanted = aims(composite, goals, limits, span, begins)
+    chosen = _space(composite, over or default_space(composite, span), not turned(composite, wanted, over))
+    judging = Judging(composite, chosen, wanted, span, begins, work_now(composite))
     everything = _all(search, judging)
 
     def times() -> dict[str, float] | None:
@@ -97,7 +99,7 @@ def tune(
         total = len(points) or min(budget, chosen.size)
 
         def answer(some: Sequence[Point], numbers: Sequence[Numbers]) -> Tuned:
-            return Tuned(composite, chosen, wanted, count, tuple(some), tuple(numbers), now, ends, begins)
+            return Tuned(composite, chosen, wanted, count, tuple(some), tuple(numbers), now, span, begins)
 
         def done(some: Sequence[Point], numbers: Sequence[Numbers]) -> None:
             journal.add(some, numbers)

@@ -42,6 +42,7 @@ class Tuned:
     numbers: tuple[Numbers, ...]
     now: Numbers
     stop: Fraction | None
+    """How long a run is."""
     start: Fraction = Fraction(0)
 
     @cached_property

@@ -164,7 +164,8 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
             first = file.read(4)
             if first[:2] != b"PK":
                 what = "the file is empty" if not first else "the file is not a zip archive"
-                raise FileError(what, where, "a zip archive, as every .fmu is")
+                kind = ".ssp" if path.suffix.lower() == ".ssp" else ".fmu"
+                raise FileError(what, where, f"a zip archive, as every {kind} is")
             with zipfile.ZipFile(file) as archive:
                 yield archive
     except FileError:
