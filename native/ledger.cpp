@@ -197,16 +197,17 @@ bool Level::ask_start(std::size_t number, double& value) {
 }
 
 bool Level::open_accounts(const Operation& operation) {
-    const auto open = [this](int number) {
+    const auto open = [this](int number, bool held) {
         const Account& account = accounts.of[number];
         if (account.there || accounts.since[number] >= 0) return true;  // it was not read since: it goes over both steps
         accounts.since[number] = slots_[account.child].tick;
-        accounts.from_rest[number] = rest_of(account);
+        accounts.from_rest[number] = held ? u[accounts.u[number]] : rest_of(account);
         return ask_start(number, accounts.from_y[number]) && ask_slope(number, accounts.from_slope[number]);
     };
-    for (const auto* numbers : {&operation.slopes, &operation.signals})
-        for (int number : *numbers)
-            if (!open(number)) return false;
+    for (int number : operation.slopes)
+        if (!open(number, true)) return false;
+    for (int number : operation.signals)
+        if (!open(number, false)) return false;
     return true;
 }
 
@@ -279,8 +280,9 @@ void Level::close_held(int number, bool again, Lengths& step) {
     if (since < 0) return;
     const std::int64_t tick = slots_[accounts.of[number].child].tick;
     const double h = step.of(clock, tick - since);
-    const double now = y[accounts.signal[number]], scale = accounts.factor[number] * u[accounts.u[number]];
-    const double start = scale * accounts.from_y[number], power = scale * now;
+    const double factor = accounts.factor[number], now = y[accounts.signal[number]], last = u[accounts.u[number]];
+    const double first = again ? last : accounts.from_rest[number];  // not the last where the account goes over several steps
+    const double start = factor * first * accounts.from_y[number], power = factor * last * now;
     const double work = 0.5 * h * (start + power);
     since = again ? tick : -1;
     accounts.from_y[number] = now;

@@ -46,7 +46,7 @@ struct Bend {
 struct Standing {
     std::vector<double> power, energy, moved;
     std::vector<double> from_y;       // the output at the start of the step under way,
-    std::vector<double> from_rest;    // what the state gives to its slope there,
+    std::vector<double> from_rest;    // what the state gives to its slope there; of a held input that input,
     std::vector<double> from_slope;   // or that slope, as the simulator told it
     std::vector<std::int64_t> since;  // the tick of that start; -1: no step is under way
 

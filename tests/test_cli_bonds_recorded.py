@@ -1,12 +1,15 @@
 """Accounts of power bonds on the command line: which are recorded, and what a sweep says of them."""
 
 import csv
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import hocket as hk
-from command_line import good, refused
+from command_line import good, invoked, refused
 from test_cli_bonds import ACCOUNTS, EXAMPLE, ROOT, nested
 
 SWEPT = """
@@ -133,3 +136,34 @@ def test_a_sweep_of_balanced_bonds(swept):
 def test_a_sweep_with_a_ledger_needs_bonds(folder):
     said = refused("sweep", ROOT / "examples" / "two_masses.toml", "--vary", "left.x=1", "--ledger")
     assert "`--ledger` is for power bonds, and there is none" in said
+
+
+def test_a_killed_run_says_what_its_rows_say(folder):
+    good("run", EXAMPLE, "--ledger", "--folder", "out")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    told = json.loads(Path("out/run.json").read_text())
+    left = {key: value for key, value in told.items() if key not in ("bonds", "stored", "reached", "counts")}
+    Path("out/run.json").write_text(json.dumps(left | {"status": "running", "process": gone.pid}))
+    assert hk.open_run("out").status == "killed"
+    said = invoked("check", "out", "--quick").output
+    assert f"energy: the bond `joint` gained {growth(1.0):.3g} J up to 20 s, where its rows end\n" in said
+
+
+@pytest.mark.parametrize("balance", ["energy", "inversion"])
+def test_the_plan_says_which_bonds_are_balanced(swept, balance):
+    plain = SWEPT.replace('step = "0.2 s"', 'step = "0.2 s"\nextrapolation = "linear"')
+    swept.write_text(plain)
+    assert "    joint from spring to mass\n" in good("plan", swept)
+    swept.write_text(f'{plain}balance = "{balance}"\n')
+    assert f"    joint from spring to mass, balanced by {balance}\n" in good("plan", swept)
+
+
+def test_stable_values_of_balanced_bonds_are_not_looked_for(swept):
+    plain = SWEPT.replace('step = "0.2 s"', 'step = "0.2 s"\nextrapolation = "linear"')
+    swept.write_text(plain)
+    assert "`spring.c`" in good("check", swept, "--vary", "spring.c=0.5:2")
+    swept.write_text(f'{plain}balance = "energy"\n')
+    said = refused("check", swept, "--vary", "spring.c=0.5:2")
+    assert said.startswith("`spring` cannot be judged: its bonds are balanced, by a law that is not linear\n")
+    assert "where:    --vary\n" in said

@@ -104,6 +104,28 @@ def test_the_test_above_meets_steps_that_were_taken_back(name):
     assert run.info["counts"]["adapted"][""]["rejected"] >= 1
 
 
+@pytest.mark.parametrize("extrapolation", INPUTS.values(), ids=INPUTS)
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        Asynchronous({"spring": 3, "mass": 2}),
+        Asynchronous({"spring": 1, "mass": 2}, outputs="stale"),
+        hk.Multirate({"spring": 2, "mass": 2}),
+    ],
+    ids=["in turns", "in turns, stale", "twice each"],
+)
+@pytest.mark.parametrize("d", [0.0, 0.5])
+def test_several_steps_in_a_sweep_start_where_the_one_before_ended(d, sweep, extrapolation):
+    """Not where the sweep began: what each side stores tells its account; with a damper, that of the mass."""
+    run = both(pair(hk.Iterate(sweep, None, 3, None), extrapolation, d=d), 2)
+    in_spring, in_mass = stored(run)
+    flowed = run.info["bonds"]["joint"]
+    assert flowed["taken"] == pytest.approx(in_mass[-1] - in_mass[0], abs=1e-13)
+    if d == 0.0:
+        assert flowed["given"] == pytest.approx(in_spring[0] - in_spring[-1], abs=1e-13)
+    assert min(np.ptp(in_spring), np.ptp(in_mass)) > 0.1
+
+
 def test_rejected_steps_leave_no_trace():
     """A run with many steps taken back, against the sum over the rows that stayed: f v is a line in each."""
     run = both(pair(Adaptive(hk.Jacobi(), 0.05, first=1, controller="I"), step="0.5"), 20)

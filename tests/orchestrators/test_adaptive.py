@@ -293,3 +293,20 @@ def test_an_inner_level_that_does_not_settle_makes_the_outer_one_shorten_its_ste
     assert steps(run)["longest"] < -np.log(1.0 - 1.0 / GAIN)
     with pytest.raises(ConvergenceError, match="grows in 40 sweeps"):
         hocket.run(Composite(scenario, "0.1 s"), 1)
+
+
+@pytest.mark.parametrize("rate", [2, 3, 5])
+@pytest.mark.parametrize("inner", [hocket.Multirate({"x": 1, "y": 3}), hocket.Asynchronous({"x": 1, "y": 3})])
+def test_thirds_of_the_parts_that_a_level_is_asked_for_are_whole_ticks(inner, rate):
+    """Else the engines go apart: native counts whole ticks only."""
+
+    def lag(x0):
+        return hocket.StateSpace([[-1]], [[1.0]], [[1]], x0=[x0], inputs=["u"], outputs=["y"])
+
+    inside = hocket.Scenario({"x": lag(1.0), "y": lag(0.5)}, {"x.u": "y.y", "y.u": "x.y"})
+    level = hocket.Composite(inside, "0.1", Adaptive(inner, 0.5, quantum=Fraction(1, 4096)))
+    around = hocket.Scenario({"level": level, "b": lag(1.0)}, {"b.u": "level.x.y"})
+    top = hocket.Composite(around, "0.1", hocket.Multirate({"level": rate, "b": 1}))
+    runs = [hocket.run(top, "0.3", engine=engine) for engine in ("native", "interpreter")]
+    for port in ("level.x.y", "level.y.y", "b.y"):
+        assert np.array_equal(*(run[port].values for run in runs))

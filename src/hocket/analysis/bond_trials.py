@@ -6,14 +6,12 @@ Out: a Trial
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isfinite
 from time import perf_counter
 from typing import Any
-
-import numpy as np
 
 from hocket.engine.blueprint import clock_of, opened
 from hocket.engine.composite import Composite
@@ -37,8 +35,8 @@ class Gain:
     bond: str
     gained: float
     """In its unit times seconds: what was taken and not given."""
-    flow: float
-    """The mean size of the power through it."""
+    moved: float
+    """The energy that went through it, whichever way, as the run itself counts it."""
     seconds: float
     step: float
     unit: str
@@ -46,8 +44,7 @@ class Gain:
     @property
     def share(self) -> float:
         """What was gained, in relation to what flowed."""
-        flowed = self.flow * self.seconds
-        return self.gained / flowed if flowed > 0.0 else 0.0
+        return self.gained / self.moved if self.moved > 0.0 else 0.0
 
     @property
     def per_step(self) -> float:
@@ -68,7 +65,7 @@ class Trial:
     @property
     def share(self) -> float:
         """What all bonds gained or lost, in relation to what flowed."""
-        flowed = sum(gain.flow * gain.seconds for gain in self.gains)
+        flowed = sum(gain.moved for gain in self.gains)
         share = sum(abs(gain.gained) for gain in self.gains) / flowed if flowed > 0.0 else 0.0
         return share if isfinite(share) else inf
 
@@ -99,8 +96,11 @@ def trial(composite: Composite, steps: int, start: Fraction) -> Trial:
         while done < steps and perf_counter() - begun < SECONDS:
             done += engine.run(min(steps - done, once), SECONDS)
             stored[done] = sum(engine.stored().values())
+        flowed = engine.energies()
         gains = [
-            gain for index, entry in enumerate(recorded) for gain in _gains(entry.table, engine.rows(index))
+            gain
+            for index, entry in enumerate(recorded)
+            for gain in _gains(entry.table, engine.rows(index)[:, 0], flowed[entry.level.path])
         ]
         repeats = [each for each in engine.sweeps().values() if each.repeats]
         sweeps = max((each.total / each.repeats for each in repeats), default=1.0)
@@ -109,13 +109,12 @@ def trial(composite: Composite, steps: int, start: Fraction) -> Trial:
     return Trial(tuple(gains), sweeps, stored)
 
 
-def _gains(table: Any, rows: Array) -> Iterator[Gain]:
-    width = len(COLUMNS)
-    t = rows[:, 0]
+def _gains(table: Any, t: Array, flowed: Sequence[tuple[float, float]]) -> Iterator[Gain]:
+    """Yield the bonds of a level, whose accounts fill the table, given and taken in turn."""
+    width, seconds = len(COLUMNS), float(t[-1] - t[0])
     for number in range(len(table.columns) // width):
-        given, taken, gained = (rows[:, 1 + width * number + k] for k in range(width))
+        (given, one), (taken, other) = flowed[2 * number : 2 * number + 2]
         path = table.columns[width * number].rpartition(".")[0]
-        flow = float(np.mean(0.5 * (np.abs(given) + np.abs(taken))))
-        seconds = float(t[-1] - t[0])
         unit = table.units[width * number + width - 1]
-        yield Gain(path, float(gained[-1]), flow, seconds, seconds / max(1, len(t) - 1), unit)
+        step = seconds / max(1, len(t) - 1)
+        yield Gain(path, taken - given, 0.5 * (one + other), seconds, step, unit)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hocket.analysis import terms
+from hocket.analysis.hidden import hidden
 from hocket.analysis.posedness import posedness
 from hocket.clock import written
 from hocket.engine.blueprint import Blueprint
@@ -161,9 +162,13 @@ def _stateless(model: Any) -> bool:
 
 
 def _jumps(level: Blueprint) -> bool:
-    models = level.wiring.models
-    discrete = any(port.discrete for model in models for port in (*model.inputs, *model.outputs))
-    return level.composite.sampled or tries(level.plan.step) or discrete
+    if level.composite.sampled or tries(level.plan.step):
+        return True
+    return any(
+        port.discrete and port.name not in hidden(level, child)
+        for child, model in enumerate(level.wiring.models)
+        for port in (*model.inputs, *model.outputs)
+    )
 
 
 def _standards(models: tuple[Any, ...]) -> tuple[str, ...]:

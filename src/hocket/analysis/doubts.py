@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from hocket.analysis.posedness import posedness
 from hocket.files.run import Run
 from hocket.files.study import Study
 from hocket.files.trust import Doubted
+from hocket.simulators.balanced import Balanced
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 
@@ -110,13 +112,18 @@ def changed(run: Run, others: Sequence[Run]) -> Iterator[str]:
 def unseen(study: Study) -> Iterator[str]:
     """Yield what no other steps of levels bring to light."""
     leaves = study.composite.blueprint.leaves.wiring
-    inside = [
-        name
-        for name, model in zip(leaves.names, leaves.models, strict=True)
-        if not isinstance(model, (StateSpace, Table, Csv, Function))
-    ]
+    inside = [name for name, model in zip(leaves.names, leaves.models, strict=True) if not _shortened(model)]
     if inside:
         yield f"what is integrated inside {_listed(inside)}: the steps there stay as they are"
+
+
+def _shortened(model: Any) -> bool:
+    """Return whether all that a model does is exact, or done in steps that are shortened too."""
+    if isinstance(model, Balanced) and model.linked:
+        plain: Any = model.model
+        integrated = model.form == "inversion" and getattr(plain, "method", "exact") == "exact"
+        return isinstance(plain, StateSpace) and not integrated
+    return isinstance(model, (StateSpace, Table, Csv, Function))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.consistency import defect
+from hocket.analysis.hidden import delayed
 from hocket.engine.blueprint import Blueprint
 from hocket.errors import HocketError, ScenarioError
 from hocket.files.drawing import Series
@@ -24,10 +25,8 @@ from hocket.files.run import Run
 from hocket.files.study import Study
 from hocket.files.trust import Gap
 from hocket.model import Array
-from hocket.plan import delays
 from hocket.signals import Hold, Polynomial
 from hocket.units import conversion
-from hocket.wiring import OWN
 
 
 def gaps(run: Run, study: Study) -> tuple[list[Gap], list[str]]:
@@ -59,16 +58,9 @@ def _recorded(run: Run, study: Study) -> Iterator[Gap]:
 def _extrapolated(run: Run, study: Study, level: Blueprint) -> Iterator[Gap | str]:
     """Yield connections that are extrapolated over a step, from the outputs alone; or their names."""
     inside = f"{level.path}." if level.path else ""
-    wiring, number = level.wiring, level.wiring.numbers()
-    for delay in delays(level.plan, level.composite.scenario):
-        name, _, port = delay.target.partition(".")
-        model = wiring.models[number[name]]
-        index = [each.name for each in model.inputs].index(port)
-        drive = wiring.drives[number[name]][index]
-        if drive is None or drive.child == OWN:
-            continue
+    for child, index, drive, delay in delayed(level):
         target, source = f"{inside}{delay.target}", f"{inside}{delay.source}"
-        how = drive.extrapolation or Hold()
+        how, unit = drive.extrapolation or Hold(), level.wiring.models[child].inputs[index].unit
         values = None
         if delay.lag == 1 and isinstance(how, (Hold, Polynomial)) and source in run:
             values = _at_steps(run[source], float(study.start), float(level.composite.step))
@@ -79,7 +71,7 @@ def _extrapolated(run: Run, study: Study, level: Blueprint) -> Iterator[Gap | st
         # the error of a polynomial one place further is the next difference (Newton's forward formula)
         wrong = np.abs(drive.gain * np.diff(y, how.degree + 1))
         scale = float(np.abs(drive.gain * y + drive.offset).max())
-        yield _gap(target, source, model.inputs[index].unit, t[how.degree + 1 :], wrong, scale)
+        yield _gap(target, source, unit, t[how.degree + 1 :], wrong, scale)
 
 
 def _gap(target: str, source: str, unit: str, t: Array, wrong: Array, scale: float) -> Gap:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hocket.analysis.hidden import hidden
 from hocket.engine.blueprint import Blueprint, stuck
 from hocket.engine.composite import Composite
 from hocket.engine.notes import start_notes
@@ -56,9 +57,9 @@ def predicted_order(composite: Composite) -> tuple[int | None, str]:
 
 def _extrapolated(level: Blueprint) -> Iterator[tuple[int, str]]:
     for child, drives in enumerate(level.wiring.drives):
-        model = level.wiring.models[child]
+        model, unwritten = level.wiring.models[child], hidden(level, child)
         for port, drive in zip(model.inputs, drives, strict=True):
-            if drive is None or drive.extrapolation is None:
+            if drive is None or drive.extrapolation is None or port.name in unwritten:
                 continue
             if drive.child == OWN and not isinstance(drive.extrapolation, Hold):
                 continue

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hocket.analysis.hidden import delayed
 from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
 from hocket.feedthrough import Feedthrough
 from hocket.graph import components
-from hocket.plan import delays
-from hocket.wiring import OWN
 
 
 @dataclass(frozen=True)
@@ -93,18 +92,12 @@ def _harmless(root: Blueprint, loops: tuple[tuple[str, ...], ...]) -> Iterator[t
 
 def _delays(level: Blueprint) -> Iterator[Delay]:
     """Yield the connections between the children of a level that are extrapolated."""
-    wiring, scenario = level.wiring, level.composite.scenario
     inside = f"{level.path}." if level.path else ""
-    number = wiring.numbers()
-    for delay in delays(level.plan, scenario):
-        sim, _, port = delay.target.partition(".")
-        model, drives = wiring.models[number[sim]], wiring.drives[number[sim]]
-        drive = drives[[each.name for each in model.inputs].index(port)]
-        hidden = port in getattr(model, "bookkeeping", ())
-        if drive is not None and drive.child != OWN and not hidden:
-            how = "hold" if drive.extrapolation is None else _word(drive.extrapolation)
-            reacts = any(port in output.feedthrough for output in model.outputs)
-            yield Delay(f"{inside}{delay.source}", f"{inside}{delay.target}", how, reacts)
+    for child, index, drive, delay in delayed(level):
+        model = level.wiring.models[child]
+        how = "hold" if drive.extrapolation is None else _word(drive.extrapolation)
+        reacts = any(model.inputs[index].name in output.feedthrough for output in model.outputs)
+        yield Delay(f"{inside}{delay.source}", f"{inside}{delay.target}", how, reacts)
 
 
 def _word(extrapolation: object) -> str:

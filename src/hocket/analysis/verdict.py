@@ -31,7 +31,7 @@ def verdict(found: Check) -> list[str]:
     if refused:
         first = f"not judged: `{refused[0].path}`: {refused[0].refused}"
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-        return [first + more, *_energy(found.bonds)]
+        return [first + more, *_energy(found.bonds), *_unjudged(found)]
     lines = [_stable(found)] if found.stability else []
     if not found.sure:
         worst = max(found.leaves, key=lambda leaf: leaf.fit)
@@ -44,9 +44,13 @@ def verdict(found: Check) -> list[str]:
     lines += [f"other steps: {found.largest.words}"] if found.largest else []
     lines += _robust(found)
     lines += _energy(found.bonds)
-    lines += [f"not judged: {reason}" for reason in found.unjudged]
+    lines += _unjudged(found)
     lines += [_advice(found.best, found.prediction)] if found.best else []
     return lines
+
+
+def _unjudged(found: Check) -> list[str]:
+    return [f"not judged: {reason}" for reason in found.unjudged]
 
 
 def _iterations(found: Check) -> list[str]:

@@ -56,8 +56,14 @@ class Range:
 
 def ranges(composite: Composite, written: Sequence[str]) -> list[Range]:
     """Return what was typed; each fault says what is wrong with it."""
+    from hocket.analysis.energy import balanced_leaves
+
     if len(written) > 2:
         raise ScenarioError(f"{len(written)} things vary", OPTION, "one, or two for a map")
+    for path in balanced_leaves(composite)[:1]:
+        what = f"`{path}` cannot be judged: its bonds are balanced, by a law that is not linear"
+        hint = "`hocket check` without --vary, which tries them; `hocket sweep` runs it for each value"
+        raise ScenarioError(what, OPTION, "bonds without `balance`", hint)
     found = [_range(composite, text) for text in written]
     if len(found) == 2 and found[0].name == found[1].name:
         raise ScenarioError(f"`{found[0].name}` varies twice", OPTION, "two different names")

@@ -77,7 +77,9 @@ def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[Ren
         yield Padding(Text("accounts of power:", "cyan"), (0, 0, 0, 2), expand=False)
     for joint in level.wiring.bonds:
         giver, taker = (level.wiring.names[side.child] for side in (joint.given, joint.taken))
-        yield Padding(Text(f"{joint.name} from {giver} to {taker}"), (0, 0, 0, 4), expand=False)
+        form = level.composite.scenario.bonds[joint.name].balance
+        how = f", balanced by {form}" if form else ""
+        yield Padding(Text(f"{joint.name} from {giver} to {taker}{how}"), (0, 0, 0, 4), expand=False)
 
 
 def _costs(made: Cost) -> Iterator[RenderableType]:

@@ -29,17 +29,29 @@ if TYPE_CHECKING:
 
 def balanced(composite: Composite) -> Scenario:
     """Return the scenario of a level and those inside as it will run; other faults are left to `wire`."""
+    scenario = composite.scenario
+    return _balanced(composite, with_ports_made(scenario)) if _asked(scenario) else scenario
+
+
+def _asked(scenario: Scenario) -> bool:
+    """Return whether any bond is balanced, at any depth."""
+    if any(bond.balance is not None for bond in scenario.bonds.values()):
+        return True
+    return any(_asked(model.scenario) for model in scenario.models.values() if hasattr(model, "scenario"))
+
+
+def _balanced(composite: Composite, whole: Scenario) -> Scenario:
+    """Return a scenario with its bonds balanced; `whole` is the same with the ports that paths need."""
     from hocket.engine.composite import Composite
 
-    scenario = composite.scenario
+    scenario, ported = composite.scenario, dict[str, Any](whole.models)
     inner = {
-        name: model.with_scenario(_inside(name, model))
+        name: model.with_scenario(_inside(name, model, ported[name].scenario))
         for name, model in scenario.models.items()
         if isinstance(model, Composite)
     }
     scenario = scenario.with_models({**scenario.models, **inner}) if inner else scenario
     bonds = {name: bond for name, bond in scenario.bonds.items() if bond.balance is not None}
-    whole = with_ports_made(scenario) if bonds else scenario
     if not bonds or check(whole):
         return scenario
     joints = {joint.name: joint for joint in wire(whole).bonds}
@@ -47,10 +59,10 @@ def balanced(composite: Composite) -> Scenario:
     return _Balance(scenario, *how).done(bonds, joints)
 
 
-def _inside(name: str, level: Composite) -> Scenario:
+def _inside(name: str, level: Composite, whole: Scenario) -> Scenario:
     """Return the scenario of a level inside; its faults say where it stands."""
     try:
-        return balanced(level)
+        return _balanced(level, whole)
     except ScenarioError as error:
         faults = [replace(fault, where=f"{name}.{fault.where}") for fault in error.faults]
         raise ScenarioError(faults) from None
@@ -128,6 +140,10 @@ class _Balance:
                 what = f"`{connection.target}` is held: power that is held freezes the motion"
                 yield Fault(what, where, 'extrapolation "linear", or "hermite" where there are slopes')
                 return
+            if extrapolation.slopes and innermost.outputs == "stale":
+                what = f"`{connection.target}` follows slopes that are read before what was exchanged"
+                yield Fault(what, where, 'Jacobi(outputs="consistent"), or extrapolation "linear"')
+                return
             yield from self._side(name, bond, output, entry, sign)
             self._link(f"{connection.source}_told", connection.source, extrapolation, where)
             if bond.balance == "energy":
@@ -167,12 +183,9 @@ class _Balance:
 
     def _settles(self, end: _End) -> bool:
         """Return whether the sides settle what only one of them booked, and connect what tells of it."""
-        several = len(self.ends[end.owner]) > 1 or len(self.ends[end.partner]) > 1
         both = end.owner, end.partner
         if self._adapts() and not all(self._in_step(path) for path in both):
             return False  # accounts would not be of the same time
-        if not several and all(self._in_step(path) for path in both):
-            return False  # nothing is missed
         self._link(f"{end.back.target}_booked", f"{end.out.target}_work", Latch(), f"bonds.{end.bond}")
         return True
 
@@ -206,7 +219,10 @@ class _Balance:
             raise ScenarioError(what, where, "one extrapolation for all bonds of an output")
 
     def _leaf(self, path: str) -> tuple[str, str] | None:
-        """Return the path of the simulator that has a port, and the port; None: a level has it."""
+        """Return the path of the simulator that has a port, and the port; None: a level has it.
+
+        A port of a level that is named after what it leads to is only on the way: files have such.
+        """
         model: Any = None
         models: Mapping[str, Model] = self.scenario.models
         parts = path.split(".")
@@ -216,7 +232,8 @@ class _Balance:
             scenario = getattr(model, "scenario", None)
             if scenario is None:
                 return (".".join(parts[: number + 1]), rest) if model is not None else None
-            if rest in scenario.input_names or rest in scenario.output_names:
+            passed = {each.target for each in scenario.connections if each.source == each.target}
+            if rest not in passed and rest in (*scenario.input_names, *scenario.output_names):
                 return None
             models = scenario.models
         return None
@@ -233,6 +250,11 @@ class _Balance:
                 made[name] = model.with_scenario(model.scenario.with_models(inside))
                 continue
             form: Any = self.forms[path]
+            if isinstance(model, Balanced):
+                what = f"`{path}` is in balanced bonds of two levels"
+                expected = "all its balanced bonds in one level"
+                self.faults.append(Fault(what, f"bonds.{self.names[path]}", expected))
+                continue
             try:
                 divided = form == "energy" and not self._in_step(path) and not self._adapts()
                 whole = float(self.step) if divided else None

@@ -243,12 +243,16 @@ def flatten(root: Blueprint) -> Leaves:
 
 def clock_of(root: Blueprint, *more: Fraction, start: Fraction = Fraction(0)) -> Clock:
     """Return a clock in whose ticks every step of the tree, and `more` durations, are whole."""
-    steps = [
-        level.composite.step * fraction
-        for level in root.levels()
-        for fraction in (Fraction(1), *step_fractions(level.plan.step))
-    ]
-    return Clock(common([*steps, *more]), start)
+    return Clock(common([*_lengths(root, root.composite.step), *more]), start)
+
+
+def _lengths(level: Blueprint, asked: Fraction) -> Iterator[Fraction]:
+    """Yield the steps of a level and of those inside; under step control they are parts of those asked for."""
+    steps = {level.composite.step, asked} if adapts(level.plan.step) else {level.composite.step}
+    own = [step * part for step in steps for part in (Fraction(1), *step_fractions(level.plan.step))]
+    yield from own
+    for inner in level.inner.values():
+        yield from _lengths(inner, common(own))
 
 
 def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = False) -> Level:

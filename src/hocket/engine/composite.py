@@ -71,7 +71,7 @@ class Composite:
         if start not in ("window", "cold"):
             raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
         for name, value in (
-            ("scenario", scenario),
+            ("scenario", _extrapolated(scenario)),
             ("step", length),
             ("orchestrator", orchestrator),
             ("extrapolation", extrapolation),
@@ -147,6 +147,18 @@ def _named(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
         words = ", ".join(f'"{word}"' for word in known)
         raise ScenarioError(f"`{given!r:.60}` is no {key}", key, f"an object such as `Jacobi()`, or {words}")
     return given
+
+
+def _extrapolated(scenario: Scenario) -> Scenario:
+    """Return the scenario with what the words on its connections stand for; the unknown stay, to be told."""
+    known: Mapping[Any, Any] = signals.NAMED
+    made = tuple(
+        replace(each, extrapolation=known.get(each.extrapolation, each.extrapolation))
+        if isinstance(each.extrapolation, str)
+        else each
+        for each in scenario.connections
+    )
+    return scenario if made == scenario.connections else scenario.changed(connections=made)
 
 
 def drafted(composite: Composite) -> Blueprint:

@@ -70,7 +70,7 @@ class Side:
     from_slope: float = 0.0
     """and its slope, where that is asked for,"""
     from_rest: float = 0.0
-    """or what the state gives to it."""
+    """or what the state gives to it; of an input that is held, that input."""
     since: int = -1
     """The tick of that start; -1: no step is under way."""
     saved_y: float = 0.0
@@ -156,7 +156,8 @@ class Ledger:
                 continue  # it was not read since: the account goes over both steps
             side.since = level.ticks[child]
             side.from_y = _at_the_start(level, side)
-            side.from_rest = _rest(level, side)
+            held = side.account.input != TOLD and len(level.memory.u[child]) == 1
+            side.from_rest = _input(level, side, 0.0) if held else _rest(level, side)
             side.from_slope = _asked(level, side)
 
     def close(self, level: Level, child: int) -> None:
@@ -180,7 +181,7 @@ class Ledger:
             s = _age(level, side)
             rows, first, last = len(level.memory.u[child]), _input(level, side, s - h), _input(level, side, s)
             if rows == 1:
-                start, side.power = factor * last * side.from_y, factor * last * y
+                start, side.power = factor * side.from_rest * side.from_y, factor * last * y
                 work = 0.5 * h * (start + side.power)
             else:
                 bend = side.from_slope - _asked(level, side)

@@ -197,6 +197,11 @@ class Flows:
         if self.bonds and not wrong and not swings:
             every = "the bond keeps" if len(self.bonds) == 1 else f"all {len(self.bonds)} bonds keep"
             yield f"energy: {every} what flows, to {100.0 * KEEPS:g} %"
+        for each in () if self.bonds else self.series:  # of a run that was killed the rows are all there is
+            if len(each):
+                verb, bond = ("lost" if each.values[-1] < 0.0 else "gained"), each.name.rpartition(".")[0]
+                made = amount(abs(float(each.values[-1])), each.unit)
+                yield f"energy: the bond `{bond}` {verb} {made} up to {each.t[-1]:g} s, where its rows end"
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw what the bonds gained over time; `path` also saves the picture."""

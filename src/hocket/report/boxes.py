@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from hocket.engine.blueprint import Blueprint
 from hocket.files.wording import extrapolation, orchestrator, pace
-from hocket.model import Model, Port
+from hocket.model import Port
 from hocket.report.markup import esc, table
-from hocket.report.naming import conversion, fitted, model_words
+from hocket.report.naming import bookkeeping, conversion, fitted, hidden, model_words
 from hocket.report.nets import Wire, lanes, stacked, wires
 from hocket.simulators.fmu.probe.words import count
 from hocket.wiring import CONSTANT, OWN
@@ -54,7 +54,7 @@ def connections(root: Blueprint) -> Iterator[dict[str, object]]:
     leaves = root.leaves.wiring
     for name, model, drives in zip(leaves.names, leaves.models, leaves.drives, strict=True):
         for port, drive in zip(model.inputs, drives, strict=True):
-            if drive is None or drive.child == CONSTANT:
+            if drive is None or drive.child == CONSTANT or port.name in getattr(model, "bookkeeping", ()):
                 continue
             if drive.child == OWN:
                 source = root.composite.scenario.inputs[drive.port].name
@@ -90,12 +90,12 @@ def _level(level: Blueprint, around: Blueprint | None, name: str) -> str:
         *(["sampled"] if composite.sampled else []),
     ]
     said = "".join(f"<li>{esc(chip)}</li>" for chip in chips)
-    scenario = composite.scenario
+    scenario, unseen = composite.scenario, bookkeeping(level)
     inside = [
-        _strip(0, "in", scenario.inputs),
+        _strip(0, "in", _seen(scenario.inputs, unseen)),
         *(_child(level, child, place) for place, child in enumerate(kept, 1)),
         f'<p class="note">and {len(order) - MOST} more</p>' if len(order) > MOST else "",
-        _strip(len(kept) + 1, "out", scenario.outputs),
+        _strip(len(kept) + 1, "out", _seen(scenario.outputs, unseen)),
     ]
     small = " small" if len(order) > CROWD else ""
     gutters = f"--left:{lanes(made, 'left')};--right:{lanes(made, 'right')}"
@@ -114,13 +114,19 @@ def _child(level: Blueprint, child: int, place: int) -> str:
         model = level.wiring.models[child]
         box = (
             f'<div class="sim" data-path="{esc(level.name(child))}"><b>{esc(name)}</b>'
-            f'<span class="kind">{esc(", ".join(model_words(model)))}</span>{_ports(model)}</div>'
+            f'<span class="kind">{esc(", ".join(model_words(model)))}</span>{_ports(level, child)}</div>'
         )
     return f'<div class="node" data-node="{place}">{box}</div>'
 
 
-def _ports(model: Model) -> str:
-    sides = ((ports, word) for ports, word in ((model.inputs, "in"), (model.outputs, "out")) if ports)
+def _seen(ports: Sequence[Port], unseen: frozenset[str]) -> list[Port]:
+    return [port for port in ports if port.name not in unseen]
+
+
+def _ports(level: Blueprint, child: int) -> str:
+    model, unseen = level.wiring.models[child], hidden(level, child)
+    both = ((_seen(model.inputs, unseen), "in"), (_seen(model.outputs, unseen), "out"))
+    sides = ((ports, word) for ports, word in both if ports)
     return "".join(f'<span class="ports"><i>{word}</i> {_listed(ports)}</span>' for ports, word in sides)
 
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from hocket.engine.blueprint import Blueprint
 from hocket.plan import Step
 from hocket.plan.walking import walk
-from hocket.report.naming import fitted
+from hocket.report.naming import bookkeeping, fitted, hidden
 from hocket.wiring import OWN
 
 Side: TypeAlias = Literal["left", "right"]
@@ -64,11 +64,15 @@ def lanes(made: list[Wire], side: Side) -> int:
 def _connections(level: Blueprint) -> Iterator[tuple[int, int | None, str]]:
     wiring, scenario = level.wiring, level.composite.scenario
     for child, (model, drives) in enumerate(zip(wiring.models, wiring.drives, strict=True)):
+        unseen = hidden(level, child)
         for port, drive in zip(model.inputs, drives, strict=True):
-            if drive is not None:
+            if drive is not None and port.name not in unseen:
                 source = _source(level, drive.child, drive.port)
                 yield drive.child, child, f"{source} → {wiring.names[child]}.{port.name} ({fitted(drive)})"
+    kept = bookkeeping(level)
     for port, drive in zip(scenario.outputs, wiring.outputs, strict=False):
+        if port.name in kept:
+            continue
         yield drive.child, None, f"{_source(level, drive.child, drive.port)} → {port.name}"
     for text in wiring.texts:
         yield text.child, text.target, "a text, as it is"

@@ -107,8 +107,9 @@ def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
     x = np.array(x)
     W = energy.value(x)
     for _ in range(ROUNDS):
-        miss = target - W
-        if not math.isfinite(miss) or abs(miss) <= CLOSE * max(abs(target), abs(W)):
+        aim = 0.0 if target < 0.0 < W else target  # first to zero: beside a far target that would be lost
+        miss = aim - W
+        if not math.isfinite(miss) or abs(miss) <= CLOSE * max(abs(aim), abs(W)):
             break
         gradient, bends = energy.shape(x)
         d = _direction(x, gradient, bends)
@@ -119,7 +120,7 @@ def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
             d, b = push, max(float(gradient @ push), 0.0)
         a = energy.bend(x, d, bends)
         length = max(_length(a, b, miss), -1.0)  # so that no state changes its sign on the way down
-        moved, there = _nearer(energy, x, d, length, target, W)
+        moved, there = _nearer(energy, x, d, length, aim, W)
         if moved is None:
             break
         x, W = moved, there

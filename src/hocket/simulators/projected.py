@@ -18,15 +18,12 @@ from hocket.simulators.balanced_odes import Integrated
 from hocket.simulators.balancing import View, stated
 from hocket.simulators.energies import Energy, onto
 from hocket.simulators.limits import Flow, allowed, settled
-from hocket.simulators.methods import linear_maps
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
+from hocket.simulators.works import works
 
 if TYPE_CHECKING:
     from hocket.simulators.balanced import Balanced
-
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)
-"""Where and how the work of an exact step is summed, on [-1, 1]."""
 
 
 class _Agreed(NamedTuple):
@@ -51,7 +48,7 @@ class Projected(Integrated):
         model: Any = recipe.model
         self.exact = isinstance(model, StateSpace) and model.method == "exact"
         self.stored: Energy = model.stored
-        self.ways: dict[tuple[float, int], tuple[Array, Array]] = {}
+        self.forms: dict[tuple[float, int], list[Array]] = {}
         super().__init__(recipe)
 
     def start(self, t: float) -> None:
@@ -179,23 +176,15 @@ class Projected(Integrated):
         if not self.exact:
             self.inner.step(t, h, u)
             return [float(work) for work in self.inner.x[len(self.model.x0) :]]
-        states, inputs = self._way(h, self.plain.z, u)
-        C, D = self.model.output_matrices
-        outputs = states @ C.T + inputs @ D.T
-        works = [seat.sign * outputs[:, seat.output] * inputs[:, seat.input] for seat in self.seats]
-        self.plain.step(t, h, u)
-        return [0.5 * h * float(work @ WEIGHTS) for work in works]
-
-    def _way(self, h: float, x: Array, u: Array) -> tuple[Array, Array]:
-        """Return states and inputs at the nodes of an exact step."""
         key = h, len(u)
-        if key not in self.ways:
-            nodes = [0.5 * h * (1.0 + node) for node in NODES]
-            every = [linear_maps(self.model.A, self.model.B, s, len(u) - 1, "exact") for s in nodes]
-            moved = np.stack([np.concatenate([maps.Phi, *maps.Gamma], axis=1) for maps in every])
-            self.ways = {key: (moved, np.vander(nodes, len(u), increasing=True))}  # one: steps may vary
-        moved, powers = self.ways[key]
-        return moved @ np.concatenate([x, u.ravel()]), powers @ u
+        if key not in self.forms:
+            pairs = [(seat.output, seat.input) for seat in self.seats]
+            self.forms = {key: works(self.model, pairs, h, len(u) - 1)}  # one: steps may vary
+        z = np.concatenate([self.plain.z, u.ravel()])
+        self.plain.step(t, h, u)
+        return [
+            seat.sign * float(z @ form @ z) for seat, form in zip(self.seats, self.forms[key], strict=True)
+        ]
 
 
 def _booked(handed: list[float], missed: float) -> Array:

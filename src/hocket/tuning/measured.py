@@ -19,7 +19,7 @@ from hocket.analysis.variants import scaled
 from hocket.engine.composite import Composite
 from hocket.errors import ScenarioError
 from hocket.files.run import Run
-from hocket.model import Model
+from hocket.model import Array, Model
 from hocket.running import run
 
 PARTS = (2, 3, 4, 5)
@@ -32,24 +32,32 @@ STEPS = 9
 def measured_error(composite: Composite, stop: Fraction | None, start: Fraction = Fraction(0)) -> float:
     """Return the largest difference to a run with half the steps, of each port over its largest value.
 
-    Where simulators have steps of their own that halves do not fit, shorter ones are tried. What stays below
-    a thousandth of the largest value of all ports, as what should be zero does, is compared with that.
+    That is the smaller one of both runs at the times they share: where one of them blows up, its size is no
+    measure. Where simulators have steps of their own that halves do not fit, shorter ones are tried. What
+    stays below a thousandth of the largest value of all ports, as what should be zero does, is compared with
+    that.
     """
     with tempfile.TemporaryDirectory() as folder:
         coarse = _run(composite, stop, start, Path(folder) / "coarse")
         fine = _finer(composite, stop, start, Path(folder))
-        pairs = {port: (coarse[port], fine[port]) for port in coarse.ports}
-        sizes = {port: float(np.max(np.abs(y.values), initial=0.0)) for port, (_, y) in pairs.items()}
-        least = SMALL * max(sizes.values(), default=0.0)
-        worst = 0.0
-        for port, (rough, better) in pairs.items():
-            there = np.interp(rough.t, better.t, better.values)
-            gap = float(np.max(np.abs(rough.values - there), initial=0.0))
-            size = max(sizes[port], least)
-            worst = max(worst, gap / size if size > 0.0 else (math.inf if gap > 0.0 else 0.0))
-            if math.isnan(gap):
-                return math.inf
-    return worst
+        gaps, sizes = [], []
+        for port in coarse.ports:
+            here, better = coarse[port], fine[port]
+            there = np.interp(here.t, better.t, better.values)
+            gaps.append(_largest(here.values - there))
+            sizes.append(min(_largest(here.values), _largest(there)))
+    if any(map(math.isnan, gaps)):
+        return math.inf
+    least = SMALL * max(sizes, default=0.0)
+    return max((_over(gap, max(size, least)) for gap, size in zip(gaps, sizes, strict=True)), default=0.0)
+
+
+def _largest(values: Array) -> float:
+    return float(np.max(np.abs(values), initial=0.0))
+
+
+def _over(gap: float, size: float) -> float:
+    return gap / size if size > 0.0 else math.inf if gap > 0.0 else 0.0
 
 
 def _finer(composite: Composite, stop: Fraction | None, start: Fraction, folder: Path) -> Run:
