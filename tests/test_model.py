@@ -42,10 +42,12 @@ def test_text_that_is_no_port_is_refused(written):
     assert str(caught.value) == f'`{written}` is not a port\n  expected: text such as "force [N]"'
 
 
-def test_a_start_value_that_is_no_number_is_refused():
+@pytest.mark.parametrize("start", ["fast", "nan", "inf", "-inf"])
+def test_a_start_value_that_is_no_number_is_refused(start):
     with pytest.raises(ScenarioError) as caught:
-        Port.of("x [m] = fast")
-    assert str(caught.value) == "`fast` is not a start value\n  where:    port `x [m] = fast`"
+        Port.of(f"x [m] = {start}")
+    told = f"`{start}` is not a start value\n  where:    port `x [m] = {start}`\n  expected: a finite number"
+    assert str(caught.value).startswith(told)
 
 
 def test_ports_are_a_list_even_if_there_is_one():

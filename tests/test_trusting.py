@@ -359,6 +359,21 @@ def test_a_run_that_failed_is_judged_as_far_as_it_came(tmp_path):
     assert found["two.x"].largest == pytest.approx(np.abs(found["two.x"].run.values - truth).max(), rel=0.2)
 
 
+def test_rows_may_end_before_the_run_did(tmp_path):
+    """A run that failed at 3 s, as told by its rows: every 2 s, and every 5 s."""
+    limit = hk.Composite(hk.Scenario({"limit": hk.Python(Fails)}, {"limit.u": "limit.y"}), "0.5 s")
+    for every in (2, 5):
+        with pytest.raises(SimulatorError):
+            hk.run(limit, 20, every=every, folder=tmp_path / str(every))
+    said = trust_of(hk.open_run(tmp_path / "2")).doubts[0]
+    assert said == "the run ended early at 3 s, failed: it is judged up to its last row, at 2 s, not beyond"
+    with pytest.raises(ScenarioError) as caught:
+        trust_of(hk.open_run(tmp_path / "5"))
+    (fault,) = caught.value.faults
+    assert fault.what == "the run came to 3 s, failed, and no row after its first step is kept"
+    assert fault.where == str(tmp_path / "5")
+
+
 class Fails:
     """Fails after three seconds."""
 

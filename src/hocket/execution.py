@@ -118,6 +118,8 @@ class Execution:
     drift: Drift = field(default_factory=lambda: Drift(()))
     written: dict[int, float] = field(default_factory=dict)
     """Per table: the time of the newest row on disk."""
+    unwritten: dict[int, Array] = field(default_factory=dict)
+    """Per table: rows that are not on disk yet, or find no room there."""
 
     def __post_init__(self) -> None:
         self.recorder = ArrowRecorder(self.output.path)
@@ -249,6 +251,9 @@ class Execution:
             status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
             text = str(error) or type(error).__name__
             self.output.end(status, reached=self.reached, phases=self.phases, error=text)
+        for index, block in self.unwritten.items():  # last: they take all the room that is left
+            with suppress(HocketError):
+                self._squeeze(index, block)
         if named and self.written and isinstance(error, HocketError):
             newest = min(self.written.values())
             error.add_note(f"rows up to t = {newest!r} s are kept in {self.output.path}")
@@ -277,9 +282,26 @@ class Execution:
             assert self.engine is not None
             block = self.engine.rows(index)
             if len(block):
-                self.recorder.write(index, block)
-                self.drift.see(index, block)
-                self.written[index] = float(block[-1, 0])
+                self.unwritten[index] = block
+        for index, block in list(self.unwritten.items()):
+            self._write(index, block)
+            del self.unwritten[index]
+
+    def _write(self, index: int, block: Array) -> None:
+        self.recorder.write(index, block)
+        self.drift.see(index, block)
+        self.written[index] = float(block[-1, 0])
+
+    def _squeeze(self, index: int, block: Array) -> None:
+        """Write as many rows as there is room for; raises where not all find some."""
+        try:
+            self._write(index, block)
+        except HocketError:
+            half = len(block) // 2
+            if not half:
+                raise
+            self._squeeze(index, block[:half])
+            self._squeeze(index, block[half:])
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

@@ -6,6 +6,7 @@ Out: frozen data; nothing is opened here
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -63,7 +64,10 @@ class Port:
         try:
             start = float(match[3]) if match[3] else None
         except ValueError:
-            raise ScenarioError(f"`{match[3]}` is not a start value", where=f"port `{written}`") from None
+            start = math.nan
+        if start is not None and not math.isfinite(start):
+            where, expected = f"port `{written}`", "a finite number, such as 0.5"
+            raise ScenarioError(f"`{match[3]}` is not a start value", where, expected)
         return Port(match[1], (match[2] or "").strip(), start)
 
 

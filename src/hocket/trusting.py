@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.analysis.aftermath import from_defect
-from hocket.analysis.doubts import SEEN, changed, early, loops, roundings, unlike, unseen
+from hocket.analysis.doubts import SEEN, changed, early, last_row, loops, roundings, unlike, unseen
 from hocket.analysis.order import predicted_order
 from hocket.analysis.variants import scaled
 from hocket.errors import HocketError, ScenarioError
@@ -112,10 +112,14 @@ def as_far(study: Study, run: Run) -> Study:
     """Return the study up to the last whole step of the run."""
     if run.status == "finished":
         return study
-    last = max((float(run[port].t[-1]) for port in run.ports if len(run[port].t)), default=float(study.start))
-    steps = math.floor((last - float(study.start)) / float(study.composite.step) + 1e-6)
+    begun, step = float(study.start), float(study.composite.step)
+    last, reached = last_row(run), run.info.get("reached")
+    steps = 0 if last is None else math.floor((last - begun) / step + 1e-6)
     if steps < 1:
-        raise ScenarioError("the run ended before its first step", repr(run), "rows to compare with")
+        what = "the run ended before its first step"
+        if reached is not None and reached - begun > (1.0 - 1e-6) * step:
+            what = f"the run came to {reached:g} s, {run.status}, and no row after its first step is kept"
+        raise ScenarioError(what, str(run.path), "rows to compare with")
     return replace(study, stop=study.start + steps * study.composite.step)
 
 

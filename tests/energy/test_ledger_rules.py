@@ -232,3 +232,28 @@ def test_ports_of_different_simulators_in_a_level():
     assert abs(off) > 1e-4
     given = 0.5 * C * (s[0] ** 2 - s[-1] ** 2)
     assert run.info["bonds"]["joint"]["given"] == pytest.approx(given + off, abs=1e-13)
+
+
+@pytest.mark.parametrize("engine", ["native", "interpreter"])
+@pytest.mark.parametrize("rate", [1, 4])
+def test_held_inputs_of_steps_that_nobody_reads_count_as_they_were(rate: int, engine: str) -> None:
+    """A ramp v = t is held at each of the steps, the output stays 1: the work is the sum of v h."""
+    inside = hk.Scenario(
+        {
+            "fast": hk.StateSpace([[0]], [[0]], [[1]], x0=[1], inputs=["u"], outputs=["y"]),
+            "slow": hk.StateSpace([[0]], [[0]], [[1]], x0=[1], inputs=["u"], outputs=["y"]),
+        },
+        [hk.Connection("in", "fast.u", hk.Hold()), ("fast.y", "slow.u"), ("fast.y", "out")],
+        [hk.Port("in", "", 0.0)],
+        ["out"],
+    )
+    level = hk.Composite(inside, "0.2", hk.Multirate({"fast": rate, "slow": 1}), start="cold")
+    ramp = hk.StateSpace([[0, 1], [0, 0]], [[0], [0]], [[1, 0]], x0=[0, 1], inputs=["f"], outputs=["v"])
+    wires = {"level.in": "ramp.v", "ramp.f": "level.out"}
+    bond = hk.Bond("ramp.f", "level.in", "")
+    around = hk.Scenario({"level": level, "ramp": ramp}, wires, bonds={"joint": bond})
+    run = hk.run(hk.Composite(around, "0.2", extrapolation="linear"), 2, engine=engine)
+    h = 0.2 / rate
+    assert run.info["bonds"]["joint"]["given"] == pytest.approx(
+        sum(k * h * h for k in range(10 * rate)), rel=1e-12
+    )

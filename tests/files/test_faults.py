@@ -254,7 +254,7 @@ def test_all_faults_are_told_at_once_in_order(tmp_path: Path) -> None:
             """
             a StateSpace cannot be built: `B` has shape 1 x 2, expected 1 x 1
               where:    line 5
-              expected: A n x n, B n x 1, C 0 x n, D 0 x 1
+              expected: A n x n, B n x 1, C 0 x n, D 0 x 1, n in x0
             """,
         ),
         (

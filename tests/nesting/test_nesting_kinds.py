@@ -81,8 +81,10 @@ def test_refusals():
     refused(Composite(two, 1), "three simulators at least, and there are 2", "hocket check")
     alone = StateSpace(A=[[-1]], C=[[1]], x0=[1], outputs=["y"])
     refused(Composite(Scenario(dict.fromkeys("abc", alone)), 1), "nothing is connected")
-    refused(flat.changed(orchestrator=Multirate({"third": 2})), "`Multirate`", "`Jacobi`")
-    refused(flat.changed(orchestrator=Adaptive(Jacobi())), "`Adaptive`")
+    refused(
+        flat.changed(orchestrator=Multirate({"third": 2})), "`Multirate` has steps of its own", "`Jacobi`"
+    )
+    refused(flat.changed(orchestrator=Adaptive(Jacobi())), "`Adaptive` chooses its steps as it runs")
     refused(flat, "there is no step before the stop", stop="50 ms")
     refused(flat, "is not a duration", stop="soon")
     refused(3, "cannot be nested")

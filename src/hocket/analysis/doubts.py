@@ -37,9 +37,16 @@ SAME = 1e-6
 def early(run: Run) -> Iterator[str]:
     """Yield that a run did not come to its end."""
     if run.status != "finished":
-        reached = run.info.get("reached")
+        reached, last = run.info.get("reached"), last_row(run)
         when = "" if reached is None else f" at {reached:g} s"
-        yield f"the run ended early{when}, {run.status}: it is judged up to there, not beyond"
+        lost = reached is not None and last is not None and last < reached - SAME * abs(reached)
+        where = f"its last row, at {last:g} s" if lost else "there"
+        yield f"the run ended early{when}, {run.status}: it is judged up to {where}, not beyond"
+
+
+def last_row(run: Run) -> float | None:
+    """Return the time of the newest row that is kept; None: there is none."""
+    return max((float(run[port].t[-1]) for port in run.ports if len(run[port].t)), default=None)
 
 
 def loops(study: Study) -> Iterator[str]:

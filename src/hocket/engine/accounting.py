@@ -10,7 +10,21 @@ from __future__ import annotations
 
 from hocket.engine.interpreter import Level
 from hocket.engine.operations import Operation
-from hocket.plan import Instruction, Next, Read, Repeat, Save, Solve, Times, Together, walk
+from hocket.plan import (
+    Body,
+    Instruction,
+    Next,
+    Read,
+    Repeat,
+    Restore,
+    Save,
+    Solve,
+    Step,
+    Times,
+    Together,
+    walk,
+)
+from hocket.plan.walking import named, parts
 
 
 def accounted(operations: list[Operation], level: Level) -> list[Operation]:
@@ -113,13 +127,28 @@ def plainly_read(level: Level) -> bool:
     every = [each for _, each in walk(level.plan.step)]
     if level.plan.output or any(isinstance(each, Solve) for each in every):
         return False
-    if any(side.asked or side.anew for side in sides):
+    if any(side.asked or side.anew for side in sides) or _unread(level.plan.step, set()):
         return False
     twice = _read_twice(level)
     if twice and not all(map(_straight, every)):
         return False
     again = twice or any(isinstance(each, (Save, Repeat)) for each in every)
     return not (again and any(level.ledger.reacts(level, side) for side in sides))
+
+
+def _unread(body: Body, stepped: set[str]) -> bool:
+    """Return whether anyone makes a step before the last one was read: an account goes over both."""
+    for each in body:
+        if isinstance(each, Step):
+            if each.sim in stepped:
+                return True
+            stepped.add(each.sim)
+        elif isinstance(each, (Read, Restore)):
+            stepped -= set(named(each))
+        times = 2 if isinstance(each, (Times, Next)) else 1
+        if any(_unread(inner, stepped) for inner, _ in parts(each, ()) for _ in range(times)):
+            return True
+    return False
 
 
 def _read_twice(level: Level) -> bool:

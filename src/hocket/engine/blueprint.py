@@ -247,7 +247,7 @@ def clock_of(root: Blueprint, *more: Fraction, start: Fraction = Fraction(0)) ->
 
 
 def _lengths(level: Blueprint, asked: Fraction) -> Iterator[Fraction]:
-    """Yield the steps of a level and of those inside; under step control they are parts of those asked for."""
+    """Yield the steps of a level and of those inside; parts of what is asked for under step control."""
     steps = {level.composite.step, asked} if adapts(level.plan.step) else {level.composite.step}
     own = [step * part for step in steps for part in (Fraction(1), *step_fractions(level.plan.step))]
     yield from own

@@ -16,6 +16,7 @@ from hocket.graph import components, fewest_backward
 from hocket.model import Extrapolator
 from hocket.nesting.hierarchy import Group
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.orchestrators.adaptive import Adaptive
 from hocket.signals import Hold, Polynomial
 
 GRAIN = 10**6
@@ -74,13 +75,16 @@ def iterated(composite: Composite) -> Iterator[Way]:
 
 
 def explicit(composite: Composite) -> Jacobi | GaussSeidel:
-    """Return the algorithm of one sweep; raises ScenarioError where that has rates of its own."""
+    """Return the algorithm of one sweep; raises ScenarioError where that has steps of its own."""
     made: Any = composite.orchestrator
     made = made.inner if isinstance(made, Iterate) else made
     if isinstance(made, (Jacobi, GaussSeidel)):
         return made
     name = type(made).__name__
-    what = f"`{name}` has steps of its own for some simulators, and levels would do the same again"
+    why = "has steps of its own for some simulators, and levels would do the same again"
+    if isinstance(made, Adaptive):
+        why = "chooses its steps as it runs, and levels are judged with steps that are known before"
+    what = f"`{name}` {why}"
     raise ScenarioError(what, "orchestrator", "`Jacobi`, `GaussSeidel`, or `Iterate` around one of them",
                         "--algorithm jacobi")  # fmt: skip
 

@@ -25,6 +25,9 @@ from hocket.simulators.works import works
 if TYPE_CHECKING:
     from hocket.simulators.balanced import Balanced
 
+LENGTHS = 100
+"""Of how many steps the work is kept as a form; step control has many."""
+
 
 class _Agreed(NamedTuple):
     """What was agreed for a step of which this simulator makes several."""
@@ -179,7 +182,9 @@ class Projected(Integrated):
         key = h, len(u)
         if key not in self.forms:
             pairs = [(seat.output, seat.input) for seat in self.seats]
-            self.forms = {key: works(self.model, pairs, h, len(u) - 1)}  # one: steps may vary
+            if len(self.forms) == LENGTHS:
+                self.forms.clear()
+            self.forms[key] = works(self.model, pairs, h, len(u) - 1)
         z = np.concatenate([self.plain.z, u.ravel()])
         self.plain.step(t, h, u)
         return [

@@ -70,10 +70,9 @@ class StateSpace:
                 "energy": None if energy is None else _stored(energy, n),
             }
         except ValueError as error:
-            raise ScenarioError(
-                f"a StateSpace cannot be built: {error}",
-                expected=f"A n x n, B n x {len(driven)}, C {len(seen)} x n, D {len(seen)} x {len(driven)}",
-            ) from None
+            sizes = f"A n x n, B n x {len(driven)}, C {len(seen)} x n, D {len(seen)} x {len(driven)}, n in x0"
+            more = "" if energy is None else "; `energy` n x n, symmetric, not negative"
+            raise ScenarioError(f"a StateSpace cannot be built: {error}", "", f"{sizes}{more}") from None
         if method not in ORDERS:
             raise ScenarioError(f"there is no method `{method}`", hint=nearest(method, ORDERS))
         if facts["step"] is not None and facts["step"] <= 0:
