@@ -43,7 +43,12 @@ class Joint(NamedTuple):
     @property
     def energy_unit(self) -> str:
         """The unit of what the power adds up to."""
-        return "J" if self.unit == "W" else f"{self.unit}.s" if self.unit else ""
+        return energy_unit(self.unit)
+
+
+def energy_unit(power: str) -> str:
+    """Return the unit of what a power in this unit adds up to."""
+    return "J" if power == "W" else f"{power}.s" if power else ""
 
 
 class End(NamedTuple):

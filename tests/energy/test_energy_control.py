@@ -104,7 +104,7 @@ def test_both_engines_agree_to_the_bit(inner):
 
 def test_the_plan_says_how():
     text = str(pair(Adaptive(Jacobi(), 1e-2, "energy")).plan())
-    assert "0.01 per second" in text
+    assert "an error of 0.01 W" in text
     assert "energy" in text or "bonds" in text
 
 

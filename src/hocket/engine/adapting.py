@@ -279,6 +279,6 @@ def not_met(level: Level, pace: Pace, start: int, ratio: float) -> ConvergenceEr
     return ConvergenceError(
         f"the error is {ratio:.2g} times the tolerance with the smallest step of {h:g} s",
         where=f"{where}step from t = {t!r} s",
-        expected=f"an error of {pace.control.tolerance:g}",
+        expected=pace.control.allowed,
         hint="a larger tolerance, or a smaller `quantum`; a jump cannot be resolved by any step",
     )

@@ -15,6 +15,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import Literal, TypeAlias, get_args
 
+from hocket.bonding import energy_unit
 from hocket.clock import seconds
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Orchestrator, Scenario
@@ -99,21 +100,30 @@ class Adaptive(Around):
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
-        if self.estimate == "energy" and not scenario.bonds:
-            expected = "power bonds: `bonds={...}`, [bonds.name] in a file"
-            hint = 'estimate="defect", which needs none'
-            raise ScenarioError('estimate="energy" in a level without bonds', "orchestrator", expected, hint)
+        unit = self._unit(scenario) if self.estimate == "energy" else ""
         made: Plan = self.inner.plan(scenario)
         stuck = [name for name, model in scenario.models.items() if not model.abilities.rewind]
         rejects = self._rejects(stuck)
         how = self.estimate, self.per == "unit", GAINS[self.controller]
-        control = Control(self.tolerance, *how, self.quantum, self.first, Fraction(1), rejects)
+        control = Control(self.tolerance, *how, self.quantum, self.first, Fraction(1), rejects, unit=unit)
         notes = list(made.notes)
         if stuck and not rejects and self.estimate != "orders":
             notes.append(
                 f"`{stuck[0]}` cannot go back: a step with too large an error stays, the next is shorter"
             )
         return replace(made, step=(Adapt(made.step, control),), notes=tuple(notes))
+
+    def _unit(self, scenario: Scenario) -> str:
+        """Return the unit of what bonds gain or lose; raises ScenarioError where they have none in common."""
+        units = sorted({bond.unit for bond in scenario.bonds.values()})
+        hint = 'estimate="defect", which needs none'
+        if not units:
+            expected = "power bonds: `bonds={...}`, [bonds.name] in a file"
+            raise ScenarioError('estimate="energy" in a level without bonds', "orchestrator", expected, hint)
+        if len(units) > 1:
+            what = f'estimate="energy" adds up what bonds gain, and they count in `{"`, `".join(units)}`'
+            raise ScenarioError(what, "orchestrator", "one `unit` for all bonds of the level", hint)
+        return units[0] if self.per == "unit" else energy_unit(units[0])
 
     def _rejects(self, stuck: list[str]) -> bool:
         if self.estimate == "orders":

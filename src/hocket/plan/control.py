@@ -38,3 +38,10 @@ class Control:
     """How much longer the next step may be."""
     least: float = 0.2
     """How much shorter."""
+    unit: str = ""
+    """Of the tolerance; empty: it is relative."""
+
+    @property
+    def allowed(self) -> str:
+        """The tolerance, for people."""
+        return f"an error of {self.tolerance:g} {self.unit}".rstrip()

@@ -97,7 +97,7 @@ def words(instruction: Instruction) -> str:
 
 
 def _controlled(control: Control) -> str:
-    per = "second" if control.per_unit else "step"
+    per = " per step" if not control.per_unit else "" if control.unit else " per second"
     how = {
         "defect": "what inputs missed",
         "orders": "a higher extrapolation",
@@ -105,7 +105,7 @@ def _controlled(control: Control) -> str:
         "energy": "what the bonds gained or lost",
     }[control.estimate]
     back = "; else go back" if control.rejects else "; nobody goes back"
-    error = f"an error of {control.tolerance:g} per {per} by {how}"
+    error = f"{control.allowed}{per} by {how}"
     return f"in steps of multiples of {control.quantum}, {error}{back}"
 
 

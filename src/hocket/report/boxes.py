@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hocket.analysis.hidden import bookkeeping, hidden
 from hocket.engine.blueprint import Blueprint
 from hocket.files.wording import extrapolation, orchestrator, pace
 from hocket.model import Port
 from hocket.report.markup import esc, table
-from hocket.report.naming import bookkeeping, conversion, fitted, hidden, model_words
+from hocket.report.naming import conversion, fitted, model_words
 from hocket.report.nets import Wire, lanes, stacked, wires
 from hocket.simulators.fmu.probe.words import count
 from hocket.wiring import CONSTANT, OWN

@@ -1,7 +1,7 @@
 """How connections and models are called on the page.
 
 In:  drives, models, levels
-Out: a few words each; the ports that nobody wants to read of
+Out: a few words each
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from fractions import Fraction
 from pathlib import Path
 
 from hocket.clock import written
-from hocket.engine.blueprint import Blueprint
 from hocket.files.wording import extrapolation, kind
 from hocket.model import Model
 from hocket.simulators.balanced import Balanced
@@ -45,17 +44,3 @@ def model_words(model: Model) -> Iterator[str]:
         method = f"model exchange by {method}" if model.exchange else "co-simulation"
     yield from [str(method)] if isinstance(method, str) and getattr(model, "x0", None) != () else []
     yield from [f"own steps of {written(step)}"] if isinstance(step, Fraction) else []
-
-
-def bookkeeping(level: Blueprint) -> frozenset[str]:
-    """Return the ports inside a level that only its balanced bonds want, as `motor.share`."""
-    every = ((name, hidden(level, child)) for child, name in enumerate(level.wiring.names))
-    return frozenset(f"{name}.{port}" for name, ports in every for port in ports)
-
-
-def hidden(level: Blueprint, child: int) -> frozenset[str]:
-    """Return the ports of a child that only balanced bonds want; a level has those that lead inside."""
-    if child in level.inner:
-        return bookkeeping(level.inner[child])
-    found: frozenset[str] = getattr(level.wiring.models[child], "bookkeeping", frozenset())
-    return found

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from hocket.analysis.hidden import bookkeeping, hidden
 from hocket.engine.blueprint import Blueprint
 from hocket.plan import Step
 from hocket.plan.walking import walk
-from hocket.report.naming import bookkeeping, fitted, hidden
+from hocket.report.naming import fitted
 from hocket.wiring import OWN
 
 Side: TypeAlias = Literal["left", "right"]

@@ -31,6 +31,9 @@ class Energy(Protocol):
     def shape(self, x: Array) -> tuple[Array, Array]:
         """Return the gradient of W at x, and its second derivatives by each state alone."""
 
+    def way(self, x: Array, gradient: Array, bends: Array) -> Array:
+        """Return the way up from x: the gradient in units in which the energy bends alike everywhere."""
+
     def bend(self, x: Array, d: Array, bends: Array) -> float:
         """Return the second derivative of W along d; `bends` are those by each state alone."""
 
@@ -40,6 +43,8 @@ class Quadratic:
 
     def __init__(self, Q: Array):
         self.Q = Q
+        self.held = _held(Q)
+        """Takes from a state what holds energy; None: all of it does."""
 
     def value(self, x: Array) -> float:
         """Return x'Qx/2, summed column by column, left to right."""
@@ -54,6 +59,10 @@ class Quadratic:
     def shape(self, x: Array) -> tuple[Array, Array]:
         """Return Q x and the diagonal of Q."""
         return self.Q @ x, np.diagonal(self.Q)
+
+    def way(self, x: Array, gradient: Array, bends: Array) -> Array:
+        """Return what of x holds energy: the gradient over Q. On this way one move leads to any level."""
+        return x if self.held is None else self.held @ x
 
     def bend(self, x: Array, d: Array, bends: Array) -> float:
         """Return d'Qd."""
@@ -91,18 +100,34 @@ class Declared:
             bends[number] = (above - 2.0 * here + below) / (nudge * nudge)
         return gradient, bends
 
+    def way(self, x: Array, gradient: Array, bends: Array) -> Array:
+        """Return the gradient over the bends, no state by more than itself, none where nothing bends."""
+        steep = np.abs(bends)
+        d = np.divide(gradient, steep, out=np.zeros(x.size), where=steep > 0.0)
+        far = np.abs(x)
+        return np.where(far > 0.0, np.clip(d, -far, far), d)
+
     def bend(self, x: Array, d: Array, bends: Array) -> float:
         """Return it as if no state bent the energy of another: a guess that rounds make up for."""
         return float(np.sum(bends * d * d))
 
 
+def _held(Q: Array) -> Array | None:
+    """Return the projection along states without energy; None: there are none. In units where Q is 1 or 0."""
+    units = np.sqrt(np.maximum(np.diagonal(Q), 0.0))
+    back = np.divide(1.0, units, out=np.zeros(units.size), where=units > 0.0)
+    sizes, ways = np.linalg.eigh(back[:, None] * Q * back) if Q.size else (np.zeros(0), Q)
+    held = ways[:, sizes > 1e-12]
+    return None if held.shape == Q.shape else (back[:, None] * held) @ (held.T * units)
+
+
 def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
     """Return the state on the level `target` that is reached from x along the gradient of the energy.
 
-    The gradient is taken in units of each state's own bend (a gradient over the diagonal of the second
-    derivatives), so that it does not depend on units, and a state without energy stays where it is. States
-    keep their signs where the energy is lowest at zero. What is below the lowest energy leads there. Where
-    the gradient vanishes, x leaves along `push`.
+    The gradient is taken over the second derivatives (of declared functions over those by each state alone),
+    so that it does not depend on units, and a state without energy stays where it is. States keep their
+    signs where the energy is lowest at zero. What is below the lowest energy leads there. Where the gradient
+    vanishes, x leaves along `push`.
     """
     x = np.array(x)
     W = energy.value(x)
@@ -112,7 +137,7 @@ def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
         if not math.isfinite(miss) or abs(miss) <= CLOSE * max(abs(aim), abs(W)):
             break
         gradient, bends = energy.shape(x)
-        d = _direction(x, gradient, bends)
+        d = energy.way(x, gradient, bends)
         b = float(gradient @ d)
         if b <= 0.0:
             if miss < 0.0:
@@ -125,14 +150,6 @@ def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
             break
         x, W = moved, there
     return x
-
-
-def _direction(x: Array, gradient: Array, bends: Array) -> Array:
-    """Return the gradient over the bends, no state by more than itself, none where nothing bends."""
-    steep = np.abs(bends)
-    d = np.divide(gradient, steep, out=np.zeros(x.size), where=steep > 0.0)
-    far = np.abs(x)
-    return np.where(far > 0.0, np.clip(d, -far, far), d)
 
 
 def _length(a: float, b: float, miss: float) -> float:
