@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.simulators.balancing import Seat
 from hocket.simulators.works import works
 
 
-def work(model: hk.StateSpace, h: float, x: list[float], u: list[list[float]]) -> float:
-    (form,) = works(model, [(0, 0)], h, len(u) - 1)
+def flows(model: hk.StateSpace, h: float, x: list[float], u: list[list[float]]) -> list[float]:
+    """Return the work of the first output and input, and what comes in besides."""
+    seat = Seat(0, 0, 1.0, 0.05, None, None, None, False, "y` and `u")
     z = np.concatenate([x, np.ravel(u)])
-    return float(z @ form @ z)
+    return [float(z @ form @ z) for form in works(model, [seat], h, len(u) - 1)]
+
+
+def work(model: hk.StateSpace, h: float, x: list[float], u: list[list[float]]) -> float:
+    return flows(model, h, x, u)[0]
 
 
 @pytest.mark.parametrize("angle", [0.01, 1.0, 20.0, 1000.0])
@@ -41,3 +47,18 @@ def test_what_reacts_at_once_works_too() -> None:
     model = hk.StateSpace([], [], [[]], [[5.0]], inputs=["u"], outputs=["y"])
     square = np.polynomial.Polynomial([1, 2, 3]) ** 2
     assert work(model, 2.0, [], [[1.0], [2.0], [3.0]]) == pytest.approx(5 * square.integ()(2.0), rel=1e-14)
+
+
+def test_what_comes_in_besides_bonds() -> None:
+    """x' = u - 3 x + 2 f stores x^2 / 2: a damper takes 3 x^2, f brings 2 f x; x = 1 stays there for 1 s."""
+    inputs, outputs = ["u", "f"], ["y"]
+    model = hk.StateSpace([[-3]], [[1, 2]], [[1]], x0=[1], inputs=inputs, outputs=outputs, energy=[[1]])
+    assert flows(model, 1.0, [1.0], [[3.0, 0.0]]) == pytest.approx([3.0, -3.0], rel=1e-13)
+    assert flows(model, 1.0, [1.0], [[1.0, 1.0]]) == pytest.approx([1.0, -1.0], rel=1e-13)
+
+
+def test_what_loses_nothing_has_nothing_besides() -> None:
+    """To the last bit, whatever the numbers: 0.1 kg on 1000 N/m."""
+    A, Q = [[0, -10], [1000 / 3, 0]], [[0.1, 0], [0, 0.003]]
+    model = hk.StateSpace(A, [[10], [0]], [[1, 0]], inputs=["u"], outputs=["y"], energy=Q)
+    assert flows(model, 7.0, [1e6, 3e5], [[1e5], [2e4]])[1] == 0.0

@@ -51,7 +51,7 @@ class Projected(Integrated):
         model: Any = recipe.model
         self.exact = isinstance(model, StateSpace) and model.method == "exact"
         self.stored: Energy = model.stored
-        self.forms: dict[tuple[float, int], list[Array]] = {}
+        self.forms: dict[tuple[float, int], Array] = {}
         super().__init__(recipe)
 
     def start(self, t: float) -> None:
@@ -85,22 +85,20 @@ class Projected(Integrated):
         began = self._state()
         handed = self._handed(t, h, u, powers, share)
         silent = self._silent(t, own, told, powers)
-        worked = self._plain_step(t, h, own)
+        worked, besides = self._plain_step(t, h, own)
         if silent:
             handed = self._limited(worked, share, h, u)
         if self.recipe.whole is None:
             handed = self._settled(handed, share, u)
-        agreed = sum(handed) - sum(worked)
-        x = self._state()
-        there = stated(self.stored.value(x))
-        target = there + agreed
+        x, had = self._state(), self.stored.value(began)
+        target = stated(had + sum(handed) + besides)
         push = np.asarray(self.f(t + h, x, value_at(list(own), h)), dtype=float).reshape(-1)
         if not push.any():
             push = x - began
         moved = onto(self.stored, x, target, push)
         missed = self.stored.value(moved) - target
         if target < 0.0:  # what a damper of its own took is not missing in the bonds
-            missed = max(missed - max(self.stored.value(began) + sum(worked) - there, 0.0), 0.0)
+            missed = max(missed - max(-besides, 0.0), 0.0)
         self.work = self.work + _booked(handed, missed)
         if not self.exact:
             self.inner.x = np.concatenate([moved, np.zeros(len(self.seats))])
@@ -174,22 +172,22 @@ class Projected(Integrated):
         energy = _integral(self._product(view.sign, output, given), h)
         return Flow(energy, float(u[0, view.share]), view.bonds)
 
-    def _plain_step(self, t: float, h: float, u: Array) -> list[float]:
-        """Step under the inputs as they are; return the work of each bond."""
+    def _plain_step(self, t: float, h: float, u: Array) -> tuple[list[float], float]:
+        """Step under the inputs as they are; return the work of each bond, and what came in besides."""
         if not self.exact:
+            had = self.stored.value(self._state())
             self.inner.step(t, h, u)
-            return [float(work) for work in self.inner.x[len(self.model.x0) :]]
+            worked = [float(work) for work in self.inner.x[len(self.model.x0) :]]
+            return worked, self.stored.value(self._state()) - had - sum(worked)
         key = h, len(u)
         if key not in self.forms:
-            pairs = [(seat.output, seat.input) for seat in self.seats]
             if len(self.forms) == LENGTHS:
                 self.forms.clear()
-            self.forms[key] = works(self.model, pairs, h, len(u) - 1)
+            self.forms[key] = works(self.model, self.seats, h, len(u) - 1)
         z = np.concatenate([self.plain.z, u.ravel()])
         self.plain.step(t, h, u)
-        return [
-            seat.sign * float(z @ form @ z) for seat, form in zip(self.seats, self.forms[key], strict=True)
-        ]
+        *worked, besides = (self.forms[key] @ z @ z).tolist()
+        return worked, besides
 
 
 def _booked(handed: list[float], missed: float) -> Array:
