@@ -58,11 +58,15 @@ def seconds(duration: Duration) -> Fraction:
 
 
 def _meant(duration: float) -> Fraction:
-    """Return what a float was meant as: the decimal it is written as, or a fraction such as 1/3."""
+    """Return what a float was meant as: the decimal it is written as, or a fraction such as 1/3.
+
+    60 * 0.41 is 24.599999999999998, and was meant as 24.6.
+    """
     decimal = Decimal(repr(duration))
     simple = Fraction(duration).limit_denominator(1_000_000)
     long = len(decimal.as_tuple().digits) > 14
-    return simple if long and float(simple) == duration else Fraction(decimal)
+    near = abs(simple - Fraction(duration)) <= 4 * Fraction(math.ulp(duration))
+    return simple if long and near else Fraction(decimal)
 
 
 def written(duration: Fraction) -> str:
@@ -76,7 +80,9 @@ def written(duration: Fraction) -> str:
             and Fraction(Decimal(text)) == scaled
         ):
             return f"{text} {unit}"
-    return f"{duration} s"
+    text = repr(float(duration))
+    decimal = duration.denominator > 1 and Fraction(Decimal(text)) == duration
+    return f"{text} s" if decimal else f"{duration} s"
 
 
 def common(durations: Iterable[Fraction]) -> Fraction:

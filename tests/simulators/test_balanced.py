@@ -224,6 +224,19 @@ def test_any_function_of_the_state():
         assert (moved >= 0).all()
 
 
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_far_levels_are_reached_where_states_bend_the_energy_of_each_other(size):
+    rng = np.random.default_rng(size)
+    for _ in range(20):
+        root = rng.normal(size=(size, size))
+        Q, x = root @ root.T + 0.1 * np.eye(size), 1e3 * rng.normal(size=size)
+        for energy in (Quadratic(Q), Declared(lambda x, Q=Q: x @ Q @ x / 2, "stored")):
+            here = energy.value(x)
+            for part in (-1.0, 0.0, 1e-9, 1e-3, 0.5, 1e6):
+                reached = energy.value(onto(energy, x, part * here, np.ones(size)))
+                assert reached == pytest.approx(max(part, 0.0) * here, rel=1e-9, abs=1e-20 * here)
+
+
 def test_simulators_tell_their_energy():
     state = StateSpace(np.zeros((2, 2)), x0=[1, 2], outputs=["a"], energy=[[2, 1], [1, 3]]).open()
     ode = Ode(lambda t, x, u, k: [0.0], x0=[3.0], energy=lambda x, k: k * x[0] ** 2, k=2.0).open()

@@ -149,7 +149,27 @@ def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
         if moved is None:
             break
         x, W = moved, there
-    return x
+    floor = max(target, 0.0)
+    return _shrunk(energy, x, floor) if floor * (1.0 + 1e-12) < W else x
+
+
+def _shrunk(energy: Energy, x: Array, target: float) -> Array:
+    """Return the state on the straight way to zero that has this energy; x itself, if zero has more.
+
+    For what came from far above: where states bend the energy of each other, the rounds end too early.
+    """
+    gradient, bends = energy.shape(x)
+    held = np.where((gradient != 0.0) | (bends != 0.0), x, 0.0)
+    low, high, least = 0.0, 1.0, energy.value(x - held)
+    if least >= target:
+        return x - held if least < energy.value(x) else x
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if energy.value(x + (middle - 1.0) * held) > target:
+            high = middle
+        else:
+            low = middle
+    return x + (low - 1.0) * held
 
 
 def _length(a: float, b: float, miss: float) -> float:
