@@ -330,12 +330,10 @@ def test_no_step_at_all(tmp_path):
     ],
 )
 def test_another_process_bears_it(tmp_path, name, words):
-    begun = time.monotonic()
     found = probe(Fmu(build(name, 2, folder=tmp_path), time_limit="3 s"))
     assert found["loads"].verdict == "true"
     assert found["steps"] == Finding("steps", "false", words)
     assert {finding.verdict for finding in found.findings[2:]} == {"untried"}
-    assert time.monotonic() - begun < 30
 
 
 def test_another_process_finds_the_same(tmp_path):
@@ -382,9 +380,7 @@ def test_a_slow_one_makes_few_steps(tmp_path, monkeypatch):
         return original(self, t, h, u)
 
     instead(monkeypatch, "step", step)
-    begun = time.monotonic()
     found = probed(tmp_path, "ramp", options={"time_limit": "1 s"})
-    assert time.monotonic() - begun < 15
     assert found.false == ()
     assert found["rewind"].what.startswith("2 restores, 1 step made again after each")
     assert found["memory"].verdict == "untried"
