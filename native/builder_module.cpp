@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <tuple>
@@ -101,7 +102,7 @@ std::shared_ptr<Linear> linear(int rows, bool multistep, const Numbers& A, const
 }
 
 void add_length(Linear& model, std::int64_t ticks, double h, int count, double length, const Numbers& Phi, const Numbers& Gamma,
-                const Numbers& first_Phi, const Numbers& first_Gamma) {
+                const Numbers& first_Phi, const Numbers& first_Gamma, const Numbers& works) {
     const auto n = static_cast<std::size_t>(model.states), m = static_cast<std::size_t>(model.inputs);
     auto added = std::make_unique<Length>();
     added->ticks = ticks;
@@ -110,7 +111,29 @@ void add_length(Linear& model, std::int64_t ticks, double h, int count, double l
     added->length = length;
     added->maps = {columns(Phi, n, n), columns(Gamma, n, m)};
     added->first = {columns(first_Phi, n, n), columns(first_Gamma, n, m)};
+    const std::size_t width = n + m * static_cast<std::size_t>(model.rows);
+    added->works = columns(works, works.size() ? works.size() / width : 0, width);
     model.lengths.push_back(std::move(added));
+}
+
+using EncodedView = std::tuple<int, int, int, double, int>;
+using EncodedSeat = std::tuple<int, int, int, int, int, double, std::vector<EncodedView>>;
+
+std::shared_ptr<Balance> balance(const std::shared_ptr<Linear>& model, int inputs, const std::vector<EncodedSeat>& seats,
+                                 const Numbers& Q, const Numbers& held, double whole, bool straight) {
+    auto made = std::make_shared<Balance>();
+    made->linear = model;
+    made->inputs = inputs;
+    for (const auto& [output, input, told, share, booked, sign, beyond] : seats) {
+        Seat& seat = made->seats.emplace_back(Seat{output, input, told, share, booked, sign, {}});
+        for (const auto& [out, in, stored, direction, bonds] : beyond) seat.beyond.push_back({out, in, stored, direction, bonds});
+    }
+    const auto size = static_cast<std::size_t>(model->size);
+    made->Q = columns(Q, size, size);
+    made->held = columns(held, size, size);
+    made->whole = whole;
+    made->straight = straight;
+    return made;
 }
 
 // links: the outputs that one host uses of another; inputs: (signal, link, place); outputs: (signal, inputs it reacts to)
@@ -138,13 +161,16 @@ void bind_levels(nb::module_& module) {
                 const auto found = nb::cast<nb::tuple>(asked(ticks));
                 add_length(self, ticks, nb::cast<double>(found[0]), nb::cast<int>(found[1]), nb::cast<double>(found[2]),
                            nb::cast<Numbers>(found[3]), nb::cast<Numbers>(found[4]), nb::cast<Numbers>(found[5]),
-                           nb::cast<Numbers>(found[6]));
+                           nb::cast<Numbers>(found[6]), nb::cast<Numbers>(found[7]));
             };
         });
     module.def("linear", &linear);
+    nb::class_<Balance>(module, "Balance");
+    module.def("balance", &balance);
     nb::class_<Builder>(module, "Level")
         .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
         .def("add_state_space", &Builder::add_state_space, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
+        .def("add_projected", &Builder::add_projected)
         .def("add_python", &Builder::add_python, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
         .def("add_native", &Builder::add_native)
         .def("add_text", [](Builder& self, int from, int source, int to, int target) {

@@ -6,18 +6,12 @@
 #include <cstring>
 #include <vector>
 
+#include "dense.hpp"
 #include "level.hpp"
 
 namespace hocket {
 
 namespace {
-
-// The sum of products, from the left.
-inline double sum(const double* one, const double* other, int count) {
-    double total = 0.0;
-    for (int k = 0; k < count; ++k) total = total + one[k] * other[k];
-    return total;
-}
 
 // The derivative of a polynomial at s.
 inline double rate_at(const double* c, int count, int stride, double s) {
@@ -143,14 +137,14 @@ void Level::sort_accounts(Operation& operation) const {
 }
 
 inline double Level::rest_of(const Account& account) const {
-    return account.slopes < 0 ? 0.0 : sum(accounts.slopes.data() + account.slopes, account.z, account.states);
+    return account.slopes < 0 ? 0.0 : dot(accounts.slopes.data() + account.slopes, account.z, account.states);
 }
 
 // How much larger the slope of a linear model's output was at the start of a step than at its end.
 inline double Level::bend_of(const Account& account, const double* c, double rest, double s, double h) const {
     const double* gain = accounts.slopes.data() + account.slopes + account.states;
     const int rows = account.rows, stride = account.stride;
-    if (rows == 2) return rest - h * sum(gain, c + stride, stride);
+    if (rows == 2) return rest - h * dot(gain, c + stride, stride);
     double total = rest;
     for (int k = 0; k < stride; ++k)
         total = total + gain[k] * (value_at(c + k, rows, stride, s - h) - value_at(c + k, rows, stride, s));

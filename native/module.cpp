@@ -46,7 +46,7 @@ class Engine {
         if (f.kind == Failure::Kind::none) return nb::none();
         static const char* kinds[] = {"none",     "raised",        "stopped_early", "not_finite",
                                       "internal", "loop_singular", "loop_stuck",    "reported", "no_agreement",
-                                      "not_met"};
+                                      "not_met",  "no_energy"};
         nb::object error = nb::none();
         const auto* level = static_cast<const Level*>(f.level);
         if (f.kind == Failure::Kind::raised)

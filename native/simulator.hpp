@@ -42,7 +42,7 @@ enum class Call : int { step, output, slope, save, restore };
 
 // Why a run ended.
 struct Failure {
-    enum class Kind : int { none, raised, stopped_early, not_finite, internal, loop_singular, loop_stuck, reported, no_agreement, not_met };
+    enum class Kind : int { none, raised, stopped_early, not_finite, internal, loop_singular, loop_stuck, reported, no_agreement, not_met, no_energy };
     Kind kind = Kind::none;
     const void* level = nullptr;
     int child = -1;
@@ -84,7 +84,7 @@ class Simulator {
             return self.step(span, u) && self.output(span.tick + span.ticks, u, y);
         };
     }
-    virtual const double* state() const { return nullptr; }  // of a linear model, where it stays
+    virtual double* state() { return nullptr; }  // of a linear model, where it stays
     virtual const void* hot() const { return nullptr; }  // what a step touches first: fetched ahead of time
     virtual bool timed() const { return true; }  // it looks at the seconds of a span
     virtual bool prepare(std::int64_t /*ticks*/) { return true; }  // to step by so many ticks

@@ -70,7 +70,7 @@ class StateSpace final : public Simulator {
         return true;
     }
 
-    const double* state() const override { return z_.data(); }
+    double* state() override { return z_.data(); }
     bool keep(Snapshot& to) override {
         to.begin();
         to.keep(z_.data(), model_->states);
@@ -195,7 +195,7 @@ class Small final : public Simulator {
         short_sums(dy, P, C_.data(), rate.data(), N, D_.data(), u, 0);
         return true;
     }
-    const double* state() const override { return z_.data(); }
+    double* state() override { return z_.data(); }
     bool keep(Snapshot& to) override {
         to.begin();
         to.keep(z_.data(), N);

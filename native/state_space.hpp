@@ -23,6 +23,7 @@ struct Length {
     double length = 0.0;  // of a micro step
     Maps maps;
     Maps first;
+    std::vector<double> works;  // of a balanced model: what flows through each bond and besides, as forms of state and inputs
 };
 
 // What all simulators of one model share.

@@ -22,6 +22,7 @@ from hocket.model import as_level
 from hocket.signals import value_at
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
+from hocket.simulators.sums import dot
 from hocket.wiring import OWN, Wiring
 
 if TYPE_CHECKING:
@@ -243,16 +244,9 @@ def _side(wiring: Wiring, account: Account, degree: int) -> Side:
     if not isinstance(model, StateSpace):
         return Side(account, asked=True, anew=anew)
     C, D = model.C[account.output], model.D[account.output]
-    x = [_sum(C, [row[k] for row in model.A]) for k in range(len(C))]
-    u = [_sum(C, [row[k] for row in model.B]) for k in range(len(D))]
+    x = [dot(C, [row[k] for row in model.A]) for k in range(len(C))]
+    u = [dot(C, [row[k] for row in model.B]) for k in range(len(D))]
     return Side(account, slopes=Slopes(x, u, list(D) if any(D) else []), anew=anew)
-
-
-def _sum(one: Sequence[float], other: Sequence[float]) -> float:
-    total = 0.0
-    for a, b in zip(one, other, strict=True):
-        total = total + a * b
-    return total
 
 
 def _newest(level: Level, side: Side) -> float:
@@ -293,7 +287,7 @@ def _rest(level: Level, side: Side) -> float:
     if side.slopes is None:
         return 0.0
     simulator: Any = level.children[side.account.child]
-    return _sum(side.slopes.x, simulator.z[: simulator.size].tolist())
+    return dot(side.slopes.x, simulator.z[: simulator.size].tolist())
 
 
 def _bend(level: Level, side: Side, rest: float, s: float, h: float) -> float:
@@ -304,7 +298,7 @@ def _bend(level: Level, side: Side, rest: float, s: float, h: float) -> float:
     assert side.slopes is not None
     columns = level.memory.u[side.account.child].T.tolist()
     if len(columns[0]) == 2:
-        return rest - h * _sum(side.slopes.u, [c[1] for c in columns])
+        return rest - h * dot(side.slopes.u, [c[1] for c in columns])
     total = rest
     for gain, c in zip(side.slopes.u, columns, strict=True):
         total = total + gain * (value_at(c, s - h) - value_at(c, s))

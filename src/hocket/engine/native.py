@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
-from hocket.clock import Clock
 from hocket.engine.accounting import plainly_read
 from hocket.engine.adapting import Steps, not_met
 from hocket.engine.calls import EarlyError, blame, not_finite
@@ -20,15 +19,17 @@ from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps, no_agreement
 from hocket.engine.ledger import stored_energies
 from hocket.engine.loops import no_convergence, no_solution
+from hocket.engine.matrices import Matrices, add_projected, lengths_of, linear_part
 from hocket.engine.program import encoded, found
 from hocket.engine.selection import Recorded, attach
 from hocket.engine.traffic import counted, handed_over
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
-from hocket.plan import Adapt, Repeat, Save, Solve, Step, tries, walk
+from hocket.plan import Adapt, Repeat, Save, Solve, tries, walk
 from hocket.plan.post import Load
 from hocket.signals import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
-from hocket.simulators.methods import micro_steps
+from hocket.simulators.balancing import no_energy
+from hocket.simulators.projected import Projected
 from hocket.simulators.state_space import StateSpaceSimulator
 from hocket.wiring import OWN, Drive
 
@@ -76,7 +77,7 @@ class NativeEngine:
     def __init__(self, root: Level, recorded: list[Recorded], threads: int | None = None):
         self.root = root
         self.levels: dict[int, Level] = {}
-        self.models: dict[Any, Any] = {}
+        self.matrices = Matrices()
         self.recorded = recorded
         self.native_rows: dict[int, Any] = {
             index: _native.Rows(len(entry.rows.columns) + 1, min(entry.rows.interval, TICKS))
@@ -127,9 +128,10 @@ class NativeEngine:
         found: dict[str, float] = {}
         for address, level in self.levels.items():
             for child, simulator in enumerate(level.children):
-                if isinstance(simulator, StateSpaceSimulator) and simulator.model.stored is not None:
+                linear = linear_part(simulator)
+                if linear is not None and linear.model.stored is not None:
                     z = np.array(self.engine.state(address, child))
-                    found[level.name(child)] = simulator.model.stored.value(z[: simulator.size])
+                    found[level.name(child)] = linear.model.stored.value(z[: linear.size])
         return stored_energies(self.root) | found
 
     @property
@@ -159,14 +161,17 @@ class NativeEngine:
             if entry.child is not None and index in self.native_rows
         }
         built = _native.Level(tick, start, denominator, level.length, level.degree, len(level.starts))
-        lengths = _lengths(level)
+        lengths = lengths_of(level)
         for child, simulator in enumerate(level.children):
             model, degree = level.wiring.models[child], level.memory.degrees[child]
             sizes = degree + 1, len(model.inputs), len(model.outputs)
             if isinstance(simulator, StateSpaceSimulator):
-                linear = self._linear(simulator, level, degree, lengths[child])
+                linear = self.matrices.plain(simulator, level, degree, lengths[child])
                 rows, ports = micro.get((id(level), child), (None, []))
                 built.add_state_space(linear, simulator.z, simulator.last_h or 0.0, rows, ports)
+            elif isinstance(simulator, Projected) and simulator.twinned and degree > 0:
+                balance = self.matrices.balanced(simulator, level, degree, lengths[child])
+                add_projected(built, simulator, balance)
             elif isinstance(simulator, Level):
                 inner = self._built(simulator)
                 self.levels[built.add_level(inner, *sizes)] = simulator
@@ -183,27 +188,6 @@ class NativeEngine:
             built.set_post(*handed_over(level.traffic))
         built.set_programs(encoded(level.plan.step, level), encoded(level.plan.output, level))
         return built
-
-    def _linear(
-        self, simulator: StateSpaceSimulator, level: Level, degree: int, lengths: tuple[int, ...]
-    ) -> Any:
-        """Return the matrices of a simulator; models that are equal share them."""
-        key = (id(simulator.model), degree, lengths, level.adaptive)
-        if key in self.models:
-            return self.models[key]
-        model = simulator.model
-        size, inputs, outputs = simulator.size, len(model.inputs), len(model.outputs)
-        made = self.models[key] = _native.linear(
-            degree + 1, simulator.maps(1.0, degree).first is not None,
-            np.array(model.A, dtype=float), np.array(model.B, dtype=float), simulator.C, simulator.D,
-            size, inputs, outputs,
-        )  # fmt: skip
-        for ticks in lengths:
-            made.add(ticks, *_maps(simulator, level.clock, degree, ticks))
-        if level.adaptive:
-            clock = level.clock
-            made.ask(lambda ticks: _maps(simulator, clock, degree, ticks))
-        return made
 
     def _hand_over_memory(self, level: Level, built: Any) -> None:
         memory, wiring = level.memory, level.wiring
@@ -288,6 +272,8 @@ class NativeEngine:
             level.now = tick
             until, residuals = repeat.until or 0.0, self.engine.residuals()
             return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
+        if kind == "no_energy":
+            return blame(name, CALLS[call], t, no_energy(value))
         if kind == "not_met":
             return not_met(level, level.pace_of(found(level.plan, Adapt)[port]), tick, value)
         if kind in ("loop_singular", "loop_stuck"):
@@ -301,25 +287,6 @@ class NativeEngine:
             failure.__cause__ = error
             return failure
         return InternalError(f"`{name}` was asked for a step it was not prepared for", where=f"t = {t!r} s")
-
-
-def _lengths(level: Level) -> list[tuple[int, ...]]:
-    """Return the steps that each child will make, in ticks; those of an adaptive level follow."""
-    found: list[set[int]] = [set() for _ in level.children]
-    for _, each in walk(level.plan.step):
-        if isinstance(each, Step):
-            found[level.number[each.sim]].add(int(level.length * each.fraction))
-    return [tuple(sorted(lengths)) or (level.length,) for lengths in found]
-
-
-def _maps(simulator: StateSpaceSimulator, clock: Clock, degree: int, ticks: int) -> tuple[Any, ...]:
-    """Return a step of a length: its micro steps, and the matrices of one."""
-    h = clock.span(ticks)
-    count = micro_steps(h, simulator.step_length)
-    maps = simulator.maps(h / count, degree)
-    none = np.zeros(0)
-    first = (maps.first.Phi, maps.first.Gamma) if maps.first is not None else (none, none)
-    return h, count, h / count, maps.Phi, maps.Gamma, *first
 
 
 def _kind(drive: Drive) -> tuple[int, int, float]:

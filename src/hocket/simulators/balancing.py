@@ -182,12 +182,17 @@ class Balancing:
 def stated(energy: float) -> float:
     """Return a stored energy; raises SimulatorError where that is no number: no state can follow it."""
     if not isfinite(energy):
-        raise SimulatorError(
-            f"its stored energy is {energy} J: no state can follow it",
-            expected="a finite number of joules",
-            hint="look into its `energy`",
-        )
+        raise no_energy(energy)
     return energy
+
+
+def no_energy(energy: float) -> SimulatorError:
+    """Return what to say where a stored energy is no number."""
+    return SimulatorError(
+        f"its stored energy is {energy} J: no state can follow it",
+        expected="a finite number of joules",
+        hint="look into its `energy`",
+    )
 
 
 def corrected(seat: Seat, u: float, y: float, reaction: float, power: float, soft: float) -> float:

@@ -22,7 +22,8 @@ from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Abilities, Array, Port, PortLike, Value, ports
 from hocket.signals import shifted
 from hocket.simulators.methods import matrix, vector
-from hocket.simulators.state_space import Matrix, applied
+from hocket.simulators.state_space import Matrix
+from hocket.simulators.sums import applied
 
 GIVEN = "given."
 """What precedes the name of a determined input where it is fed back."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from hocket.errors import SimulatorError
 from hocket.model import Array
+from hocket.simulators.sums import applied, dot
 
 ROUNDS = 60
 """At most so many moves along a gradient; quadratic energies need one or two."""
@@ -39,7 +40,7 @@ class Energy(Protocol):
 
 
 class Quadratic:
-    """W = x'Qx/2."""
+    """W = x'Qx/2; the native engine has its twin."""
 
     def __init__(self, Q: Array):
         self.Q = Q
@@ -47,26 +48,20 @@ class Quadratic:
         """Takes from a state what holds energy; None: all of it does."""
 
     def value(self, x: Array) -> float:
-        """Return x'Qx/2, summed column by column, left to right."""
-        pull = np.zeros(x.size)
-        for column, own in zip(self.Q.T, x, strict=True):
-            pull = pull + column * own
-        total = 0.0
-        for own, pulled in zip(x.tolist(), pull.tolist(), strict=True):
-            total = total + own * pulled
-        return 0.5 * total
+        """Return x'Qx/2."""
+        return 0.5 * dot(x.tolist(), applied(self.Q, x).tolist())
 
     def shape(self, x: Array) -> tuple[Array, Array]:
         """Return Q x and the diagonal of Q."""
-        return self.Q @ x, np.diagonal(self.Q)
+        return applied(self.Q, x), np.diagonal(self.Q)
 
     def way(self, x: Array, gradient: Array, bends: Array) -> Array:
         """Return what of x holds energy: the gradient over Q. On this way one move leads to any level."""
-        return x if self.held is None else self.held @ x
+        return x if self.held is None else applied(self.held, x)
 
     def bend(self, x: Array, d: Array, bends: Array) -> float:
         """Return d'Qd."""
-        return float(d @ (self.Q @ d))
+        return dot(d.tolist(), applied(self.Q, d).tolist())
 
 
 class Declared:
@@ -138,11 +133,11 @@ def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
             break
         gradient, bends = energy.shape(x)
         d = energy.way(x, gradient, bends)
-        b = float(gradient @ d)
+        b = dot(gradient.tolist(), d.tolist())
         if b <= 0.0:
             if miss < 0.0:
                 break
-            d, b = push, max(float(gradient @ push), 0.0)
+            d, b = push, max(dot(gradient.tolist(), push.tolist()), 0.0)
         a = energy.bend(x, d, bends)
         length = max(_length(a, b, miss), -1.0)  # so that no state changes its sign on the way down
         moved, there = _nearer(energy, x, d, length, aim, W)

@@ -20,6 +20,7 @@ from hocket.simulators.energies import Energy, onto
 from hocket.simulators.limits import Flow, allowed, settled
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
+from hocket.simulators.sums import applied, dot
 from hocket.simulators.works import works
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ class _Agreed(NamedTuple):
 
 
 class Projected(Integrated):
-    """The state follows the agreed energy: a plain step, then a move along the gradient of the energy."""
+    """The state follows the agreed energy: a plain step, then a move along the gradient of the energy.
+
+    Of exact linear models the native engine has a twin, with the same bits.
+    """
 
     agreed: _Agreed | None = None
 
@@ -53,6 +57,20 @@ class Projected(Integrated):
         self.stored: Energy = model.stored
         self.forms: dict[tuple[float, int], Array] = {}
         super().__init__(recipe)
+
+    @property
+    def twinned(self) -> bool:
+        """Whether the native engine has its twin."""
+        return self.exact and self.recipe.linked
+
+    def works(self, h: float, degree: int) -> Array:
+        """Return what flows in an exact step, as forms of state and inputs."""
+        key = h, degree
+        if key not in self.forms:
+            if len(self.forms) == LENGTHS:
+                self.forms.clear()
+            self.forms[key] = works(self.model, self.seats, h, degree)
+        return self.forms[key]
 
     def start(self, t: float) -> None:
         """Start, with nothing agreed."""
@@ -91,15 +109,15 @@ class Projected(Integrated):
         if self.recipe.whole is None:
             handed = self._settled(handed, share, u)
         x, had = self._state(), self.stored.value(began)
-        target = stated(had + sum(handed) + besides)
-        push = np.asarray(self.f(t + h, x, value_at(list(own), h)), dtype=float).reshape(-1)
+        target = stated(_after(had, handed) + besides)
+        push = self._rate(t + h, x, value_at(list(own), h))
         if not push.any():
             push = x - began
         moved = onto(self.stored, x, target, push)
         missed = self.stored.value(moved) - target
         if target < 0.0:  # what a damper of its own took is not missing in the bonds
             missed = max(missed - max(-besides, 0.0), 0.0)
-        self.work = self.work + _booked(handed, missed)
+        self.work = self.work + np.array(_booked(handed, missed))
         if not self.exact:
             self.inner.x = np.concatenate([moved, np.zeros(len(self.seats))])
         self._show(moved)
@@ -122,6 +140,13 @@ class Projected(Integrated):
             part * (_integral(power, h) - _integral(power, -s)) + pay * (s + h) / whole - float(done)
             for part, power, pay, done in zip(parts, powers, paid, self.work - work, strict=True)
         ]
+
+    def _rate(self, t: float, x: Array, u: Array) -> Array:
+        """Return x'."""
+        if self.exact:
+            A, B = (np.array(each, dtype=float) for each in (self.model.A, self.model.B))
+            return applied(B.reshape(x.size, -1), u, applied(A, x))
+        return np.asarray(self.f(t, x, u), dtype=float).reshape(-1)
 
     def _state(self) -> Array:
         """Return a copy of the state."""
@@ -155,7 +180,7 @@ class Projected(Integrated):
 
     def _settled(self, handed: list[float], stored: float, u: Array) -> list[float]:
         """Return what is handed over after it paid for what it or a partner booked and nobody gave."""
-        paid, left = list(handed), max(stored + sum(handed), 0.0)
+        paid, left = list(handed), max(_after(stored, handed), 0.0)
         own = left
         for number, seat in enumerate(self.seats):
             if seat.booked is None or seat.share is None:
@@ -179,25 +204,27 @@ class Projected(Integrated):
             self.inner.step(t, h, u)
             worked = [float(work) for work in self.inner.x[len(self.model.x0) :]]
             return worked, self.stored.value(self._state()) - had - sum(worked)
-        key = h, len(u)
-        if key not in self.forms:
-            if len(self.forms) == LENGTHS:
-                self.forms.clear()
-            self.forms[key] = works(self.model, self.seats, h, len(u) - 1)
-        z = np.concatenate([self.plain.z, u.ravel()])
+        forms, z = self.works(h, len(u) - 1), np.concatenate([self.plain.z, u.ravel()])
         self.plain.step(t, h, u)
-        *worked, besides = (self.forms[key] @ z @ z).tolist()
+        pulls = applied(forms.reshape(-1, z.size), z).reshape(len(forms), -1).tolist()
+        *worked, besides = (dot(pull, z.tolist()) for pull in pulls)
         return worked, besides
 
 
-def _booked(handed: list[float], missed: float) -> Array:
+def _after(stored: float, handed: list[float]) -> float:
+    """Return what is stored after energies were handed over."""
+    for each in handed:
+        stored = stored + each
+    return stored
+
+
+def _booked(handed: list[float], missed: float) -> list[float]:
     """Return what each bond really did: who was asked for more than it stored ended empty, and gave less.
 
     Who ended empty because a damper of its own took the rest gave what was agreed: the damper took less.
     """
-    sizes = np.abs(handed)
-    total = float(sizes.sum())
-    return np.array(handed) + (missed * sizes / total if total > 0.0 else 0.0)
+    total = _after(0.0, [abs(each) for each in handed])
+    return [each + missed * abs(each) / total for each in handed] if total > 0.0 else handed
 
 
 def _integral(power: list[float], h: float) -> float:

@@ -20,6 +20,7 @@ from hocket.model import Abilities, Array, Port, PortLike, ports
 from hocket.signals import shifted, value_at
 from hocket.simulators.energies import Quadratic
 from hocket.simulators.methods import ORDERS, Maps, MethodName, linear_maps, matrix, micro_steps, vector
+from hocket.simulators.sums import applied
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -238,16 +239,6 @@ class StateSpaceSimulator:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def applied(matrix: Array, x: Array, onto: Array | None = None) -> Array:
-    """Return onto + matrix x, summed column by column; x may carry columns of its own."""
-    shape = (matrix.shape[0], *np.shape(x)[1:])
-    total = np.zeros(shape) if onto is None else onto
-    for j in range(matrix.shape[1]):
-        column = matrix[:, j] if total.ndim == 1 else matrix[:, j, None]
-        total = total + column * x[j]
-    return total
 
 
 def Gain(gain: float, unit: str = "", out: str = "") -> StateSpace:
