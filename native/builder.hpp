@@ -38,11 +38,11 @@ struct Builder {
         level->models.insert(model);
         level->add_child(state_space(*model, taken(z), last, std::move(micro)), model->rows, model->inputs, model->outputs);
     }
-    void add_projected(const std::shared_ptr<Balance>& balance, const Numbers& z, double last, const Numbers& work, double agreed,
-                       const std::vector<std::vector<double>>& terms) {
+    void add_projected(const std::shared_ptr<Balance>& balance, const Numbers& z, double last, const Numbers& work, double brought,
+                       double agreed, const std::vector<std::vector<double>>& terms) {
         const int outputs = balance->linear->outputs + 1 + static_cast<int>(balance->seats.size());
         const Agreed now = terms.empty() ? Agreed{} : Agreed{agreed, terms.at(0), terms.at(1), terms.at(2)};
-        level->add_child(projected(balance, taken(z), last, taken(work), now), balance->linear->rows, balance->inputs, outputs);
+        level->add_child(projected(balance, taken(z), last, taken(work), brought, now), balance->linear->rows, balance->inputs, outputs);
     }
     void add_python(nb::object simulator, nb::object micro, int rows, int inputs, int outputs) {
         level->add_child(std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs, level->clock, std::move(micro)),

@@ -65,12 +65,14 @@ double after(double stored, const std::vector<double>& handed) {
 
 class Projected final : public Simulator {
   public:
-    Projected(std::shared_ptr<Balance> balance, const std::vector<double>& z, double last, std::vector<double> work, Agreed agreed)
+    Projected(std::shared_ptr<Balance> balance, const std::vector<double>& z, double last, std::vector<double> work, double brought,
+              Agreed agreed)
         : balance_(std::move(balance)),
           linear_(*balance_->linear),
           plain_(state_space(linear_, z, last, nullptr)),
           stored_(balance_->Q, balance_->held, linear_.size),
           work_(std::move(work)),
+          brought_(brought),
           agreed_(std::move(agreed)),
           bonds_(balance_->seats.size()) {
         own_.resize(static_cast<std::size_t>(linear_.rows) * linear_.inputs);
@@ -124,6 +126,7 @@ class Projected final : public Simulator {
         push(span.h);
         double* x = plain_->state();
         stored_.onto(x, target, push_.data());
+        brought_ = balance_->whole == 0.0 ? besides : brought_ + besides;
         double missed = stored_.value(x) - target;
         if (target < 0.0)  // what a damper of its own took is not missing in the bonds
             missed = std::max(missed - std::max(-besides, 0.0), 0.0);
@@ -134,6 +137,7 @@ class Projected final : public Simulator {
     bool keep(Snapshot& to) override {
         if (!plain_->keep(to)) return false;
         to.keep(work_);
+        to.keep(brought_);
         to.keep(static_cast<std::int64_t>(agreed_.parts.size()));
         to.keep(agreed_.t);
         for (const std::vector<double>* each : {&agreed_.parts, &agreed_.paid, &agreed_.work}) to.keep(*each);
@@ -142,6 +146,7 @@ class Projected final : public Simulator {
     bool go_back(Snapshot& from) override {
         if (!plain_->go_back(from)) return false;
         from.take(work_);
+        from.take(brought_);
         const auto count = static_cast<std::size_t>(from.taken());
         from.take(agreed_.t);
         for (std::vector<double>* each : {&agreed_.parts, &agreed_.paid, &agreed_.work}) {
@@ -162,12 +167,12 @@ class Projected final : public Simulator {
         return false;
     }
 
-    // The stored energy.
+    // What it may give: what it stores, and what sources bring besides, as in the last step.
     bool take_share(std::int64_t tick, Call call, double& share) {
-        share = stored_.value(plain_->state());
-        if (!std::isfinite(share)) return lost(tick, call, share);
-        share = std::max(share, 0.0);
-        return true;
+        const double stored = stored_.value(plain_->state());
+        share = std::max(stored, 0.0) + std::max(brought_, 0.0);
+        if (!std::isfinite(stored)) return lost(tick, call, stored);
+        return std::isfinite(share) || lost(tick, call, share);
     }
 
     // The inputs of the linear model, without gaps.
@@ -212,6 +217,7 @@ class Projected final : public Simulator {
         limited = asked;
         limit(limited, share, whole, u);
         agreed_ = {t, limited, limited, work_};
+        brought_ = 0.0;
         settle(agreed_.paid, share, u);
         for (std::size_t k = 0; k < bonds_; ++k) {
             agreed_.parts[k] = asked[k] != 0.0 ? limited[k] / asked[k] : 1.0;
@@ -302,6 +308,7 @@ class Projected final : public Simulator {
     std::unique_ptr<Simulator> plain_;
     Quadratic stored_;
     std::vector<double> work_;  // per bond: the energy that came in
+    double brought_;            // what came in besides in the last step for which energies were agreed
     Agreed agreed_;
     std::size_t bonds_;
     Limit limit_;
@@ -315,8 +322,8 @@ class Projected final : public Simulator {
 }  // namespace
 
 std::unique_ptr<Simulator> projected(std::shared_ptr<Balance> balance, const std::vector<double>& z, double last,
-                                     std::vector<double> work, Agreed agreed) {
-    return std::make_unique<Projected>(std::move(balance), z, last, std::move(work), std::move(agreed));
+                                     std::vector<double> work, double brought, Agreed agreed) {
+    return std::make_unique<Projected>(std::move(balance), z, last, std::move(work), brought, std::move(agreed));
 }
 
 }  // namespace hocket

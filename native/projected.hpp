@@ -41,6 +41,6 @@ struct Agreed {
 };
 
 std::unique_ptr<Simulator> projected(std::shared_ptr<Balance> balance, const std::vector<double>& z, double last,
-                                     std::vector<double> work, Agreed agreed);
+                                     std::vector<double> work, double brought, Agreed agreed);
 
 }  // namespace hocket

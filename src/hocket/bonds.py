@@ -50,8 +50,15 @@ class Bond:
             )
         if not isinstance(self.unit, str):
             raise ScenarioError(f"`unit` is {self.unit!r}", where, 'a unit such as "W", or "" for none')
-        if not isinstance(self.eps, (int, float)) or not 0.0 < self.eps < math.inf:
+        if not isinstance(self.reverse, bool):
+            raise ScenarioError(f"`reverse` is {self.reverse!r}", where, "True or False")
+        if not is_positive(self.eps):
             raise ScenarioError(f"`eps` is {self.eps!r}", where, "a number above 0")
+
+
+def is_positive(value: object) -> bool:
+    """Return whether a value is a finite number above zero."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf
 
 
 def named_bonds(bonds: Mapping[str, Bond], models: Collection[str]) -> dict[str, Bond]:

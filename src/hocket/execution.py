@@ -226,8 +226,8 @@ class Execution:
             for number, joint in enumerate(level.wiring.bonds):
                 (given, one), (taken, other) = flowed[level.path][2 * number : 2 * number + 2]
                 found[f"{prefix}{joint.name}"] = {
-                    "given": given,
-                    "taken": taken,
+                    "given": given + 0.0,  # where nothing flowed, not less than nothing
+                    "taken": taken + 0.0,
                     "gained": taken - given,
                     "moved": 0.5 * (one + other),
                     "unit": joint.energy_unit,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import hocket as hk
@@ -51,6 +53,54 @@ def test_an_energy_that_does_not_fit_the_ports_is_refused() -> None:
         pair(bond, energy=[[1]]).plan()
     with pytest.raises(hk.ScenarioError, match=r"through `v` and `f`(.*\n)*.*in joules"):
         pair(hk.Bond("mass.f", "spring.v", balance="energy"), energy=[[2]]).plan()
+
+
+@pytest.mark.parametrize(
+    ("energy", "reverse", "what", "hint"),
+    [
+        (lambda x: 0.5 * x[0] ** 2, True, "does not grow by the power that comes in", "`reverse`"),
+        (lambda x: x[0] ** 2, False, "does not grow by the power that comes in", "`energy` in joules"),
+        (lambda x: 0.5 * x[0] ** 2 - 1.0, False, "its stored energy is -0.875 J at the start", "a constant"),
+    ],
+)
+def test_nor_is_an_energy_that_is_a_function(energy: Any, reverse: bool, what: str, hint: str) -> None:
+    mass = hk.Ode(lambda t, x, u: [u[0]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"], energy=energy)
+    bonds = {"joint": hk.Bond("mass.f", "spring.v", reverse=reverse, balance="energy")}
+    spring = hk.Ode(
+        lambda t, x, u: [u[0]],
+        lambda t, x, u: [-x[0]],
+        [0.0],
+        ["v [m/s]"],
+        ["f [N]"],
+        feedthrough={},
+        energy=lambda x: 0.5 * x[0] ** 2,
+    )
+    scenario = hk.Scenario(
+        {"mass": mass, "spring": spring}, {"mass.f": "spring.f", "spring.v": "mass.v"}, bonds=bonds
+    )
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(hk.Composite(scenario, "0.1 s", extrapolation="linear"), 1)
+    assert what in str(caught.value)
+    assert hint in str(caught.value)
+
+
+def test_nothing_falls_from_where_its_energy_is_said_to_be_zero() -> None:
+    """A mass under its weight, with W = g x + v^2 / 2: at x = 0 it has nothing to give, and stood still."""
+    weight = hk.Ode(
+        lambda t, x, u: [x[1], u[0] - 1.0],
+        lambda t, x, u: [x[1]],
+        [0.0, 0.0],
+        ["f [N]"],
+        ["v [m/s]"],
+        feedthrough={},
+        energy=lambda x: x[0] + 0.5 * x[1] ** 2,
+    )
+    spring = hk.StateSpace([[0]], [[1]], [[-1]], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[1]])
+    bonds = {"joint": hk.Bond("mass.f", "spring.v", balance="energy")}
+    wires = {"mass.f": "spring.f", "spring.v": "mass.v"}
+    scenario = hk.Scenario({"mass": weight, "spring": spring}, wires, bonds=bonds)
+    with pytest.raises(hk.SimulatorError, match="and not the lowest that it can have"):
+        hk.run(hk.Composite(scenario, "0.1 s", extrapolation="linear"), 1)
 
 
 def test_an_output_that_is_named_like_an_account_is_none() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,54 @@ def test_words_on_connections_of_balanced_bonds() -> None:
     scenario = hk.Scenario({"spring": spring(), "mass": mass()}, wires, bonds={"joint": BOND})  # type: ignore[arg-type]
     run, same = hk.run(hk.Composite(scenario, "0.2 s"), 5), hk.run(inside({"joint": BOND}), 5)
     assert np.array_equal(run["mass.v"].values, same["mass.v"].values)
+
+
+def swinging(inner: str, inside: Any, around: Any, inputs: Any) -> hk.Composite:
+    """Return an oscillator with an idle listener in a level, joined to a spring outside; 13 J."""
+    A, B, C, Q = [[0, 1], [-25, 0]], [[0], [1]], [[0, 1], [1, 0]], np.diag([25, 1])
+    outputs = ["v [m/s]", "x [m]"]
+    swing = hk.StateSpace(A, B, C, x0=[1, 0], inputs=["f [N]"], outputs=outputs, energy=Q)
+    listener = hk.StateSpace([[-1]], [[1]], [[1]], inputs=["x [m]"], outputs=["z [m]"])
+    within = hk.Scenario({"swing": swing, "listener": listener}, {"listener.x": "swing.x"})
+    level = hk.Composite(within, inner, inside, inputs)
+    wires = {"axle.swing.f": "spring.f", "spring.v": "axle.swing.v"}
+    bonds = {"joint": hk.Bond("axle.swing.f", "spring.v", balance="energy")}
+    scenario = hk.Scenario({"axle": level, "spring": spring()}, wires, bonds=bonds)
+    return hk.Composite(scenario, "0.2 s", around, inputs)
+
+
+SEVERAL = [
+    hk.Multirate({"swing": 3}),
+    hk.Asynchronous({"swing": 4, "listener": 2}),
+    hk.Adaptive(hk.Jacobi(), 1e-2),
+]
+
+
+@pytest.mark.parametrize("inside", SEVERAL, ids=str)
+@pytest.mark.parametrize("inputs", [hk.Hermite(), hk.Polynomial(1)], ids=str)
+def test_algorithms_that_make_several_steps_inside_keep_the_energy(inside: Any, inputs: Any) -> None:
+    runs = [
+        hk.run(swinging("0.2 s", inside, hk.Jacobi(), inputs), 20, engine=engine)  # type: ignore[arg-type]
+        for engine in ("native", "interpreter")
+    ]
+    stored = [sum(each[when] for each in runs[0].info["stored"].values()) for when in ("start", "end")]
+    assert stored[1] == pytest.approx(stored[0], rel=1e-12)
+    assert runs[0].info["stored"] == runs[1].info["stored"]
+
+
+@pytest.mark.parametrize(
+    ("inner", "around", "what"),
+    [
+        ("0.4 s", hk.Jacobi(), "`axle.swing` makes longer steps than the level of its bond"),
+        (
+            "0.025 s",
+            hk.Adaptive(quantum="1/8", first=1),
+            "`axle.swing` makes several steps in one whose length",
+        ),
+    ],
+)
+def test_steps_for_which_nothing_was_agreed_are_refused(inner: str, around: Any, what: str) -> None:
+    with pytest.raises(hk.ScenarioError) as caught:
+        swinging(inner, hk.Jacobi(), around, hk.Polynomial(1)).plan()
+    assert what in str(caught.value)
+    assert "bonds.joint" in str(caught.value)

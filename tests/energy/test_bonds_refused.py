@@ -125,6 +125,8 @@ def test_an_input_that_nothing_drives():
         ({"effort": 1, "flow": "a.v"}, "two inputs"),
         ({"effort": "a.f", "flow": "b.v", "balance": "energie"}, '"energy"'),
         ({"effort": "a.f", "flow": "b.v", "eps": 0.0}, "`eps` is 0.0"),
+        ({"effort": "a.f", "flow": "b.v", "eps": True}, "`eps` is True"),
+        ({"effort": "a.f", "flow": "b.v", "reverse": "no"}, "`reverse` is 'no'"),
         ({"effort": "a.f", "flow": "b.v", "eps": float("nan")}, "`eps` is nan"),
     ],
 )

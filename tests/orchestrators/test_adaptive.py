@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar
@@ -24,6 +25,7 @@ from hocket import (
     StateSpace,
 )
 from hocket.orchestrators.adaptive import Adaptive
+from hocket.plan import Adapt
 from orchestrators.test_adaptive_errors import error_of_oscillators, exactly, loaded, oscillators
 
 ENGINES = ("interpreter", "native")
@@ -230,6 +232,19 @@ def test_who_must_go_back_and_cannot_is_named(how, what):
         hocket.run(Composite(HALF, 1, Adaptive(**how)), 1)
     assert what in str(caught.value)
     assert 'estimate="orders"' in str(caught.value)
+
+
+def test_half_steps_go_back_always():
+    with pytest.raises(ScenarioError, match="makes every step twice and goes back") as caught:
+        Adaptive(estimate="richardson", rejects=False)
+    assert 'estimate="defect"' in str(caught.value)
+    control = found(Composite(HALF, 1, Adaptive()).plan())
+    with pytest.raises(ScenarioError, match="taken back in between"):
+        replace(control, estimate="richardson", rejects=False)
+
+
+def found(plan):
+    return next(each.control for each in plan.step if isinstance(each, Adapt))
 
 
 # levels in levels

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hocket.bonding import Joint
 from hocket.bonds import Bond
@@ -17,6 +17,8 @@ from hocket.errors import Fault, ScenarioError
 from hocket.model import Connection, Extrapolator, Model, Scenario
 from hocket.orchestrators import Jacobi
 from hocket.orchestrators.adaptive import Adaptive
+from hocket.orchestrators.asynchronous import Asynchronous
+from hocket.orchestrators.multirate import Multirate
 from hocket.passing import port_at, with_ports_made
 from hocket.signals import Latch
 from hocket.simulators.balanced import Balanced, Beyond, Side
@@ -25,6 +27,10 @@ from hocket.wiring import check, wire
 
 if TYPE_CHECKING:
     from hocket.engine.composite import Composite
+
+
+DIVIDING = (Multirate, Asynchronous, Adaptive)
+"""Algorithms by which simulators may make several steps in one of their level."""
 
 
 def balanced(composite: Composite) -> Scenario:
@@ -68,6 +74,14 @@ def _inside(name: str, level: Composite, whole: Scenario) -> Scenario:
         raise ScenarioError(faults) from None
 
 
+def _layers(orchestrator: Any) -> Iterator[Any]:
+    """Yield an algorithm, the one inside it, and so on."""
+    yield orchestrator
+    while hasattr(orchestrator, "inner"):
+        orchestrator = orchestrator.inner
+        yield orchestrator
+
+
 class _End(NamedTuple):
     """A side of a bond that is balanced by energy: whose it is, who is at the other, and the connections."""
 
@@ -103,9 +117,10 @@ class _Balance:
         if faults:
             raise ScenarioError(faults)
         for path, ends in self.ends.items():
-            self.sides[path] = [
-                replace(end.side, beyond=self._beyond(end), settles=self._settles(end)) for end in ends
-            ]
+            self.sides[path] = [replace(end.side, beyond=self._beyond(end), settles=True) for end in ends]
+            for end in ends:
+                booked, work = f"{end.back.target}_booked", f"{end.out.target}_work"
+                self._link(booked, work, Latch(), f"bonds.{end.bond}")
         models = self._wrapped(self.scenario.models, "")
         if self.faults:
             raise ScenarioError(self.faults)
@@ -125,13 +140,12 @@ class _Balance:
             expected = "paths of the simulators themselves, such as `axle.spring.speed`"
             yield Fault("a balanced bond goes through the port of a level", where, expected)
             return
-        innermost = self.orchestrator
-        while hasattr(innermost, "inner"):
-            innermost = innermost.inner
+        *_, innermost = _layers(self.orchestrator)
         if not isinstance(innermost, Jacobi):
             what = f"the sides of a balanced bond do not step together, by {type(innermost).__name__}"
             yield Fault(what, where, "Jacobi: both agree on the power of a step before it")
             return
+        yield from self._out_of_step(bond, where, [output[0] for output, *_ in ends if output])
         for (output, entry, sign, connection), other in zip(ends, ends[::-1], strict=True):
             assert output is not None
             assert entry is not None
@@ -181,30 +195,38 @@ class _Balance:
             self._link(share, f"{other.partner}.share", Latch(), where)
         return tuple(found)
 
-    def _settles(self, end: _End) -> bool:
-        """Return whether the sides settle what only one of them booked, and connect what tells of it."""
-        both = end.owner, end.partner
-        if self._adapts() and not all(self._in_step(path) for path in both):
-            return False  # accounts would not be of the same time
-        self._link(f"{end.back.target}_booked", f"{end.out.target}_work", Latch(), f"bonds.{end.bond}")
-        return True
+    def _out_of_step(self, bond: Bond, where: str, paths: list[str]) -> Iterator[Fault]:
+        """Note simulators that cannot know for which step an energy or a power was agreed."""
+        adapts = any(isinstance(each, Adaptive) for each in _layers(self.orchestrator))
+        for path in paths:
+            steps = self._steps(path)
+            if steps == "longer":
+                what = (
+                    f"`{path}` makes longer steps than the level of its bond: what was agreed is old by then"
+                )
+                yield Fault(what, where, "levels whose steps are as long, or shorter")
+            elif steps == "several" and adapts and bond.balance == "energy":
+                what = f"`{path}` makes several steps in one whose length is chosen on the way"
+                hint = (
+                    '`balance = "inversion"`, or step control in the level of `'
+                    + path.partition(".")[0]
+                    + "`"
+                )
+                yield Fault(what, where, "one step for each step of the bond's level", hint)
 
-    def _adapts(self) -> bool:
-        each = self.orchestrator
-        while hasattr(each, "inner"):
-            if isinstance(each, Adaptive):
-                return True
-            each = each.inner
-        return False
-
-    def _in_step(self, path: str) -> bool:
-        """Return whether all levels around a simulator make the steps of this one."""
+    def _steps(self, path: str) -> Literal["one", "several", "longer"]:
+        """Return how many steps a simulator makes in one of this level, as the levels around it say."""
         models: Mapping[str, Any] = self.scenario.models
+        found: Literal["one", "several"] = "one"
         for name in path.split(".")[:-1]:
-            if models[name].step != self.step:
-                return False
-            models = models[name].scenario.models
-        return True
+            level = models[name]
+            if level.step > self.step:
+                return "longer"
+            divides = any(isinstance(each, DIVIDING) for each in _layers(level.orchestrator))
+            if level.step < self.step or divides:
+                found = "several"
+            models = level.scenario.models
+        return found
 
     def _unit(self, path: str, source: bool) -> str:
         port = port_at(self.scenario, path, source)
@@ -256,7 +278,7 @@ class _Balance:
                 self.faults.append(Fault(what, f"bonds.{self.names[path]}", expected))
                 continue
             try:
-                divided = form == "energy" and not self._in_step(path) and not self._adapts()
+                divided = form == "energy" and self._steps(path) == "several"
                 whole = float(self.step) if divided else None
                 made[name] = Balanced(model, tuple(self.sides[path]), form, linked=True, whole=whole)
             except ScenarioError as error:

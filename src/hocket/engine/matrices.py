@@ -62,7 +62,7 @@ def add_projected(built: Any, simulator: Projected, balance: Any) -> None:
     """Hand over what a balanced simulator is doing."""
     plain, agreed = simulator.plain, simulator.agreed
     t, *terms = (0.0,) if agreed is None else (agreed.t, agreed.parts, agreed.paid, agreed.work.tolist())
-    built.add_projected(balance, plain.z, plain.last_h or 0.0, simulator.work, t, terms)
+    built.add_projected(balance, plain.z, plain.last_h or 0.0, simulator.work, simulator.brought, t, terms)
 
 
 def _linear(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from hocket.model import Value
 
 if TYPE_CHECKING:
@@ -28,12 +30,13 @@ class Unknowns:
         self.length = level.clock.span(level.length)
 
     def newest(self) -> list[Value]:
-        """Return the numbers."""
+        """Return the numbers; where some are rows, in the linear reading, all are, those of sources too."""
         found = []
         for child, port, what in self.places:
             number = self.level.memory.rings[child][port][-1][what]
             found.append(number if what == VALUE else number * self.length)
-        return found
+        row = next((each.shape for each in found if isinstance(each, np.ndarray) and each.ndim), None)
+        return found if row is None else [np.broadcast_to(each, row) for each in found]
 
     def put(self, numbers: Sequence[Value]) -> None:
         """Put others where they were."""

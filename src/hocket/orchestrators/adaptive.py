@@ -80,6 +80,9 @@ class Adaptive(Around):
             yield Fault(
                 '"orders" knows the error before the step: nothing is rejected', "rejects", "False, or None"
             )
+        if self.rejects is False and self.estimate == "richardson":
+            what = '"richardson" makes every step twice and goes back in between: it takes steps back too'
+            yield Fault(what, "rejects", "True, or None", 'estimate="defect", which needs no going back')
 
     def _wrong_numbers(self) -> Iterator[Fault]:
         if not isinstance(self.tolerance, Real) or not 0.0 < self.tolerance < math.inf:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from hocket.errors import ScenarioError
+
 Estimate: TypeAlias = Literal["defect", "orders", "richardson", "energy"]
 
 
@@ -40,6 +42,11 @@ class Control:
     """How much shorter."""
     unit: str = ""
     """Of the tolerance; empty: it is relative."""
+
+    def __post_init__(self) -> None:
+        if self.estimate == "richardson" and not self.rejects:
+            what = "a step that is made twice is taken back in between"
+            raise ScenarioError(what, "Control", "rejects=True")
 
     @property
     def allowed(self) -> str:

@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
+from hocket.bonds import Balance, is_positive
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Abilities, Model, Port, Simulator, as_level
 from hocket.simulators.balanced_odes import Closed
 from hocket.simulators.balancing import Seat, Substepped, View
+from hocket.simulators.declared import linear_faults
 from hocket.simulators.ode import Ode
 from hocket.simulators.projected import Projected
 from hocket.simulators.state_space import StateSpace
 
-Form: TypeAlias = Literal["inversion", "energy"]
 Agreed: TypeAlias = Literal["product", "linear"]
 
 _SHARED = ("class_name", "path", "isolated", "step")
@@ -110,7 +109,7 @@ class Balanced:
 
     model: Model
     bonds: tuple[Side, ...]
-    form: Form = "inversion"
+    form: Balance = "inversion"
     eps: float = 0.05
     substeps: int = 8
     power: Agreed = "product"
@@ -235,7 +234,7 @@ class Balanced:
                     " or ".join(known),
                     nearest(str(value), known),
                 )
-        if not _positive(self.eps):
+        if not is_positive(self.eps):
             yield Fault(f"`eps` is {self.eps!r}", "Balanced", "a number above zero, such as 0.05")
         if isinstance(self.substeps, bool) or not isinstance(self.substeps, int) or self.substeps < 1:
             yield Fault(f"`substeps` is {self.substeps!r}", "Balanced", "a whole number above zero")
@@ -245,7 +244,7 @@ class Balanced:
                     f"the sign of `{side.output}` and `{side.input}` is {side.sign!r}", "Balanced", "+1 or -1"
                 )
             for role, number in (("scale", side.scale), ("eps", side.eps)):
-                if number is not None and not _positive(number):
+                if number is not None and not is_positive(number):
                     what = f"the {role} of `{side.output}` and `{side.input}` is {number!r}"
                     yield Fault(what, "Balanced", "a number above zero")
 
@@ -297,31 +296,15 @@ class Balanced:
             hint = 'declare `energy`; or `balance = "inversion"`, which needs none'
             yield Fault(what, "Balanced", expected, hint)
         elif self.form == "energy" and isinstance(model, StateSpace):
-            yield from self._energy_faults(model)
+            yield from linear_faults(
+                model, [(side.output, side.input, float(side.sign)) for side in self.bonds]
+            )
         divided = self.form == "inversion" and self.substeps > 1 and not self._integrated
         if divided and not model.abilities.variable_step:
             what = f"the step of this `{kind}` cannot be divided by {self.substeps}, as inversion wants it"
             expected = "a model whose steps may be of any length, or one that hocket integrates itself"
             hint = "the extrapolation `balance-correction` without balance: `substeps=1` would do no better"
             yield Fault(what, "Balanced", expected, hint)
-
-    def _energy_faults(self, model: StateSpace) -> Iterator[Fault]:
-        """Note energies that do not grow by the power that comes in: Q B u must be sign * y u, for all x."""
-        outputs, inputs = ([port.name for port in ports] for ports in (model.outputs, model.inputs))
-        for side in self.bonds:
-            if side.output not in outputs or side.input not in inputs:
-                continue
-            output, entry = outputs.index(side.output), inputs.index(side.input)
-            stored = np.array(model.energy, dtype=float) @ np.array([row[entry] for row in model.B])
-            given = float(side.sign) * np.array(model.C[output], dtype=float)
-            room = 1e-6 * max(float(np.abs(stored).max()), float(np.abs(given).max()))
-            if any(model.D[output]) or np.allclose(stored, given, rtol=0.0, atol=room):
-                continue
-            opposite = np.allclose(stored, -given, rtol=0.0, atol=room)
-            hint = "`reverse` of the bond" if opposite else "`energy` in joules"
-            ports = f"`{side.output}` and `{side.input}`"
-            what = f"the declared energy does not grow by the power that comes in through {ports}"
-            yield Fault(what, "Balanced", "a matrix Q with Q B = C', up to the sign of the bond", hint)
 
 
 def _sides(bonds: Any) -> tuple[Side, ...]:
@@ -332,7 +315,3 @@ def _sides(bonds: Any) -> tuple[Side, ...]:
         if not isinstance(side, Side):
             raise ScenarioError(f"`{side!r:.60}` is no bond", "Balanced", 'such as `Side("f", "v", -1)`')
     return tuple(listed)
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf

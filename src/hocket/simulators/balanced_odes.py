@@ -14,7 +14,7 @@ import numpy as np
 
 from hocket.errors import SimulatorError
 from hocket.model import Array, Port
-from hocket.simulators.balancing import Balancing, Seat, corrected
+from hocket.simulators.balancing import Balancing, Seat, at_rest, corrected
 from hocket.simulators.ode import Ode
 from hocket.simulators.solvers import Equation
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
@@ -94,7 +94,7 @@ class Closed(Integrated):
     calls = 0
     """Of the law, in this step."""
     silent = False
-    """Nothing but zeros was told: the inputs stay as extrapolated."""
+    """At rest: the inputs stay as extrapolated."""
 
     @property
     def micro(self) -> Any:
@@ -158,7 +158,7 @@ class Closed(Integrated):
         self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
     ) -> float:
         self.calls = 0
-        self.silent = not any(any(power) for power in powers)  # at rest, and yet it may start
+        self.silent = at_rest(powers)
         rows = max(len(u), *map(len, powers))
         given = np.zeros((rows, self.width + len(powers)))
         given[: len(u), : self.width] = u[:, : self.width]

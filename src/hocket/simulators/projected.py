@@ -15,7 +15,8 @@ import numpy as np
 from hocket.model import Array
 from hocket.signals import value_at
 from hocket.simulators.balanced_odes import Integrated
-from hocket.simulators.balancing import View, stated
+from hocket.simulators.balancing import View, at_rest, stated
+from hocket.simulators.declared import check_declared
 from hocket.simulators.energies import Energy, onto
 from hocket.simulators.limits import Flow, allowed, settled
 from hocket.simulators.ode import Ode
@@ -50,6 +51,8 @@ class Projected(Integrated):
     """
 
     agreed: _Agreed | None = None
+    brought = 0.0
+    """What came in besides bonds in the last step for which energies were agreed."""
 
     def __init__(self, recipe: Balanced):
         model: Any = recipe.model
@@ -75,14 +78,21 @@ class Projected(Integrated):
     def start(self, t: float) -> None:
         """Start, with nothing agreed."""
         super().start(t)
-        self.agreed = None
+        self.agreed, self.brought = None, 0.0
+        if isinstance(self.model, Ode):
+            u0 = np.array([port.start or 0.0 for port in self.model.inputs])
+            check_declared(self.stored, self.f, self.g, self.seats, t, np.array(self.model.x0), u0)
 
     def _save(self) -> Any:
-        return super()._save(), self.agreed
+        return super()._save(), self.agreed, self.brought
 
     def _restore(self, state: Any) -> None:
-        kept, self.agreed = state
+        kept, self.agreed, self.brought = state
         super()._restore(kept)
+
+    def _share(self) -> float:
+        """Return what it may give: what it stores, and what sources bring besides, as in the last step."""
+        return stated(super()._share() + max(self.brought, 0.0))
 
     def _opened(self) -> Any:
         if self.exact:
@@ -114,6 +124,7 @@ class Projected(Integrated):
         if not push.any():
             push = x - began
         moved = onto(self.stored, x, target, push)
+        self.brought = besides if self.recipe.whole is None else self.brought + besides
         missed = self.stored.value(moved) - target
         if target < 0.0:  # what a damper of its own took is not missing in the bonds
             missed = max(missed - max(-besides, 0.0), 0.0)
@@ -133,7 +144,7 @@ class Projected(Integrated):
             limited = self._limited(asked, share, whole, u)
             parts = [one / all_ if all_ else 1.0 for one, all_ in zip(limited, asked, strict=True)]
             paid = [a - b for a, b in zip(self._settled(limited, share, u), limited, strict=True)]
-            self.agreed = _Agreed(t, parts, paid, self.work.copy())
+            self.agreed, self.brought = _Agreed(t, parts, paid, self.work.copy()), 0.0
         since, parts, paid, work = self.agreed
         s = t - since
         return [
@@ -171,7 +182,7 @@ class Projected(Integrated):
 
     def _silent(self, t: float, own: Array, told: list[list[float]], powers: list[list[float]]) -> bool:
         """Return whether it starts from rest: nothing but zeros was told, and yet an output rises."""
-        if any(any(power) for power in powers):
+        if not at_rest(powers):
             return False
         if not self.recipe.model.abilities.slopes:
             return True
