@@ -84,3 +84,69 @@ def test_what_is_stored_is_compared_where_both_looked() -> None:
     assert Trial((), 1.0, {0: 2.0, 10: float("nan")}).off(true) == float("inf")
     assert Trial((), 1.0, {5: 2.0}).off(true) is None
     assert Trial((), 1.0, {0: 1.0}).off(Trial((), 1.0, {0: 0.0})) is None
+
+
+class Springy:
+    """A spring in Python that tells what it stores, and does not go back."""
+
+    inputs = ("v [m/s]",)
+    outputs = ("f [N]",)
+
+    def start(self, t: float) -> None:
+        self.s = 1.0
+
+    def output(self, t: float) -> list[float]:
+        return [-self.s]
+
+    def step(self, t: float, h: float, u: Any) -> None:
+        slope = float(u[1, 0]) if len(u) > 1 else 0.0
+        self.s += h * float(u[0, 0]) + 0.5 * h * h * slope
+
+    def energy(self) -> float:
+        return 0.5 * self.s**2
+
+
+class Returning(Springy):
+    """One that goes back."""
+
+    def save(self) -> float:
+        return self.s
+
+    def restore(self, state: float) -> None:
+        self.s = state
+
+
+def python_pair(kind: type) -> hk.Scenario:
+    mass = hk.StateSpace([[0]], [[1]], [[1]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"], energy=[[1]])
+    wires = {"mass.f": "spring.f", "spring.v": "mass.v"}
+    return hk.Scenario(
+        {"spring": hk.Python(kind), "mass": mass}, wires, bonds={"j": hk.Bond("mass.f", "spring.v")}
+    )
+
+
+def test_what_python_classes_store_is_compared_too() -> None:
+    """E grows by 1.04 in every step of 0.2 s under a hold, and by nothing in an iteration."""
+    found = judged(python_pair(Returning), "0.2 s", "hold", Fraction(20))
+    assert found.now.off == pytest.approx(1.04**100 - 1.0, rel=1e-2)
+
+
+def test_what_fails_says_why() -> None:
+    found = judged(python_pair(Springy), "0.2 s", "hold", Fraction(2))
+    (why,) = found.failures
+    assert why.startswith(f"{ITERATION} fails: ")
+    assert "`spring` cannot go back" in why
+
+
+def test_the_steps_of_step_control_are_counted() -> None:
+    """Lines need far fewer than holds for the same tolerance."""
+    made = hk.Composite(
+        spring_mass().scenario(None), "0.2 s", hk.Adaptive(tolerance=0.05, estimate="energy"), "hold"
+    )
+    found = bond_check(made, Fraction(0), Fraction(20), False)
+    runs = [
+        hk.run(made.changed(extrapolation=inputs), 20).info["counts"]["adapted"][""]
+        for inputs in (hk.Hold(), hk.Polynomial(1))
+    ]
+    hold, lines = (each["accepted"] + each["rejected"] for each in runs)
+    assert named(found, "linear extrapolation on the bonds").work == pytest.approx(lines / hold, rel=1e-9)
+    assert lines < 0.5 * hold

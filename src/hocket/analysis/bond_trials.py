@@ -13,7 +13,7 @@ from math import inf, isfinite
 from time import perf_counter
 from typing import Any
 
-from hocket.engine.blueprint import clock_of, opened
+from hocket.engine.blueprint import Blueprint, clock_of, opened
 from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise
 from hocket.engine.ledger import COLUMNS
@@ -57,10 +57,12 @@ class Trial:
     """What a trial showed."""
 
     gains: tuple[Gain, ...]
-    sweeps: float
-    """The mean count per step."""
+    work: float
+    """Steps of simulators per step of their level: those of all sweeps, and those that are parts of it."""
     stored: Mapping[int, float]
     """After so many steps: the energy that all simulators that tell it store."""
+    telling: frozenset[str] = frozenset()
+    """Who tells it."""
 
     @property
     def share(self) -> float:
@@ -102,11 +104,20 @@ def trial(composite: Composite, steps: int, start: Fraction) -> Trial:
             for index, entry in enumerate(recorded)
             for gain in _gains(entry.table, engine.rows(index)[:, 0], flowed[entry.level.path])
         ]
-        repeats = [each for each in engine.sweeps().values() if each.repeats]
-        sweeps = max((each.total / each.repeats for each in repeats), default=1.0)
+        work = max(_work(engine, level, done * float(composite.step)) for level in design.levels())
+        telling = frozenset(engine.stored())
     finally:
         root.close()
-    return Trial(tuple(gains), sweeps, stored)
+    return Trial(tuple(gains), work, stored, telling)
+
+
+def _work(engine: Any, level: Blueprint, seconds: float) -> float:
+    """Return how many steps simulators made per step of a level."""
+    swept, parts = engine.sweeps()[level.path], engine.steps()[level.path]
+    made = max(1.0, seconds / float(level.composite.step))
+    return (swept.total / swept.repeats if swept.repeats else 1.0) * (
+        (parts.accepted + parts.rejected) / made if parts.accepted else 1.0
+    )
 
 
 def _gains(table: Any, t: Array, flowed: Sequence[tuple[float, float]]) -> Iterator[Gain]:

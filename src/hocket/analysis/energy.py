@@ -47,6 +47,8 @@ class Remedy:
     """The largest factor per step, where the coupling is linear."""
     off: float | None = None
     """How far the stored energy is from that of an iteration, over the largest; None: not known."""
+    why: str = ""
+    """Why it does not get through."""
 
     @property
     def keeps(self) -> bool:
@@ -79,6 +81,11 @@ class BondCheck:
         better = min(sound, key=lambda each: each.share, default=None)
         return better if better is not None and better.share < 0.5 * self.now.share else None
 
+    @property
+    def failures(self) -> list[str]:
+        """Why remedies do not get through, in words."""
+        return [f"{each.words} fails: {each.why}" for each in self.remedies if each.why]
+
     def rows(self) -> list[dict[str, object]]:
         """Return the remedies as rows of a table, those of now first."""
         every = (self.now, *self.remedies)
@@ -99,21 +106,21 @@ def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, lin
     """Return what the bonds of a coupling gain; raises HocketError where not even a trial gets through."""
     count = STEPS if stop is None else min(STEPS, int((stop - start) / composite.step))
     seen = trial(composite, count, start)
-    true = _reference(composite, count, start)
+    true = _reference(composite, count, start, seen)
     now = Remedy("as it is", seen.share, 1.0, _factor(composite) if linear else None, _off(seen, true))
     found = []
     for words, change, keeps_linear in _remedies(composite):
         variant, there = None, true
-        share, work, off = float("inf"), 1.0, None
+        share, work, off, why = float("inf"), 1.0, None, ""
         try:
             variant = _changed(composite, change)
             if change is not _iterated or there is None:
                 there = trial(variant, count, start)
-            share, work, off = there.share, there.sweeps / seen.sweeps, _off(there, true)
-        except HocketError:
-            pass
+            share, work, off = there.share, there.work / seen.work, _off(there, true)
+        except HocketError as error:
+            why = error.faults[0].what
         rho = _factor(variant) if linear and keeps_linear and variant is not None else None
-        found.append(Remedy(words, share, work, rho, off))
+        found.append(Remedy(words, share, work, rho, off, why))
     return BondCheck(seen.gains, now, tuple(sorted(found, key=lambda each: each.share)))
 
 
@@ -121,15 +128,20 @@ def _off(seen: Trial, true: Trial | None) -> float | None:
     return None if true is None else seen.off(true)
 
 
-def _reference(composite: Composite, count: int, start: Fraction) -> Trial | None:
+def _reference(composite: Composite, count: int, start: Fraction, seen: Trial) -> Trial | None:
     """Return the trial of an iteration without balance, where all at the bonds tell what they store.
 
     What is stored changes by losses and sources too, in ways that no account of bonds knows: an iteration at
     the same step says how.
     """
-    bonded = [level.composite for level in composite.blueprint.levels() if level.wiring.bonds]
-    tell = all(_stored(level.scenario, end) is not None for level in bonded for end in _ends(level))
-    if not tell or not all(isinstance(level.orchestrator, (Jacobi, GaussSeidel)) for level in bonded):
+    bonded = [level for level in composite.blueprint.levels() if level.wiring.bonds]
+    owners = {
+        ".".join(filter(None, (level.path, end.rpartition(".")[0])))
+        for level in bonded
+        for end in _ends(level.composite)
+    }
+    simple = all(isinstance(level.composite.orchestrator, (Jacobi, GaussSeidel)) for level in bonded)
+    if not simple or not owners <= seen.telling:
         return None
     try:
         return trial(_changed(composite, _iterated), count, start)

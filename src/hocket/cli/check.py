@@ -188,6 +188,7 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
     if found.bonds:
         yield from table("energy that bonds gain in a trial run", _gains(found.bonds), most)
         yield from table("what the bonds would do", _remedies(found.bonds), most)
+        yield from found.bonds.failures
     yield from table("inputs that are extrapolated", found.posedness.rows(), most)
     for loop in found.posedness.loops:
         how = "solved in every step" if found.posedness.solved else "broken by a delay of one step"
@@ -268,6 +269,7 @@ def _facts(found: Check) -> dict[str, Any]:
         if found.bonds
         else [],
         "remedies": found.bonds.rows() if found.bonds else [],
+        "remedies that fail": found.bonds.failures if found.bonds else [],
         "loops": found.posedness.loops,
         "extrapolated": found.posedness.rows(),
         "models": [vars(leaf) for leaf in found.leaves],
