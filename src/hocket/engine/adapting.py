@@ -276,9 +276,12 @@ def not_met(level: Level, pace: Pace, start: int, ratio: float) -> ConvergenceEr
     """Return the error for a tolerance that the smallest step does not meet."""
     where = f"`{level.path}`, " if level.path else ""
     t, h = level.clock.time(start), level.clock.span(pace.quantum)
+    hint = "a larger tolerance, or a smaller `quantum`; a jump cannot be resolved by any step"
+    if pace.control.estimate == "energy":
+        hint += ', nor what `BalanceCorrection` hands on: there `estimate="defect"`'
     return ConvergenceError(
         f"the error is {ratio:.2g} times the tolerance with the smallest step of {h:g} s",
         where=f"{where}step from t = {t!r} s",
         expected=pace.control.allowed,
-        hint="a larger tolerance, or a smaller `quantum`; a jump cannot be resolved by any step",
+        hint=hint,
     )

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hocket.bonding import TOLD, Account, Joint
 from hocket.engine.blueprint import Blueprint, Leaves, stuck
-from hocket.model import Extrapolator
+from hocket.model import Extrapolator, Model
 from hocket.plan import Adapt, Save, Try, walk
+from hocket.signals import BalanceCorrection
+from hocket.simulators.balanced import Balanced
+from hocket.simulators.declared import linear_faults
 from hocket.simulators.emulating import layers
 from hocket.simulators.reacting import Reacting
 from hocket.simulators.replay import Replay
+from hocket.simulators.state_space import StateSpace
+from hocket.units import conversion
 
 
 def notes(root: Blueprint, leaves: Leaves) -> Iterator[str]:
@@ -22,6 +28,8 @@ def notes(root: Blueprint, leaves: Leaves) -> Iterator[str]:
     yield from degree_notes(root)
     yield from replay_notes(root, leaves)
     yield from emulation_notes(leaves)
+    yield from sign_notes(root)
+    yield from blindness_notes(root)
 
 
 def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
@@ -83,3 +91,52 @@ def emulation_notes(leaves: Leaves) -> Iterator[str]:
             told = isinstance(layer, Replay) or (isinstance(layer, Reacting) and not layer.probed)
             if not told:
                 yield f"`{name}` has {layer.emulated}: {layer.price}"
+
+
+def sign_notes(root: Blueprint) -> Iterator[str]:
+    """Yield bonds whose power does not fit the stored energies that are declared at their ends."""
+    for level in root.levels():
+        for joint in level.wiring.bonds:
+            told = next(_misfits(level, joint), None)
+            if told is not None:
+                name = f"{level.path}.{joint.name}" if level.path else joint.name
+                yield f"the bond `{name}` and {told}: what it gains may count with the wrong sign"
+
+
+def _misfits(level: Blueprint, joint: Joint) -> Iterator[str]:
+    try:
+        watts = conversion(joint.unit, "W")[0]
+    except ValueError:
+        return  # energies are in joules, and this is none
+    for account, sign in ((joint.given, -watts), (joint.taken, watts)):
+        model = level.wiring.models[account.child]
+        if account.input == TOLD or not isinstance(model, StateSpace) or model.energy is None:
+            continue
+        ports = model.outputs[account.output].name, model.inputs[account.input].name
+        for fault in linear_faults(model, [(*ports, sign * account.factor)]):
+            yield f"the energy of `{level.name(account.child)}` do not fit (look at {fault.hint})"
+
+
+def blindness_notes(root: Blueprint) -> Iterator[str]:
+    """Yield bonds that mislead a step control by energy."""
+    for level in root.levels():
+        controls = [each.control for _, each in walk(level.plan.step) if isinstance(each, Adapt)]
+        if not any(control.estimate == "energy" for control in controls):
+            continue
+        for joint in level.wiring.bonds:
+            if _follows_energy(level.wiring.models[joint.given.child]):
+                yield f"`{joint.name}` is balanced by energy and gains nothing: step control is blind to it"
+            elif any(_corrected(level, account) for account in (joint.given, joint.taken)):
+                yield (
+                    f"the correction of `{joint.name}` hands on what the last step missed, however short the "
+                    "next one is: step control by energy may find none short enough"
+                )
+
+
+def _follows_energy(model: Model) -> bool:
+    return isinstance(model, Balanced) and model.form == "energy"
+
+
+def _corrected(level: Blueprint, account: Account) -> bool:
+    drive = None if account.input == TOLD else level.wiring.drives[account.child][account.input]
+    return drive is not None and isinstance(drive.extrapolation, BalanceCorrection)

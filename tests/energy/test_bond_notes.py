@@ -1,0 +1,73 @@
+"""What is said of bonds before a run: signs that do not fit, step control that is blind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hocket as hk
+
+LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
+
+
+def pair(bond: hk.Bond, inputs: Any = "linear", how: Any = "jacobi", c: float = 1.0) -> hk.Composite:
+    """A spring and a mass, c = m = 1; the energy of the spring may be declared wrong."""
+    spring = hk.StateSpace(
+        [[0]], [[1]], [[-1]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[c]]
+    )
+    mass = hk.StateSpace([[0]], [[1]], [[1]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"], energy=[[1]])
+    scenario = hk.Scenario({"spring": spring, "mass": mass}, LOOP, bonds={"joint": bond})
+    return hk.Composite(scenario, "0.1 s", how, inputs)
+
+
+def notes(made: hk.Composite) -> list[str]:
+    return [note for note in hk.run(made, 1).info["notes"] if "joint" in note]
+
+
+@pytest.mark.parametrize(
+    "bond",
+    [
+        hk.Bond("mass.f", "spring.v"),
+        hk.Bond("spring.v", "mass.f", reverse=True),
+        hk.Bond("mass.f", "spring.v", "kW"),
+        hk.Bond("mass.f", "spring.v", balance="inversion"),
+    ],
+    ids=str,
+)
+def test_where_signs_fit_nothing_is_said(bond: hk.Bond) -> None:
+    assert notes(pair(bond)) == []
+
+
+@pytest.mark.parametrize(
+    "bond", [hk.Bond("spring.v", "mass.f"), hk.Bond("mass.f", "spring.v", reverse=True)], ids=str
+)
+def test_power_that_counts_the_wrong_way_is_told(bond: hk.Bond) -> None:
+    """The run gains energy, and such a bond would call it lost."""
+    made = pair(bond, "hold")
+    (note,) = notes(made)
+    assert "the bond `joint` and the energy of" in note
+    assert "`reverse` of the bond" in note
+    assert hk.run(made, 5).info["bonds"]["joint"]["gained"] < 0.0
+
+
+def test_an_energy_of_the_wrong_size_is_told() -> None:
+    (note,) = notes(pair(hk.Bond("mass.f", "spring.v"), c=1000.0))
+    assert "the energy of `spring` do not fit (look at `energy` in joules)" in note
+
+
+def test_step_control_by_energy_says_what_it_does_not_see() -> None:
+    how = hk.Adaptive(tolerance=0.01, estimate="energy")
+    (note,) = notes(pair(hk.Bond("mass.f", "spring.v", balance="energy"), how=how))
+    assert "blind" in note
+    assert notes(pair(hk.Bond("mass.f", "spring.v"), how=how)) == []
+
+
+def test_and_what_it_cannot_meet() -> None:
+    made = pair(
+        hk.Bond("mass.f", "spring.v"), hk.BalanceCorrection(), hk.Adaptive(tolerance=0.01, estimate="energy")
+    )
+    assert any("the correction of `joint` hands on" in note for note in made.plan().all_notes())
+    for engine in ("native", "interpreter"):
+        with pytest.raises(hk.ConvergenceError, match=r'BalanceCorrection.*estimate="defect"'):
+            hk.run(made, 5, engine=engine)  # type: ignore[arg-type]
