@@ -293,7 +293,7 @@ def test_the_verdict_names_the_worst_of_those_that_gain_and_of_those_that_lose()
         "energy: the bond `d` lost 2 J (20 % of what flowed)",
     ]
     assert list(Flows("x", (flow(1.0, 1.0), flow(2.0, 2.0))).verdict()) == [
-        "energy: all 2 bonds keep what flows, to 1 %"
+        "energy: both bonds keep what flows, to 1 %"
     ]
     assert list(Flows("x", ()).verdict()) == []
     assert [(row["level"], row["made"], row["lost"]) for row in found.level_rows()] == [

@@ -101,8 +101,11 @@ def _joint(name: str, bond: Bond, effort: End, flow: End, ports: Ports) -> Joint
         what = f"`{bond.effort}` and `{bond.flow}` do not lead there and back between two simulators"
         hint = "the effort drives one of the two, the flow the other"
         return Fault(what, where, "connections in opposite directions", hint)
-    if effort.offset != 0.0 or flow.offset != 0.0:
-        return Fault("a connection of a bond has an offset", where, "gain * output, nothing added")
+    for end, path in ((effort, bond.effort), (flow, bond.flow)):
+        if end.offset != 0.0:
+            what = f"the connection to `{path}` adds {end.offset:g} to what it carries"
+            hint = "no `offset`, and units that begin at the same zero, such as K and not degC"
+            return Fault(what, where, "gain * output, nothing added", hint)
     try:
         _ = conversion("W", bond.unit) if bond.balance is not None else None
         factors = [

@@ -342,7 +342,9 @@ def _end(names: _Names, driven: Mapping[tuple[int, int], Drive], path: str) -> E
     try:
         child, port = names.find(path, source=False, where="")
     except _WrongError as wrong:
-        return wrong.faults[0]
+        led = [f"`{each.target}`" for each in names.scenario.connections if each.source == path]
+        hint = f"a bond names the inputs that are driven, here {' or '.join(led)}"
+        return replace(wrong.faults[0], hint=hint) if led else wrong.faults[0]
     drive = driven.get((child, port))
     if child == OWN or drive is None or drive.child == OWN:
         hint = "a bond stands in the level that holds both of its simulators, or the levels they are in"

@@ -162,3 +162,19 @@ def test_importing_hocket_does_not_import_the_analysis():
     code = "import sys, hocket; print('check' in hocket.__all__, any('analysis' in m for m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "False"]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["source first", "source last"])
+def test_an_iteration_with_a_source_is_judged_as_the_one_without(order):
+    """A source hands on one number where others hand on a row of them."""
+    one = hk.StateSpace([[-1]], [[1, -1]], [[1]], inputs=["s = 0", "b"], outputs=["y"])
+    other = hk.StateSpace([[-2]], [[3]], [[1]], inputs=["a"], outputs=["y"])
+    models = {"source": hk.Function(lambda t: [t], outputs=["y"]), "one": one, "other": other}
+    wires = {"one.b": "other.y", "other.a": "one.y"}
+    driven = hk.Scenario(dict(list(models.items())[::order]), {**wires, "one.s": "source.y"})
+    alone = hk.Scenario({"one": one, "other": other}, wires)
+    rho = [
+        hk.check(hk.Composite(each, "0.1", hk.Iterate(), "linear"), 5).stability.rho
+        for each in (driven, alone)
+    ]
+    assert rho[0] == pytest.approx(rho[1], rel=1e-12)

@@ -4,7 +4,7 @@ from fractions import Fraction as F
 
 import pytest
 
-from hocket import Composite, Python, Scenario
+from hocket import Adaptive, Composite, Python, Scenario, StateSpace
 from hocket.errors import ScenarioError
 from hocket.plan import (
     KINDS,
@@ -209,7 +209,7 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
      "step 2: repeat until the values agree to -1, at most 5 times",
      "a Repeat until the values agree to -1.0"),
 ]  # fmt: skip
-ELSEWHERE = {"try without rewind", "try of fixed steps", "race of texts"}
+ELSEWHERE = {"try without rewind", "try of fixed steps", "race of texts", "quantum"}
 """Kinds with a test of their own below."""
 TOGETHER = {"ends apart": "too little", "repeat without save": "restore without save"}
 """What goes with another fault, which is found first."""
@@ -279,6 +279,16 @@ def test_a_try_needs_simulators_that_go_back_and_shorten_their_steps():
     crowd = Scenario({name: Python(Plain) for name in "abc"}, {**CROSSED, "c.u": "a.y"})
     faults = found(plan(Try((*A, *B, *turn("c"), Record()))), crowd)
     assert faults[1].what == "`a` and 2 more accepts only whole steps, and a Try makes them shorter"
+
+
+@pytest.mark.parametrize(("inner", "hint"), [("3/4", 'quantum = "1/4"'), ("9/10", "step control inside it")])
+def test_step_control_around_a_level_fits_its_steps(inner, hint):
+    part = StateSpace([[-1]], [[1]], [[1]], inputs=["u"], outputs=["y"])
+    level = Composite(Scenario({"part": part}), F(inner))
+    wires = {"level.part.u": "one.y", "one.u": "level.part.y"}
+    with pytest.raises(ScenarioError, match="those of the level `level` do not fit in") as caught:
+        Composite(Scenario({"level": level, "one": part}, wires), 3, Adaptive()).plan()
+    assert hint in str(caught.value)
 
 
 def test_a_text_is_taken_from_a_simulator_that_stands_still():

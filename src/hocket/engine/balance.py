@@ -143,7 +143,8 @@ class _Balance:
         *_, innermost = _layers(self.orchestrator)
         if not isinstance(innermost, Jacobi):
             what = f"the sides of a balanced bond do not step together, by {type(innermost).__name__}"
-            yield Fault(what, where, "Jacobi: both agree on the power of a step before it")
+            hint = 'orchestrator "jacobi", alone, in `Iterate` or in `Adaptive`; or no `balance`'
+            yield Fault(what, where, "Jacobi: both agree on the power of a step before it", hint)
             return
         yield from self._out_of_step(bond, where, [output[0] for output, *_ in ends if output])
         for (output, entry, sign, connection), other in zip(ends, ends[::-1], strict=True):

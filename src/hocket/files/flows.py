@@ -195,7 +195,10 @@ class Flows:
             others = f"; {len(swings) - 1} more swing too" if len(swings) > 1 else ""
             yield f"energy: the bond `{swings[0].bond}` swings: what it gains it loses again{others}"
         if self.bonds and not wrong and not swings:
-            every = "the bond keeps" if len(self.bonds) == 1 else f"all {len(self.bonds)} bonds keep"
+            count = len(self.bonds)
+            every = (
+                "the bond keeps" if count == 1 else f"{'both' if count == 2 else f'all {count}'} bonds keep"
+            )
             yield f"energy: {every} what flows, to {100.0 * KEEPS:g} %"
         for each in () if self.bonds else self.series:  # of a run that was killed the rows are all there is
             if len(each):

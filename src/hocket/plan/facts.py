@@ -178,6 +178,13 @@ class Facts:
         inner = getattr(model, "step", None)
         return self.step is None or not isinstance(inner, Fraction) or self.step * fraction % inner == 0
 
+    def fitting(self, child: int) -> str:
+        """Return what quantum of a step control suits the level that a child is."""
+        part = getattr(self.model(child), "step", Fraction(0)) / self.step if self.step else Fraction(0)
+        if part > 0 and (1 / part).denominator == 1:
+            return f'quantum = "{part}" of the orchestrator, and first = "{part}"; or step control inside it'
+        return "step control inside it, not around it"
+
 
 def _reacting(model: Model) -> list[tuple[int, list[int]]]:
     """Return the outputs of a model that react between steps, each with the numbers of these inputs."""

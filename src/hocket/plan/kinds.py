@@ -95,6 +95,11 @@ KINDS = {
         "a multiple of its step, or a whole part of it",
         "another fraction, or another step of `{sim}`",
     ),
+    "quantum": Kind(
+        "steps are chosen in parts of {time} of the step, and those of the level `{sim}` do not fit in",
+        "parts that are multiples of its step",
+        "{fits}",
+    ),
     "step when asked": Kind(
         "`{sim}` is stepped where the level is only asked for its outputs",
         "no time passes in `output`",

@@ -372,8 +372,10 @@ class Reader:
             if control.rejects and not model.abilities.rewind:
                 self.fault("try without rewind", sim, more="")
             if not self.facts.divides(child, control.quantum):
-                inner = as_level(model) is not None
-                self.fault("level's step" if inner else "fixed step", sim, time=control.quantum)
+                if as_level(model) is None:
+                    self.fault("fixed step", sim, time=control.quantum)
+                else:
+                    self.fault("quantum", sim, time=control.quantum, fits=self.facts.fitting(child))
         if len(place) > 1:
             self.fault("try inside")
         self.adapting = True
