@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import log
 from typing import Any
 
 import numpy as np
@@ -49,11 +50,13 @@ class Remedy:
     """How far the stored energy is from that of an iteration, over the largest; None: not known."""
     why: str = ""
     """Why it does not get through."""
+    grows: bool = False
+    """Whether what it makes adds up over the run, more than in an iteration."""
 
     @property
     def keeps(self) -> bool:
         """Whether the bonds keep the energy, and simulators store what they should."""
-        return self.share <= KEEPS and not self.astray
+        return self.share <= KEEPS and not self.astray and not self.grows
 
     @property
     def astray(self) -> bool:
@@ -121,7 +124,15 @@ def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, lin
             why = error.faults[0].what
         rho = _factor(variant) if linear and keeps_linear and variant is not None else None
         found.append(Remedy(words, share, work, rho, off, why))
+    own = max([1.0, *(each.rho for each in found if each.words == ITERATION and each.rho is not None)])
+    steps = STEPS if stop is None else int((stop - start) / composite.step)
+    now, *found = (replace(each, grows=_grows(each.rho, own, steps)) for each in (now, *found))
     return BondCheck(seen.gains, now, tuple(sorted(found, key=lambda each: each.share)))
+
+
+def _grows(rho: float | None, own: float, steps: int) -> bool:
+    """Return whether energy, the square of motion, grows in so many steps by more than it may."""
+    return rho is not None and rho > own and 2.0 * steps * log(rho / own) > KEEPS
 
 
 def _off(seen: Trial, true: Trial | None) -> float | None:

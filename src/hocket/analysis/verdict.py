@@ -126,6 +126,9 @@ def _energy(found: BondCheck | None) -> list[str]:
     verb = "gains" if worst.gained > 0.0 else "loses"
     size = f"{abs(worst.per_step):.2g} {worst.unit} in every step, {abs(worst.share):.1%} of what flows"
     lines = [f"energy: the bond `{worst.bond}` {verb} {size}" if found.now.share > KEEPS else keep]
+    if found.now.share <= KEEPS and found.now.grows:
+        made = f"make or lose {100.0 * found.now.share:.2g}% of what flows to and fro"
+        lines = [f"energy: the bonds {made}, and it adds up: a factor of {found.now.rho:.9g} per step"]
     if found.now.share <= KEEPS and found.now.off is not None:
         lines.append(f"stored energy: off by {found.now.off:.2g} of its largest, against an iteration")
     best = found.best
