@@ -144,7 +144,7 @@ def test_all_faults_at_once_and_levels_offered() -> None:
 
 def test_steps_that_do_not_fit_are_told_of_what_was_typed() -> None:
     said = refused("plan", CAR, "--algorithm", "adaptive")
-    assert "`chassis` is stepped by 1/1048576" in said
+    assert "steps are chosen in parts of 1/1048576 of the step, and those of the level `chassis`" in said
     assert "where:    --algorithm adaptive" in said
 
 

@@ -153,7 +153,7 @@ def test_the_steps_of_step_control_are_counted() -> None:
 
 
 def test_what_is_little_of_what_flows_may_add_up() -> None:
-    """Lines make 0.1 % of what flows at omega H = 0.1; at 1 + 1e-4 / 2 a step, energy grows by 4 % in 80 s."""
+    """Lines make 0.1 % of what flows at omega H = 0.1, which grows by 4 % in 80 s."""
     made = hk.Composite(spring_mass().scenario(None), "0.1 s", "jacobi", "linear")
     assert not bond_check(made, Fraction(0), Fraction(10), True).now.grows
     found = bond_check(made, Fraction(0), Fraction(80), True)

@@ -216,7 +216,7 @@ class Substepped(Balancing):
     def _advance(
         self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
     ) -> float:
-        count, own, resting = self.recipe.substeps, list(u[:, : self.width]), at_rest(powers)
+        count, own = self.recipe.substeps, list(u[:, : self.width])
         length = h / count
         honoured = self.recipe.model.abilities.input_degree
         ahead = np.zeros(y.size)
@@ -237,7 +237,7 @@ class Substepped(Balancing):
                 there = float(y[seat.output] + ahead[seat.output])
                 law = corrected(seat, float(middle[seat.input]), there, reaction, now, self._softness(index))
                 given[:, seat.input] = 0.0
-                given[0, seat.input] = middle[seat.input] if resting else law
+                given[0, seat.input] = law
             end = t + (h if number == count - 1 else s + length)
             begun = y
             returned = self.plain.step(t + s, end - (t + s), given)
