@@ -260,6 +260,8 @@ def test_the_report_has_the_bonds(folder):
     page = Path("out/report.html").read_text()
     assert "energy through power bonds" in page
     assert "gained 30.9 J" in page
+    assert "what the bonds would do" in page
+    assert page.count("<td>joint</td>") >= 3  # of two connections, and in the table of bonds
 
 
 def test_amounts_have_the_unit_that_suits_them():
@@ -332,3 +334,8 @@ def test_a_picture_needs_the_ledger(folder):
         Flows("x", (flow(1.0, 2.0),)).plot("x.png")
     with pytest.raises(ScenarioError, match="no power bonds"):
         Flows("x", ()).plot("x.png")
+
+
+def test_energy_beyond_all_numbers_is_told_as_such():
+    (line,) = Flows("x", (flow(float("inf"), float("inf"), "joint"),)).verdict()
+    assert line == "energy: the bond `joint` gained energy beyond all numbers"

@@ -87,3 +87,7 @@ def test_what_is_wrong_with_all_of_them_is_told_once(words, essentials):
     for essential in essentials:
         assert message.count(essential) == 1
     assert not Path("runs").exists()
+
+
+def test_steps_are_not_parameters_of_models():
+    assert "hocket check --vary step=" in refused("sweep", "joined.toml", "--vary", "step=0.05,0.1")

@@ -65,7 +65,10 @@ def split(composite: Composite, path: str, where: str = "") -> tuple[str, str]:
     owner, _, rest = path.partition(".")
     expected = f"a path such as `{next(iter(models))}.name`"
     if not rest:
-        raise ScenarioError(f"`{path}` names no model", where, expected, nearest(path, models))
+        hint = nearest(path, models)
+        if path == "step":
+            hint = "steps are varied by `hocket check --vary step=...` and searched by `hocket tune`"
+        raise ScenarioError(f"`{path}` names no model", where, expected, hint)
     known = owner in composite.scenario.models
     what = f"`{path}` leads to no model" if known else f"there is no model `{owner}`"
     raise ScenarioError(what, where, expected, nearest(path.rpartition(".")[0], models))

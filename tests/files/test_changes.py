@@ -82,6 +82,8 @@ def test_what_is_not_in_the_text_is_added_to_its_table():
     assert [(each.key, each.old, each.new) for each in found] == [
         ("extrapolation", 'extrapolation = "hold"', 'extrapolation = "linear"')
     ]
+    (line,) = own_lines(TEXT, found)
+    assert list(line.rows()) == ['+extrapolation = "linear"']
     before = '"#" here\n'
     assert text == TEXT.replace(before, f'{before}extrapolation = "linear"\n')
     assert toml.loads(text).composite == after.composite

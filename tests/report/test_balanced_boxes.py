@@ -55,6 +55,7 @@ def test_a_page_shows_the_ports_and_wires_of_the_scenario_only(made, balance):
     for one, other in zip(balanced.levels(), plain.levels(), strict=True):
         order = list(range(len(one.wiring.names)))
         assert [wire.ports for wire in wires(one, order)] == [wire.ports for wire in wires(other, order)]
+    assert {row["bond"] for row in connections(balanced)} == {"one", "two"} if made is chain else {"joint"}
     page = boxes(balanced, "page")
     assert not HIDDEN.search(page)
     assert page.replace(f", balanced by {balance}", "") == boxes(plain, "page")

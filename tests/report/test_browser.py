@@ -167,7 +167,7 @@ def test_a_failed_run_has_a_page_with_its_error_first(tmp_path):
     assert page.text.index("failed at 0.5 of 1 s") < page.text.index("the tank <b>bursts</b>")
     assert page.text.index("the tank <b>bursts</b>") < page.text.index("Recorded ports")
     assert len(page.having("chart")) == 1
-    assert "an estimate needs a run that reached its end" in page.text
+    assert "runs it again with shorter steps and estimates it" in page.text
 
 
 def test_forty_simulators(tmp_path):

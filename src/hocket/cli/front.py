@@ -185,7 +185,9 @@ def _lines(made: Tuned, told: Story) -> Iterator[Text | str]:
         yield f"{many} lines of {where} change; --apply {told.row} writes them. Chosen are:"
         yield from (f"  {name} = {word}" for name, word in words.items())
         return
-    yield f"change {'this line' if many == 1 else f'these {many} lines'} of {where}:"
+    verb = "add" if all(each.old is None for each in told.changed) else "change"
+    lines = "this line" if many == 1 else f"these {many} lines"
+    yield f"{verb} {lines} {'to' if verb == 'add' else 'of'} {where}:"
     header = ""
     for change in told.changed:
         if change.table != header:

@@ -15,20 +15,24 @@ from rich.progress import Progress as Bar
 from rich.progress import TaskID, TextColumn
 
 from hocket.cli.progress import bar_of
-from hocket.cli.screen import watched
+from hocket.cli.screen import tell, watched
 
 if TYPE_CHECKING:
     from hocket.tuning.tuned import Tuned
 
 EVERY = 1.0
 """Seconds between two early results."""
+SELDOM = 30.0
+"""Seconds between two lines, where no bar is drawn."""
 
 
 class Watch:
     """What is known of a search while it goes on."""
 
-    def __init__(self, bar: Bar | None, task: TaskID | None):
+    def __init__(self, bar: Bar | None, task: TaskID | None, writes: bool = False):
         self.done, self.total = 0, 0
+        self._writes = writes
+        """Whether a line is written now and then, where no bar is drawn."""
         self.stopped = False
         self._bar, self._task = bar, task
         self._latest: Tuned | None = None
@@ -39,6 +43,9 @@ class Watch:
         self.done, self.total = int(done), int(total)
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total, done=f"{self.done:,} of {self.total:,}")
+        elif self._writes and time.monotonic() - self._shown >= SELDOM:
+            self._shown = time.monotonic()
+            tell(f"{self.done:,} of {self.total:,} couplings are judged")
 
     def early(self, tuned: Tuned) -> None:
         """Be told what was judged so far; the best of it is shown now and then."""
@@ -68,7 +75,7 @@ def _best(tuned: Tuned) -> str:
 def watching(name: str, quiet: bool) -> Iterator[Watch]:
     """Give what a search tells its progress to; it draws a bar if somebody looks."""
     if quiet or not watched(stderr=True):
-        yield Watch(None, None)
+        yield Watch(None, None, writes=not quiet)
         return
     with bar_of(
         TextColumn("{task.fields[done]} couplings"), TextColumn("{task.fields[best]}", style="dim")

@@ -85,6 +85,8 @@ class Flow:
     def made(self) -> str:
         """What was made or lost in words: `gained 3.2 J (5 % of what flowed)`."""
         verb = "lost" if self.gained < 0.0 else "gained"
+        if not math.isfinite(self.gained):
+            return f"{verb} energy beyond all numbers"
         part = f" ({100.0 * self.share:.3g} % of what flowed)" if math.isfinite(self.share) else ""
         return f"{verb} {amount(abs(self.gained), self.unit)}{part}"
 

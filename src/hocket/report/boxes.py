@@ -52,7 +52,7 @@ def boxes(root: Blueprint, name: str) -> str:
 
 def connections(root: Blueprint) -> Iterator[dict[str, object]]:
     """Yield a row for each input of a simulator that is driven, by the simulator at the other end."""
-    leaves = root.leaves.wiring
+    leaves, bonds = root.leaves.wiring, _bonds(root)
     for name, model, drives in zip(leaves.names, leaves.models, leaves.drives, strict=True):
         for port, drive in zip(model.inputs, drives, strict=True):
             if drive is None or drive.child == CONSTANT or port.name in getattr(model, "bookkeeping", ()):
@@ -66,6 +66,7 @@ def connections(root: Blueprint) -> Iterator[dict[str, object]]:
                 "to": f"{name}.{port.name}",
                 "extrapolation": fitted(drive),
                 "conversion": conversion(drive),
+                "bond": bonds.get(f"{name}.{port.name}", ""),
             }
     for level in root.levels():
         for text in level.wiring.texts:
@@ -75,6 +76,16 @@ def connections(root: Blueprint) -> Iterator[dict[str, object]]:
                 "extrapolation": "a text",
                 "conversion": "",
             }
+
+
+def _bonds(root: Blueprint) -> dict[str, str]:
+    """Return the power bonds that inputs are part of, by the paths of these."""
+    found: dict[str, str] = {}
+    for level in root.levels():
+        prefix = f"{level.path}." if level.path else ""
+        for name, bond in level.composite.scenario.bonds.items():
+            found |= {f"{prefix}{end}": f"{prefix}{name}" for end in (bond.effort, bond.flow)}
+    return found
 
 
 def _level(level: Blueprint, around: Blueprint | None, name: str) -> str:

@@ -16,6 +16,10 @@ from hocket.files.run import Run
 from hocket.report.gathering import Story
 from hocket.report.markup import esc, number, prose, table
 
+REMEDIES = (
+    "Gained or lost in a trial run, over what flowed; infinite: it fails. Stored energy: the largest "
+    "difference from an iteration at the same step, over the largest there. Steps: in those of now."
+)
 MOST = 12
 """Rows of a table that are seen at once."""
 Rows = list[dict[str, object]]
@@ -62,6 +66,8 @@ def _checked(found: Check) -> Iterator[str]:
         order = f"order: {found.prediction.order.words}"
         yield _titled("errors expected before the run", found.prediction.rows(), order)
     yield _titled("what would change it", _changes(found))
+    if found.bonds:
+        yield _titled("what the bonds would do", found.bonds.rows(), REMEDIES, *found.bonds.failures)
     if found.largest:
         yield _titled("steps that are stable", found.largest.rows())
     nearest = [row for each in found.robustness for row in each.rows()]

@@ -73,8 +73,6 @@ def measured(story: Story) -> str:
         f"`hocket check {shlex.quote(story.run.path.name)}` runs it again with shorter steps and estimates it"
     )
     if trust is None:
-        if story.run.status != "finished":
-            how = "an estimate needs a run that reached its end"
         return _card(title, "none", "not estimated", [story.no_trust or how])
     first, *rest = trust.verdict() or ["nothing was estimated"]
     method = f"method: {trust.method}, {count(len(trust.ports), 'port')}"

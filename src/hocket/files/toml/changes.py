@@ -87,9 +87,11 @@ def own_lines(text: str, wanted: Sequence[Change]) -> list[Change]:
     found = []
     for change in wanted:
         at = _line_of(lines, change)
-        old = change.old if at is None else lines[at].strip()
-        new = change.new if at is None or change.new is None else _assigned(lines[at], change.new).strip()
-        found.append(replace(change, old=old, new=new))
+        if at is not None:
+            new = None if change.new is None else _assigned(lines[at], change.new).strip()
+            found.append(replace(change, old=lines[at].strip(), new=new))
+        elif change.new is not None:  # what is not written down cannot be changed: it is added
+            found.append(change if f"{change.key} =" in text else replace(change, old=None))
     return found
 
 
