@@ -36,8 +36,8 @@ def named(found: BondCheck, words: str) -> Remedy:
 
 @pytest.mark.parametrize("step", ["0.1 s", "0.05 s"])
 def test_a_start_that_gains_is_seen_in_what_is_stored(step: str) -> None:
-    """Held inputs become lines: the second mass starts with energy that nobody gave, and bonds even out."""
-    found = judged(unbalanced(PUSHED.joined(PUSHED.models())), step, "hold", Fraction(5))
+    """With lines the second mass starts with energy that nobody gave, and bonds even out."""
+    found = judged(unbalanced(PUSHED.joined(PUSHED.models())), step, "linear", Fraction(5))
     energy = named(found, ENERGY)
     assert energy.share < 1e-9
     assert energy.off is not None
@@ -49,11 +49,13 @@ def test_a_start_that_gains_is_seen_in_what_is_stored(step: str) -> None:
 
 
 @pytest.mark.parametrize("step", ["0.1 s", "0.05 s"])
-def test_with_tangents_the_energy_form_is_advised(step: str) -> None:
-    found = judged(unbalanced(PUSHED.joined(PUSHED.models())), step, hk.Hermite(), Fraction(5))
-    assert named(found, ENERGY).off == pytest.approx(0.0, abs=1e-12)
+@pytest.mark.parametrize(("inputs", "words"), [(hk.Hermite(), ENERGY), ("hold", f"{ENERGY} and tangents")])
+def test_with_tangents_the_energy_form_is_advised(step: str, inputs: Any, words: str) -> None:
+    """Held inputs are not balanced: they become tangents where simulators tell slopes."""
+    found = judged(unbalanced(PUSHED.joined(PUSHED.models())), step, inputs, Fraction(5))
+    assert named(found, words).off == pytest.approx(0.0, abs=1e-12)
     assert found.best is not None
-    assert found.best.words == ENERGY
+    assert found.best.words == words
 
 
 def test_energy_drawn_from_a_source_is_seen() -> None:
@@ -75,7 +77,9 @@ def test_a_spring_and_a_mass() -> None:
     found = judged(spring_mass().scenario(), "0.2 s", "hold", Fraction(20))
     assert found.now.off == pytest.approx(1.04**100 - 1, rel=1e-9)
     assert found.best is not None
-    assert found.best.words == ENERGY
+    assert found.best.words == f"{ENERGY} and tangents"
+    tangents = named(found, "tangents (hermite) on the bonds")  # 1 + 0.2^4 / 4 per step
+    assert tangents.off == pytest.approx((1 + 0.2**4 / 4) ** 100 - 1, rel=1e-9)
 
 
 def test_what_is_stored_is_compared_where_both_looked() -> None:

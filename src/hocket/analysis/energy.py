@@ -20,12 +20,13 @@ from hocket.analysis.bond_trials import Gain, Trial, trial
 from hocket.analysis.linear import read_linear
 from hocket.analysis.stability import radius
 from hocket.bonds import Balance
+from hocket.engine.blueprint import Blueprint
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
 from hocket.files.flows import KEEPS
 from hocket.model import Extrapolator, Model, Scenario
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.signals import BalanceCorrection, Hold, Polynomial
+from hocket.signals import BalanceCorrection, Hermite, Hold, Polynomial
 from hocket.simulators.balanced import Balanced
 
 STEPS = 400
@@ -182,25 +183,38 @@ def _changed(composite: Composite, change: Change) -> Composite:
 
 def _remedies(composite: Composite) -> Iterator[tuple[str, Change, bool]]:
     """Yield what may help, how to do it, and whether the coupling stays linear."""
-    bonded = [level.composite for level in composite.blueprint.levels() if level.wiring.bonds]
-    held = any(isinstance(each, Hold) for level in bonded for each in _extrapolators(level))
+    levels = [level for level in composite.blueprint.levels() if level.wiring.bonds]
+    bonded = [level.composite for level in levels]
+    given = [each for level in bonded for each in _extrapolators(level)]
     balanced = any(bond.balance for level in bonded for bond in level.scenario.bonds.values())
     simple = all(isinstance(level.orchestrator, (Jacobi, GaussSeidel)) for level in bonded)
     if balanced:
         if simple:
             yield f"{ITERATION}, without balance", _iterated, False
         return
-    if held:
+    sloped = all(map(_tells_slopes, levels))
+    if any(isinstance(each, Hold) for each in given):
         yield "linear extrapolation on the bonds", _extrapolated(Polynomial(1)), True
         yield "balance correction on the bonds", _extrapolated(BalanceCorrection()), True
+    if sloped and not any(isinstance(each, Hermite) for each in given):
+        yield "tangents (hermite) on the bonds", _extrapolated(Hermite()), True
     if all(isinstance(level.orchestrator, Jacobi) for level in bonded):
         yield "Gauss-Seidel", _orchestrated(lambda _: GaussSeidel()), True
-        yield 'balance = "inversion"', _balanced("inversion"), False
+        smooth = Hermite() if sloped else Polynomial(1)
+        also = "" if all(each.degree for each in given) else " and tangents" if sloped else " and lines"
+        yield f'balance = "inversion"{also}', _balanced("inversion", smooth), False
         ends = [(level.scenario, end) for level in bonded for end in _ends(level)]
         if all(_stored(*end) is not None for end in ends):
-            yield 'balance = "energy"', _balanced("energy"), False
+            yield f'balance = "energy"{also}', _balanced("energy", smooth), False
     if simple:
         yield ITERATION, _iterated, True
+
+
+def _tells_slopes(level: Blueprint) -> bool:
+    """Return whether inputs of the bonds of a level can follow the slopes of what drives them."""
+    sources = (account.child for joint in level.wiring.bonds for account in (joint.given, joint.taken))
+    fresh = getattr(level.composite.orchestrator, "outputs", "stale") == "consistent"
+    return fresh and all(level.wiring.models[child].abilities.slopes for child in sources)
 
 
 def _ends(level: Composite) -> set[str]:
@@ -237,10 +251,12 @@ def _orchestrated(make: Callable[[Any], Any]) -> Change:
     return change
 
 
-def _balanced(form: Balance) -> Change:
+def _balanced(form: Balance, smooth: Extrapolator) -> Change:
+    """Return what balances bonds; inputs that are held become smooth."""
+
     def change(level: Composite) -> Composite:
         held = any(each.degree == 0 for each in _extrapolators(level))
-        level = _extrapolated(Polynomial(1))(level) if held else level
+        level = _extrapolated(smooth)(level) if held else level
         bonds = {name: replace(bond, balance=form) for name, bond in level.scenario.bonds.items()}
         return level.with_scenario(level.scenario.changed(bonds=bonds))
 
