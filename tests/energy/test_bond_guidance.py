@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -170,15 +171,39 @@ def test_what_is_little_of_what_flows_may_add_up() -> None:
     assert "it adds up: a factor of 1.0000" in line
 
 
-def test_what_grows_by_itself_does_not_count() -> None:
-    """A mass on a spring that pushes itself: so does an iteration."""
+@pytest.mark.parametrize(
+    "how", [hk.Jacobi(), hk.Iterate(), hk.Adaptive(tolerance=1e-4), hk.Multirate({"mass": 2})], ids=str
+)
+def test_what_grows_by_itself_does_not_count(how: Any) -> None:
+    """A mass on a spring that pushes itself: motion grows by exp(t/4), in an iteration too."""
     wild = hk.StateSpace([[0.5]], [[1]], [[1]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"])
     spring = hk.StateSpace([[0]], [[1]], [[-1]], x0=[1], inputs=["v [m/s]"], outputs=["f [N]"])
     wires, bonds = {"mass.f": "spring.f", "spring.v": "mass.v"}, {"joint": hk.Bond("mass.f", "spring.v")}
     scenario = hk.Scenario({"mass": wild, "spring": spring}, wires, bonds=bonds)
-    found = bond_check(
-        hk.Composite(scenario, "0.01 s", hk.Iterate(), "linear"), Fraction(0), Fraction(5), True
+    found = bond_check(hk.Composite(scenario, "0.01 s", how, "linear"), Fraction(0), Fraction(5), True)
+    assert found.now.rho == pytest.approx(math.exp(0.0025), rel=1e-4)
+    assert not found.now.grows
+    assert found.now.keeps
+
+
+def test_a_trial_beyond_all_numbers_keeps_nothing() -> None:
+    """A spring of 1e4 N/m at 0.1 s: 15 times more in every step."""
+    spring = hk.StateSpace([[0]], [[1]], [[-1e4]], x0=[1], inputs=["v [m/s]"], outputs=["f [N]"])
+    mass = hk.StateSpace([[0]], [[1]], [[1]], inputs=["f [N]"], outputs=["v [m/s]"])
+    wires, bonds = {"mass.f": "spring.f", "spring.v": "mass.v"}, {"joint": hk.Bond("mass.f", "spring.v")}
+    made = hk.Composite(
+        hk.Scenario({"mass": mass, "spring": spring}, wires, bonds=bonds), "0.1 s", "jacobi", "linear"
     )
-    assert found.now.rho is not None
-    assert found.now.rho > 1.001
-    assert not any(each.grows for each in found.remedies if each.words == ITERATION)
+    found = bond_check(made, Fraction(0), Fraction(20), False)
+    assert found.now.share == math.inf
+    assert not found.now.keeps
+    (line,) = (each for each in hk.check(made, 20).verdict() if each.startswith("energy: "))
+    assert line == "energy: what the bond `joint` gains grows beyond all numbers in a trial run"
+
+
+def test_at_rest_nothing_is_said() -> None:
+    spring = hk.StateSpace([[0]], [[1]], [[-1]], inputs=["v [m/s]"], outputs=["f [N]"])
+    mass = hk.StateSpace([[0]], [[1]], [[1]], inputs=["f [N]"], outputs=["v [m/s]"])
+    wires, bonds = {"mass.f": "spring.f", "spring.v": "mass.v"}, {"joint": hk.Bond("mass.f", "spring.v")}
+    made = hk.Composite(hk.Scenario({"mass": mass, "spring": spring}, wires, bonds=bonds), "0.1 s")
+    assert any(each.startswith("energy: nothing flows") for each in hk.check(made, 20).verdict())

@@ -47,13 +47,26 @@ def test_power_that_counts_the_wrong_way_is_told(bond: hk.Bond) -> None:
     made = pair(bond, "hold")
     (note,) = notes(made)
     assert "the bond `joint` and the energy of" in note
-    assert "`reverse` of the bond" in note
+    assert "what is gained counts with the wrong sign; look at `reverse` of the bond" in note
     assert hk.run(made, 5).info["bonds"]["joint"]["gained"] < 0.0
 
 
 def test_an_energy_of_the_wrong_size_is_told() -> None:
     (note,) = notes(pair(hk.Bond("mass.f", "spring.v"), c=1000.0))
-    assert "the energy of `spring` do not fit (look at `energy` in joules)" in note
+    assert "the energy of `spring` do not fit: what is gained is not what is stored; look at `energy`" in note
+    assert notes(pair(hk.Bond("mass.f", "spring.v"), c=1.0001)) == []
+
+
+@pytest.mark.parametrize("unit", ["", "W", "kW"])
+def test_units_other_than_si_are_no_misfit(unit: str) -> None:
+    """1 kN/m and 1 kg, in kN: energies are in joules all the same, whatever the bond counts in."""
+    outer: dict[str, Any] = {"inputs": ["v [m/s]"], "outputs": ["f [kN]"]}
+    spring = hk.StateSpace([[0]], [[1]], [[-1]], x0=[1.0], energy=[[1000]], **outer)
+    inner: dict[str, Any] = {"inputs": ["f [kN]"], "outputs": ["v [m/s]"]}
+    mass = hk.StateSpace([[0]], [[1000]], [[1]], x0=[0.5], energy=[[1]], **inner)
+    bonds = {"joint": hk.Bond("mass.f", "spring.v", unit)}
+    scenario = hk.Scenario({"spring": spring, "mass": mass}, LOOP, bonds=bonds)
+    assert notes(hk.Composite(scenario, "1 ms")) == []
 
 
 def test_step_control_by_energy_says_what_it_does_not_see() -> None:

@@ -44,6 +44,8 @@ class Gain:
     @property
     def share(self) -> float:
         """What was gained, in relation to what flowed."""
+        if not isfinite(self.moved):
+            return inf
         return self.gained / self.moved if self.moved > 0.0 else 0.0
 
     @property
@@ -68,6 +70,8 @@ class Trial:
     def share(self) -> float:
         """What all bonds gained or lost, in relation to what flowed."""
         flowed = sum(gain.moved for gain in self.gains)
+        if not isfinite(flowed):
+            return inf
         share = sum(abs(gain.gained) for gain in self.gains) / flowed if flowed > 0.0 else 0.0
         return share if isfinite(share) else inf
 

@@ -125,15 +125,26 @@ def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, lin
             why = error.faults[0].what
         rho = _factor(variant) if linear and keeps_linear and variant is not None else None
         found.append(Remedy(words, share, work, rho, off, why))
-    own = max([1.0, *(each.rho for each in found if each.words == ITERATION and each.rho is not None)])
-    steps = STEPS if stop is None else int((stop - start) / composite.step)
-    now, *found = (replace(each, grows=_grows(each.rho, own, steps)) for each in (now, *found))
+    if any(each.rho is not None for each in (now, *found)):
+        own, steps = _own_factor(composite), STEPS if stop is None else int((stop - start) / composite.step)
+        now, *found = (replace(each, grows=_grows(each.rho, own, steps)) for each in (now, *found))
     return BondCheck(seen.gains, now, tuple(sorted(found, key=lambda each: each.share)))
 
 
-def _grows(rho: float | None, own: float, steps: int) -> bool:
+def _own_factor(composite: Composite) -> float | None:
+    """Return by how much motion grows in a step by itself, whatever the coupling; None: not known."""
+    try:
+        factor = _factor(_changed(composite, lambda level: _lined(level, lambda _: Iterate())))
+    except HocketError:
+        return None
+    return None if factor is None else max(factor, 1.0)
+
+
+def _grows(rho: float | None, own: float | None, steps: int) -> bool:
     """Return whether energy, the square of motion, grows in so many steps by more than it may."""
-    return rho is not None and rho > own and 2.0 * steps * log(rho / own) > KEEPS
+    if rho is None or own is None:
+        return False
+    return rho > own and 2.0 * steps * log(rho / own) > KEEPS
 
 
 def _off(seen: Trial, true: Trial | None) -> float | None:
@@ -264,10 +275,15 @@ def _balanced(form: Balance, smooth: Extrapolator) -> Change:
 
 
 def _iterated(level: Composite) -> Composite:
-    """Return a level that iterates with lines, without balance."""
+    """Return a level that iterates what it does with lines, without balance."""
+    return _lined(level, Iterate)
+
+
+def _lined(level: Composite, make: Callable[[Any], Any]) -> Composite:
+    """Return a level with another algorithm, lines on its bonds, and no balance."""
     bonds = {name: replace(bond, balance=None) for name, bond in level.scenario.bonds.items()}
     plain = level.with_scenario(level.scenario.changed(bonds=bonds))
-    return _extrapolated(Polynomial(1))(_orchestrated(Iterate)(plain))
+    return _extrapolated(Polynomial(1))(_orchestrated(make)(plain))
 
 
 def _stored(scenario: Scenario, path: str) -> Any:

@@ -119,7 +119,13 @@ def _energy(found: BondCheck | None) -> list[str]:
     """Return what is to be said of the power bonds: the one that gains or loses most, and what helps."""
     if found is None or not found.gains:
         return []
-    worst = max(found.gains, key=lambda gain: abs(gain.gained))
+    if not any(gain.moved for gain in found.gains):
+        return ["energy: nothing flows through the bonds in a trial run, so nothing is said of them"]
+    worst = max(found.gains, key=lambda gain: abs(gain.gained) if math.isfinite(gain.gained) else math.inf)
+    if not math.isfinite(worst.gained):
+        best = found.best
+        helps = [] if best is None else [f"what keeps the energy: {best.words}"]
+        return [f"energy: what the bond `{worst.bond}` gains grows beyond all numbers in a trial run", *helps]
     keep = f"energy: the bonds keep it, to {100.0 * found.now.share:.2g}% of what flows"
     if found.now.keeps:
         return [keep]
@@ -134,7 +140,8 @@ def _energy(found: BondCheck | None) -> list[str]:
     best = found.best
     if best is not None:
         cost = f", for {best.work:.2g} times the steps" if best.work > 1.0 else ""
-        lines.append(f"what keeps the energy: {best.words}: {best.share:.2g} of what flows{cost}")
+        what = "what keeps the energy" if best.keeps else "what comes nearest to keeping the energy"
+        lines.append(f"{what}: {best.words}: {best.share:.2g} of what flows{cost}")
     return lines
 
 

@@ -7,6 +7,7 @@ Out: notes for its plan
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import copysign
 
 from hocket.bonding import TOLD, Account, Joint
 from hocket.engine.blueprint import Blueprint, Leaves, stuck
@@ -14,12 +15,12 @@ from hocket.model import Extrapolator, Model
 from hocket.plan import Adapt, Save, Try, walk
 from hocket.signals import BalanceCorrection
 from hocket.simulators.balanced import Balanced
-from hocket.simulators.declared import linear_faults
+from hocket.simulators.declared import CLOSE, linear_faults
 from hocket.simulators.emulating import layers
 from hocket.simulators.reacting import Reacting
 from hocket.simulators.replay import Replay
 from hocket.simulators.state_space import StateSpace
-from hocket.units import conversion
+from hocket.units import conversion, product
 
 
 def notes(root: Blueprint, leaves: Leaves) -> Iterator[str]:
@@ -99,22 +100,27 @@ def sign_notes(root: Blueprint) -> Iterator[str]:
         for joint in level.wiring.bonds:
             told = next(_misfits(level, joint), None)
             if told is not None:
-                name = f"{level.path}.{joint.name}" if level.path else joint.name
-                yield f"the bond `{name}` and {told}: what it gains may count with the wrong sign"
+                yield f"the bond {_named(level, joint)} and the energy of {told}"
+
+
+def _named(level: Blueprint, joint: Joint) -> str:
+    return f"`{level.path}.{joint.name}`" if level.path else f"`{joint.name}`"
 
 
 def _misfits(level: Blueprint, joint: Joint) -> Iterator[str]:
-    try:
-        watts = conversion(joint.unit, "W")[0]
-    except ValueError:
-        return  # energies are in joules, and this is none
-    for account, sign in ((joint.given, -watts), (joint.taken, watts)):
+    for account, sign in ((joint.given, -1.0), (joint.taken, 1.0)):
         model = level.wiring.models[account.child]
         if account.input == TOLD or not isinstance(model, StateSpace) or model.energy is None:
             continue
-        ports = model.outputs[account.output].name, model.inputs[account.input].name
-        for fault in linear_faults(model, [(*ports, sign * account.factor)]):
-            yield f"the energy of `{level.name(account.child)}` do not fit (look at {fault.hint})"
+        output, entry = model.outputs[account.output], model.inputs[account.input]
+        try:
+            _, watts = conversion(joint.unit, "W"), product(output.unit, entry.unit, "W")
+        except ValueError:
+            continue  # energies are in joules, and this is none
+        side = (output.name, entry.name, sign * copysign(watts, account.factor))
+        for fault in linear_faults(model, [side], CLOSE):
+            wrong = "counts with the wrong sign" if "reverse" in fault.hint else "is not what is stored"
+            yield f"`{level.name(account.child)}` do not fit: what is gained {wrong}; look at {fault.hint}"
 
 
 def blindness_notes(root: Blueprint) -> Iterator[str]:
@@ -124,12 +130,13 @@ def blindness_notes(root: Blueprint) -> Iterator[str]:
         if not any(control.estimate == "energy" for control in controls):
             continue
         for joint in level.wiring.bonds:
+            name = _named(level, joint)
             if _follows_energy(level.wiring.models[joint.given.child]):
-                yield f"`{joint.name}` is balanced by energy and gains nothing: step control is blind to it"
+                yield f"{name} is balanced by energy and gains nothing: step control is blind to it"
             elif any(_corrected(level, account) for account in (joint.given, joint.taken)):
                 yield (
-                    f"the correction of `{joint.name}` hands on what the last step missed, however short the "
-                    "next one is: step control by energy may find none short enough"
+                    f"the correction of {name} hands on what the last step missed, however short the next one "
+                    "is: step control by energy may find none short enough"
                 )
 
 

@@ -28,7 +28,9 @@ ASIDE = 0.05
 """How far from the start, in parts of the state, it is looked at too: at rest all powers are zero."""
 
 
-def linear_faults(model: StateSpace, sides: Iterable[tuple[str, str, float]]) -> Iterator[Fault]:
+def linear_faults(
+    model: StateSpace, sides: Iterable[tuple[str, str, float]], close: float = 1e-6
+) -> Iterator[Fault]:
     """Note bonds (output, input, sign) by whose power x'Qx/2 does not grow: Q B u must be sign * y u."""
     outputs, inputs = ([port.name for port in ports] for ports in (model.outputs, model.inputs))
     for output, entry, sign in sides:
@@ -37,7 +39,7 @@ def linear_faults(model: StateSpace, sides: Iterable[tuple[str, str, float]]) ->
         row, column = outputs.index(output), inputs.index(entry)
         stored = np.array(model.energy, dtype=float) @ np.array([each[column] for each in model.B])
         given = sign * np.array(model.C[row], dtype=float)
-        room = 1e-6 * max(float(np.abs(stored).max()), float(np.abs(given).max()))
+        room = close * max(float(np.abs(stored).max()), float(np.abs(given).max()))
         if any(model.D[row]) or np.allclose(stored, given, rtol=0.0, atol=room):
             continue
         opposite = np.allclose(stored, -given, rtol=0.0, atol=room)

@@ -46,7 +46,7 @@ def load(written: str, folder: str = "") -> Any:
     )
     for part in name.split("."):
         if not hasattr(found, part):
-            known = [name for name in vars(found) if not name.startswith("_")]
+            known = [name for name in dir(found) if not name.startswith("_")]
             raise ScenarioError(f"`{place}` has no `{part}`", written, "", nearest(part, known))
         found = getattr(found, part)
     return found
