@@ -135,8 +135,8 @@ def blindness_notes(root: Blueprint) -> Iterator[str]:
                 yield f"{name} is balanced by energy and gains nothing: step control is blind to it"
             elif any(_corrected(level, account) for account in (joint.given, joint.taken)):
                 yield (
-                    f"the correction of {name} hands on what the last step missed, however short the next one "
-                    "is: step control by energy may find none short enough"
+                    f"the correction of {name} hands on what the last step missed, however short the next "
+                    "one is: step control by energy may find none short enough"
                 )
 
 
