@@ -39,6 +39,11 @@ def test_where_signs_fit_nothing_is_said(bond: hk.Bond) -> None:
     assert notes(pair(bond)) == []
 
 
+def test_so_it_is_where_bonds_are_balanced_by_inversion() -> None:
+    (note,) = notes(pair(hk.Bond("mass.f", "spring.v", reverse=True, balance="inversion")))
+    assert "what is gained counts with the wrong sign" in note
+
+
 @pytest.mark.parametrize(
     "bond", [hk.Bond("spring.v", "mass.f"), hk.Bond("mass.f", "spring.v", reverse=True)], ids=str
 )

@@ -109,18 +109,30 @@ def _named(level: Blueprint, joint: Joint) -> str:
 
 def _misfits(level: Blueprint, joint: Joint) -> Iterator[str]:
     for account, sign in ((joint.given, -1.0), (joint.taken, 1.0)):
-        model = level.wiring.models[account.child]
-        if account.input == TOLD or not isinstance(model, StateSpace) or model.energy is None:
+        model, side = _end(level.wiring.models[account.child], joint, account, sign)
+        if not isinstance(model, StateSpace) or model.energy is None or side is None:
             continue
-        output, entry = model.outputs[account.output], model.inputs[account.input]
-        try:
-            _, watts = conversion(joint.unit, "W"), product(output.unit, entry.unit, "W")
-        except ValueError:
-            continue  # energies are in joules, and this is none
-        side = (output.name, entry.name, sign * copysign(watts, account.factor))
         for fault in linear_faults(model, [side], CLOSE):
             wrong = "counts with the wrong sign" if "reverse" in fault.hint else "is not what is stored"
             yield f"`{level.name(account.child)}` do not fit: what is gained {wrong}; look at {fault.hint}"
+
+
+def _end(
+    model: Model, joint: Joint, account: Account, sign: float
+) -> tuple[Model, tuple[str, str, float] | None]:
+    """Return the model at an end of a bond; output, input and sign of the power into it, where known."""
+    if isinstance(model, Balanced):
+        kept = model.outputs[account.output].name
+        sides = [each for each in model.bonds if f"{each.input}_work" == kept]
+        return model.model, (sides[0].output, sides[0].input, float(sides[0].sign)) if sides else None
+    if account.input == TOLD:
+        return model, None
+    output, entry = model.outputs[account.output], model.inputs[account.input]
+    try:
+        _, watts = conversion(joint.unit, "W"), product(output.unit, entry.unit, "W")
+    except ValueError:
+        return model, None
+    return model, (output.name, entry.name, sign * copysign(watts, account.factor))
 
 
 def blindness_notes(root: Blueprint) -> Iterator[str]:
