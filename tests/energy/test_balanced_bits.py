@@ -136,3 +136,13 @@ def test_an_energy_beyond_all_numbers() -> None:
         said.append(str(caught.value))
     assert said[0] == said[1]
     assert "`mass`, step() at t = 0.0 s" in said[0]
+
+
+def test_work_beyond_all_numbers_names_no_hidden_port() -> None:
+    """What it gives to the spring grows with it, until neither is a number."""
+    ports: dict[str, Any] = {"inputs": ["f [N]"], "outputs": ["v [m/s]"]}
+    wild = hk.StateSpace([[100]], [[1]], [[1]], x0=[1.0], energy=[[1]], **ports)
+    scenario = hk.Scenario({"spring": spring(1.0, 1e-6), "mass": wild}, LOOP, bonds={"joint": BOND})
+    for engine in ("native", "interpreter"):
+        with pytest.raises(hk.SimulatorError, match="the energy that `mass` hands over is -inf"):
+            hk.run(hk.Composite(scenario, "0.1 s", extrapolation="linear"), 10, engine=engine)  # type: ignore[arg-type]

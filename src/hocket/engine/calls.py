@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hocket.errors import HocketError, SimulatorError
-from hocket.model import Array
+from hocket.model import Array, Model
 
 
 class EarlyError(SimulatorError):
@@ -65,10 +65,12 @@ def _line(error: Exception) -> str:
     return f", {Path(theirs[-1].filename).name} line {theirs[-1].lineno}" if theirs else ""
 
 
-def not_finite(name: str, port: str, value: float, t: float) -> SimulatorError:
-    """Return the error for an output that is NaN or infinite."""
+def not_finite(name: str, model: Model, port: int, value: float, t: float) -> SimulatorError:
+    """Return the error for an output that is NaN or infinite; ports that only bonds want have no name."""
+    output = model.outputs[port].name
+    hidden = output in getattr(model, "bookkeeping", ())
     return SimulatorError(
-        f"`{name}.{port}` is {value}",
+        f"the energy that `{name}` hands over is {value}" if hidden else f"`{name}.{output}` is {value}",
         where=f"output at t = {t!r} s",
         expected="a finite number",
         hint="a smaller step, if the coupling is unstable; else look into the simulator",

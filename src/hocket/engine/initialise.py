@@ -187,9 +187,9 @@ def consistent(
             hint="these outputs react at once to inputs without saying so: declare the dependency in the FMU",
         )
     for name, model, outputs in zip(wiring.names, wiring.models, y, strict=True):
-        for port, value in zip(model.outputs, outputs, strict=True):
+        for port, value in enumerate(outputs):
             if not np.isfinite(value):
-                raise not_finite(name, port.name, float(value), t)
+                raise not_finite(name, model, port, float(value), t)
     return y
 
 

@@ -253,7 +253,7 @@ class Level:
             raise self.blamed(child, "output", t, error) from error
         if not np.isfinite(y).all():
             port = int(np.argmin(np.isfinite(y).reshape(len(y), -1).all(axis=1)))
-            raise not_finite(self.name(child), model.outputs[port].name, float(y[port]), t)
+            raise not_finite(self.name(child), model, port, float(y[port]), t)
         return y
 
     def slopes_of(self, child: int, tick: int, u: Array) -> Array:

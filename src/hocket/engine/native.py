@@ -260,7 +260,7 @@ class NativeEngine:
         level = self.levels.get(address, self.root)
         name, t = level.name(child), level.clock.time(tick)
         if kind == "not_finite":
-            return not_finite(name, level.wiring.models[child].outputs[port].name, value, t)
+            return not_finite(name, level.wiring.models[child], port, value, t)
         if kind == "stopped_early":
             return EarlyError(name, value, t, level.clock.span(ticks), level.clock.time(tick + ticks))
         if kind == "reported":
