@@ -19,6 +19,11 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def is_positive(value: object) -> bool:
+    """Return whether a value is a finite number above zero."""
+    return is_number(value) and value > 0.0  # type: ignore[operator]
+
+
 def is_whole(value: object, least: int = 0) -> bool:
     """Return whether a value is a whole number of this size at least."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least

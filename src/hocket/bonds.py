@@ -6,12 +6,12 @@ Out: frozen data
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from hocket.arguments import is_positive
 from hocket.errors import ScenarioError, nearest
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
@@ -54,11 +54,6 @@ class Bond:
             raise ScenarioError(f"`reverse` is {self.reverse!r}", where, "True or False")
         if not is_positive(self.eps):
             raise ScenarioError(f"`eps` is {self.eps!r}", where, "a number above 0")
-
-
-def is_positive(value: object) -> bool:
-    """Return whether a value is a finite number above zero."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf
 
 
 def named_bonds(bonds: Mapping[str, Bond], models: Collection[str]) -> dict[str, Bond]:

@@ -105,22 +105,30 @@ def test_a_source_beside_the_bonds() -> None:
     compared(hk.Composite(scenario, "0.1 s", extrapolation="linear"), 10)
 
 
-def test_the_straight_power_of_the_paper() -> None:
+def by_hand(inputs: hk.Extrapolator, **how: Any) -> hk.Scenario:
+    """Return the pair with models that were wrapped by hand."""
     sides = {"spring": Side("f", "v", -1), "mass": Side("v", "f")}
     models = {"spring": spring(), "mass": mass()}
-    told = {name: f"{name}.{side.output}" for name, side in sides.items()}
-    wires = {**LOOP, **{f"{name}.{side.output}_told": told[name] for name, side in sides.items()}}
-    wires |= {"spring.v_share": "mass.share", "mass.f_share": "spring.share"}
+    told = {f"{name}.{side.output}_told": f"{name}.{side.output}" for name, side in sides.items()}
+    wires = {**LOOP, **told, "spring.v_share": "mass.share", "mass.f_share": "spring.share"}
     balanced = {
-        name: Balanced(model, (sides[name],), "energy", power="linear", linked=True)
-        for name, model in models.items()
+        name: Balanced(model, (sides[name],), "energy", linked=True, **how) for name, model in models.items()
     }
-    extrapolated = [
-        hk.Connection(source, target, None if "share" in target else hk.Hermite())
+    connections = [
+        hk.Connection(source, target, None if "share" in target else inputs)
         for target, source in wires.items()
     ]
-    bonds = {"joint": replace(BOND, balance=None)}
-    compared(hk.Composite(hk.Scenario(balanced, extrapolated, bonds=bonds), "0.2 s"), 10)
+    return hk.Scenario(balanced, connections, bonds={"joint": replace(BOND, balance=None)})
+
+
+def test_the_straight_power_of_the_paper() -> None:
+    compared(hk.Composite(by_hand(hk.Hermite(), power="linear"), "0.2 s"), 10)
+
+
+@pytest.mark.parametrize("engine", ["native", "interpreter"])
+def test_held_inputs_freeze_the_motion_and_are_refused(engine: Any) -> None:
+    with pytest.raises(hk.SimulatorError, match="is given held inputs: held power freezes the motion"):
+        hk.run(hk.Composite(by_hand(hk.Hold()), "0.2 s"), 10, engine=engine)
 
 
 def test_an_energy_beyond_all_numbers() -> None:

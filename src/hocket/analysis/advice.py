@@ -23,6 +23,7 @@ from hocket.clock import written
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.orchestrators.around import layers
 from hocket.plan import Repeat, walk
 from hocket.signals import Hold, Polynomial
 
@@ -161,10 +162,8 @@ def _everywhere(composite: Composite, change: Callable[[Composite], dict[str, An
 
 def _explicit(composite: Composite) -> Any:
     """Return the algorithm of one step, without iteration and step control around it."""
-    made: Any = composite.orchestrator
-    while hasattr(made, "inner"):
-        made = made.inner
-    return made
+    *_, innermost = layers(composite.orchestrator)
+    return innermost
 
 
 def _with(composite: Composite, explicit: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import log
+from math import isfinite, log
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,7 @@ def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, lin
             if change is not _iterated or there is None:
                 there = trial(variant, count, start)
             share, work, off = there.share, there.work / seen.work, _off(there, true)
+            why = "" if isfinite(share) else "what the bonds gain grows beyond all numbers"
         except HocketError as error:
             why = error.faults[0].what
         rho = _factor(variant) if linear and keeps_linear and variant is not None else None

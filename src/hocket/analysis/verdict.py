@@ -121,22 +121,21 @@ def _energy(found: BondCheck | None) -> list[str]:
         return []
     if not any(gain.moved for gain in found.gains):
         return ["energy: nothing flows through the bonds in a trial run, so nothing is said of them"]
+    now, size = found.now, f"{100.0 * found.now.share:.2g}% of what flows"
+    if now.keeps:
+        return [f"energy: the bonds keep it, to {size}"]
     worst = max(found.gains, key=lambda gain: abs(gain.gained) if math.isfinite(gain.gained) else math.inf)
     if not math.isfinite(worst.gained):
-        best = found.best
-        helps = [] if best is None else [f"what keeps the energy: {best.words}"]
-        return [f"energy: what the bond `{worst.bond}` gains grows beyond all numbers in a trial run", *helps]
-    keep = f"energy: the bonds keep it, to {100.0 * found.now.share:.2g}% of what flows"
-    if found.now.keeps:
-        return [keep]
-    verb = "gains" if worst.gained > 0.0 else "loses"
-    size = f"{abs(worst.per_step):.2g} {worst.unit} in every step, {abs(worst.share):.1%} of what flows"
-    lines = [f"energy: the bond `{worst.bond}` {verb} {size}" if found.now.share > KEEPS else keep]
-    if found.now.share <= KEEPS and found.now.grows:
-        made = f"make or lose {100.0 * found.now.share:.2g}% of what flows to and fro"
-        lines = [f"energy: the bonds {made}, and it adds up: a factor of {found.now.rho:.9g} per step"]
-    if found.now.share <= KEEPS and found.now.off is not None:
-        lines.append(f"stored energy: off by {found.now.off:.2g} of its largest, against an iteration")
+        lines = [f"energy: what the bond `{worst.bond}` gains grows beyond all numbers in a trial run"]
+    elif now.share > KEEPS:
+        made = f"{abs(worst.per_step):.2g} {worst.unit} in every step, {abs(worst.share):.1%} of what flows"
+        lines = [f"energy: the bond `{worst.bond}` {'gains' if worst.gained > 0.0 else 'loses'} {made}"]
+    elif now.grows:
+        lines = [f"energy: the bonds make or lose {size}, and it adds up: a factor of {now.rho:.9g} per step"]
+    else:
+        lines = [f"energy: the bonds keep it, to {size}"]
+    if now.share <= KEEPS and now.off is not None:
+        lines.append(f"stored energy: off by {now.off:.2g} of its largest, against an iteration")
     best = found.best
     if best is not None:
         cost = f", for {best.work:.2g} times the steps" if best.work > 1.0 else ""

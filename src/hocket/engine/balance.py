@@ -17,6 +17,7 @@ from hocket.errors import Fault, ScenarioError
 from hocket.model import Connection, Extrapolator, Model, Scenario
 from hocket.orchestrators import Jacobi
 from hocket.orchestrators.adaptive import Adaptive
+from hocket.orchestrators.around import layers
 from hocket.orchestrators.asynchronous import Asynchronous
 from hocket.orchestrators.multirate import Multirate
 from hocket.passing import port_at, with_ports_made
@@ -72,14 +73,6 @@ def _inside(name: str, level: Composite, whole: Scenario) -> Scenario:
     except ScenarioError as error:
         faults = [replace(fault, where=f"{name}.{fault.where}") for fault in error.faults]
         raise ScenarioError(faults) from None
-
-
-def _layers(orchestrator: Any) -> Iterator[Any]:
-    """Yield an algorithm, the one inside it, and so on."""
-    yield orchestrator
-    while hasattr(orchestrator, "inner"):
-        orchestrator = orchestrator.inner
-        yield orchestrator
 
 
 class _End(NamedTuple):
@@ -140,7 +133,7 @@ class _Balance:
             expected = "paths of the simulators themselves, such as `axle.spring.speed`"
             yield Fault("a balanced bond goes through the port of a level", where, expected)
             return
-        *_, innermost = _layers(self.orchestrator)
+        *_, innermost = layers(self.orchestrator)
         if not isinstance(innermost, Jacobi):
             what = f"the sides of a balanced bond do not step together, by {type(innermost).__name__}"
             hint = 'orchestrator "jacobi", alone, in `Iterate` or in `Adaptive`; or no `balance`'
@@ -198,7 +191,7 @@ class _Balance:
 
     def _out_of_step(self, bond: Bond, where: str, paths: list[str]) -> Iterator[Fault]:
         """Note simulators that cannot know for which step an energy or a power was agreed."""
-        adapts = any(isinstance(each, Adaptive) for each in _layers(self.orchestrator))
+        adapts = any(isinstance(each, Adaptive) for each in layers(self.orchestrator))
         for path in paths:
             steps = self._steps(path)
             if steps == "longer":
@@ -208,11 +201,8 @@ class _Balance:
                 yield Fault(what, where, "levels whose steps are as long, or shorter")
             elif steps == "several" and adapts and bond.balance == "energy":
                 what = f"`{path}` makes several steps in one whose length is chosen on the way"
-                hint = (
-                    '`balance = "inversion"`, or step control in the level of `'
-                    + path.partition(".")[0]
-                    + "`"
-                )
+                level = path.partition(".")[0]
+                hint = f'`balance = "inversion"`, or step control inside `{level}`'
                 yield Fault(what, where, "one step for each step of the bond's level", hint)
 
     def _steps(self, path: str) -> Literal["one", "several", "longer"]:
@@ -223,7 +213,7 @@ class _Balance:
             level = models[name]
             if level.step > self.step:
                 return "longer"
-            divides = any(isinstance(each, DIVIDING) for each in _layers(level.orchestrator))
+            divides = any(isinstance(each, DIVIDING) for each in layers(level.orchestrator))
             if level.step < self.step or divides:
                 found = "several"
             models = level.scenario.models

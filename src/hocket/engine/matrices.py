@@ -6,7 +6,7 @@ Out: what compiled code keeps of its model; children of native levels
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -20,11 +20,15 @@ from hocket.simulators.state_space import StateSpaceSimulator
 NONE = np.zeros(0)
 
 
-def linear_part(simulator: Any) -> StateSpaceSimulator | None:
+def twinned(simulator: Any, degree: int) -> TypeGuard[Projected]:
+    """Return whether compiled code has the twin of a balanced simulator, under inputs of this degree."""
+    return isinstance(simulator, Projected) and simulator.exact and simulator.recipe.linked and degree > 0
+
+
+def linear_part(simulator: Any, degree: int) -> StateSpaceSimulator | None:
     """Return the linear simulator whose state compiled code has: this one, or the one inside, or none."""
-    if isinstance(simulator, Projected) and simulator.twinned:
-        simulator = simulator.plain
-    return simulator if isinstance(simulator, StateSpaceSimulator) else None
+    inside = simulator.plain if twinned(simulator, degree) else simulator
+    return inside if isinstance(inside, StateSpaceSimulator) else None
 
 
 def lengths_of(level: Level) -> list[tuple[int, ...]]:

@@ -19,7 +19,7 @@ from hocket.engine.interpreter import Level
 from hocket.engine.iterating import Sweeps, no_agreement
 from hocket.engine.ledger import stored_energies
 from hocket.engine.loops import no_convergence, no_solution
-from hocket.engine.matrices import Matrices, add_projected, lengths_of, linear_part
+from hocket.engine.matrices import Matrices, add_projected, lengths_of, linear_part, twinned
 from hocket.engine.program import encoded, found
 from hocket.engine.selection import Recorded, attach
 from hocket.engine.traffic import counted, handed_over
@@ -29,7 +29,6 @@ from hocket.plan import Adapt, Repeat, Save, Solve, tries, walk
 from hocket.plan.post import Load
 from hocket.signals import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.simulators.balancing import no_energy
-from hocket.simulators.projected import Projected
 from hocket.simulators.state_space import StateSpaceSimulator
 from hocket.wiring import OWN, Drive
 
@@ -128,7 +127,7 @@ class NativeEngine:
         found: dict[str, float] = {}
         for address, level in self.levels.items():
             for child, simulator in enumerate(level.children):
-                linear = linear_part(simulator)
+                linear = linear_part(simulator, level.memory.degrees[child])
                 if linear is not None and linear.model.stored is not None:
                     z = np.array(self.engine.state(address, child))
                     found[level.name(child)] = linear.model.stored.value(z[: linear.size])
@@ -169,7 +168,7 @@ class NativeEngine:
                 linear = self.matrices.plain(simulator, level, degree, lengths[child])
                 rows, ports = micro.get((id(level), child), (None, []))
                 built.add_state_space(linear, simulator.z, simulator.last_h or 0.0, rows, ports)
-            elif isinstance(simulator, Projected) and simulator.twinned and degree > 0:
+            elif twinned(simulator, degree):
                 balance = self.matrices.balanced(simulator, level, degree, lengths[child])
                 add_projected(built, simulator, balance)
             elif isinstance(simulator, Level):

@@ -6,9 +6,20 @@ Out: its modes of exchange
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from hocket.model import Orchestrator
 from hocket.orchestrators.exchange import InputsMode
 from hocket.plan import OutputsMode
+
+
+def layers(orchestrator: Any) -> Iterator[Any]:
+    """Yield an algorithm, the one inside it, and so on: the last is that of one step."""
+    yield orchestrator
+    while hasattr(orchestrator, "inner"):
+        orchestrator = orchestrator.inner
+        yield orchestrator
 
 
 class Around:

@@ -17,6 +17,7 @@ from hocket.errors import Fault, ScenarioError
 from hocket.model import Connection, Extrapolator, Inserted, Model, Scenario, as_level
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.orchestrators.adaptive import Adaptive
+from hocket.orchestrators.around import layers
 from hocket.passes.contract import levels
 from hocket.passes.couplers import Made, drafted, made
 from hocket.passes.gathering import beside, free_name, gathered, iterating, movable
@@ -210,7 +211,8 @@ def _stuck(level: Composite, coupling: Coupling) -> Iterator[Fault]:
                 "simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
                 "`Replay(model)`, or replay = true in a file, where it is cheap enough",
             )
-    rates = getattr(_innermost(level.orchestrator), "rates", None)
+    *_, innermost = layers(level.orchestrator)
+    rates = getattr(innermost, "rates", None)
     if rates is not None:
         own = [name for name in coupling.models if name in dict(rates)]
         whole = set(coupling.models) == set(scenario.models) or not movable(level.orchestrator)
@@ -225,12 +227,6 @@ def _stuck(level: Composite, coupling: Coupling) -> Iterator[Fault]:
         if len(lives) > 1:
             what = f"{_listed(coupling.models)} live on different hosts"
             yield Fault(what, coupling.where, "one host for all that equations couple")
-
-
-def _innermost(orchestrator: Any) -> Any:
-    while hasattr(orchestrator, "inner"):
-        orchestrator = orchestrator.inner
-    return orchestrator
 
 
 def _connections(scenario: Scenario, coupler: Coupler, name: str) -> list[Connection]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from hocket.bonds import Balance, is_positive
+from hocket.arguments import is_positive
+from hocket.bonds import Balance
 from hocket.errors import Fault, ScenarioError, nearest
 from hocket.model import Abilities, Model, Port, Simulator, as_level
 from hocket.simulators.balanced_odes import Closed

@@ -61,11 +61,6 @@ class Projected(Integrated):
         self.forms: dict[tuple[float, int], Array] = {}
         super().__init__(recipe)
 
-    @property
-    def twinned(self) -> bool:
-        """Whether the native engine has its twin."""
-        return self.exact and self.recipe.linked
-
     def works(self, h: float, degree: int) -> Array:
         """Return what flows in an exact step, as forms of state and inputs."""
         key = h, degree
@@ -120,7 +115,10 @@ class Projected(Integrated):
             handed = self._settled(handed, share, u)
         x, had = self._state(), self.stored.value(began)
         target = stated(_after(had, handed) + besides)
-        push = self._rate(t + h, x, value_at(list(own), h))
+        end = value_at(list(own), h)
+        push = (
+            self.plain.rate(end) if self.exact else np.asarray(self.f(t + h, x, end), dtype=float).reshape(-1)
+        )
         if not push.any():
             push = x - began
         moved = onto(self.stored, x, target, push)
@@ -151,13 +149,6 @@ class Projected(Integrated):
             part * (_integral(power, h) - _integral(power, -s)) + pay * (s + h) / whole - float(done)
             for part, power, pay, done in zip(parts, powers, paid, self.work - work, strict=True)
         ]
-
-    def _rate(self, t: float, x: Array, u: Array) -> Array:
-        """Return x'."""
-        if self.exact:
-            A, B = (np.array(each, dtype=float) for each in (self.model.A, self.model.B))
-            return applied(B.reshape(x.size, -1), u, applied(A, x))
-        return np.asarray(self.f(t, x, u), dtype=float).reshape(-1)
 
     def _state(self) -> Array:
         """Return a copy of the state."""

@@ -218,11 +218,14 @@ class StateSpaceSimulator:
 
     def slope(self, t: float, u: Array) -> Array:
         """Return C (A x + B u) + D u'."""
+        slope = applied(self.C, self.rate(u[0]))
+        return applied(self.D, u[1], slope) if len(u) > 1 else slope
+
+    def rate(self, u: Array) -> Array:
+        """Return A x + B u."""
         A = np.array(self.model.A, dtype=float).reshape(self.size, self.size)
         B = np.array(self.model.B, dtype=float).reshape(self.size, len(self.model.inputs))
-        rate = applied(B, u[0], applied(A, self.z[: self.size]))
-        slope = applied(self.C, rate)
-        return applied(self.D, u[1], slope) if len(u) > 1 else slope
+        return applied(B, u, applied(A, self.z[: self.size]))
 
     def energy(self) -> float:
         """Return the stored energy in joules; only where the model declares it."""
