@@ -21,7 +21,7 @@ import hocket as hk
 from analysis.systems import three_masses, two_masses
 from hocket.analysis.checking import check
 from hocket.analysis.linear import read_linear
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import spectral_radius
 
 
 def large(count: int, size: int) -> hk.Composite:
@@ -53,7 +53,7 @@ def main() -> None:
     line("100 simulators, 1,000 states, 10 s, s", f"{perf_counter() - begin:.2f}", "under 10")
     begin, count = perf_counter(), 400
     for k in range(count):
-        radius(read_linear(two_masses("Control21", 0.1 + 0.02 * k)))
+        spectral_radius(read_linear(two_masses("Control21", 0.1 + 0.02 * k)))
     rate = 60.0 * count / (perf_counter() - begin)
     line("two masses, settings per minute", f"{rate:,.0f}", "10,000")
 

@@ -28,8 +28,8 @@ import numpy as np
 
 import hocket as hk
 from energy.systems import System, every, spring_mass, two_masses
-from hocket.simulators.balanced import Balanced, Side
-from hocket.simulators.balanced_odes import Closed
+from hocket.simulators.balanced import Balanced, BondSide
+from hocket.simulators.balanced_odes import InversionBalance
 
 TARGETS = {"energy": 0.01, "motion": 0.02}
 """The errors for which work is compared."""
@@ -83,17 +83,17 @@ def headline(text: str) -> None:
 @contextmanager
 def counted() -> Iterator[list[int]]:
     """Count how often the inversion is evaluated."""
-    calls, law = [0], Closed._law
+    calls, law = [0], InversionBalance._law
 
-    def counting(self: Closed, t: float, x: Any, u: Any) -> Any:
+    def counting(self: InversionBalance, t: float, x: Any, u: Any) -> Any:
         calls[0] += 1
         return law(self, t, x, u)
 
-    Closed._law = counting  # type: ignore[method-assign]
+    InversionBalance._law = counting  # type: ignore[method-assign]
     try:
         yield calls
     finally:
-        Closed._law = law  # type: ignore[method-assign]
+        InversionBalance._law = law  # type: ignore[method-assign]
 
 
 def errors_of(system: System, run: hk.Run) -> tuple[float, float]:
@@ -267,7 +267,7 @@ def boxed(system: System, substeps: int | None) -> dict[str, Any]:
     for given, told, sign in ends:
         name, entry = given.split(".")
         output = system.connections[told].split(".")[1]
-        made[name] = Balanced(made[name], [Side(output, entry, sign)], substeps=substeps)
+        made[name] = Balanced(made[name], [BondSide(output, entry, sign)], substeps=substeps)
     return made
 
 

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import hocket as hk
 from fmus.build import build
-from hocket.engine.blueprint import blueprint, clock_of, opened
-from hocket.engine.composite import prepared
+from hocket.engine.blueprint import clock_of, make_blueprint, open_level
+from hocket.engine.composite import prepare_composite
 from hocket.engine.initialise import initialise
 from hocket.engine.native import NativeEngine
 from hocket.simulators.fmu import Fmu
@@ -33,8 +33,10 @@ def native(path: Path, count: int, isolate: bool) -> tuple[Callable[[], float], 
     names = [f"s{number}" for number in range(count)]
     wires = {f"{name}.u": f"{names[number - 1]}.y" for number, name in enumerate(names)}
     scenario = hk.Scenario({name: Fmu(path, isolate=isolate) for name in names}, wires, record=[])
-    design = blueprint(prepared(hk.Composite(scenario, step=1e-3, orchestrator=hk.Jacobi(outputs="stale"))))
-    level = opened(design, clock_of(design))
+    design = make_blueprint(
+        prepare_composite(hk.Composite(scenario, step=1e-3, orchestrator=hk.Jacobi(outputs="stale")))
+    )
+    level = open_level(design, clock_of(design))
     initialise(level, 0.0)
     engine = NativeEngine(level, [], 1)
 

@@ -20,12 +20,12 @@ from time import perf_counter
 import numpy as np
 
 import hocket as hk
-from hocket.engine.blueprint import blueprint, clock_of, opened
-from hocket.engine.collector import collector_paused
-from hocket.engine.composite import prepared
+from hocket.engine.blueprint import clock_of, make_blueprint, open_level
+from hocket.engine.collector import pause_collector
+from hocket.engine.composite import prepare_composite
 from hocket.engine.initialise import initialise
 from hocket.engine.native import NativeEngine
-from hocket.engine.selection import bind, choose
+from hocket.engine.selection import bind_tables, choose_tables
 
 QUICK = "--quick" in sys.argv
 H = 0.01
@@ -56,11 +56,11 @@ def started(
     composite: hk.Composite, record: list[str] | None = None, threads: int | None = 1
 ) -> NativeEngine:
     """Return an engine that is ready to step, so that only the loop is timed."""
-    with collector_paused():
-        design = blueprint(prepared(composite))
-        level = opened(design, clock_of(design))
+    with pause_collector():
+        design = make_blueprint(prepare_composite(composite))
+        level = open_level(design, clock_of(design))
         initialise(level, 0.0)
-        recorded = bind(level, choose(design, level.clock, record or [], None))
+        recorded = bind_tables(level, choose_tables(design, level.clock, record or [], None))
         return NativeEngine(level, recorded, threads)
 
 

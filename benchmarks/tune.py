@@ -24,8 +24,8 @@ import numpy as np
 from analysis.systems import three_masses, two_masses
 from hocket.parameters import leaves, with_leaves
 from hocket.tuning.tune import tune
-from hocket.tuning.tuned import Tuned
-from hocket.tuning.verifying import verified
+from hocket.tuning.tuned import TuningResult
+from hocket.tuning.verifying import check_prediction
 from nesting.systems import chain
 
 ALPHA, STEP = "two.F.alpha", "step"
@@ -40,7 +40,7 @@ def say(what: str, found: object, asked: object = "") -> None:
     print(f"  {what:<58} {found!s:<26} {asked}")
 
 
-def timed(search: Callable[[], Tuned]) -> tuple[Tuned, float]:
+def timed(search: Callable[[], TuningResult]) -> tuple[TuningResult, float]:
     """Return what a search finds and its seconds."""
     before = perf_counter()
     return search(), perf_counter() - before
@@ -57,7 +57,7 @@ def told(done: float, total: float) -> None:
         print(f"\r  {done:,.0f} of {total:,.0f}", end="" if done < total else "\n", file=sys.stderr)
 
 
-def brute(over: str) -> tuple[Tuned, float]:
+def brute(over: str) -> tuple[TuningResult, float]:
     """Judge all of a range of alpha and 100 steps."""
     return timed(lambda: tune(control21(), {ALPHA: over, STEP: STEPS}, BOTH, workers=2, progress=told))
 
@@ -120,7 +120,7 @@ def figure7() -> None:
     )
 
 
-def _on_front(made: Tuned, point: tuple[float, ...]) -> bool:
+def _on_front(made: TuningResult, point: tuple[float, ...]) -> bool:
     return any(np.allclose(made.numbers[k], point, rtol=1e-9) for k in made.front)
 
 
@@ -148,11 +148,11 @@ def masses() -> None:
     """The three masses of Hafner's thesis, scenario 2, exact leaves, default space."""
     made = three_masses(2, "100 ms", "25 ms")
     made = with_leaves(made, {path: replace(m, method="exact", step=None) for path, m in leaves(made)})
-    made = made.with_scenario(made.scenario.changed(record=["*.x", "*.v"]))
+    made = made.with_scenario(made.scenario.with_changes(record=["*.x", "*.v"]))
     found, spent = timed(lambda: tune(made, stop=25, workers=2, progress=told))
     chosen = found.composite_of(found.knee)
     print(f"three masses, scenario 2: {len(found.points):,} of {found.space.size:,} judged in {spent:.0f} s")
-    now, then = (verified(each, Fraction(25)) for each in (made, chosen))
+    now, then = (check_prediction(each, Fraction(25)) for each in (made, chosen))
     say("error of now over 25 s", f"{now.found:.4f}", "0.39")
     say("error of the proposal", f"{then.found:.3g}", "at most 0.002")
     say("predicted", f"{then.predicted:.3g}", "within a factor of 2")

@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 import hocket
 from command_line import COMMAND, good, interrupted, invoked, refused
-from hocket.cli.words import count, short, significant
+from hocket.cli.words import count, format_significant, format_with_prefix
 from hocket.errors import InternalError
 from hocket.files.toml.schema import schema
 
@@ -202,7 +202,7 @@ def test_what_could_not_be_written_is_refused_before_the_run(
 
 
 def test_why_it_is_not_the_native_engine(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocket.execution.obstacle", lambda *_: "it is Sunday")
+    monkeypatch.setattr("hocket.execution.native_obstacle", lambda *_: "it is Sunday")
     assert "run by the interpreter, because it is Sunday\n" in good("run", "demo.toml")
 
 
@@ -507,8 +507,19 @@ def test_markup_in_names_is_left_alone(here: Path) -> None:
 
 
 def test_numbers_as_people_read_them() -> None:
-    assert [significant(x) for x in (0.02134, 1.239, 99.96, 35721.0)] == ["0.0213", "1.24", "100", "35,700"]
-    assert [short(x) for x in (9.5, 950, 1200, 34e6, 2e9)] == ["9.50", "950", "1.20k", "34.0M", "2.00G"]
+    assert [format_significant(x) for x in (0.02134, 1.239, 99.96, 35721.0)] == [
+        "0.0213",
+        "1.24",
+        "100",
+        "35,700",
+    ]
+    assert [format_with_prefix(x) for x in (9.5, 950, 1200, 34e6, 2e9)] == [
+        "9.50",
+        "950",
+        "1.20k",
+        "34.0M",
+        "2.00G",
+    ]
     assert [count(n, "row") for n in (0, 1, 1001)] == ["0 rows", "1 row", "1,001 rows"]
 
 

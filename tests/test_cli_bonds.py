@@ -9,7 +9,7 @@ import pytest
 import hocket as hk
 from command_line import good, invoked, refused
 from hocket.errors import ScenarioError
-from hocket.files.flows import Flow, Flows, amount, flows
+from hocket.files.flows import BondFlow, BondFlows, format_energy, read_bond_flows
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "spring_mass.toml"
@@ -193,10 +193,10 @@ def test_remedies_are_the_same_on_the_screen_and_in_json(folder):
 def test_a_remedy_that_fails_is_said_to_fail():
     """One whose trial does not get through has an infinite share; JSON has no infinity."""
     from hocket.analysis.energy import BondCheck, Remedy
-    from hocket.cli.check import _remedies
+    from hocket.cli.check import _remedy_rows
 
     found = BondCheck((), Remedy("as it is", 0.5, 1.0), (Remedy("other", float("inf"), 2.0, 1.25),))
-    assert _remedies(found) == [
+    assert _remedy_rows(found) == [
         {"coupling": "as it is", "gained or lost": "50%", "factor per step": None, "steps": "1 times"},
         {"coupling": "other", "gained or lost": "it fails", "factor per step": 1.25, "steps": "2 times"},
     ]
@@ -251,7 +251,7 @@ def test_a_run_that_fails_shows_what_was_recorded(folder):
     run = hk.open_run("out")
     assert run.status == "failed"
     assert run.accounts == ACCOUNTS
-    assert [series.name for series in flows(run).series] == ["joint.gained"]
+    assert [series.name for series in read_bond_flows(run).series] == ["joint.gained"]
 
 
 def test_the_report_has_the_bonds(folder):
@@ -265,16 +265,16 @@ def test_the_report_has_the_bonds(folder):
 
 
 def test_amounts_have_the_unit_that_suits_them():
-    assert [amount(value, "J") for value in (3210.0, -25.0, 0.0042, 5e-7, 0.0, 2e10)] == [
+    assert [format_energy(value, "J") for value in (3210.0, -25.0, 0.0042, 5e-7, 0.0, 2e10)] == [
         "3.21 kJ", "-25 J", "4.2 mJ", "5e-07 J", "0 J", "20 GJ",
     ]  # fmt: skip
-    assert amount(3210.0, "kg") == "3.21e+03 kg"
-    assert amount(float("inf"), "J") == "inf J"
-    assert amount(1.5, "") == "1.5"
+    assert format_energy(3210.0, "kg") == "3.21e+03 kg"
+    assert format_energy(float("inf"), "J") == "inf J"
+    assert format_energy(1.5, "") == "1.5"
 
 
 def flow(given, taken, bond="b", unit="J"):
-    return Flow(bond, given, taken, taken - given, unit, 2.0)
+    return BondFlow(bond, given, taken, taken - given, unit, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -283,21 +283,21 @@ def flow(given, taken, bond="b", unit="J"):
      (float("inf"), float("-inf"), "loses"), (float("inf"), float("inf"), "gains")],
 )  # fmt: skip
 def test_a_bond_gains_loses_or_keeps(given, taken, word):
-    assert flow(given, taken).word == word
+    assert flow(given, taken).verdict_word == word
 
 
 def test_the_verdict_names_the_worst_of_those_that_gain_and_of_those_that_lose():
-    found = Flows(
+    found = BondFlows(
         "x", (flow(10.0, 20.0, "a.b"), flow(10.0, 12.0, "c"), flow(10.0, 8.0, "d"), flow(1.0, 1.0, "e"))
     )
     assert list(found.verdict()) == [
         "energy: the bond `a.b` gained 10 J (50 % of what flowed); 1 more gain too",
         "energy: the bond `d` lost 2 J (20 % of what flowed)",
     ]
-    assert list(Flows("x", (flow(1.0, 1.0), flow(2.0, 2.0))).verdict()) == [
+    assert list(BondFlows("x", (flow(1.0, 1.0), flow(2.0, 2.0))).verdict()) == [
         "energy: both bonds keep what flows, to 1 %"
     ]
-    assert list(Flows("x", ()).verdict()) == []
+    assert list(BondFlows("x", ()).verdict()) == []
     assert [(row["level"], row["made"], row["lost"]) for row in found.level_rows()] == [
         ("outermost", 2.0, 2.0),
         ("a", 10.0, 0.0),
@@ -310,11 +310,11 @@ def test_a_bond_that_gives_back_what_it_gained_swings(folder):
     good("run", EXAMPLE, *options, "--folder", "out")
     done = invoked("check", "out")
     assert "energy: the bond `joint` swings: what it gains it loses again" in done.stdout
-    (each,) = flows(hk.open_run("out")).bonds
-    assert (each.word, each.gained > 0.0) == ("swings", True)
+    (each,) = read_bond_flows(hk.open_run("out")).bonds
+    assert (each.verdict_word, each.gained > 0.0) == ("swings", True)
     # not recorded, only the end is known
     good("run", EXAMPLE, *options[:2], "--folder", "plain")
-    assert [each.word for each in flows(hk.open_run("plain")).bonds] == ["gains"]
+    assert [each.verdict_word for each in read_bond_flows(hk.open_run("plain")).bonds] == ["gains"]
 
 
 def test_stored_energy_is_told_beside_the_bonds(folder):
@@ -331,11 +331,11 @@ def test_stored_energy_is_told_beside_the_bonds(folder):
 
 def test_a_picture_needs_the_ledger(folder):
     with pytest.raises(ScenarioError, match="ledger"):
-        Flows("x", (flow(1.0, 2.0),)).plot("x.png")
+        BondFlows("x", (flow(1.0, 2.0),)).plot("x.png")
     with pytest.raises(ScenarioError, match="no power bonds"):
-        Flows("x", ()).plot("x.png")
+        BondFlows("x", ()).plot("x.png")
 
 
 def test_energy_beyond_all_numbers_is_told_as_such():
-    (line,) = Flows("x", (flow(float("inf"), float("inf"), "joint"),)).verdict()
+    (line,) = BondFlows("x", (flow(float("inf"), float("inf"), "joint"),)).verdict()
     assert line == "energy: the bond `joint` gained energy beyond all numbers"

@@ -12,7 +12,7 @@ import pytest
 
 import hocket as hk
 from command_line import COMMAND, good, invoked, refused
-from hocket.files.trust import TRUST, read_trust
+from hocket.files.trust import TRUST, read_estimate
 from test_cli_check import MASSES
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "two_masses.toml"
@@ -47,7 +47,7 @@ def test_the_verdict_comes_first_and_is_the_error_of_what_was_run(run):
     assert second.startswith("it may be believed: the error falls with order ")
     assert "how wrong it was, from shorter steps" in rest
     assert "estimated error" in done.stdout
-    assert read_trust(run).ports[0].largest == pytest.approx(error, rel=0.05)
+    assert read_estimate(run).ports[0].largest == pytest.approx(error, rel=0.05)
 
 
 DECAY = """
@@ -89,7 +89,7 @@ def test_parameters_that_were_set_count(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     n = np.arange(101)
     error = np.abs(0.94**n - np.exp(-0.06 * n)).max()  # Euler's method, in the end
-    assert read_trust(tmp_path / "out")["a.y"].largest == pytest.approx(error, rel=0.02)
+    assert read_estimate(tmp_path / "out")["a.y"].largest == pytest.approx(error, rel=0.02)
     assert "not seen: what is integrated inside `a`" in done.stdout
 
 
@@ -110,11 +110,11 @@ def test_without_another_run(run):
     assert lines[1].startswith("largest defect: `first.x` was up to ")
     assert "it is not the error of the run" in lines[-1]
     assert "how wrong it was, from linear models" in lines
-    assert read_trust(run).method == "defect"
+    assert read_estimate(run).method == "defect"
     assert invoked("check", run).stderr.startswith("again with")  # the better one is still to be had
-    assert read_trust(run).method == "Richardson"
+    assert read_estimate(run).method == "Richardson"
     good("check", run, "--quick", "--again")
-    assert read_trust(run).method == "Richardson"
+    assert read_estimate(run).method == "Richardson"
 
 
 def test_json_and_picture(run):
@@ -155,11 +155,11 @@ def test_run_keeps_what_it_found(tmp_path, monkeypatch):
     assert "last value" in header
     assert "estimated error" in header
     assert Path("band.png").read_bytes()[:4] == b"\x89PNG"
-    assert read_trust("out").runs == 2
+    assert read_estimate("out").runs == 2
     assert "found before" in good("check", "out")
     quiet = invoked("run", EXAMPLE, "--stop", "10", "--trust", "--quiet", "--folder", "quiet")
     assert (quiet.stdout, quiet.stderr) == ("quiet\n", "")
-    assert read_trust("quiet").rows() == read_trust("out").rows()
+    assert read_estimate("quiet").rows() == read_estimate("out").rows()
 
 
 def test_plot_draws_the_bands(run):
@@ -232,7 +232,7 @@ def test_a_run_that_was_stopped(run, monkeypatch):
     done = invoked("check", run)
     assert done.exit_code == 1
     assert "doubt: the run ended early at 20 s, stopped: it is judged up to there, not beyond" in done.stdout
-    assert read_trust(run).ports[0].run.t[-1] == 20.0
+    assert read_estimate(run).ports[0].run.t[-1] == 20.0
 
 
 # what is refused, and what is damaged
@@ -271,7 +271,7 @@ def test_an_estimate_that_is_damaged_is_made_anew(run):
     assert done.stderr.startswith("`trust.json` cannot be read: ")
     assert "the error is estimated anew\nagain with 1/2 of the steps" in done.stderr
     assert done.stdout == before
-    assert read_trust(run).runs == 2
+    assert read_estimate(run).runs == 2
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
@@ -304,7 +304,7 @@ def test_ctrl_c_keeps_what_there_is(tmp_path, monkeypatch):
     assert process.returncode == 1
     assert err == "again with 1/2 of the steps\n"
     assert "doubt: the run with 1/2 of the steps was interrupted at " in out
-    found = read_trust("out")
+    found = read_estimate("out")
     assert found.runs == 0
     t = found["a.y"].run.t
     assert 0.3 < t[-1] < 100.0

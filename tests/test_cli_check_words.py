@@ -12,7 +12,7 @@ import pytest
 from analysis.systems import FILTERS, two_masses
 from command_line import good, invoked, refused
 from hocket.analysis.linear import read_linear
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import spectral_radius
 from hocket.files.toml import write
 
 LAGS = """
@@ -199,7 +199,7 @@ def test_one_minus_rho_is_never_shown_for_the_radius(tmp_path, coupling):
     write(composite, file)
     said = good("check", file)
     facts = json.loads(good("check", file, "--json", "-"))
-    missing = 1.0 - radius(read_linear(composite))
+    missing = 1.0 - spectral_radius(read_linear(composite))
     assert facts["rho"] == pytest.approx(1.0 - missing, abs=1e-9)
     assert len(facts["robustness"]) == 2
     shown = [value for row in facts["robustness"] for value in row.values() if isinstance(value, float)]

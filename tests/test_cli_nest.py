@@ -8,7 +8,7 @@ import pytest
 import hocket
 from analysis.systems import three_masses
 from command_line import good, invoked, refused
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import read, write
 
 
@@ -17,7 +17,7 @@ def folder(tmp_path_factory):
     """The three scenarios of the thesis, flat at 0.1 s, to run for ten seconds."""
     made = tmp_path_factory.mktemp("three")
     for number in (1, 2, 3):
-        write(Study(three_masses(number, "0.1 s"), stop=Fraction(10)), made / f"three{number}.toml")
+        write(Experiment(three_masses(number, "0.1 s"), stop=Fraction(10)), made / f"three{number}.toml")
     return made
 
 

@@ -56,7 +56,7 @@ def test_the_front_the_proposal_and_the_lines(file):
     assert "4 couplings judged" in lines
     (why,) = [line for line in lines if line.startswith("row 0 is proposed")]
     now = exact_error(hk.read(file).composite)
-    tuned = exact_error(hk.read(file).composite.changed(extrapolation="linear"))
+    tuned = exact_error(hk.read(file).composite.with_changes(extrapolation="linear"))
     assert why == f"row 0 is proposed: {now / tuned:.0f} times less error than now at the same work"
     assert lines[-3:] == [
         "change this line of masses.toml:",
@@ -68,7 +68,9 @@ def test_the_front_the_proposal_and_the_lines(file):
 def test_verify_compares_prediction_and_reality(file):
     facts = json.loads(good("tune", file, *FEW, "--verify", "--json", "-"))
     composite = hk.read(file).composite
-    for run, made in zip(facts["runs"], (composite, composite.changed(extrapolation="linear")), strict=True):
+    for run, made in zip(
+        facts["runs"], (composite, composite.with_changes(extrapolation="linear")), strict=True
+    ):
         truth = exact_error(made)
         assert run["error of the run"] == pytest.approx(truth, rel=1e-6)
         assert run["predicted error"] == pytest.approx(truth, rel=1e-3)
@@ -252,7 +254,7 @@ def test_verify_runs_to_the_nearest_end_that_the_step_divides(file):
     words = ("--over", "step=0.03", "--verify")
     now, row = json.loads(good("tune", file, *words, "--json", "-"))["runs"]
     assert (now["run to [s]"], row["run to [s]"]) == (5.0, 5.01)
-    made = hk.read(file).composite.changed(step="30 ms")
+    made = hk.read(file).composite.with_changes(step="30 ms")
     assert row["error of the run"] == pytest.approx(exact_error(made, "5.01 s"), rel=1e-6)
     assert "run to [s]" in good("tune", file, *words)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.clock import Clock, common, seconds, written
+from hocket.clock import Clock, common_tick, format_duration, seconds
 
 few = settings(deadline=None)
 durations = st.builds(F, st.integers(-(10**12), 10**12), st.integers(1, 10**12))
@@ -99,7 +99,7 @@ def test_a_float_keeps_its_value(x):
 @few
 @given(durations)
 def test_what_is_written_is_read_back_exactly(duration):
-    assert seconds(written(duration)) == duration
+    assert seconds(format_duration(duration)) == duration
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_what_is_written_is_read_back_exactly(duration):
     ],
 )
 def test_durations_are_written_in_the_unit_that_reads_best(duration, text):
-    assert written(duration) == text
+    assert format_duration(duration) == text
     assert seconds(text) == duration
 
 
 @few
 @given(st.lists(short, min_size=1, max_size=6))
 def test_the_common_tick_is_the_longest_that_divides_all(steps):
-    counts = [step / common(steps) for step in steps]
+    counts = [step / common_tick(steps) for step in steps]
     assert all(count.denominator == 1 for count in counts)
     assert gcd(*(count.numerator for count in counts)) == 1
 
@@ -145,7 +145,7 @@ def test_the_common_tick_is_the_longest_that_divides_all(steps):
     ],
 )
 def test_common_ticks(steps, tick):
-    assert common(steps) == tick
+    assert common_tick(steps) == tick
 
 
 @few
@@ -181,5 +181,5 @@ def test_multiples_of_a_float_are_multiples(step, count):
 
 
 def test_long_decimals_are_written_as_such():
-    assert written(F("1.2345678901234")) == "1.2345678901234 s"
-    assert written(F(1, 3)) == "1/3 s"
+    assert format_duration(F("1.2345678901234")) == "1.2345678901234 s"
+    assert format_duration(F(1, 3)) == "1/3 s"

@@ -12,7 +12,7 @@ from hocket.errors import (
     InternalError,
     ScenarioError,
     SimulatorError,
-    nearest,
+    suggest_nearest,
 )
 
 
@@ -87,4 +87,4 @@ def test_an_error_survives_the_way_from_another_process():
     ],
 )
 def test_the_nearest_name_is_offered_or_else_the_first_few(name, known, hint):
-    assert nearest(name, iter(known)) == hint
+    assert suggest_nearest(name, iter(known)) == hint

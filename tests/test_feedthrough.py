@@ -116,7 +116,7 @@ def test_a_level_reacts_to_what_reaches_its_outputs():
         "early": "a.y",
     }
     found = graph(models, connections, ["first", "second", "third"], ["both", "late", "crossed", "early"])
-    assert found.reach() == [(0,), (), (2,), (1,)]
+    assert found.inputs_by_output() == [(0,), (), (2,), (1,)]
 
 
 def test_everyone_in_a_loop_reacts_to_what_enters_it():
@@ -131,7 +131,7 @@ def test_everyone_in_a_loop_reacts_to_what_enters_it():
         "z": "b.y",
     }
     found = graph(models, connections, ["p", "q"], ["y", "z"])
-    assert found.reach() == [(0, 1), (0, 1)]
+    assert found.inputs_by_output() == [(0, 1), (0, 1)]
 
 
 # any scenario without loops, against the solution of the whole system
@@ -230,4 +230,4 @@ def test_a_long_chain_needs_no_recursion():
     connections = {f"m{k}.u": f"m{k + 1}.y" for k in range(size - 1)} | {f"m{size - 1}.u": "p"}
     found = graph(models, {**connections, "y": "m0.y"}, ["p"], ["y"])
     assert [turn.read for turn in found.rounds()] == [(k,) for k in range(size - 1, -1, -1)]
-    assert found.reach() == [(0,)]
+    assert found.inputs_by_output() == [(0,)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.graph import components, fewest_backward
+from hocket.graph import least_feedback_order, strong_components
 
 few = settings(max_examples=50, deadline=None)
 
@@ -63,7 +63,7 @@ def least_backward(nodes, weights):
 @given(graphs())
 def test_components_are_what_reaches_each_other(graph):
     size, edges = graph
-    reach, groups = reaches(size, edges), components(size, edges)
+    reach, groups = reaches(size, edges), strong_components(size, edges)
     assert sorted(node for group in groups for node in group) == list(range(size))
     for group in groups:
         assert group == [node for node in range(size) if reach[group[0], node] and reach[node, group[0]]]
@@ -73,7 +73,7 @@ def test_components_are_what_reaches_each_other(graph):
 @given(graphs())
 def test_components_come_after_what_leads_to_them_and_else_by_number(graph):
     size, edges = graph
-    reach, waiting = reaches(size, edges), components(size, edges)
+    reach, waiting = reaches(size, edges), strong_components(size, edges)
     while waiting:
         ready = [
             group
@@ -84,20 +84,20 @@ def test_components_come_after_what_leads_to_them_and_else_by_number(graph):
 
 
 def test_without_edges_everyone_is_alone_and_in_order():
-    assert components(3, []) == [[0], [1], [2]]
-    assert components(0, []) == []
+    assert strong_components(3, []) == [[0], [1], [2]]
+    assert strong_components(0, []) == []
 
 
 def test_a_chain_of_rings_in_the_wrong_order():
     edges = [(4, 5), (5, 4), (4, 2), (2, 3), (3, 2), (3, 0), (0, 1), (1, 0)]
-    assert components(6, edges) == [[4, 5], [2, 3], [0, 1]]
+    assert strong_components(6, edges) == [[4, 5], [2, 3], [0, 1]]
 
 
 @few
 @given(weighted(1, 7))
 def test_up_to_seven_nodes_no_order_is_better(graph):
     nodes, weights = graph
-    order = fewest_backward(nodes, weights)
+    order = least_feedback_order(nodes, weights)
     assert sorted(order) == nodes
     assert backward(order, weights) == least_backward(nodes, weights)
 
@@ -108,11 +108,11 @@ def test_among_the_best_orders_the_first_by_number_is_taken(graph):
     nodes, weights = graph
     least = least_backward(nodes, weights)
     first = min(order for order in permutations(nodes) if backward(order, weights) == least)
-    assert fewest_backward(nodes, weights) == list(first)
+    assert least_feedback_order(nodes, weights) == list(first)
 
 
 def test_edges_to_other_nodes_do_not_count():
-    assert fewest_backward([4, 2], {(2, 4): 1, (4, 9): 5, (9, 2): 5}) == [2, 4]
+    assert least_feedback_order([4, 2], {(2, 4): 1, (4, 9): 5, (9, 2): 5}) == [2, 4]
 
 
 @few
@@ -123,7 +123,7 @@ def test_many_nodes_without_a_ring_are_put_in_order(size, data):
         lambda pair: pair[0] < pair[1]
     )
     weights = {(hidden[i], hidden[j]): 1 for i, j in data.draw(st.sets(pairs, max_size=3 * size))}
-    assert backward(fewest_backward(list(range(size)), weights), weights) == 0
+    assert backward(least_feedback_order(list(range(size)), weights), weights) == 0
 
 
 @few
@@ -137,7 +137,7 @@ def test_many_nodes_leave_fewer_backward_than_half_the_edges(size, data):
     edges |= data.draw(st.sets(pairs, max_size=3 * size))
     turned = data.draw(st.lists(st.booleans(), min_size=len(edges), max_size=len(edges)))
     weights = {(b, a) if turn else (a, b): 1 for (a, b), turn in zip(sorted(edges), turned, strict=True)}
-    order = fewest_backward(list(range(size)), weights)
+    order = least_feedback_order(list(range(size)), weights)
     assert sorted(order) == list(range(size))
     assert backward(order, weights) <= len(weights) / 2 - size / 6
 
@@ -162,7 +162,7 @@ def eades(nodes, weights):
 @few
 @given(weighted(8, 12))
 def test_many_nodes_are_ordered_by_the_greedy_rule(graph):
-    assert fewest_backward(*graph) == eades(*graph)
+    assert least_feedback_order(*graph) == eades(*graph)
 
 
 LARGE = 20_000
@@ -177,8 +177,8 @@ def ring(order):
 def test_a_large_ring_is_cut_once(shuffled):
     order = np.random.default_rng(1).permutation(LARGE).tolist() if shuffled else list(range(LARGE))
     weights = ring(order)
-    groups = components(LARGE, list(weights))
-    found = fewest_backward(groups[0], weights)
+    groups = strong_components(LARGE, list(weights))
+    found = least_feedback_order(groups[0], weights)
     assert groups == [list(range(LARGE))]
     assert backward(found, weights) == 1
     assert found[0] == 0
@@ -187,7 +187,7 @@ def test_a_large_ring_is_cut_once(shuffled):
 def test_a_large_ring_that_is_stronger_one_way_follows_it():
     weights = dict.fromkeys(ring(list(range(LARGE))), 2)
     weights |= {(b, a): 1 for a, b in weights}
-    found = fewest_backward(list(range(LARGE)), weights)
+    found = least_feedback_order(list(range(LARGE)), weights)
     assert sorted(found) == list(range(LARGE))
     assert backward(found, weights) == LARGE + 1
 
@@ -196,5 +196,5 @@ def test_a_long_chain_of_rings_is_found():
     """Pairs 0 <-> 1, 2 <-> 3 ... each leading to the pair before it."""
     edges = [(k, k + 1) for k in range(0, LARGE, 2)] + [(k + 1, k) for k in range(0, LARGE, 2)]
     edges += [(k, k - 1) for k in range(2, LARGE, 2)]
-    groups = components(LARGE, edges)
+    groups = strong_components(LARGE, edges)
     assert groups == [[k, k + 1] for k in range(LARGE - 2, -1, -2)]

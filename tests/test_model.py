@@ -6,7 +6,7 @@ import pytest
 
 from hocket import Gain, Hold, Polynomial
 from hocket.errors import ScenarioError
-from hocket.model import Connection, Port, Scenario, ports
+from hocket.model import Connection, Port, Scenario, parse_ports
 
 TWO = {"a": Gain(2.0), "b": Gain(3.0)}
 RING = {"a.u": "b.y", "b.u": "a.y"}
@@ -51,9 +51,9 @@ def test_a_start_value_that_is_no_number_is_refused(start):
 
 
 def test_ports_are_a_list_even_if_there_is_one():
-    assert ports(["x [m]", Port("v")]) == (Port("x", "m"), Port("v"))
+    assert parse_ports(["x [m]", Port("v")]) == (Port("x", "m"), Port("v"))
     with pytest.raises(ScenarioError) as caught:
-        ports("x [m]")
+        parse_ports("x [m]")
     assert str(caught.value) == 'ports are a list, not the text `x [m]`\n  expected: ["x [m]"]'
 
 

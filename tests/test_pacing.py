@@ -10,7 +10,7 @@ import time
 import pytest
 
 import hocket as hk
-from hocket.pacing import Pace
+from hocket.pacing import RealTimePacer
 
 LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
 
@@ -71,7 +71,7 @@ def test_a_failed_run_tells_too(tmp_path):
 
 @pytest.mark.parametrize(("step", "chunk"), [(1e-5, 100), (1e-3, 1), (0.5, 1)])
 def test_steps_are_released_a_millisecond_at_a_time(step, chunk):
-    pace = Pace(1.0, step)
+    pace = RealTimePacer(1.0, step)
     asked = []
 
     def run(steps, _seconds):

@@ -7,8 +7,8 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
-from hocket.parameters import leaves, split, with_parameters
-from hocket.simulators.fmu.remaking import remade
+from hocket.parameters import leaves, split_parameter_path, with_parameters
+from hocket.simulators.fmu.remaking import remake_fmu
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ class Constant:
     value: float
     inputs: tuple = ()
     outputs: tuple = (hk.Port("y"),)
-    abilities: hk.Abilities = field(default_factory=hk.Abilities)
+    abilities: hk.Capabilities = field(default_factory=hk.Capabilities)
 
     def open(self):
         return self
@@ -173,8 +173,8 @@ def test_what_is_no_entry_is_told_with_those_there_are(name, value, told):
 def test_a_single_model_need_not_be_named(tmp_path):
     fmu = hk.Fmu(build("lag", 2, folder=tmp_path, binary=b""))
     single = hk.Composite(hk.Scenario({"lag": fmu}), 0.1)
-    assert split(single, "T") == split(single, "lag.T") == ("lag", "T")
-    assert split(single, "no.such") == ("lag", "no.such")
+    assert split_parameter_path(single, "T") == split_parameter_path(single, "lag.T") == ("lag", "T")
+    assert split_parameter_path(single, "no.such") == ("lag", "no.such")
     assert "there is no variable `no.such`" in faults(single, {"no.such": 1})[0].what
 
 
@@ -186,17 +186,17 @@ def test_variables_with_dots_and_the_name_of_their_model(tmp_path):
         "lag", 2, folder=tmp_path, binary=b"", xml=lambda text: text.replace("</ModelVariables>", more)
     )
     single = hk.Composite(hk.Scenario({"lag": hk.Fmu(path)}), 0.1)
-    assert split(single, "spring.k") == ("lag", "spring.k")
-    assert split(single, "lag.T") == ("lag", "lag.T"), "the variable wins over the model"
-    assert split(single, "lag.spring.k") == ("lag", "spring.k")
+    assert split_parameter_path(single, "spring.k") == ("lag", "spring.k")
+    assert split_parameter_path(single, "lag.T") == ("lag", "lag.T"), "the variable wins over the model"
+    assert split_parameter_path(single, "lag.spring.k") == ("lag", "spring.k")
     several = hk.Composite(hk.Scenario({"lag": hk.Fmu(path), "b": hk.Fmu(path)}), 0.1)
-    assert split(several, "b.spring.k") == ("b", "spring.k")
+    assert split_parameter_path(several, "b.spring.k") == ("b", "spring.k")
 
 
 def test_an_fmu_made_again_keeps_its_options(tmp_path):
     path = build("lag", 2, folder=tmp_path, binary=b"")
     fmu = hk.Fmu("lag.fmu", T=3.0, interface="model-exchange", method="rk4", step="1 ms", folder=tmp_path)
-    again = remade(fmu, {"y0": 1.0}, isolate=True)
+    again = remake_fmu(fmu, {"y0": 1.0}, isolate=True)
     assert again == hk.Fmu(
         "lag.fmu",
         {"T": 3.0, "y0": 1.0},
@@ -213,8 +213,8 @@ def test_a_whole_array_wins_over_elements_given_before(tmp_path):
     path = build("arrays", 3, folder=tmp_path, binary=b"")
     fmu = hk.Fmu(path, {"A[1,1]": 99.0, "A[2, 1]": 98.0, "u[1]": 5.0})
     whole = ((1, 2, 3), (4, 5, 6), (7, 8, 9))
-    assert remade(fmu, {"A": whole}).parameters == {"A": whole, "u[1]": 5.0}
-    assert remade(remade(fmu, {"A": whole}), {"A[1,1]": 7.0}).parameters["A[1,1]"] == 7.0
+    assert remake_fmu(fmu, {"A": whole}).parameters == {"A": whole, "u[1]": 5.0}
+    assert remake_fmu(remake_fmu(fmu, {"A": whole}), {"A[1,1]": 7.0}).parameters["A[1,1]"] == 7.0
 
 
 def test_in_fmi_2_the_elements_are_variables(tmp_path):
@@ -228,5 +228,5 @@ def test_in_fmi_2_the_elements_are_variables(tmp_path):
         xml=lambda text: text.replace("</ModelVariables>", more + "</ModelVariables>"),
     )  # fmt: skip
     fmu = hk.Fmu(path, {"x[1]": 9.0, "z[1]": 8.0})
-    again = remade(fmu, {"x": [1.0, 2.0], "z": 3.0})
+    again = remake_fmu(fmu, {"x": [1.0, 2.0], "z": 3.0})
     assert again.parameters == {"x": (1.0, 2.0), "z": 3.0, "z[1]": 8.0}, "z[1] is no element of the scalar z"

@@ -10,7 +10,17 @@ from numpy.polynomial import Polynomial as Reference
 
 from hocket.errors import ScenarioError
 from hocket.model import Sample
-from hocket.signals import NAMED, Hermite, Hold, Nepce, Polynomial, newton, shifted, through, value_at
+from hocket.signals import (
+    EXTRAPOLATORS,
+    Hermite,
+    Hold,
+    Nepce,
+    Polynomial,
+    interpolate_samples,
+    newton,
+    shift_origin,
+    value_at,
+)
 
 few = settings(max_examples=40, deadline=None)
 fractions = st.builds(F, st.integers(-50, 50), st.integers(1, 12))
@@ -38,21 +48,21 @@ def sampled(curve, nodes):
 @given(curves, st.data())
 def test_a_polynomial_is_found_again_from_its_samples(curve, data):
     nodes = data.draw(distinct(len(curve)))
-    assert through(sampled(curve, nodes)) == curve
+    assert interpolate_samples(sampled(curve, nodes)) == curve
 
 
 @few
 @given(curves, st.data())
 def test_more_samples_than_needed_change_nothing(curve, data):
     nodes = data.draw(distinct(len(curve) + 2))
-    assert through(sampled(curve, nodes)) == [*curve, 0, 0]
+    assert interpolate_samples(sampled(curve, nodes)) == [*curve, 0, 0]
 
 
 @pytest.mark.parametrize("degree", range(6))
 def test_floats_agree_with_the_fit_of_numpy(degree):
     rng = np.random.default_rng(degree)
     s, y = np.arange(-degree, 1) * 0.01, rng.uniform(-1, 1, degree + 1)
-    mine = through([Sample(*pair) for pair in zip(s, y, strict=True)])
+    mine = interpolate_samples([Sample(*pair) for pair in zip(s, y, strict=True)])
     reference = Reference.fit(s, y, degree).convert().coef
     here = np.linspace(-0.05, 0.01, 7)
     assert [value_at(mine, x) for x in here] == pytest.approx(
@@ -64,9 +74,9 @@ def test_rows_are_fitted_number_by_number():
     """In the linear reading a value is a row."""
     rows = np.array([[1.0, 2.0, -3.0], [0.5, 0.25, 8.0], [4.0, -1.0, 0.0]])
     nodes = [-1.0, -0.5, 0.0]
-    together = through([Sample(s, row) for s, row in zip(nodes, rows, strict=True)])
+    together = interpolate_samples([Sample(s, row) for s, row in zip(nodes, rows, strict=True)])
     for column in range(3):
-        alone = through([Sample(s, row[column]) for s, row in zip(nodes, rows, strict=True)])
+        alone = interpolate_samples([Sample(s, row[column]) for s, row in zip(nodes, rows, strict=True)])
         assert [c[column] for c in together] == alone
 
 
@@ -79,23 +89,23 @@ def test_the_value_is_the_sum_of_the_powers(curve, s):
 @few
 @given(curves, fractions, fractions)
 def test_a_shifted_polynomial_is_the_same_curve(curve, ds, s):
-    moved = shifted(curve, ds)
+    moved = shift_origin(curve, ds)
     assert at(moved, s - ds) == at(curve, s)
     assert len(moved) == len(curve)
-    assert shifted(moved, -ds) == curve
+    assert shift_origin(moved, -ds) == curve
 
 
 @few
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=6), st.integers(-9, 9))
 def test_a_shift_is_a_composition_of_polynomials(curve, ds):
     composed = Reference(curve)(Reference([ds, 1])).coef
-    assert shifted(curve, ds) == [*composed, *[0] * (len(curve) - len(composed))]
+    assert shift_origin(curve, ds) == [*composed, *[0] * (len(curve) - len(composed))]
 
 
 def test_a_shift_leaves_its_argument_alone():
     curve = [1.0, 2.0, 3.0]
     for ds in (0.0, 0.5):
-        assert shifted(curve, ds) is not curve
+        assert shift_origin(curve, ds) is not curve
     assert curve == [1.0, 2.0, 3.0]
 
 
@@ -181,7 +191,7 @@ def test_nepce_begins_settled():
 def test_words_for_extrapolators(word, degree):
     curve = [F(k + 1) for k in range(degree + 1)]
     samples = sampled(curve, [F(k) for k in range(degree + 1)])
-    assert NAMED[word].fit(samples, None)[0] == curve
+    assert EXTRAPOLATORS[word].fit(samples, None)[0] == curve
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from hocket.model import Abilities, Port, Sample
-from hocket.signals import Hermite, Hold, Nepce, Polynomial, through
+from hocket.model import Capabilities, Port, Sample
+from hocket.signals import Hermite, Hold, Nepce, Polynomial, interpolate_samples
 from hocket.simulators.ode import METHODS, Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Function, Table
@@ -277,7 +277,7 @@ def test_every_law_has_a_liar():
 class Claims:
     """A model that declares what its simulators do not have."""
 
-    abilities: Abilities
+    abilities: Capabilities
     inputs = ()
     outputs = (Port("t"),)
 
@@ -299,11 +299,11 @@ class Claims:
 
 
 def test_declared_methods_must_be_there():
-    check_simulator(Claims(Abilities()))
+    check_simulator(Claims(Capabilities()))
     with pytest.raises(LawBroken, match=r"save\(\) or restore\(\) is missing"):
-        check_simulator(Claims(Abilities(rewind=True)))
+        check_simulator(Claims(Capabilities(rewind=True)))
     with pytest.raises(LawBroken, match=r"slope\(\) is missing"):
-        check_simulator(Claims(Abilities(slopes=True)))
+        check_simulator(Claims(Capabilities(slopes=True)))
 
 
 def test_a_step_that_ends_early_is_lawful():
@@ -379,14 +379,14 @@ class Line:
         """Keep no memory."""
 
     def fit(self, samples, w):
-        return through(samples), w
+        return interpolate_samples(samples), w
 
 
 class LooksFurtherBack(Line):
     samples = 1
 
     def fit(self, samples, w):
-        return through([samples[-2], samples[-1]]), w
+        return interpolate_samples([samples[-2], samples[-1]]), w
 
 
 class Even(Line):
@@ -394,17 +394,20 @@ class Even(Line):
 
     def fit(self, samples, w):
         even = [Sample(float(k), sample.value) for k, sample in enumerate(samples, 1 - len(samples))]
-        return through(even), w
+        return interpolate_samples(even), w
 
 
 class TooLong(Line):
     def fit(self, samples, w):
-        return [*through(samples), 0.0 * samples[-1].value, 0.0 * samples[-1].value], w
+        return [*interpolate_samples(samples), 0.0 * samples[-1].value, 0.0 * samples[-1].value], w
 
 
 class Mixes(Line):
     def fit(self, samples, w):
-        return [value + 0.0 * value if np.ndim(value) == 0 else value[::-1] for value in through(samples)], w
+        return [
+            value + 0.0 * value if np.ndim(value) == 0 else value[::-1]
+            for value in interpolate_samples(samples)
+        ], w
 
 
 class EatsMemory:

@@ -11,17 +11,17 @@ from scipy.linalg import expm
 
 import hocket as hk
 from analysis.systems import TWO, three_masses, two_masses
-from hocket.analysis.aftermath import from_defect
-from hocket.analysis.exact import exact
+from hocket.analysis.aftermath import trust_from_defect
+from hocket.analysis.exact import exact_solution
 from hocket.errors import FileError, ScenarioError, SimulatorError
-from hocket.files.study import Study
-from hocket.files.trust import BANDS, TRUST, Gap, Trust, read_trust, write_trust
-from hocket.trusting import engine_of, study_of, trust, trust_of
+from hocket.files.study import Experiment
+from hocket.files.trust import BANDS, TRUST, ErrorEstimate, InputDefect, read_estimate, write_estimate
+from hocket.trusting import engine_of, estimate_error, estimate_run_error, study_of
 
 
 def estimated(composite, stop, **options):
-    study = Study(composite, stop=Fraction(stop), name="it")
-    return trust(study, hk.run(composite, stop, **options))
+    study = Experiment(composite, stop=Fraction(stop), name="it")
+    return estimate_error(study, hk.run(composite, stop, **options))
 
 
 def coupled(t):
@@ -59,7 +59,7 @@ def test_the_estimate_is_the_error(nested):
     steps = ("0.1 s", "0.025 s") if nested else ("0.1 s",)
     composite = three_masses(1, *steps, outputs="consistent")
     found = estimated(composite, 5)
-    solution = exact(composite)
+    solution = exact_solution(composite)
     assert len(found.ports) == 8
     for each in found.ports:
         truth = solution.outputs(each.run.t)[:, solution.ports.index(each.port)]
@@ -104,8 +104,8 @@ def test_all_steps_are_halved_and_quartered():
         third = inner.scenario.models["third"]
         told.append((how, study.composite.step, inner.step, third.step, times[-1]))
 
-    study = Study(composite, stop=Fraction(5), name="it")
-    trust(study, hk.run(composite, 5), watch=watch)
+    study = Experiment(composite, stop=Fraction(5), name="it")
+    estimate_error(study, hk.run(composite, 5), watch=watch)
     ms = Fraction(1, 1000)
     assert told == [
         ("with 1/2 of the steps", 50 * ms, 25 * ms / 2, ms * 5 / 8, (5.0, 5.0)),
@@ -200,20 +200,20 @@ def test_values_that_grew_beyond_all_numbers(tmp_path):
     loop = hk.Composite(hk.Scenario({"a": grows}, {"a.u": "a.y"}), "0.5 s")
     with pytest.raises(SimulatorError, match="inf"):
         hk.run(loop, 20, folder=tmp_path / "run")
-    found = trust_of(hk.open_run(tmp_path / "run"))
+    found = estimate_run_error(hk.open_run(tmp_path / "run"))
     assert found.doubts[0].startswith("the run ended early at ")
     assert not found.good
     huge = replace(found.ports[0], error=np.full(len(found.ports[0].error), np.nan))
     assert huge.largest == huge.relative == np.inf
-    write_trust(tmp_path / "run", replace(found, ports=(huge,)))
-    assert read_trust(tmp_path / "run").ports[0].largest == np.inf
+    write_estimate(tmp_path / "run", replace(found, ports=(huge,)))
+    assert read_estimate(tmp_path / "run").ports[0].largest == np.inf
     found.plot(tmp_path / "huge.png")
 
 
 def test_models_that_are_no_longer_the_same():
     run = hk.run(two_masses("Seidel12", 0.5), 10)
-    other = Study(two_masses("Seidel12", 0.5, m1=1.0, ck=5.0), stop=Fraction(10), name="it")
-    found = trust(other, run)
+    other = Experiment(two_masses("Seidel12", 0.5, m1=1.0, ck=5.0), stop=Fraction(10), name="it")
+    found = estimate_error(other, run)
     assert any("the models are not those that were run" in doubt for doubt in found.doubts)
 
 
@@ -256,11 +256,11 @@ def test_steps_that_cannot_be_made_leave_what_there_is():
 def test_what_was_found_is_read_again(tmp_path):
     composite = three_masses(1, "0.1 s", "0.025 s")
     run = hk.run(composite, 5, folder=tmp_path / "run")
-    assert read_trust(run.path) is None
-    found = trust(Study(composite, stop=Fraction(5), name="it"), run)
-    gap = Gap("a.u", "b.y", "N", 1.5, 0.25, 0.5, float("inf"))
-    write_trust(run.path, replace(found, gaps=(gap,), doubts=("not so sure",), unseen=("the rest",)))
-    again = read_trust(tmp_path / "run")
+    assert read_estimate(run.path) is None
+    found = estimate_error(Experiment(composite, stop=Fraction(5), name="it"), run)
+    gap = InputDefect("a.u", "b.y", "N", 1.5, 0.25, 0.5, float("inf"))
+    write_estimate(run.path, replace(found, gaps=(gap,), doubts=("not so sure",), unseen=("the rest",)))
+    again = read_estimate(tmp_path / "run")
     assert again.gaps == (gap,)
     assert (again.doubts, again.unseen) == (("not so sure",), ("the rest",))
     assert (again.method, again.predicted, again.runs) == ("Richardson", 1, 2)
@@ -278,14 +278,14 @@ def test_what_was_found_is_read_again(tmp_path):
 def test_another_run_in_the_folder_forgets_it(tmp_path):
     composite = two_masses("Seidel12", 0.5)
     run = hk.run(composite, 5, folder=tmp_path / "run")
-    write_trust(run.path, Trust((), (), 1))
+    write_estimate(run.path, ErrorEstimate((), (), 1))
     kept = [(run.path / name).read_bytes() for name in (TRUST, BANDS)]
     hk.run(composite, 5, folder=tmp_path / "run", overwrite=True)
     assert not (run.path / TRUST).exists()
-    assert read_trust(run.path) is None
+    assert read_estimate(run.path) is None
     for name, content in zip((TRUST, BANDS), kept, strict=True):
         (run.path / name).write_bytes(content)
-    assert read_trust(run.path) is None  # of the run before
+    assert read_estimate(run.path) is None  # of the run before
 
 
 @pytest.mark.parametrize(
@@ -302,31 +302,31 @@ def test_another_run_in_the_folder_forgets_it(tmp_path):
 )
 def test_what_is_damaged_is_said(tmp_path, text):
     run = hk.run(two_masses("Seidel12", 0.5), 5, folder=tmp_path / "run")
-    write_trust(run.path, Trust((), (), 1))
+    write_estimate(run.path, ErrorEstimate((), (), 1))
     if text == '{"hocket_trust": 1, "begun": 3}':
         (run.path / TRUST).write_text(text)
-        assert read_trust(run.path) is None
+        assert read_estimate(run.path) is None
         return
     (run.path / TRUST).write_text(text)
     with pytest.raises(FileError, match=r"`trust\.json` cannot be read") as caught:
-        read_trust(run.path)
+        read_estimate(run.path)
     assert "--again" in str(caught.value)
 
 
 def test_bands_that_are_damaged_or_gone(tmp_path):
     run = hk.run(two_masses("Seidel12", 0.5), 5, folder=tmp_path / "run")
-    found = trust_of(run)
-    write_trust(run.path, found)
+    found = estimate_run_error(run)
+    write_estimate(run.path, found)
     (run.path / BANDS).write_bytes((run.path / BANDS).read_bytes()[:300])
     with pytest.raises(FileError, match="cannot be read"):
-        read_trust(run.path)
+        read_estimate(run.path)
     (run.path / BANDS).unlink()
     with pytest.raises(FileError, match="cannot be read"):
-        read_trust(run.path)
+        read_estimate(run.path)
     newer = json.loads((run.path / TRUST).read_text()) | {"hocket_trust": 2}
     (run.path / TRUST).write_text(json.dumps(newer))
     with pytest.raises(FileError, match="newer hocket"):
-        read_trust(run.path)
+        read_estimate(run.path)
 
 
 def test_options_of_the_run_are_in_the_folder(tmp_path):
@@ -335,7 +335,7 @@ def test_options_of_the_run_are_in_the_folder(tmp_path):
     assert engine_of(run) == "interpreter"
     study = study_of(run)
     assert (study.start, study.stop, study.composite.step) == (2, 8, Fraction(1, 5))
-    found = trust_of(run)
+    found = estimate_run_error(run)
     assert found.doubts == ()
     for each in found.ports:
         truth = coupled(each.run.t - 2.0)[each.port]
@@ -351,7 +351,7 @@ def test_a_run_that_failed_is_judged_as_far_as_it_came(tmp_path):
         hk.run(hk.Composite(scenario, "0.5 s", hk.GaussSeidel(["one", "two", "limit"], outputs="stale")), 20,
                folder=tmp_path / "run")  # fmt: skip
     run = hk.open_run(tmp_path / "run")
-    found = trust_of(run)
+    found = estimate_run_error(run)
     assert found.doubts[0].startswith("the run ended early at ")
     assert "failed" in found.doubts[0]
     assert found["two.x"].run.t[-1] == run["two.x"].t[-1] == 3.0
@@ -365,10 +365,10 @@ def test_rows_may_end_before_the_run_did(tmp_path):
     for every in (2, 5):
         with pytest.raises(SimulatorError):
             hk.run(limit, 20, every=every, folder=tmp_path / str(every))
-    said = trust_of(hk.open_run(tmp_path / "2")).doubts[0]
+    said = estimate_run_error(hk.open_run(tmp_path / "2")).doubts[0]
     assert said == "the run ended early at 3 s, failed: it is judged up to its last row, at 2 s, not beyond"
     with pytest.raises(ScenarioError) as caught:
-        trust_of(hk.open_run(tmp_path / "5"))
+        estimate_run_error(hk.open_run(tmp_path / "5"))
     (fault,) = caught.value.faults
     assert fault.what == "the run came to 3 s, failed, and no row after its first step is kept"
     assert fault.where == str(tmp_path / "5")
@@ -398,8 +398,8 @@ class Fails:
 @pytest.mark.parametrize("h", [0.25, 1.0])
 def test_linear_models_tell_the_error_without_another_run(coupling, h, monkeypatch):
     run = hk.run(two_masses(coupling, h), 20)
-    monkeypatch.setattr("hocket.trusting.perform", None)
-    found = trust_of(run, quick=True)
+    monkeypatch.setattr("hocket.trusting.run_study", None)
+    found = estimate_run_error(run, quick=True)
     assert (found.method, found.doubts, found.runs) == ("defect", (), 0)
     for each in found.ports:
         error = each.run.values - coupled(each.run.t)[each.port]
@@ -412,8 +412,8 @@ def test_sources_of_time_are_played_as_they_were(start):
     lag = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[0.0], inputs=["u"], outputs=["y"])
     models = {"lag": lag, "wave": hk.Function(np.sin, outputs=["y"])}
     composite = hk.Composite(hk.Scenario(models, {"lag.u": "wave.y"}), "0.1 s")
-    study = Study(composite, start=Fraction(start), stop=Fraction(start + 10), name="it")
-    found = from_defect(hk.run(composite, start + 10, start=start), study)
+    study = Experiment(composite, start=Fraction(start), stop=Fraction(start + 10), name="it")
+    found = trust_from_defect(hk.run(composite, start + 10, start=start), study)
     t, y = found["lag.y"].run
     truth = (np.sin(t) - np.cos(t) - (np.sin(start) - np.cos(start)) * np.exp(start - t)) / 2.0
     np.testing.assert_allclose(found["lag.y"].error, y - truth, atol=1e-12)
@@ -423,7 +423,7 @@ def test_sources_of_time_are_played_as_they_were(start):
 
 def test_the_defect_of_a_held_input_is_what_its_output_moved():
     run = hk.run(two_masses("Seidel12", 0.5), 10)
-    found = {gap.input: gap for gap in trust_of(run, quick=True).gaps}
+    found = {gap.input: gap for gap in estimate_run_error(run, quick=True).gaps}
     assert found.keys() == {"one.x2", "one.v2"}  # of two.F the step of the other is known
     for target, source in (("one.x2", "two.x"), ("one.v2", "two.v")):
         t, y = run[source]
@@ -438,7 +438,7 @@ def test_the_defect_of_a_held_input_is_what_its_output_moved():
 
 def test_the_defect_of_a_linear_input_is_how_its_output_bent():
     run = hk.run(second_order(), 10)
-    found = {gap.input: gap for gap in trust_of(run, quick=True).gaps}
+    found = {gap.input: gap for gap in estimate_run_error(run, quick=True).gaps}
     _, x = run["two.x"]
     assert found["one.x2"].largest == pytest.approx(np.abs(x[2:] - 2.0 * x[1:-1] + x[:-2]).max(), rel=1e-9)
 
@@ -459,7 +459,7 @@ def test_linear_models_count_only_where_they_follow_the_run():
     for angle, followed in ((0.01, True), (2.0, False)):
         composite = pendulum(angle)
         run = hk.run(composite, 2)
-        found = from_defect(run, Study(composite, stop=Fraction(2), name="it"))
+        found = trust_from_defect(run, Experiment(composite, stop=Fraction(2), name="it"))
         assert bool(found.ports) == followed
         assert found.gaps
         if not followed:
@@ -475,10 +475,12 @@ def test_linear_models_count_only_where_they_follow_the_run():
 
 def test_black_boxes_have_defects_only():
     composite = shaky()
-    found = from_defect(hk.run(composite, 1), Study(composite, stop=Fraction(1), name="it"))
+    found = trust_from_defect(hk.run(composite, 1), Experiment(composite, stop=Fraction(1), name="it"))
     assert found.doubts == ("no error per port: `shaky` is no linear model and no equation",)
     assert [gap.input for gap in found.gaps] == ["shaky.u"]
-    sparse = from_defect(hk.run(composite, 1, every="0.5 s"), Study(composite, stop=Fraction(1), name="it"))
+    sparse = trust_from_defect(
+        hk.run(composite, 1, every="0.5 s"), Experiment(composite, stop=Fraction(1), name="it")
+    )
     assert sparse.gaps == ()
     assert "the defect of `shaky.u`: inputs are kept only if --record names them" in sparse.unseen
 
@@ -492,7 +494,7 @@ def test_a_scenario_that_cannot_be_opened_again_leaves_the_defect(tmp_path):
     run = unreadable(tmp_path, ["*", "brake.u"])
     with pytest.raises(ScenarioError, match="cannot be opened again"):
         study_of(run)
-    found = trust_of(run)
+    found = estimate_run_error(run)
     assert found.method == "defect"
     assert found.doubts[0].startswith("the scenario cannot be opened again (scenario.toml, line ")
     (gap,) = found.gaps
@@ -507,12 +509,12 @@ def test_a_scenario_that_cannot_be_opened_again_leaves_the_defect(tmp_path):
 
 def test_pictures(tmp_path):
     run = hk.run(two_masses("Seidel12", 0.5), 10)
-    found = trust_of(run)
+    found = estimate_run_error(run)
     figure = found.plot(tmp_path / "bands.png")
     assert len(figure.axes) == 3
     assert all(axes.collections for axes in figure.axes)
     assert (tmp_path / "bands.png").read_bytes()[:4] == b"\x89PNG"
-    gaps = replace(trust_of(run, quick=True), ports=())
+    gaps = replace(estimate_run_error(run, quick=True), ports=())
     assert len(gaps.plot().axes[0].patches) == len(gaps.gaps)
 
 
@@ -530,13 +532,13 @@ def symmetric(other=1.0):
 
 def test_the_rounding_of_a_port_that_stays_zero_is_no_error(tmp_path):
     run = hk.run(symmetric(), 5, folder=tmp_path / "run")
-    found = trust(Study(symmetric(), stop=Fraction(5)), run)
+    found = estimate_error(Experiment(symmetric(), stop=Fraction(5)), run)
     assert found.good
     assert found.ports[-1].port == "a.difference"
     assert (found["a.difference"].relative, found["a.difference"].order) == (0.0, None)
     assert 0.0 < found["a.difference"].largest < 1e-13
-    write_trust(run.path, found)
-    assert read_trust(run.path)["a.difference"].relative == 0.0
+    write_estimate(run.path, found)
+    assert read_estimate(run.path)["a.difference"].relative == 0.0
 
 
 def test_a_small_port_that_moves_is_no_rounding():
@@ -559,15 +561,15 @@ def test_steps_of_a_nanosecond_and_starts_after_thirty_years(unit, start, tmp_pa
     composite = hk.Composite(scenario, unit)
     stop = start + 100 * unit
     run = hk.run(composite, stop, start=start, folder=tmp_path / "run")
-    study = Study(composite, stop=Fraction(stop), start=Fraction(start))
-    found = trust(study, run)
+    study = Experiment(composite, stop=Fraction(stop), start=Fraction(start))
+    found = estimate_error(study, run)
     assert found.good, found.verdict()
     e, steps = np.exp(-1 / 50), np.arange(101)
     error = (0.5 + 0.5 * e) ** steps - np.exp(-steps / 100)
     assert len(found["lag.y"].error) == 101
     assert found["lag.y"].largest == pytest.approx(np.abs(error).max(), rel=0.05)
     assert found["lag.y"].order == pytest.approx(1.0, abs=0.05)
-    quick = from_defect(run, study)
+    quick = trust_from_defect(run, study)
     assert quick["lag.y"].largest == pytest.approx(np.abs(error).max(), rel=1e-6)
     (gap,) = [each for each in quick.gaps if each.input == "lag.u"]
     assert gap.largest == pytest.approx(0.5 * (1 - (0.5 + 0.5 * e)), rel=1e-6)

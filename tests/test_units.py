@@ -6,7 +6,7 @@ from math import pi
 
 import pytest
 
-from hocket.units import conversion, difference, teach
+from hocket.units import conversion, define_unit, difference
 
 FACTORS = {
     ("km/h", "m/s"): 1 / 3.6,
@@ -166,12 +166,12 @@ def test_a_difference_has_no_zero_point():
 def test_a_model_may_define_a_unit():
     with pytest.raises(ValueError, match="not a known physical unit"):
         conversion("frame@60", "s")
-    teach("frame@60", "s**1", 0.5, 0.0)
+    define_unit("frame@60", "s**1", 0.5, 0.0)
     assert conversion("frame@60", "ms") == (500.0, 0.0)
-    teach("s", "s**1", 0.5, 0.0)  # known anyway
+    define_unit("s", "s**1", 0.5, 0.0)  # known anyway
     assert conversion("s", "ms") == (1000.0, 0.0)
-    teach("warmth", "K**1", 2.0, 100.0)
+    define_unit("warmth", "K**1", 2.0, 100.0)
     assert conversion("warmth", "K") == (2.0, 100.0)
-    teach("frame@60", "s**1", 0.25, 0.0)
+    define_unit("frame@60", "s**1", 0.25, 0.0)
     with pytest.raises(ValueError, match="two models define it in different ways"):
         conversion("frame@60", "min")

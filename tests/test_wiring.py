@@ -7,9 +7,9 @@ import pytest
 from fmus.build import build
 from hocket import Composite, Fmu, Hold, Polynomial, Scenario, StateSpace
 from hocket.errors import ScenarioError
-from hocket.model import Abilities, Connection, Port
-from hocket.passing import with_ports_made
-from hocket.wiring import OWN, Drive, TextDrive, check, unchecked, wire
+from hocket.model import Capabilities, Connection, Port
+from hocket.passing import with_level_ports
+from hocket.wiring import OWN, Drive, TextDrive, scenario_faults, wire, wire_unchecked
 
 
 def block(inputs=(), outputs=()):
@@ -90,7 +90,7 @@ def test_a_connection_keeps_its_extrapolation_and_the_level_gives_the_rest():
 def test_what_jumps_is_held():
     inputs = Port("u"), Port("v", held=True), Port("n", type="integer")
     outputs = Port("y"), Port("s", held=True), Port("m", type="integer")
-    more = {"open": None, "abilities": Abilities()}
+    more = {"open": None, "abilities": Capabilities()}
     a = SimpleNamespace(inputs=inputs, outputs=outputs, **more)
     b = SimpleNamespace(inputs=(Port("u"), Port("v")), outputs=(), **more)
     connections = {"a.u": "a.y", "a.v": "a.y", "a.n": "a.m", "b.u": "a.s", "b.v": "a.m"}
@@ -296,7 +296,7 @@ def test_all_wrong_connections_are_told_at_once():
 
 
 def test_what_is_right_is_wired_in_spite_of_faults():
-    wiring = unchecked(Scenario(MODELS, {"mass.force": "spring.force", "spring.length": "mass.xx"}))
+    wiring = wire_unchecked(Scenario(MODELS, {"mass.force": "spring.force", "spring.length": "mass.xx"}))
     assert wiring.drives == ((Drive(1, 0),), (None,))
 
 
@@ -307,7 +307,7 @@ def level(models, connections=(), **ends):
 def test_faults_inside_levels_have_their_path():
     inner = level({"mass": MASS}, {"mass.force": "mass.push"})
     scenario = Scenario({"car": level({"axle": inner}), "mass": MASS})
-    faults = check(scenario)
+    faults = scenario_faults(scenario)
     assert [(fault.what, fault.where) for fault in faults] == [
         ("nothing drives `mass.force`", "models.mass"),
         ("`mass` has no output `push`", "car.axle.connections.mass.force"),
@@ -323,7 +323,7 @@ def test_a_path_makes_a_port_at_every_level_on_its_way():
         {"axle": level({"wheel": wheel}), "road": block(["load [kN]"], ["speed [m/s]"])},
         {"road.load": "axle.wheel.tyre.force", "axle.wheel.tyre.slip": "road.speed"},
     )
-    made = with_ports_made(car)
+    made = with_level_ports(car)
     assert made.connections == car.connections
     axle = made.models["axle"].scenario
     assert axle.inputs == (Port("wheel.tyre.slip", "km/h", 2.0),)
@@ -343,10 +343,10 @@ def test_a_path_makes_a_port_at_every_level_on_its_way():
 
 def test_the_scenario_itself_is_left_alone_and_made_ports_stay():
     car = Scenario({"axle": level({"wheel": SPRING}), "mass": MASS}, {"axle.wheel.x": "mass.x"})
-    made = with_ports_made(car)
+    made = with_level_ports(car)
     assert car.models["axle"].scenario.inputs == ()
     assert made != car
-    assert with_ports_made(made) == made
+    assert with_level_ports(made) == made
 
 
 def test_a_path_that_several_connections_take_makes_one_port():
@@ -354,23 +354,23 @@ def test_a_path_that_several_connections_take_makes_one_port():
         {"axle": level({"wheel": block([], ["x"])}), "a": block(["u", "v"])},
         {"a.u": "axle.wheel.x", "a.v": "axle.wheel.x"},
     )
-    axle = with_ports_made(car).models["axle"].scenario
+    axle = with_level_ports(car).models["axle"].scenario
     assert (axle.outputs, axle.connections) == ((Port("wheel.x"),), (Connection("wheel.x", "wheel.x"),))
 
 
 def test_ports_that_are_there_are_used():
     axle = level({"wheel": SPRING}, {"wheel.x": "x", "force": "wheel.force"}, inputs=["x"], outputs=["force"])
     car = Scenario({"axle": axle, "mass": MASS}, {"axle.x": "mass.x", "mass.force": "axle.force"})
-    assert with_ports_made(car) == car
+    assert with_level_ports(car) == car
 
 
 def test_without_levels_nothing_is_made():
     scenario = Scenario(MODELS, RING)
-    assert with_ports_made(scenario) is scenario
+    assert with_level_ports(scenario) is scenario
 
 
 def test_a_path_that_leads_nowhere_makes_no_port():
     car = Scenario({"axle": level({"wheel": SPRING}), "mass": MASS}, {"mass.force": "axle.weel.force"})
-    made = with_ports_made(car)
+    made = with_level_ports(car)
     assert made == car
-    assert "`axle` has no output `weel.force`" in [fault.what for fault in check(made)]
+    assert "`axle` has no output `weel.force`" in [fault.what for fault in scenario_faults(made)]

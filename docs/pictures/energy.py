@@ -16,7 +16,7 @@ import numpy as np
 
 import hocket as hk
 from energy.systems import System, spring_mass, two_masses
-from hocket.analysis.pictures import BLUE, GREY, RED, saved, sheet, titled
+from hocket.analysis.pictures import BLUE, GREY, RED, new_figure, save_figure, set_axes_title
 
 HERE = Path(__file__).resolve().parent
 TANGENT = hk.Hermite()
@@ -42,20 +42,20 @@ def coupled(system: System, name: str, step: str) -> hk.Run:
 def over_time(path: Path) -> None:
     """Draw the energy of a spring and a mass over that of the start."""
     system = spring_mass()
-    figure, (axes,) = sheet(8, 3.2)
+    figure, (axes,) = new_figure(8, 3.2)
     for name in ("hold", "linear", "tangent", "Gauss-Seidel, hold", "inversion", "energy"):
         t, rows = system.seen(coupled(system, name, "0.2"))
         stored = system.stored(rows)
         axes.plot(t, stored / stored[0], label=name, color=REMEDIES[name][3], linestyle=REMEDIES[name][4])
     axes.set(xlabel="t in s", ylabel="energy over that of the start", ylim=(0.95, 1.6), xlim=(0, 80))
     axes.legend(frameon=False, ncols=3, loc="upper right")
-    titled(axes, "spring and mass, H = 0.2 s")
-    saved(figure, path)
+    set_axes_title(axes, "spring and mass, H = 0.2 s")
+    save_figure(figure, path)
 
 
 def over_work(path: Path) -> None:
     """Draw the errors of motion of two masses over steps of simulators."""
-    figure, both = sheet(9, 3.6, 2)
+    figure, both = new_figure(9, 3.6, 2)
     for axes, system in zip(both, (two_masses(), two_masses(d=0.1, dk=0.2)), strict=True):
         for name, (*_, colour, line) in REMEDIES.items():
             points = []
@@ -70,10 +70,10 @@ def over_work(path: Path) -> None:
             axes.loglog(*zip(*points, strict=True), label=name, color=colour, linestyle=line, marker=".")
         axes.set(xlabel="steps of simulators", ylim=(3e-4, 5), xticks=TICKS, xticklabels=map(str, TICKS))
         axes.minorticks_off()
-        titled(axes, system.name)
+        set_axes_title(axes, system.name)
     both[0].set_ylabel("error of motion")
     both[1].legend(frameon=False, fontsize="small", loc="lower left")
-    saved(figure, path)
+    save_figure(figure, path)
 
 
 def draw(folder: Path) -> None:

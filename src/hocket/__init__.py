@@ -13,7 +13,7 @@ from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
 from hocket.files.formats import read, write
 from hocket.files.run import Run, open_run
-from hocket.model import Abilities, Connection, Port, Scenario
+from hocket.model import Capabilities, Connection, Port, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.running import run
@@ -39,7 +39,7 @@ except PackageNotFoundError:
 # fmt: off
 __all__ = [  # noqa: RUF022 - in the order of the story
     # what is coupled
-    "Scenario", "Connection", "Bond", "Port", "Abilities",
+    "Scenario", "Connection", "Bond", "Port", "Capabilities",
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Fmu", "Table", "Csv", "Function",
     # how
     "Composite", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",

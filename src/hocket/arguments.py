@@ -35,7 +35,7 @@ def expect(fits: bool, name: str, value: object, expected: str, hint: str = "") 
         raise ScenarioError(f"`{name}` cannot be {value!r:.60}", name, expected, hint)
 
 
-def patterns(record: object) -> tuple[str, ...]:
+def normalise_record(record: object) -> tuple[str, ...]:
     """Return the ports to record, given as a list or as one text."""
     if isinstance(record, str):
         return (record,)

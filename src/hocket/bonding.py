@@ -1,7 +1,7 @@
 """Power bonds of a level, by numbers: whose product of output and input each side's account is.
 
 In:  Bonds by names, and what drives what
-Out: Joints by indices, or faults
+Out: WiredBonds by indices, or faults
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hocket.bonds import Bond
 from hocket.errors import Fault
 from hocket.model import Port
-from hocket.units import conversion, product
+from hocket.units import conversion, product_factor
 
 
 class Account(NamedTuple):
@@ -29,10 +29,10 @@ class Account(NamedTuple):
     factor: float
 
 
-TOLD = -1
+SELF_KEPT = -1
 
 
-class Joint(NamedTuple):
+class WiredBond(NamedTuple):
     """A bond: who gives the effort sees power given, who gives the flow sees power taken."""
 
     name: str
@@ -51,7 +51,7 @@ def energy_unit(power: str) -> str:
     return "J" if power == "W" else f"{power}.s" if power else ""
 
 
-class End(NamedTuple):
+class DrivenInput(NamedTuple):
     """A driven input: where it is, where its value comes from, and how it is converted on the way."""
 
     child: int
@@ -62,13 +62,15 @@ class End(NamedTuple):
     offset: float
 
 
-Find = Callable[[str], "End | Fault"]
+Find = Callable[[str], "DrivenInput | Fault"]
 Ports = Callable[[int], tuple[tuple[Port, ...], tuple[Port, ...]]]
 
 
-def joints(bonds: Mapping[str, Bond], find: Find, ports: Ports) -> tuple[tuple[Joint, ...], list[Fault]]:
+def wire_bonds(
+    bonds: Mapping[str, Bond], find: Find, ports: Ports
+) -> tuple[tuple[WiredBond, ...], list[Fault]]:
     """Return the bonds of a level by indices, and every fault in them."""
-    made: list[Joint] = []
+    made: list[WiredBond] = []
     faults: list[Fault] = []
     first: dict[frozenset[tuple[int, int]], str] = {}
     for name, bond in bonds.items():
@@ -78,24 +80,26 @@ def joints(bonds: Mapping[str, Bond], find: Find, ports: Ports) -> tuple[tuple[J
         (_, effort), (_, flow) = ends
         if isinstance(effort, Fault) or isinstance(flow, Fault):
             continue
-        result = _joint(name, bond, effort, flow, ports)
+        result = _wire_bond(name, bond, effort, flow, ports)
         other = first.setdefault(frozenset([effort[:2], flow[:2]]), name)
         if isinstance(result, Fault):
             faults.append(result)
         elif other != name:
-            faults.append(_twice(name, other, bond))
+            faults.append(_duplicate_bond_fault(name, other, bond))
         else:
             made.append(result)
     return tuple(made), faults
 
 
-def _twice(name: str, other: str, bond: Bond) -> Fault:
+def _duplicate_bond_fault(name: str, other: str, bond: Bond) -> Fault:
     what = f"`{other}` and `{name}` are bonds of the same two inputs, `{bond.effort}` and `{bond.flow}`"
     hint = f"leave out `{other}` or `{name}`: their power would count twice"
     return Fault(what, f"bonds.{name}", "one bond for each pair of connections", hint)
 
 
-def _joint(name: str, bond: Bond, effort: End, flow: End, ports: Ports) -> Joint | Fault:
+def _wire_bond(
+    name: str, bond: Bond, effort: DrivenInput, flow: DrivenInput, ports: Ports
+) -> WiredBond | Fault:
     where = f"bonds.{name}"
     if (effort.source, flow.source) != (flow.child, effort.child) or effort.child == flow.child:
         what = f"`{bond.effort}` and `{bond.flow}` do not lead there and back between two simulators"
@@ -128,24 +132,24 @@ def _joint(name: str, bond: Bond, effort: End, flow: End, ports: Ports) -> Joint
     taken = Account(flow.source, flow.source_port, effort.port, other * factors[1])
     if bond.balance is not None:
         watts = conversion("W", bond.unit)[0]
-        given, taken = _told(ports, given, -watts), _told(ports, taken, watts)
-    return Joint(name, bond.unit, given, taken)
+        given, taken = _simulator_account(ports, given, -watts), _simulator_account(ports, taken, watts)
+    return WiredBond(name, bond.unit, given, taken)
 
 
-def _told(ports: Ports, account: Account, factor: float) -> Account:
+def _simulator_account(ports: Ports, account: Account, factor: float) -> Account:
     """Return the account that a balanced simulator keeps itself in joules, where it is wrapped already."""
     inputs, outputs = ports(account.child)
     name = f"{inputs[account.input].name}_work"
     kept = [number for number, port in enumerate(outputs) if port.name == name and port.unit == "J"]
-    return Account(account.child, kept[0], TOLD, factor) if kept else account
+    return Account(account.child, kept[0], SELF_KEPT, factor) if kept else account
 
 
 def _factor(ports: Ports, child: int, output: int, entry: int, unit: str) -> float:
     inputs, outputs = ports(child)
-    return product(outputs[output].unit, inputs[entry].unit, unit)
+    return product_factor(outputs[output].unit, inputs[entry].unit, unit)
 
 
-def of_children(bonds: Iterable[Joint]) -> dict[int, list[int]]:
+def accounts_by_child(bonds: Iterable[WiredBond]) -> dict[int, list[int]]:
     """Return which accounts each child has: 2 n of bond n for who gives the effort, 2 n + 1 for the other."""
     found: dict[int, list[int]] = {}
     for number, joint in enumerate(bonds):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from hocket.arguments import is_positive
-from hocket.errors import ScenarioError, nearest
+from hocket.errors import ScenarioError, suggest_nearest
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -46,7 +46,7 @@ class Bond:
                 f"`balance` cannot be {self.balance!r}",
                 where,
                 '"inversion", "energy", or None',
-                nearest(str(self.balance), get_args(Balance)),
+                suggest_nearest(str(self.balance), get_args(Balance)),
             )
         if not isinstance(self.unit, str):
             raise ScenarioError(f"`unit` is {self.unit!r}", where, 'a unit such as "W", or "" for none')

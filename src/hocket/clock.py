@@ -53,11 +53,11 @@ def seconds(duration: Duration) -> Fraction:
     if not isinstance(duration, Rational):
         if not math.isfinite(duration):
             raise ValueError(f"`{duration}` is not a finite duration")
-        return _meant(float(duration))
+        return _intended_fraction(float(duration))
     return Fraction(int(duration)) if isinstance(duration, Integral) else Fraction(duration)
 
 
-def _meant(duration: float) -> Fraction:
+def _intended_fraction(duration: float) -> Fraction:
     """Return what a float was meant as: the decimal it is written as, or a fraction such as 1/3.
 
     60 * 0.41 is 24.599999999999998, and was meant as 24.6.
@@ -69,7 +69,7 @@ def _meant(duration: float) -> Fraction:
     return simple if long and near else Fraction(decimal)
 
 
-def written(duration: Fraction) -> str:
+def format_duration(duration: Fraction) -> str:
     """Return a duration as text that `seconds` reads back exactly."""
     for unit in ("s", "ms", "us", "ns"):
         scaled = duration / _SCALES[unit]
@@ -85,7 +85,7 @@ def written(duration: Fraction) -> str:
     return f"{text} s" if decimal else f"{duration} s"
 
 
-def common(durations: Iterable[Fraction]) -> Fraction:
+def common_tick(durations: Iterable[Fraction]) -> Fraction:
     """Return the longest tick of which every duration is a whole multiple."""
     tick = Fraction(0)
     for duration in durations:
@@ -105,12 +105,14 @@ class Clock:
         """Return a duration in ticks; it must be a whole number of them."""
         count = duration / self.tick
         if count.denominator != 1:
-            raise ValueError(f"{written(duration)} is not a whole number of ticks of {written(self.tick)}")
+            raise ValueError(
+                f"{format_duration(duration)} is not a whole number of ticks of {format_duration(self.tick)}"
+            )
         return count.numerator
 
     def span(self, ticks: int) -> float:
         """Return the length of so many ticks in seconds."""
-        numerator, _, denominator = self.whole
+        numerator, _, denominator = self.integer_ratio
         return float(ticks * numerator) / float(denominator)
 
     def time(self, ticks: int) -> float:
@@ -118,11 +120,11 @@ class Clock:
 
         One rounded division: the native engine computes the same bits.
         """
-        numerator, offset, denominator = self.whole
+        numerator, offset, denominator = self.integer_ratio
         return float(ticks * numerator + offset) / float(denominator)
 
     @cached_property
-    def whole(self) -> tuple[int, int, int]:
+    def integer_ratio(self) -> tuple[int, int, int]:
         """Tick, start and the denominator they share, as whole numbers."""
         denominator = math.lcm(self.tick.denominator, self.start.denominator)
         return int(self.tick * denominator), int(self.start * denominator), denominator

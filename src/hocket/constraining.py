@@ -1,7 +1,7 @@
 """What constraints mean in a scenario: which inputs they determine, from which outputs, who hangs together.
 
 In:  a Scenario with constraints
-Out: a Coupling for each set of constraints that share simulators; or every fault that can be known
+Out: a ConstraintGroup for each set of constraints that share simulators; or every fault that can be known
      before a model is opened
 """
 
@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from hocket.constraints import Constraint
 from hocket.equations import Equation
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import Port, Scenario, as_level
 from hocket.passing import port_at
-from hocket.units import product
+from hocket.units import product_factor
 
 
 @dataclass(frozen=True)
-class Coupling:
+class ConstraintGroup:
     """Equations that must be solved together, because their simulators are shared."""
 
     constraints: tuple[str, ...]
@@ -40,51 +40,52 @@ class Coupling:
         return f"constraints.{self.constraints[0]}"
 
 
-def couplings(scenario: Scenario) -> tuple[list[Coupling], list[Fault]]:
+def group_constraints(scenario: Scenario) -> tuple[list[ConstraintGroup], list[Fault]]:
     """Return what the constraints of a level couple, and all faults in them."""
-    found: list[Coupling] = []
+    found: list[ConstraintGroup] = []
     faults: list[Fault] = []
     for name, constraint in scenario.constraints.items():
         try:
             equations = tuple(map(Equation.of, constraint.equations))
         except ScenarioError as error:
             faults += [
-                replace(fault, where=f"constraints.{name}", what=_told(fault)) for fault in error.faults
+                replace(fault, where=f"constraints.{name}", what=_describe_equation_fault(fault))
+                for fault in error.faults
             ]
             continue
         wrong = [*_path_faults(scenario, name, constraint, equations)]
         faults += wrong
         if not wrong:
-            found.append(_coupling(scenario, name, constraint, equations))
-    joined = _joined(scenario, found)
+            found.append(_single_constraint_group(scenario, name, constraint, equations))
+    joined = _merge_overlapping_groups(scenario, found)
     faults += [fault for coupling in joined for fault in _count_faults(scenario, coupling)]
     return joined, faults
 
 
-def determined(scenario: Scenario) -> set[str]:
+def determined_inputs(scenario: Scenario) -> set[str]:
     """Return the inputs that the constraints of a level determine."""
-    return {path for coupling in couplings(scenario)[0] for path in coupling.determines}
+    return {path for coupling in group_constraints(scenario)[0] for path in coupling.determines}
 
 
-def is_own(scenario: Scenario, path: str) -> bool:
+def is_level_input(scenario: Scenario, path: str) -> bool:
     """Return whether a path is an input of the level itself."""
     return path in scenario.input_names
 
 
-def port_of(scenario: Scenario, path: str) -> Port | None:
+def find_equation_port(scenario: Scenario, path: str) -> Port | None:
     """Return the port that a path in an equation names: an output, an input, or one of the level itself."""
-    if is_own(scenario, path):
+    if is_level_input(scenario, path):
         return next(port for port in scenario.inputs if port.name == path)
     return port_at(scenario, path, True) or port_at(scenario, path, False)
 
 
-def _told(fault: Fault) -> str:
+def _describe_equation_fault(fault: Fault) -> str:
     """Return what is wrong with an equation, and with which."""
     return fault.what + (f", in the {fault.where}" if fault.where else "")
 
 
 def _is_input(scenario: Scenario, path: str) -> bool:
-    return not is_own(scenario, path) and port_at(scenario, path, True) is None
+    return not is_level_input(scenario, path) and port_at(scenario, path, True) is None
 
 
 def _path_faults(
@@ -94,13 +95,13 @@ def _path_faults(
     used = dict.fromkeys(path for equation in equations for path in equation.paths)
     units: dict[str, str] = {}
     for path in constraint.determines:
-        if port_of(scenario, path) is not None and not _is_input(scenario, path):
+        if find_equation_port(scenario, path) is not None and not _is_input(scenario, path):
             yield Fault(f"`{path}` is an output", f"{where}.determines", "inputs that nothing drives")
     rates = constraint.rates
     for path in dict.fromkeys((*used, *rates, *rates.values(), *constraint.determines)):
-        port = port_of(scenario, path)
+        port = find_equation_port(scenario, path)
         if port is None:
-            yield Fault(f"there is no port `{path}`", where, "", _meant(scenario, path))
+            yield Fault(f"there is no port `{path}`", where, "", _suggest_port(scenario, path))
             continue
         units[path] = port.unit
         source = _driver(scenario, path) if _is_input(scenario, path) else None
@@ -123,14 +124,17 @@ def _rate_faults(
         here = f"{where}.rates"
         if path not in used:
             yield Fault(
-                f"`{path}` stands in no equation", here, "an output of the equations", nearest(path, used)
+                f"`{path}` stands in no equation",
+                here,
+                "an output of the equations",
+                suggest_nearest(path, used),
             )
         driven = [each for each in (path, rate) if each in units and _is_input(scenario, each)]
         if driven:
             yield Fault(f"`{driven[0]}` is an input", here, "outputs and their time derivatives")
             continue
         try:
-            same = product(units.get(rate, ""), "s", units.get(path, "")) == 1.0
+            same = product_factor(units.get(rate, ""), "s", units.get(path, "")) == 1.0
         except ValueError as error:
             same, reason = False, str(error)
         else:
@@ -139,13 +143,13 @@ def _rate_faults(
             yield Fault(f"`{rate}` is not the rate of `{path}`: {reason}", here, "its time derivative")
 
 
-def _meant(scenario: Scenario, path: str) -> str:
+def _suggest_port(scenario: Scenario, path: str) -> str:
     known = [
         f"{name}.{port.name}"
         for name, model in scenario.models.items()
         for port in (*model.outputs, *model.inputs)
     ]
-    return nearest(path, [*known, *scenario.input_names])
+    return suggest_nearest(path, [*known, *scenario.input_names])
 
 
 def _driver(scenario: Scenario, path: str) -> str | None:
@@ -155,27 +159,27 @@ def _driver(scenario: Scenario, path: str) -> str | None:
             return connection.source
     owner, _, rest = path.partition(".")
     level = as_level(scenario.models.get(owner))
-    if level and is_own(level.scenario, rest):
+    if level and is_level_input(level.scenario, rest):
         return None  # a port of the level, which hands on what it is given
     inner = _driver(level.scenario, rest) if level else None
     return (
         None
         if inner is None or level is None
         else inner
-        if is_own(level.scenario, inner)
+        if is_level_input(level.scenario, inner)
         else f"{owner}.{inner}"
     )
 
 
-def _coupling(
+def _single_constraint_group(
     scenario: Scenario, name: str, constraint: Constraint, equations: tuple[Equation, ...]
-) -> Coupling:
+) -> ConstraintGroup:
     paths = dict.fromkeys(path for equation in equations for path in equation.paths)
     paths |= dict.fromkeys(constraint.determines)
     known = [path for path in paths if not _is_input(scenario, path)]
     reads = dict.fromkeys((*known, *constraint.rates.values()))
-    owners = {path.partition(".")[0] for path in (*paths, *reads) if not is_own(scenario, path)}
-    return Coupling(
+    owners = {path.partition(".")[0] for path in (*paths, *reads) if not is_level_input(scenario, path)}
+    return ConstraintGroup(
         (name,),
         tuple(model for model in scenario.models if model in owners),
         equations,
@@ -186,20 +190,20 @@ def _coupling(
     )
 
 
-def _joined(scenario: Scenario, found: list[Coupling]) -> list[Coupling]:
+def _merge_overlapping_groups(scenario: Scenario, found: list[ConstraintGroup]) -> list[ConstraintGroup]:
     """Return couplings that share no simulator."""
-    joined: list[Coupling] = []
+    joined: list[ConstraintGroup] = []
     for coupling in found:
         near = [each for each in joined if set(each.models) & set(coupling.models)]
         joined = [each for each in joined if each not in near]
         for each in near:
-            coupling = _together(scenario, each, coupling)
+            coupling = _merge_group_pair(scenario, each, coupling)
         joined.append(coupling)
     return joined
 
 
-def _together(scenario: Scenario, one: Coupling, other: Coupling) -> Coupling:
-    return Coupling(
+def _merge_group_pair(scenario: Scenario, one: ConstraintGroup, other: ConstraintGroup) -> ConstraintGroup:
+    return ConstraintGroup(
         (*one.constraints, *other.constraints),
         tuple(name for name in scenario.models if name in (*one.models, *other.models)),
         (*one.equations, *other.equations),
@@ -210,7 +214,7 @@ def _together(scenario: Scenario, one: Coupling, other: Coupling) -> Coupling:
     )
 
 
-def _count_faults(scenario: Scenario, coupling: Coupling) -> Iterator[Fault]:
+def _count_faults(scenario: Scenario, coupling: ConstraintGroup) -> Iterator[Fault]:
     equations, inputs = len(coupling.equations), len(coupling.determines)
     if equations == inputs:
         return
@@ -223,7 +227,7 @@ def _count_faults(scenario: Scenario, coupling: Coupling) -> Iterator[Fault]:
     yield Fault(what, coupling.where, expected, _count_hint(scenario, coupling))
 
 
-def _count_hint(scenario: Scenario, coupling: Coupling) -> str:
+def _count_hint(scenario: Scenario, coupling: ConstraintGroup) -> str:
     if len(coupling.equations) > len(coupling.determines):
         speeds = [e.text for e in coupling.equations if set(e.paths) <= {rate for _, rate in coupling.rates}]
         if speeds:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 _EXAMPLE = '["left.x = right.x", "left.F + right.F = 0"]'
@@ -35,14 +35,14 @@ class Constraint:
     determines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        faults = [*self._wrong()]
+        faults = [*self._argument_faults()]
         if faults:
             raise ScenarioError(faults)
         object.__setattr__(self, "equations", tuple(self.equations))
         object.__setattr__(self, "rates", dict(self.rates))
         object.__setattr__(self, "determines", tuple(self.determines))
 
-    def _wrong(self) -> list[Fault]:
+    def _argument_faults(self) -> list[Fault]:
         if isinstance(self.equations, str) or not all(isinstance(each, str) for each in self.equations):
             return [Fault(f"`equations` is {self.equations!r:.60}", "equations", f"a list: {_EXAMPLE}")]
         faults = [] if self.equations else [Fault("there are no equations", "equations", _EXAMPLE)]
@@ -86,7 +86,9 @@ def _constraint(each: Any, where: str) -> Constraint:
         if isinstance(each, Mapping):
             for key in each:
                 if key not in _KEYS:
-                    raise ScenarioError(f"a constraint has no `{key}`", where, "", nearest(str(key), _KEYS))
+                    raise ScenarioError(
+                        f"a constraint has no `{key}`", where, "", suggest_nearest(str(key), _KEYS)
+                    )
             return Constraint(**{"equations": (), **each})
         if isinstance(each, str):
             return Constraint((each,))

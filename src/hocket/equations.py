@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import Value
 from hocket.units import conversion
 
@@ -66,7 +66,7 @@ class Equation:
     @staticmethod
     def of(text: str) -> Equation:
         """Return the equation that a text writes; raises ScenarioError."""
-        return _read(text)
+        return _parse_equation(text)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Equation) and self.text == other.text
@@ -75,19 +75,19 @@ class Equation:
         return hash(self.text)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _read, (self.text,)
+        return _parse_equation, (self.text,)
 
     def residual(self, values: Mapping[str, Value]) -> Value:
         """Return left - right."""
         return self._residual([(values[path], 0.0) for path in self.paths])[0]
 
-    def along(self, values: Mapping[str, Value], rates: Mapping[str, Value]) -> Dual:
+    def residual_and_rate(self, values: Mapping[str, Value], rates: Mapping[str, Value]) -> Dual:
         """Return left - right, and its rate of change where the ports change at these rates."""
         return self._residual([(values[path], rates[path]) for path in self.paths])
 
     def partial(self, path: str, values: Mapping[str, Value]) -> Value:
         """Return the derivative of left - right by one port."""
-        return self.along(values, {each: float(each == path) for each in self.paths})[1]
+        return self.residual_and_rate(values, {each: float(each == path) for each in self.paths})[1]
 
     def unit_faults(self, units: Mapping[str, str], where: str) -> Iterator[Fault]:
         """Yield which ports are added though their units differ; ports without a unit fit to all."""
@@ -106,7 +106,7 @@ class Equation:
 
 
 @cache
-def _read(text: str) -> Equation:
+def _parse_equation(text: str) -> Equation:
     where = f"equation `{text}`"
     if not isinstance(text, str):
         raise ScenarioError(f"`{text!r:.60}` is no equation", expected=_EXAMPLE)
@@ -118,29 +118,29 @@ def _read(text: str) -> Equation:
         raise ScenarioError(what, expected=f"two sides and one `=` between them: {_EXAMPLE}")
     if "`" in "".join(sides):
         raise ScenarioError("a backtick without its partner", where, "odd names in backticks")
-    reader = _Reader(where, {_PLACE.format(number): path for number, path in enumerate(quoted)})
+    reader = _EquationParser(where, {_PLACE.format(number): path for number, path in enumerate(quoted)})
     left, right = (reader.side(side) for side in sides)
     whole = ast.BinOp(left, ast.Sub(), right)
     term = reader.term(whole)
     if not reader.paths:
         raise ScenarioError(f"`{text}` has no ports", expected=_EXAMPLE)
-    plain = tuple(dict.fromkeys(reader.path(node) for node in _added(whole) if reader.is_port(node)))
+    plain = tuple(dict.fromkeys(reader.path(node) for node in _summands(whole) if reader.is_port(node)))
     return Equation(text, tuple(reader.paths), reader.degree(whole) <= 1, plain, term)
 
 
-def _added(node: ast.expr) -> Iterator[ast.expr]:
+def _summands(node: ast.expr) -> Iterator[ast.expr]:
     """Yield what is added up in a term."""
     match node:
         case ast.BinOp(left, ast.Add() | ast.Sub(), right):
-            yield from _added(left)
-            yield from _added(right)
+            yield from _summands(left)
+            yield from _summands(right)
         case ast.UnaryOp(ast.USub() | ast.UAdd(), operand):
-            yield from _added(operand)
+            yield from _summands(operand)
         case _:
             yield node
 
 
-class _Reader:
+class _EquationParser:
     """Turns parsed text into functions, and knows the ports met on the way."""
 
     def __init__(self, where: str, quoted: Mapping[str, str]):
@@ -214,7 +214,7 @@ class _Reader:
             case ast.Call(ast.Name(name), [argument], []) if name in FUNCTIONS:
                 return _function(name, self.term(argument))
             case ast.Call(ast.Name(name), _, _):
-                hint = f"`{name}` takes one number" if name in FUNCTIONS else nearest(name, FUNCTIONS)
+                hint = f"`{name}` takes one number" if name in FUNCTIONS else suggest_nearest(name, FUNCTIONS)
                 raise ScenarioError(f"`{self.words(node)}` cannot be evaluated", self.where, "", hint)
         what = f"`{self.words(node)}` has no place in an equation"
         hint = "powers are written with `**`" if isinstance(getattr(node, "op", None), ast.BitXor) else ""

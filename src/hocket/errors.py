@@ -64,7 +64,7 @@ class InternalError(HocketError):
     """A fault of hocket's own: please report it."""
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def suggest_nearest(name: str, names: Iterable[str]) -> str:
     """Return `did you mean ...?` with the nearest of the names, or the list of names if it is short."""
     known = list(names)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)

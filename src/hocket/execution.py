@@ -18,25 +18,25 @@ from types import FrameType
 from typing import Any, Literal, Protocol, TypeAlias
 
 from hocket.clock import Clock
-from hocket.engine.adapting import Steps
-from hocket.engine.blueprint import Blueprint, opened
-from hocket.engine.collector import collector_paused
-from hocket.engine.drift import Drift
+from hocket.engine.adapting import StepCounts
+from hocket.engine.blueprint import PlanTree, open_level
+from hocket.engine.collector import pause_collector
+from hocket.engine.drift import ConstraintDrift
 from hocket.engine.initialise import initialise
 from hocket.engine.interpreter import Level
-from hocket.engine.iterating import Sweeps
-from hocket.engine.ledger import check_stored, stored_energies
-from hocket.engine.native import NativeEngine, obstacle
-from hocket.engine.plain import PlainEngine
+from hocket.engine.iterating import SweepCounts
+from hocket.engine.ledger import check_stored_energies, stored_energies
+from hocket.engine.native import NativeEngine, native_obstacle
+from hocket.engine.plain import InterpreterEngine
 from hocket.engine.recording import ArrowRecorder
-from hocket.engine.selection import Choice, Recorded, bind, keep_start
+from hocket.engine.selection import RecordedTable, TableChoice, bind_tables, keep_start_rows
 from hocket.errors import HocketError
 from hocket.files.run import Run, Status
 from hocket.files.run_folder import RunFolder
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import dumps
 from hocket.model import Array
-from hocket.pacing import Pace
+from hocket.pacing import RealTimePacer
 from hocket.simulators.fmu.logs import deliver
 
 CHUNK = 0.1
@@ -66,10 +66,10 @@ class Engine(Protocol):
     def rows(self, index: int) -> Array:
         """Return the rows that wait for a table, and forget them."""
 
-    def steps(self) -> Mapping[str, Steps]:
+    def steps(self) -> Mapping[str, StepCounts]:
         """Return how many steps each adaptive level made."""
 
-    def stored(self) -> Mapping[str, float]:
+    def stored_energy(self) -> Mapping[str, float]:
         """Return the stored energy of every simulator that tells it."""
 
     def energies(self) -> Mapping[str, Sequence[tuple[float, float]]]:
@@ -78,7 +78,7 @@ class Engine(Protocol):
     def messages(self) -> Mapping[str, Any]:
         """Return what passed from host to host, where that is counted."""
 
-    def sweeps(self) -> Mapping[str, Sweeps]:
+    def sweeps(self) -> Mapping[str, SweepCounts]:
         """Return how often the steps of each level were made again."""
 
 
@@ -86,11 +86,11 @@ class Engine(Protocol):
 class Job:
     """What is to be run, checked: nothing is opened yet."""
 
-    study: Study
-    design: Blueprint
+    study: Experiment
+    design: PlanTree
     clock: Clock
     steps: int
-    choices: list[Choice]
+    choices: list[TableChoice]
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What else is to be kept in run.json."""
 
@@ -109,13 +109,13 @@ class Execution:
     output: RunFolder
     level: Level | None = None
     engine: Engine | None = None
-    recorded: list[Recorded] = field(default_factory=list)
-    pace: Pace | None = None
+    recorded: list[RecordedTable] = field(default_factory=list)
+    pace: RealTimePacer | None = None
     phases: dict[str, float] = field(default_factory=dict)
     stored: Mapping[str, float] = field(default_factory=dict)
     """The stored energy at the start, of simulators that tell it."""
     notes: list[str] = field(default_factory=list)
-    drift: Drift = field(default_factory=lambda: Drift(()))
+    drift: ConstraintDrift = field(default_factory=lambda: ConstraintDrift(()))
     written: dict[int, float] = field(default_factory=dict)
     """Per table: the time of the newest row on disk."""
     unwritten: dict[int, Array] = field(default_factory=dict)
@@ -128,19 +128,19 @@ class Execution:
         """Open and initialise everything; write down what will be run."""
         job = self.job
         if realtime is not None:
-            self.pace = Pace(realtime, float(job.design.composite.step))
+            self.pace = RealTimePacer(realtime, float(job.design.composite.step))
         self.output.add(job.facts)
-        with self._timed("start"), collector_paused():
-            self.level = opened(job.design, job.clock)
+        with self._time_phase("start"), pause_collector():
+            self.level = open_level(job.design, job.clock)
             initialise(self.level, job.clock.time(0), job.stop)
-            self.recorded = bind(self.level, job.choices)
-            keep_start(self.recorded)
-            self.drift = Drift(self.recorded)
+            self.recorded = bind_tables(self.level, job.choices)
+            keep_start_rows(self.recorded)
+            self.drift = ConstraintDrift(self.recorded)
             self.stored = stored_energies(self.level)
-            check_stored(self.stored, job.clock.time(0))
-            why = obstacle(self.level, job.steps * self.level.length)
+            check_stored_energies(self.stored, job.clock.time(0))
+            why = native_obstacle(self.level, job.steps * self.level.length)
             if wanted == "interpreter" or why:
-                self.engine = PlainEngine(self.level, self.recorded)
+                self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
         self.notes = [*job.study.notes, *job.design.plan.all_notes()]
@@ -148,7 +148,7 @@ class Execution:
         self.recorder.open(tables)
         self.output.begin(
             tables,
-            scenario=_text(job.study),
+            scenario=_scenario_text(job.study),
             plan=f"{job.design.plan}\n",
             engine=self.engine.name + (f", because {why}" if why and wanted == "native" else ""),
             start=float(job.study.start),
@@ -161,7 +161,7 @@ class Execution:
         assert self.engine is not None
         left = self.job.steps
         asked = interruptible() if interrupted is None else nullcontext(interrupted)
-        with self._timed("steps"), asked as stopping:
+        with self._time_phase("steps"), asked as stopping:
             while left and not stopping.is_set():
                 if self.pace is None:
                     left -= self.engine.run(left, CHUNK)
@@ -169,7 +169,7 @@ class Execution:
                     left -= self.pace.run(self.engine.run, left, CHUNK, stopping)
                 self._drain()
                 if progress is not None:
-                    progress(self.reached, self.job.stop)
+                    progress(self.time_reached, self.job.stop)
         self.engine.keep_last_rows()
         self._drain()
         return not left
@@ -195,7 +195,7 @@ class Execution:
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
         self._keep_energies()
-        return self.output.end(status, reached=self.reached, counts=counts | more, phases=self.phases)
+        return self.output.end(status, reached=self.time_reached, counts=counts | more, phases=self.phases)
 
     def _keep_energies(self) -> None:
         assert self.engine is not None
@@ -204,7 +204,7 @@ class Execution:
         if not self.stored:
             return
         try:
-            now = self.engine.stored()
+            now = self.engine.stored_energy()
         except HocketError as error:
             warnings.warn(str(error), RuntimeWarning, stacklevel=3)
             return
@@ -234,7 +234,7 @@ class Execution:
                 }
         return found
 
-    def _in_seconds(self, steps: Steps) -> dict[str, float]:
+    def _in_seconds(self, steps: StepCounts) -> dict[str, float]:
         """Return the steps of an adaptive level, those that are counted in ticks in seconds."""
         span = self.job.clock.span
         return asdict(steps) | {"shortest": span(steps.shortest), "longest": span(steps.longest)}
@@ -250,7 +250,7 @@ class Execution:
         with suppress(HocketError):
             status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
             text = str(error) or type(error).__name__
-            self.output.end(status, reached=self.reached, phases=self.phases, error=text)
+            self.output.end(status, reached=self.time_reached, phases=self.phases, error=text)
         for index, block in self.unwritten.items():  # last: they take all the room that is left
             with suppress(HocketError):
                 self._squeeze(index, block)
@@ -268,7 +268,7 @@ class Execution:
                 warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
     @property
-    def reached(self) -> float:
+    def time_reached(self) -> float:
         """The time reached, in seconds."""
         return self.job.clock.time(0 if self.engine is None else self.engine.now)
 
@@ -289,7 +289,7 @@ class Execution:
 
     def _write(self, index: int, block: Array) -> None:
         self.recorder.write(index, block)
-        self.drift.see(index, block)
+        self.drift.observe(index, block)
         self.written[index] = float(block[-1, 0])
 
     def _squeeze(self, index: int, block: Array) -> None:
@@ -304,7 +304,7 @@ class Execution:
             self._squeeze(index, block[half:])
 
     @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
+    def _time_phase(self, name: str) -> Iterator[None]:
         begin = perf_counter()
         try:
             yield
@@ -312,7 +312,7 @@ class Execution:
             self.phases[name] = perf_counter() - begin
 
 
-def _text(study: Study) -> str:
+def _scenario_text(study: Experiment) -> str:
     """Return the scenario as resolved; what cannot be written as text (a lambda) is said so."""
     try:
         return dumps(study, strict=False)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from hocket.graph import components
+from hocket.graph import strong_components
 from hocket.wiring import OWN, Wiring
 
 Node = tuple[int, int]
@@ -62,7 +62,10 @@ class Feedthrough:
         edges = [
             (number[s], number[node]) for node in self.reacting for s in self.sources[node] if s in number
         ]
-        return [[self.reacting[index] for index in group] for group in components(len(self.reacting), edges)]
+        return [
+            [self.reacting[index] for index in group]
+            for group in strong_components(len(self.reacting), edges)
+        ]
 
     def _is_loop(self, group: list[Node]) -> bool:
         return len(group) > 1 or group[0] in self.sources[group[0]]
@@ -102,7 +105,7 @@ class Feedthrough:
                 rounds.append(Round(children, children, loop))
         return rounds
 
-    def reach(self) -> list[tuple[int, ...]]:
+    def inputs_by_output(self) -> list[tuple[int, ...]]:
         """Return, per output of the level, the inputs of the level it reacts to."""
         inputs: dict[Node, set[int]] = {}
         for group in self.components:

@@ -15,9 +15,9 @@ import numpy as np
 Edge = tuple[int, int]
 
 
-def components(size: int, edges: Collection[Edge]) -> list[list[int]]:
+def strong_components(size: int, edges: Collection[Edge]) -> list[list[int]]:
     """Return the strong components, each after those that lead to it."""
-    order = _ordered([[node] for node in range(size)], edges)
+    order = _topological_order([[node] for node in range(size)], edges)
     if len(order) == size:  # no cycle, as in most graphs of ports: SciPy takes long to start
         return order
     from scipy.sparse import coo_array
@@ -30,10 +30,10 @@ def components(size: int, edges: Collection[Edge]) -> list[list[int]]:
     groups: list[list[int]] = [[] for _ in range(count)]
     for node in range(size):
         groups[label[node]].append(node)
-    return _ordered(groups, {(label[a], label[b]) for a, b in edges if label[a] != label[b]})
+    return _topological_order(groups, {(label[a], label[b]) for a, b in edges if label[a] != label[b]})
 
 
-def _ordered(groups: list[list[int]], edges: Iterable[Edge]) -> list[list[int]]:
+def _topological_order(groups: list[list[int]], edges: Iterable[Edge]) -> list[list[int]]:
     """Return the groups, each after those that lead to it; without those in a cycle and behind one."""
     after: list[set[int]] = [set() for _ in groups]
     waits = [0] * len(groups)
@@ -54,7 +54,7 @@ def _ordered(groups: list[list[int]], edges: Iterable[Edge]) -> list[list[int]]:
     return order
 
 
-def fewest_backward(nodes: list[int], weights: Mapping[Edge, int]) -> list[int]:
+def least_feedback_order(nodes: list[int], weights: Mapping[Edge, int]) -> list[int]:
     """Return an order of these nodes with little weight on edges that go backwards.
 
     Exact for up to seven nodes, greedy beyond (Eades, Lin & Smyth 1993).

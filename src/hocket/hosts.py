@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hocket.clock import Duration, seconds
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 
 HEADER = 40
 """Bytes before the values of a message: those of IPv4 and TCP without options (RFC 791, RFC 9293)."""
@@ -92,7 +92,7 @@ class Hosts:
                 where[name] = host
         for pair in links or {}:
             if len(pair) != 2 or pair[0] == pair[1] or not set(pair) <= set(models):
-                hint = nearest(next((end for end in pair if end not in models), ""), models)
+                hint = suggest_nearest(next((end for end in pair if end not in models), ""), models)
                 faults.append(Fault(f"there is no link {pair!r}", "hosts.links", "two hosts: from, to", hint))
         if faults:
             raise ScenarioError(faults)
@@ -115,7 +115,7 @@ class Hosts:
     def __bool__(self) -> bool:
         return bool(self.models)
 
-    def of_model(self) -> dict[str, str]:
+    def host_by_model(self) -> dict[str, str]:
         """Return the host of each model."""
         return {name: host for host, names in self.models.items() for name in names}
 
@@ -125,9 +125,9 @@ class Hosts:
 
     def faults(self, models: Iterable[str]) -> list[Fault]:
         """Return what does not fit the models of a scenario: names it has not, models on no host."""
-        known, placed = list(models), self.of_model()
+        known, placed = list(models), self.host_by_model()
         found = [
-            Fault(f"there is no model `{name}`", f"hosts.{host}", "", nearest(name, known))
+            Fault(f"there is no model `{name}`", f"hosts.{host}", "", suggest_nearest(name, known))
             for name, host in placed.items()
             if name not in known
         ]

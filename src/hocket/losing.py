@@ -17,7 +17,7 @@ A = {
 _FITS = {("boolean", "integer"), ("enumeration", "integer")}
 
 
-def lost(source: str, target: str, gain: float, offset: float) -> str:
+def describe_loss(source: str, target: str, gain: float, offset: float) -> str:
     """Return what a connection would lose silently; empty if nothing."""
     if target == "real":
         return ""

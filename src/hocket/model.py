@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.arguments import patterns
+from hocket.arguments import normalise_record
 from hocket.bonds import Bond, named_bonds
 from hocket.constraints import Constraint, named_constraints
 from hocket.errors import ScenarioError
@@ -74,7 +74,7 @@ class Port:
 PortLike: TypeAlias = str | Port
 
 
-def ports(written: Iterable[PortLike]) -> tuple[Port, ...]:
+def parse_ports(written: Iterable[PortLike]) -> tuple[Port, ...]:
     """Return ports from texts or ports."""
     if isinstance(written, str):
         raise ScenarioError(f"ports are a list, not the text `{written}`", expected=f'["{written}"]')
@@ -84,7 +84,7 @@ def ports(written: Iterable[PortLike]) -> tuple[Port, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Abilities:
+class Capabilities:
     """What a simulator can do beyond stepping; `hocket.testing` checks that it is true."""
 
     rewind: bool = False
@@ -127,7 +127,7 @@ class Simulator(Protocol):
 
 
 @runtime_checkable
-class Rewinding(Protocol):
+class RollbackSimulator(Protocol):
     """A simulator that can go back; abilities.rewind says so."""
 
     def save(self) -> Any:
@@ -137,7 +137,7 @@ class Rewinding(Protocol):
         """Go back to a saved state; it may be restored many times."""
 
 
-class Sloping(Protocol):
+class OutputDerivativeSimulator(Protocol):
     """A simulator that knows the time derivatives of its outputs; abilities.slopes says so."""
 
     def slope(self, t: float, u: Array) -> Array:
@@ -156,27 +156,27 @@ class Model(Protocol):
         """The output ports, each with the inputs it reacts to at once."""
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """What its simulators can do."""
 
     def open(self) -> Simulator:
         """Make a live simulator."""
 
 
-class Nested(Model, Protocol):
+class LevelModel(Model, Protocol):
     """A model that holds a scenario: paths reach into it."""
 
     @property
     def scenario(self) -> Scenario:
         """What is inside."""
 
-    def with_scenario(self, scenario: Scenario) -> Nested:
+    def with_scenario(self, scenario: Scenario) -> LevelModel:
         """Return the same level around another scenario."""
 
 
-def as_level(model: object) -> Nested | None:
+def as_level(model: object) -> LevelModel | None:
     """Return a model that is a level as such, and None for any other."""
-    return cast("Nested", model) if hasattr(model, "with_scenario") else None
+    return cast("LevelModel", model) if hasattr(model, "with_scenario") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted:
+class Insertion:
     """Why something is there that the author of the scenario did not write."""
 
     by: str
@@ -285,7 +285,7 @@ class Scenario:
     bonds: Mapping[str, Bond] = field(default_factory=dict)
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
     hosts: Hosts | None = None
-    inserted: Mapping[str, Inserted] = field(default_factory=dict)
+    inserted: Mapping[str, Insertion] = field(default_factory=dict)
 
     def __init__(
         self,
@@ -297,7 +297,7 @@ class Scenario:
         bonds: Mapping[str, Bond] | None = None,
         constraints: Mapping[str, Any] | None = None,
         hosts: Hosts | Mapping[str, Any] | None = None,
-        inserted: Mapping[str, Inserted] | None = None,
+        inserted: Mapping[str, Insertion] | None = None,
     ):
         if not isinstance(models, Mapping):
             raise ScenarioError(
@@ -314,9 +314,9 @@ class Scenario:
         for name, value in (
             ("models", MappingProxyType(dict(models))),
             ("connections", tuple(_connections(connections))),
-            ("inputs", ports(inputs)),
-            ("outputs", ports(outputs)),
-            ("record", patterns(record)),
+            ("inputs", parse_ports(inputs)),
+            ("outputs", parse_ports(outputs)),
+            ("record", normalise_record(record)),
             ("bonds", MappingProxyType(named_bonds(bonds or {}, models))),
             ("constraints", MappingProxyType(named_constraints(constraints or {}, models))),
             ("hosts", Hosts.of(hosts) if hosts else None),
@@ -341,9 +341,9 @@ class Scenario:
 
     def with_models(self, models: Mapping[str, Model]) -> Scenario:
         """Return the same scenario with other models."""
-        return self.changed(models=models)
+        return self.with_changes(models=models)
 
-    def changed(self, **parts: Any) -> Scenario:
+    def with_changes(self, **parts: Any) -> Scenario:
         """Return the same scenario with other parts."""
         return Scenario(**{name: getattr(self, name) for name in PARTS} | parts)
 

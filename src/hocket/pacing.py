@@ -17,7 +17,7 @@ SLICE = 0.05
 """Seconds of sleep between two looks at the keyboard."""
 
 
-class Pace:
+class RealTimePacer:
     """Keeps simulated time from running ahead of the clock; what is late is not slept off but caught up."""
 
     def __init__(self, factor: float, step: float):

@@ -15,12 +15,12 @@ from numbers import Real
 from typing import Any, cast
 
 from hocket.engine.composite import Composite
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import Model
-from hocket.simulators.emulating import emulates
+from hocket.simulators.emulating import is_emulation
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.elements import array_of
-from hocket.simulators.fmu.remaking import remade
+from hocket.simulators.fmu.remaking import remake_fmu
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.timed import Timed
 
@@ -49,7 +49,7 @@ def with_leaves(composite: Composite, changed: Mapping[str, Model], inside: str 
     return composite.with_scenario(composite.scenario.with_models(models))
 
 
-def split(composite: Composite, path: str, where: str = "") -> tuple[str, str]:
+def split_parameter_path(composite: Composite, path: str, where: str = "") -> tuple[str, str]:
     """Return the path of a model and the name inside it; where there is one model only, it need not be named.
 
     Names of variables may have dots of their own: the model is as deep as there are levels.
@@ -57,7 +57,7 @@ def split(composite: Composite, path: str, where: str = "") -> tuple[str, str]:
     models = dict(leaves(composite))
     if len(models) == 1:
         ((only, model),) = models.items()
-        if knows(model, path) or not path.startswith(f"{only}."):
+        if has_variable(model, path) or not path.startswith(f"{only}."):
             return only, path
     for model_path in models:
         if path.startswith(f"{model_path}."):
@@ -65,16 +65,16 @@ def split(composite: Composite, path: str, where: str = "") -> tuple[str, str]:
     owner, _, rest = path.partition(".")
     expected = f"a path such as `{next(iter(models))}.name`"
     if not rest:
-        hint = nearest(path, models)
+        hint = suggest_nearest(path, models)
         if path == "step":
             hint = "steps are varied by `hocket check --vary step=...` and searched by `hocket tune`"
         raise ScenarioError(f"`{path}` names no model", where, expected, hint)
     known = owner in composite.scenario.models
     what = f"`{path}` leads to no model" if known else f"there is no model `{owner}`"
-    raise ScenarioError(what, where, expected, nearest(path.rpartition(".")[0], models))
+    raise ScenarioError(what, where, expected, suggest_nearest(path.rpartition(".")[0], models))
 
 
-def knows(model: Model, name: str) -> bool:
+def has_variable(model: Model, name: str) -> bool:
     """Return whether an FMU has a variable of that name, or an array it is an element of."""
     return isinstance(model, Fmu) and not {name, array_of(name)}.isdisjoint(model.description.by_name)
 
@@ -85,7 +85,7 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
     faults: list[Fault] = []
     for path, value in values.items():
         try:
-            owner, name = split(composite, path, where)
+            owner, name = split_parameter_path(composite, path, where)
         except ScenarioError as error:
             faults += error.faults
         else:
@@ -94,7 +94,7 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
     changed: dict[str, Model] = {}
     for owner, own in grouped.items():
         try:
-            changed[owner] = _set(models[owner], own, owner)
+            changed[owner] = _with_model_parameters(models[owner], own, owner)
         except ScenarioError as error:
             faults += [replace(fault, where=f"{where}, `{owner}`") for fault in error.faults]
     if faults:
@@ -102,13 +102,13 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
     return with_leaves(composite, changed)
 
 
-def _set(model: Model, values: Mapping[str, Any], path: str) -> Model:
+def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -> Model:
     """Return a model with other parameters."""
-    if emulates(model) or isinstance(model, Timed):
+    if is_emulation(model) or isinstance(model, Timed):
         wrapper: Any = model
-        return replace(wrapper, model=_set(wrapper.model, values, path))  # type: ignore[no-any-return]
+        return replace(wrapper, model=_with_model_parameters(wrapper.model, values, path))  # type: ignore[no-any-return]
     if isinstance(model, Fmu):
-        return remade(model, values)
+        return remake_fmu(model, values)
     if hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict):
         made: Any = copy.copy(model)
         object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))
@@ -116,19 +116,19 @@ def _set(model: Model, values: Mapping[str, Any], path: str) -> Model:
         return made  # type: ignore[no-any-return]
     if isinstance(model, StateSpace):
         for name, value in values.items():
-            model = _entered(model, path, name, value)
+            model = _with_matrix_entry(model, path, name, value)
         return model
     known = _fields(model)
     wrong = [name for name in values if name not in known]
     if wrong:
         what = f"`{path}`, a {type(model).__name__}, has no parameter `{wrong[0]}`"
         expected = "" if known else "an FMU, a Python class or an Ode: they have parameters"
-        raise ScenarioError(what, "", expected, nearest(wrong[0], known))
+        raise ScenarioError(what, "", expected, suggest_nearest(wrong[0], known))
     changed: Model = replace(cast("Any", model), **values)
     return changed
 
 
-def _entered(model: StateSpace, path: str, name: str, value: Any) -> StateSpace:
+def _with_matrix_entry(model: StateSpace, path: str, name: str, value: Any) -> StateSpace:
     """Return a linear model with another entry of a matrix: `A[2,1]`, counted from one."""
     entry = _ENTRY.fullmatch(name)
     if entry is None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hocket.model import Connection, Model, Port, Scenario, as_level
 
 
-def with_ports_made(scenario: Scenario) -> Scenario:
+def with_level_ports(scenario: Scenario) -> Scenario:
     """Return the scenario with a port at every level that a connection passes on its way.
 
     `axle.wheel.force` reaches into the level `axle`: that level gets an output named `wheel.force`. Names
@@ -35,7 +35,7 @@ def with_ports_made(scenario: Scenario) -> Scenario:
         level = as_level(model)
         if level:
             inputs, outputs = needs.get(name, ({}, {}))
-            made[name] = level.with_scenario(with_ports_made(_with_ports(level.scenario, inputs, outputs)))
+            made[name] = level.with_scenario(with_level_ports(_with_ports(level.scenario, inputs, outputs)))
     return scenario.with_models({**scenario.models, **made}) if made else scenario
 
 
@@ -56,7 +56,7 @@ def _with_ports(
                 Port(path, port.unit, None if source else port.start, type=port.type, held=port.held)
             )
             made.append(Connection(path, path))
-    return scenario.changed(
+    return scenario.with_changes(
         connections=(*scenario.connections, *made),
         inputs=(*scenario.inputs, *ends[0]),
         outputs=(*scenario.outputs, *ends[1]),

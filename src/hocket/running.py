@@ -17,22 +17,22 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.arguments import expect, expect_call, expect_folder
-from hocket.clock import Duration, seconds, written
-from hocket.engine.blueprint import Blueprint, blueprint, clock_of
-from hocket.engine.collector import collector_paused
-from hocket.engine.composite import Composite, prepared
-from hocket.engine.selection import choose
+from hocket.clock import Duration, format_duration, seconds
+from hocket.engine.blueprint import PlanTree, clock_of, make_blueprint
+from hocket.engine.collector import pause_collector
+from hocket.engine.composite import Composite, prepare_composite
+from hocket.engine.selection import choose_tables
 from hocket.errors import Fault, ScenarioError
 from hocket.execution import EngineName, Execution, Job, Progress
-from hocket.files.fmus import model_name, study_of
+from hocket.files.fmus import model_name, study_from_fmus
 from hocket.files.formats import read
 from hocket.files.run import Run
 from hocket.files.run_folder import RunFolder
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.parameters import with_parameters
 from hocket.simulators.fmu import Fmu
 
-Runnable: TypeAlias = Composite | Study | Fmu | Path | str
+Runnable: TypeAlias = Composite | Experiment | Fmu | Path | str
 """What can be run: a level, what a file holds, an FMU by itself, or the path of a file."""
 
 
@@ -66,8 +66,8 @@ def run(
     at once.
     """
     study = study_to_run(what, start=start, stop=stop, step=step, every=every, name=name)
-    return perform(
-        varied(study, {} if parameters is None else parameters),
+    return run_study(
+        vary_study(study, {} if parameters is None else parameters),
         parameters or {},
         record=record,
         ledger=ledger,
@@ -80,8 +80,8 @@ def run(
     )
 
 
-def perform(
-    study: Study,
+def run_study(
+    study: Experiment,
     parameters: Mapping[str, Any],
     *,
     record: Iterable[str] | None = None,
@@ -98,7 +98,9 @@ def perform(
 
     `interrupted` ends it in place of Ctrl-C, which reaches the main thread only.
     """
-    facts = {"parameters": {path: _plain(value) for path, value in parameters.items()}} if parameters else {}
+    facts = (
+        {"parameters": {path: _json_value(value) for path, value in parameters.items()}} if parameters else {}
+    )
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: the time reached, the stop")
     job = replace(_job(study, record, ledger), facts=facts)
@@ -124,9 +126,9 @@ def study_to_run(
     step: Duration | None = None,
     every: Duration | Literal["micro"] | None = None,
     name: str = "",
-) -> Study:
+) -> Experiment:
     """Return what is to be run, with what was asked for in place of its own defaults."""
-    study = _study(what)
+    study = _resolve_study(what)
     expect(isinstance(name, str), "name", name, "text")
     if start is not None:
         study = replace(study, start=_duration(start, "start"))
@@ -141,37 +143,37 @@ def study_to_run(
     if study.stop is None:
         raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "run(..., stop=10)")
     if study.stop < study.start:
-        when = f"the run stops at {written(study.stop)}, before it starts at {written(study.start)}"
+        when = f"the run stops at {format_duration(study.stop)}, before it starts at {format_duration(study.start)}"
         raise ScenarioError(when, where="stop")
     return replace(study, name=name or study.name or "run")
 
 
-def varied(study: Study, parameters: Mapping[str, Any], where: str = "parameters") -> Study:
+def vary_study(study: Experiment, parameters: Mapping[str, Any], where: str = "parameters") -> Experiment:
     """Return a study with other parameters."""
     expect(isinstance(parameters, Mapping), where, parameters, 'values by path: {"spring.k": 20}')
     return replace(study, composite=with_parameters(study.composite, parameters, where))
 
 
-def _study(what: Runnable) -> Study:
+def _resolve_study(what: Runnable) -> Experiment:
     match what:
-        case Study():
+        case Experiment():
             return what
         case Composite():
-            return Study(what)
+            return Experiment(what)
         case Fmu():
-            return study_of({model_name(what.file): what})
+            return study_from_fmus({model_name(what.file): what})
         case str() | Path():
             return read(what)
     expected = "a Composite, an Fmu, or the path of a scenario file"
     raise ScenarioError(f"{what!r:.60} cannot be run", expected=expected)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return a value as JSON can hold it."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_json_value(one) for one in value]
     return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
@@ -181,17 +183,17 @@ def _duration(value: Duration, where: str) -> Fraction:
     except ValueError as error:
         raise ScenarioError(str(error), where=where) from None
     if where == "every" and length <= 0:
-        raise ScenarioError(f"rows every {written(length)}", where, "a duration above zero")
+        raise ScenarioError(f"rows every {format_duration(length)}", where, "a duration above zero")
     return length
 
 
-def _job(study: Study, record: Iterable[str] | None, ledger: bool) -> Job:
+def _job(study: Experiment, record: Iterable[str] | None, ledger: bool) -> Job:
     """Return what follows from a study; raises ScenarioError with every fault."""
     composite = study.composite
     if record is not None:  # so that they mean what they did before constraints were compiled
-        composite = composite.with_scenario(composite.scenario.changed(record=record))
-    with collector_paused():
-        design = blueprint(prepared(composite))
+        composite = composite.with_scenario(composite.scenario.with_changes(record=record))
+    with pause_collector():
+        design = make_blueprint(prepare_composite(composite))
     undriven = [port.name for port in study.composite.inputs if port.start is None]
     if undriven:
         hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'
@@ -210,22 +212,22 @@ def _job(study: Study, record: Iterable[str] | None, ledger: bool) -> Job:
         design,
         clock,
         steps,
-        choose(design, clock, kept, study.every, ledger),
+        choose_tables(design, clock, kept, study.every, ledger),
     )
 
 
-def _whole_steps(design: Blueprint, study: Study) -> int:
+def _whole_steps(design: PlanTree, study: Experiment) -> int:
     assert study.stop is not None
     step = design.composite.step
     count = (study.stop - study.start) / step
     if count.denominator != 1:
         below = study.start + step * count.__floor__()
-        span = f"the run from {written(study.start)} to {written(study.stop)}"
+        span = f"the run from {format_duration(study.start)} to {format_duration(study.stop)}"
         raise ScenarioError(
-            f"the step {written(step)} does not divide {span}",
+            f"the step {format_duration(step)} does not divide {span}",
             where="stop",
             expected="a whole number of steps",
-            hint=f"stop at {written(below)} or {written(below + step)}, or choose another step",
+            hint=f"stop at {format_duration(below)} or {format_duration(below + step)}, or choose another step",
         )
     return count.numerator
 

@@ -26,7 +26,7 @@ def newton(nodes: Sequence[float], differences: list[Value]) -> list[Value]:
     return coefficients
 
 
-def shifted(coefficients: Sequence[Value], ds: float) -> list[Value]:
+def shift_origin(coefficients: Sequence[Value], ds: float) -> list[Value]:
     """Return the same polynomial in powers of (s - ds): a new origin, the same curve."""
     moved = list(coefficients)
     if ds != 0.0:
@@ -44,7 +44,7 @@ def value_at(coefficients: Sequence[Value], s: float) -> Value:
     return value
 
 
-def through(samples: Sequence[Sample]) -> list[Value]:
+def interpolate_samples(samples: Sequence[Sample]) -> list[Value]:
     """Return the coefficients of the polynomial through all these samples."""
     nodes = [sample.s for sample in samples]
     table = [sample.value for sample in samples]
@@ -109,7 +109,7 @@ class Polynomial:
 
     def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
         """Return Newton's polynomial."""
-        return through(samples), w
+        return interpolate_samples(samples), w
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class BalanceCorrection:
         return [newest + self.alpha * (0.5 * (before + newest) - before)], w
 
 
-NAMED: dict[str, Extrapolator] = {
+EXTRAPOLATORS: dict[str, Extrapolator] = {
     "hold": Hold(),
     "latch": Latch(),
     "linear": Polynomial(1),

@@ -19,8 +19,8 @@ from hocket.clock import Duration
 from hocket.errors import Fault, ScenarioError
 from hocket.execution import CHUNK, Progress, interruptible
 from hocket.files.run import Run
-from hocket.files.study import Study
-from hocket.running import Runnable, perform, study_to_run, varied
+from hocket.files.study import Experiment
+from hocket.running import Runnable, run_study, study_to_run, vary_study
 
 _OF_STUDY = ("start", "step", "every", "name")
 
@@ -75,12 +75,12 @@ def sweep(
     called with the number of runs done, parts included, and of all. Ctrl-C stops all of them between two
     steps: the list then ends with the last that was begun.
     """
-    sets = _checked(parameters, errors, workers)
+    sets = _check_sweep_arguments(parameters, errors, workers)
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: runs done, of all")
     of_study = {name: options.pop(name) for name in _OF_STUDY if name in options}
     study = study_to_run(what, stop=stop, **of_study)
-    studies = _varied(study, sets)
+    studies = _vary_studies(study, sets)
     count = min(workers or len(os.sched_getaffinity(0)), max(1, len(sets)))
     if count > 1:
         options.setdefault("threads", 1)
@@ -98,7 +98,7 @@ class _Batch:
 
     def __init__(
         self,
-        studies: list[Study],
+        studies: list[Experiment],
         sets: list[Mapping[str, Any]],
         folder: Path | str | None,
         options: dict[str, Any],
@@ -138,12 +138,12 @@ class _Batch:
                     return
                 self.begun += 1
             try:
-                self.results[number] = self._one(number, interrupted)
+                self.results[number] = self._run_one(number, interrupted)
             except Exception as error:
                 self.results[number] = error
             self.shares[number] = 1.0
 
-    def _one(self, number: int, interrupted: threading.Event) -> Run:
+    def _run_one(self, number: int, interrupted: threading.Event) -> Run:
         study = self.studies[number]
         assert study.stop is not None
         start, span = float(study.start), float(study.stop - study.start) or 1.0
@@ -152,7 +152,7 @@ class _Batch:
             self.shares[number] = (t - start) / span
 
         folder = None if self.folder is None else self.folder / f"{number + 1:03}"
-        return perform(
+        return run_study(
             study,
             self.sets[number],
             folder=folder,
@@ -162,7 +162,7 @@ class _Batch:
         )
 
 
-def _checked(
+def _check_sweep_arguments(
     parameters: Iterable[Mapping[str, Any]], errors: str, workers: int | None
 ) -> list[Mapping[str, Any]]:
     expected = 'a list such as [{"k": 20}, {"k": 30}]'
@@ -180,13 +180,13 @@ def _checked(
     return sets
 
 
-def _varied(study: Study, sets: list[Mapping[str, Any]]) -> list[Study]:
+def _vary_studies(study: Experiment, sets: list[Mapping[str, Any]]) -> list[Experiment]:
     """Return a study for each of the parameters; raises ScenarioError with everything that is wrong."""
-    studies: list[Study] = []
+    studies: list[Experiment] = []
     faults: dict[Fault, Fault] = {}
     for number, one in enumerate(sets):
         try:
-            studies.append(varied(study, one, f"parameters[{number}]"))
+            studies.append(vary_study(study, one, f"parameters[{number}]"))
         except ScenarioError as error:
             for fault in error.faults:  # a misspelt name is the same fault in all of them
                 faults.setdefault(replace(fault, where=""), fault)

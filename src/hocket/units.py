@@ -26,7 +26,7 @@ _taught: dict[str, set[tuple[str, float, float]]] = {}
 """Units that models define: base, factor and offset."""
 
 
-def teach(unit: str, base: str, factor: float, offset: float) -> None:
+def define_unit(unit: str, base: str, factor: float, offset: float) -> None:
     """Learn a unit that a model defines, factor * value + offset in base units; a name known anyway stays."""
     _taught.setdefault(unit, set()).add((base, factor, offset))
 
@@ -34,7 +34,7 @@ def teach(unit: str, base: str, factor: float, offset: float) -> None:
 def difference(unit: str) -> str:
     """Return the unit of a difference: that of `degC` is not counted from the freezing point."""
     try:
-        counted = bool(unit) and not _registry().Quantity(1.0, _parsed(unit))._is_multiplicative
+        counted = bool(unit) and not _registry().Quantity(1.0, _parse_unit(unit))._is_multiplicative
     except ValueError:
         return unit
     return _DELTA + unit if counted else unit
@@ -55,7 +55,7 @@ def conversion(source: str, target: str) -> tuple[float, float]:
     import pint
 
     registry = _registry()
-    sides = [_parsed(unit) for unit in (source, target)]
+    sides = [_parse_unit(unit) for unit in (source, target)]
     if sides[0] == sides[1]:
         return 1.0, 0.0
     angles = [registry.get_root_units(side)[1]._units.get("radian", 0) for side in sides]
@@ -74,7 +74,7 @@ def conversion(source: str, target: str) -> tuple[float, float]:
 
 
 @cache
-def product(one: str, other: str, target: str) -> float:
+def product_factor(one: str, other: str, target: str) -> float:
     """Return the factor that makes a product of two units one in another: 1 N times 1 km/h is 0.278 W.
 
     A radian counts as 1: a torque times an angular speed is a power. Missing units cost nothing.
@@ -83,16 +83,16 @@ def product(one: str, other: str, target: str) -> float:
         return 1.0
     import pint
 
-    both = _parsed(one) * _parsed(other)
+    both = _parse_unit(one) * _parse_unit(other)
     try:
-        made = _registry().Quantity(1.0, both).to(_parsed(target)).magnitude
+        made = _registry().Quantity(1.0, both).to(_parse_unit(target)).magnitude
     except (pint.DimensionalityError, pint.OffsetUnitCalculusError):
-        kinds = _kind([both, _parsed(target)])
+        kinds = _kind([both, _parse_unit(target)])
         raise ValueError(f"`{one}` times `{other}` is not `{target}`: {kinds}") from None
     return _tidy(float(made))
 
 
-def _parsed(unit: str) -> Any:
+def _parse_unit(unit: str) -> Any:
     """Return a unit as pint knows it; also read are `N.m`, `m/s2` and `kg.m-3`, and `-` for none."""
     unit = _MEANT.get(unit, unit)
     plain = _POWER.sub(r"\1**\2", _PRODUCT.sub("*", unit))
@@ -102,12 +102,12 @@ def _parsed(unit: str) -> Any:
         except Exception as error:  # pint raises many kinds, tokenising errors among them
             reason = error
     if unit in _taught:
-        return _learned(unit, frozenset(_taught[unit]))
+        return _register_defined_unit(unit, frozenset(_taught[unit]))
     raise ValueError(f"`{unit}` is not a known physical unit") from reason
 
 
 @cache
-def _learned(unit: str, definitions: frozenset[tuple[str, float, float]]) -> Any:
+def _register_defined_unit(unit: str, definitions: frozenset[tuple[str, float, float]]) -> Any:
     if len(definitions) > 1:
         raise ValueError(f"`{unit}` is not a known physical unit, and two models define it in different ways")
     ((base, factor, offset),) = definitions

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from hocket.bonding import End, Joint, joints
-from hocket.constraining import couplings, determined
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.losing import A, lost
+from hocket.bonding import DrivenInput, WiredBond, wire_bonds
+from hocket.constraining import determined_inputs, group_constraints
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.losing import A, describe_loss
 from hocket.model import Connection, Extrapolator, Model, Port, Scenario, as_level
-from hocket.signals import NAMED, Hold, Latch
+from hocket.signals import EXTRAPOLATORS, Hold, Latch
 from hocket.units import conversion
 
 OWN = -1
@@ -55,7 +55,7 @@ class Wiring:
     outputs: tuple[Drive, ...] = ()
     """Per output of the level: where its value is."""
     texts: tuple[TextDrive, ...] = ()
-    bonds: tuple[Joint, ...] = ()
+    bonds: tuple[WiredBond, ...] = ()
 
     @cached_property
     def texts_of(self) -> dict[int, list[TextDrive]]:
@@ -87,7 +87,7 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
     `extrapolation` is for the connections between children that name none; those from and to sampled
     models are latched instead, and what is not a real is held.
     """
-    wiring, faults = _wired(scenario)
+    wiring, faults = _cached_wiring(scenario)
     if faults:
         raise ScenarioError(faults)
     if extrapolation is None:
@@ -95,7 +95,7 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
 
     sampled = [getattr(model, "sampled", False) for model in wiring.models]
 
-    def chosen(drive: Drive | None, child: int, port: int) -> Drive | None:
+    def with_extrapolation(drive: Drive | None, child: int, port: int) -> Drive | None:
         if drive is None or drive.extrapolation is not None or drive.child == OWN:
             return drive
         if sampled[child] or sampled[drive.child]:
@@ -107,37 +107,37 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
     return replace(
         wiring,
         drives=tuple(
-            tuple(chosen(d, child, port) for port, d in enumerate(drives))
+            tuple(with_extrapolation(d, child, port) for port, d in enumerate(drives))
             for child, drives in enumerate(wiring.drives)
         ),
     )
 
 
-def unchecked(scenario: Scenario) -> Wiring:
+def wire_unchecked(scenario: Scenario) -> Wiring:
     """Return as much of the wiring as there is; faults are left for `wire` to report."""
-    return _wired(scenario)[0]
+    return _cached_wiring(scenario)[0]
 
 
-def check(scenario: Scenario) -> list[Fault]:
+def scenario_faults(scenario: Scenario) -> list[Fault]:
     """Return every fault that can be known before a model is opened, at all levels."""
-    faults = list(_wired(scenario)[1])
+    faults = list(_cached_wiring(scenario)[1])
     for name, model in scenario.models.items():
         level = as_level(model)
-        for fault in check(level.scenario) if level else ():
+        for fault in scenario_faults(level.scenario) if level else ():
             faults.append(replace(fault, where=f"{name}.{fault.where}" if fault.where else name))
     return faults
 
 
-def _wired(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
+def _cached_wiring(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     """Return the wiring and the faults, worked out once per scenario."""
     kept: dict[str, Any] = scenario.__dict__
-    if "_wired" not in kept:
-        kept["_wired"] = _wire(scenario)
-    result: tuple[Wiring, list[Fault]] = kept["_wired"]
+    if "_cached_wiring" not in kept:
+        kept["_cached_wiring"] = _build_wiring(scenario)
+    result: tuple[Wiring, list[Fault]] = kept["_cached_wiring"]
     return result
 
 
-class _WrongError(Exception):
+class _WiringError(Exception):
     """Carries faults out of the middle of a connection."""
 
     def __init__(self, *faults: Fault):
@@ -168,23 +168,25 @@ class _Names:
         return self._sides[key]
 
     def find(self, path: str, source: bool, where: str) -> tuple[int, int]:
-        """Return child and port of a path; raises _WrongError."""
+        """Return child and port of a path; raises _WiringError."""
         own = self.side(OWN)[source]
         if path in own:
             return OWN, own[path]
         owner, dot, port = path.partition(".")
         role = "output" if source else "input"
         if not dot:
-            hint = nearest(path, [*own, *_paths(self.scenario, source)])
-            raise _WrongError(
+            hint = suggest_nearest(path, [*own, *_paths(self.scenario, source)])
+            raise _WiringError(
                 Fault(f"`{path}` is no {role} here", where, "a path such as `model.port`", hint)
             )
         if owner not in self.number:
-            raise _WrongError(Fault(f"there is no model `{owner}`", where, "", nearest(owner, self.number)))
+            raise _WiringError(
+                Fault(f"there is no model `{owner}`", where, "", suggest_nearest(owner, self.number))
+            )
         child = self.number[owner]
         if port not in self.side(child)[source]:
             hint = self._hint(owner, port, source)
-            raise _WrongError(Fault(f"`{owner}` has no {role} `{port}`", where, "", hint))
+            raise _WiringError(Fault(f"`{owner}` has no {role} `{port}`", where, "", hint))
         return child, self.side(child)[source][port]
 
     def _hint(self, owner: str, port: str, source: bool) -> str:
@@ -195,11 +197,11 @@ class _Names:
             return f"`{owner}.{port}` is an {other}; perhaps source and target are exchanged"
         level = as_level(self.models[child])
         if not level:
-            return nearest(port, known[source])
+            return suggest_nearest(port, known[source])
         inside = [c.source for c in level.scenario.connections if c.target == port and not source]
         if inside:
             return f"it is driven inside `{owner}` already, by `{inside[0]}`: one source per input"
-        return nearest(port, [*known[source], *_paths(level.scenario, source)])
+        return suggest_nearest(port, [*known[source], *_paths(level.scenario, source)])
 
     def text(self, path: str, source: bool) -> tuple[int, int] | None:
         """Return child and number of a text port; None if the path is none."""
@@ -215,13 +217,13 @@ class _Names:
             return None
         if ends[0] is None or ends[1] is None:
             text = connection.source if ends[0] else connection.target
-            raise _WrongError(
+            raise _WiringError(
                 Fault(f"`{text}` is a text, the other end is none", where, "texts at both ends")
             )
         return TextDrive(*ends[0], *ends[1])
 
     def check_text(self, connection: Connection, where: str) -> None:
-        """Refuse what a text cannot be given, and a binary for a string; raises _WrongError."""
+        """Refuse what a text cannot be given, and a binary for a string; raises _WiringError."""
         faults = []
         given = {
             "gain": connection.gain != 1.0,
@@ -237,7 +239,7 @@ class _Names:
             what = f"`{connection.source}` is {A[source]}, `{connection.target}` is {A[target]}"
             faults.append(Fault(what, where, "two strings, or two binaries"))
         if faults:
-            raise _WrongError(*faults)
+            raise _WiringError(*faults)
 
     def _text_type(self, path: str) -> str:
         """Return whether a text is a string or a binary; empty if its model does not tell."""
@@ -247,51 +249,51 @@ class _Names:
         return str(known[port].type) if port in known else ""
 
     def ends_of(self, connection: Connection, where: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return source and target of a connection; raises _WrongError with the faults of both."""
+        """Return source and target of a connection; raises _WiringError with the faults of both."""
         found: list[tuple[int, int]] = []
         faults: list[Fault] = []
         for path, is_source in ((connection.source, True), (connection.target, False)):
             try:
                 found.append(self.find(path, is_source, where))
-            except _WrongError as wrong:
+            except _WiringError as wrong:
                 faults += wrong.faults
         if faults:
-            raise _WrongError(*faults)
+            raise _WiringError(*faults)
         source, target = found
         return source, target
 
     def drive(
         self, connection: Connection, source: tuple[int, int], target: tuple[int, int], where: str
     ) -> Drive:
-        """Return how the source drives the target; raises _WrongError."""
+        """Return how the source drives the target; raises _WiringError."""
         if source[0] == OWN and target[0] == OWN:
             what = f"`{connection.source}` passes straight to `{connection.target}`"
-            raise _WrongError(Fault(what, where, "", "put a `Gain(1)` between"))
+            raise _WiringError(Fault(what, where, "", "put a `Gain(1)` between"))
         output, entry = self.ends(source[0])[True][source[1]], self.ends(target[0])[False][target[1]]
         try:
             gain, offset = conversion(output.unit, entry.unit)
         except ValueError as error:
             expected = f"`{connection.source}` and `{connection.target}` in units that convert"
-            raise _WrongError(Fault(str(error), where, expected)) from None
+            raise _WiringError(Fault(str(error), where, expected)) from None
         gain, offset = connection.gain * gain, connection.gain * offset + connection.offset
-        gone = lost(output.type, entry.type, gain, offset)
+        gone = describe_loss(output.type, entry.type, gain, offset)
         if gone:
-            raise _WrongError(
+            raise _WiringError(
                 Fault(f"`{connection.source}` is {A[output.type]}, {gone}", where, A[entry.type])
             )
         chosen: Any = connection.extrapolation
         if isinstance(chosen, str):
-            chosen = NAMED.get(chosen, chosen)
+            chosen = EXTRAPOLATORS.get(chosen, chosen)
         if chosen is not None and not hasattr(chosen, "fit"):
-            hint = nearest(str(chosen), NAMED)
-            raise _WrongError(Fault(f"`{chosen!r:.40}` is no extrapolation", where, "", hint))
+            hint = suggest_nearest(str(chosen), EXTRAPOLATORS)
+            raise _WiringError(Fault(f"`{chosen!r:.40}` is no extrapolation", where, "", hint))
         if chosen is not None and chosen.degree > 0 and entry.discrete:
             what = "a real that changes at events only" if entry.held else A[entry.type]
-            raise _WrongError(Fault(f"{what} cannot be extrapolated", where, '"hold"'))
+            raise _WiringError(Fault(f"{what} cannot be extrapolated", where, '"hold"'))
         return Drive(source[0], source[1], chosen, gain, offset)
 
 
-def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
+def _build_wiring(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     faults: list[Fault] = []
     if not scenario.models:
         faults.append(Fault("a scenario without models", "models", "at least one model"))
@@ -313,19 +315,19 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
             source, target = names.ends_of(connection, where)
             _claim(origin, connection, where, "add them in a `Sum` and connect that")
             driven[target] = names.drive(connection, source, target, where)
-        except _WrongError as wrong:
+        except _WiringError as wrong:
             faults += wrong.faults
     drives = tuple(
         tuple(driven.get((child, index)) for index in range(len(model.inputs)))
         for child, model in enumerate(names.models)
     )
     outputs = [driven.get((OWN, index)) for index in range(len(scenario.outputs))]
-    bonds: tuple[Joint, ...] = ()
+    bonds: tuple[WiredBond, ...] = ()
     if not faults:
-        bonds, faults = joints(scenario.bonds, partial(_end, names, driven), names.ends)
-        faults += couplings(scenario)[1]
+        bonds, faults = wire_bonds(scenario.bonds, partial(_find_driven_input, names, driven), names.ends)
+        faults += group_constraints(scenario)[1]
     # a misspelt name leaves its port undriven: that is said only where nothing else is wrong
-    faults += _undriven(scenario, driven) if not faults else []
+    faults += _undriven_faults(scenario, driven) if not faults else []
     wiring = Wiring(
         tuple(scenario.models),
         names.models,
@@ -337,11 +339,13 @@ def _wire(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     return wiring, faults
 
 
-def _end(names: _Names, driven: Mapping[tuple[int, int], Drive], path: str) -> End | Fault:
+def _find_driven_input(
+    names: _Names, driven: Mapping[tuple[int, int], Drive], path: str
+) -> DrivenInput | Fault:
     """Return where an input of a bond is, and what drives it."""
     try:
         child, port = names.find(path, source=False, where="")
-    except _WrongError as wrong:
+    except _WiringError as wrong:
         led = [f"`{each.target}`" for each in names.scenario.connections if each.source == path]
         hint = f"a bond names the inputs that are driven, here {' or '.join(led)}"
         return replace(wrong.faults[0], hint=hint) if led else wrong.faults[0]
@@ -349,20 +353,20 @@ def _end(names: _Names, driven: Mapping[tuple[int, int], Drive], path: str) -> E
     if child == OWN or drive is None or drive.child == OWN:
         hint = "a bond stands in the level that holds both of its simulators, or the levels they are in"
         return Fault(f"`{path}` is not driven by a simulator of this level", "", "a driven input", hint)
-    return End(child, port, drive.child, drive.port, drive.gain, drive.offset)
+    return DrivenInput(child, port, drive.child, drive.port, drive.gain, drive.offset)
 
 
 def _claim(origin: dict[str, str], connection: Connection, where: str, hint: str = "") -> None:
-    """Note what drives a target; raises _WrongError if something does already."""
+    """Note what drives a target; raises _WiringError if something does already."""
     source, target = connection.source, connection.target
     if target in origin:
         what = f"`{target}` has two sources, `{origin[target]}` and `{source}`"
-        raise _WrongError(Fault(what, where, "one source per input", hint))
+        raise _WiringError(Fault(what, where, "one source per input", hint))
     origin[target] = source
 
 
-def _undriven(scenario: Scenario, driven: Collection[tuple[int, int]]) -> Iterator[Fault]:
-    found = determined(scenario)
+def _undriven_faults(scenario: Scenario, driven: Collection[tuple[int, int]]) -> Iterator[Fault]:
+    found = determined_inputs(scenario)
     for child, (name, model) in enumerate(scenario.models.items()):
         for index, port in enumerate(model.inputs):
             if (child, index) not in driven and port.start is None and f"{name}.{port.name}" not in found:
@@ -387,7 +391,7 @@ def _port_faults(name: str, model: Model) -> Iterator[Fault]:
     for port in model.outputs:
         for unknown in sorted(set(port.feedthrough) - inputs):
             what = f"`{name}.{port.name}` reacts to `{unknown}`, which is no input"
-            yield Fault(what, f"models.{name}", "", nearest(unknown, inputs))
+            yield Fault(what, f"models.{name}", "", suggest_nearest(unknown, inputs))
 
 
 def _paths(scenario: Scenario, source: bool) -> Iterator[str]:

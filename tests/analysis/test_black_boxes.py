@@ -16,7 +16,7 @@ import hocket as hk
 from fmus.build import build
 from hocket.analysis.checking import check
 from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearised
+from hocket.analysis.models import linearise
 from hocket.errors import ScenarioError
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "two_mass.json").read_text())
@@ -41,7 +41,7 @@ def rho(matrix):
 
 
 def identified_rho(composite):
-    return rho(read_linear(linearised(composite).composite).core)
+    return rho(read_linear(linearise(composite).composite).core)
 
 
 def masses(built, h, orchestrator, version=2, substeps=1, **options):
@@ -137,7 +137,7 @@ def test_an_fmu_that_is_not_evaluated_again_remembers_its_inputs(built):
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_bouncing_ball_is_refused_with_the_reason(built, h, version):
     ball = hk.Fmu(built("ball", version))
-    found = linearised(hk.Composite(hk.Scenario({"ball": ball}), h))
+    found = linearise(hk.Composite(hk.Scenario({"ball": ball}), h))
     (leaf,) = found.leaves
     assert leaf.how == "refused"
     assert math.isnan(leaf.fit)

@@ -11,7 +11,7 @@ import pytest
 import hocket as hk
 from hocket.analysis.checking import check
 from hocket.errors import ScenarioError
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 
 MASS = {"inputs": ["f"], "outputs": ["x", "v"], "C": np.eye(2), "x0": [1.0, 0.0]}
 
@@ -132,21 +132,21 @@ def test_a_study_is_linearised_where_it_starts():
     ode = hk.Ode(lambda t, x, u: [-(1.0 + t) * x[0]], None, [1.0], [], ["y"], method="euler", step="0.1 s")
     composite = hk.Composite(hk.Scenario({"a": ode}), "0.1 s")
     assert check(composite).stability.rho == pytest.approx(0.9, abs=1e-6)
-    late = Study(composite, start=Fraction(3), stop=Fraction(4))
+    late = Experiment(composite, start=Fraction(3), stop=Fraction(4))
     assert check(late).stability.rho == pytest.approx(0.6, abs=1e-6)
     assert check(composite, start=3).stability.rho == pytest.approx(0.6, abs=1e-6)
 
 
 def test_times_are_those_of_the_run():
     early = check(loop(3.0, 0.1), 2)
-    late = check(Study(loop(3.0, 0.1), start=Fraction(10), stop=Fraction(12)))
+    late = check(Experiment(loop(3.0, 0.1), start=Fraction(10), stop=Fraction(12)))
     assert late.prediction.worst.largest == pytest.approx(early.prediction.worst.largest, rel=1e-9)
     assert late.prediction.worst.at == pytest.approx(10.0 + early.prediction.worst.at)
 
 
 def test_it_is_a_public_name(tmp_path):
     file = tmp_path / "loop.toml"
-    hk.write(Study(loop(3.0, 0.1), stop=Fraction(2)), file)
+    hk.write(Experiment(loop(3.0, 0.1), stop=Fraction(2)), file)
     expected = check(loop(3.0, 0.1), Fraction(2)).verdict()
     assert hk.check(loop(3.0, 0.1), "2 s").verdict() == expected
     assert hk.check(file).verdict() == hk.check(str(file)).verdict() == expected

@@ -8,7 +8,13 @@ import pytest
 import hocket
 from analysis.systems import FILTERS, TWO, random_linear, three_masses, two_masses
 from hocket import Composite, Connection, Hermite, Jacobi, Polynomial, Scenario, StateSpace
-from hocket.analysis.consistency import ADVICE, defect, from_columns, from_starts, relative_consistency
+from hocket.analysis.consistency import (
+    ADVICE,
+    defects_from_columns,
+    defects_from_starts,
+    relative_consistency,
+    run_defect,
+)
 from hocket.analysis.linear import read_linear
 from hocket.errors import ScenarioError
 
@@ -54,7 +60,7 @@ def test_printed_values_come_out_by_default():
 @pytest.mark.parametrize("k", [0, 1, 2, 5])
 def test_one_run_on_columns_is_many_starts_of_the_engine(name, k):
     composite = two_masses(name, 1.0)
-    assert from_columns(composite, k) == pytest.approx(from_starts(composite, k), abs=1e-13)
+    assert defects_from_columns(composite, k) == pytest.approx(defects_from_starts(composite, k), abs=1e-13)
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -87,15 +93,15 @@ def test_it_is_the_formula(name):
 def test_levels_count_as_their_leaves(composite):
     found = relative_consistency(composite)
     assert len(found.inputs) == len(found.states) == 6
-    assert found.matrix == pytest.approx(from_starts(composite, 2), abs=1e-13)
+    assert found.matrix == pytest.approx(defects_from_starts(composite, 2), abs=1e-13)
 
 
 @pytest.mark.parametrize("seed", [2, 8, 21, 33])
 def test_both_ways_agree_on_random_scenarios(seed):
     composite = random_linear(seed)
-    columns = from_columns(composite, 2)
+    columns = defects_from_columns(composite, 2)
     if columns is not None:
-        assert columns == pytest.approx(from_starts(composite, 2), rel=1e-9, abs=1e-12)
+        assert columns == pytest.approx(defects_from_starts(composite, 2), rel=1e-9, abs=1e-12)
 
 
 def lags(extrapolation, **how):
@@ -130,12 +136,12 @@ def test_lines_from_a_cold_start(k):
     expected = np.column_stack([by_hand([1, 0], k), by_hand([0, 1], k)])
     composite = lags(Polynomial(1), start="cold")
     assert relative_consistency(composite, k).matrix == pytest.approx(expected, abs=1e-13)
-    assert from_starts(composite, k) == pytest.approx(expected, abs=1e-13)
+    assert defects_from_starts(composite, k) == pytest.approx(expected, abs=1e-13)
 
 
 @pytest.mark.parametrize("extrapolation", [Polynomial(1), Hermite(1)])
 def test_a_line_is_more_consistent_than_a_hold(extrapolation):
-    assert from_columns(lags(extrapolation), 3) is None
+    assert defects_from_columns(lags(extrapolation), 3) is None
     held = relative_consistency(lags("hold"), k=3).delta
     assert relative_consistency(lags(extrapolation), k=3).delta < 0.3 * held
 
@@ -168,7 +174,7 @@ def test_unknown_norms_are_refused(k, norm):
 def test_the_defect_of_a_run(name, tmp_path):
     """From published inputs and outputs: |u - L y| (Glumac & Kovacic 2019, figure 2)."""
     run = hocket.run(two_masses(name, 1.0), 50, record=["*", *CONNECTIONS])
-    found = defect(run)
+    found = run_defect(run)
     assert not found.missing
     by_target = {each.target: each for each in found.connections}
     assert set(by_target) == set(CONNECTIONS)
@@ -191,13 +197,13 @@ def test_the_defect_counts_gains_offsets_and_levels():
     """A hold lags behind by one step: u(t) = L y(t - h)."""
     composite = lags("hold")
     run = hocket.run(composite, 2, record=["*", "one.u", "two.u"])
-    each = next(each for each in defect(run, composite).connections if each.target == "one.u")
+    each = next(each for each in run_defect(run, composite).connections if each.target == "one.u")
     y = run["two.y"].values
     assert each.values[1:] == pytest.approx(0.5 * np.abs(np.diff(y)), abs=1e-12)
     assert each.values[0] == 0.0
     nested = three_masses(1, "0.2 s", "0.05 s")
     inputs = ["first.force", "pair.second.x1", "pair.third.x2"]
-    found = defect(hocket.run(nested, 4, record=["*", *inputs], every="micro"), nested)
+    found = run_defect(hocket.run(nested, 4, record=["*", *inputs], every="micro"), nested)
     lengths = {each.target: len(each.t) for each in found.connections}
     assert lengths == {"first.force": 21, "pair.second.x1": 21, "pair.third.x2": 81}
     assert set(found.missing) == {"pair.second.v1", "pair.second.force", "pair.third.v2"}
@@ -206,7 +212,7 @@ def test_the_defect_counts_gains_offsets_and_levels():
 def test_a_run_without_inputs_says_what_to_record():
     run = hocket.run(two_masses("Seidel12", 1.0), 3)
     with pytest.raises(ScenarioError, match=r'record=\["\*", "one.x2", "one.v2", "two.F"\]'):
-        defect(run)
+        run_defect(run)
 
 
 def test_a_negative_filter_beats_the_hold_at_a_small_step():

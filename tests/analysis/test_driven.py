@@ -10,12 +10,12 @@ from scipy.linalg import expm
 
 import hocket as hk
 from analysis.small_scenarios import SmallPen
-from hocket.analysis.curves import curves
-from hocket.analysis.driven import driven
+from hocket.analysis.curves import fit_curves
+from hocket.analysis.driven import driven_solution
 from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearised
-from hocket.analysis.observed import observed
-from hocket.analysis.played import Played, sources, with_sources
+from hocket.analysis.models import linearise
+from hocket.analysis.observed import observe_run
+from hocket.analysis.played import PlayedSource, played_sources, with_sources
 from hocket.analysis.prediction import predicted_error
 from hocket.errors import ScenarioError, SimulatorError
 
@@ -94,11 +94,11 @@ def test_a_pushed_oscillator_with_micro_steps(method):
 
 
 def test_the_exact_solution_is_the_textbook_one():
-    solution = driven(with_sources(alone(SINE), 20), 20)
+    solution = driven_solution(with_sources(alone(SINE), 20), 20)
     t = np.sort(np.random.default_rng(5).uniform(0, 20, 200))
     assert solution.outputs(t)[:, solution.ports.index("it.x")] == pytest.approx(pushed(t), abs=1e-12)
     slope = (pushed(t + 1e-5) - pushed(t - 1e-5)) / 2e-5
-    assert solution.along(t) @ solution.weights(1)[solution.ports.index("it.x")] == pytest.approx(
+    assert solution.trajectory(t) @ solution.weights(1)[solution.ports.index("it.x")] == pytest.approx(
         slope, abs=1e-8
     )
 
@@ -229,8 +229,8 @@ def test_a_run_that_starts_later_sees_the_sources_later():
 
 
 def test_a_class_that_depends_on_time_alone_is_played():
-    composite = with_sources(linearised(alone(hk.Python(Sine)), still=True).composite, 12)
-    assert [name for name, _ in sources(composite)] == ["source"]
+    composite = with_sources(linearise(alone(hk.Python(Sine)), still=True).composite, 12)
+    assert [name for name, _ in played_sources(composite)] == ["source"]
     found = predicted_error(composite, 12, measure=False)
     t, values = hk.run(alone(hk.Python(Sine)), 12)["it.x"]
     assert found["it.x"].largest == pytest.approx(np.abs(values - pushed(t)).max(), rel=1e-6)
@@ -248,12 +248,12 @@ def test_what_counts_its_steps_is_not_played():
             return float(self.steps > 50)
 
     for cls in (Counting, Late):
-        assert not sources(with_sources(alone(hk.Python(cls)), 12))
+        assert not played_sources(with_sources(alone(hk.Python(cls)), 12))
 
 
 def test_what_is_linear_or_has_inputs_is_not_played():
     composite = with_sources(alone(oscillator_alone(), "0.1 s"), 5)
-    assert not sources(composite)
+    assert not played_sources(composite)
 
 
 def oscillator_alone():
@@ -264,7 +264,7 @@ def test_the_matrix_of_a_step_does_not_depend_on_the_sources():
     other = hk.Table([0, 1], {"f": [0, 5]})
     readings = [read_linear(with_sources(alone(each), 5)) for each in (SINE, other)]
     assert np.array_equal(readings[0].Phi, readings[1].Phi)
-    held = read_linear(linearised(alone(SINE)).composite)
+    held = read_linear(linearise(alone(SINE)).composite)
     assert np.abs(np.linalg.eigvals(held.core)).max() == pytest.approx(
         np.abs(np.linalg.eigvals(readings[0].core)).max(), rel=1e-12
     )
@@ -303,7 +303,7 @@ def test_random_scenarios_run_as_predicted(seed):
 
 
 def test_curves_follow_values_and_derivatives():
-    found = curves(lambda t: np.array([math.sin(9 * t), abs(t - 0.3)]), 2.0, [0.5, 1.0])
+    found = fit_curves(lambda t: np.array([math.sin(9 * t), abs(t - 0.3)]), 2.0, [0.5, 1.0])
     t = np.linspace(0, 2, 300)
     assert found.at(t)[:, 0] == pytest.approx(np.sin(9 * t), abs=1e-11)
     assert found.at(t)[:, 1] == pytest.approx(np.abs(t - 0.3), abs=1e-11)
@@ -315,7 +315,7 @@ def test_a_source_that_jumps_everywhere_is_refused(monkeypatch):
     monkeypatch.setattr("hocket.analysis.curves.MOST", 2000)
     rng = np.random.default_rng(1)
     with pytest.raises(ScenarioError, match="jumps too often"):
-        curves(lambda t: rng.normal(size=1), 1.0, [])
+        fit_curves(lambda t: rng.normal(size=1), 1.0, [])
 
 
 def test_a_source_that_fails_is_named():
@@ -330,9 +330,9 @@ def test_a_source_that_fails_is_named():
 def test_columns_of_samples_add_up():
     """A held sine: the sample of the step before moves the oscillator as the input matrix says."""
     composite = with_sources(alone(SINE), 5)
-    seen = observed(read_linear(composite), False, Fraction(0))
+    seen = observe_run(read_linear(composite), False, Fraction(0))
     assert [(name, call) for name, _, call, _ in seen.tape.asked] == [("source", "output")]
-    assert isinstance(seen.tape.asked[0][1], Played)
+    assert isinstance(seen.tape.asked[0][1], PlayedSource)
     assert seen.tape.samples(3, 2, 5.0).ravel() == pytest.approx(
         np.sin(PUSHED * np.array([0.4, 0.5])), abs=1e-15
     )

@@ -6,8 +6,8 @@ from scipy.linalg import expm
 
 from analysis.systems import THREE, TWO, three_masses, two_masses
 from hocket import Composite, Connection, Function, Gain, Port, Scenario, StateSpace, Sum
-from hocket.analysis.exact import exact, orbit
-from hocket.analysis.stand_ins import Identified, Tangent
+from hocket.analysis.exact import exact_solution, orbit
+from hocket.analysis.stand_ins import IdentifiedModel, Tangent
 from hocket.errors import ConvergenceError, ScenarioError
 
 MASS = 10.0
@@ -35,7 +35,7 @@ def coupled(number):
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("steps", [("0.1 s",), ("0.1 s", "0.025 s")])
 def test_three_masses_are_one_system_however_nested(number, steps):
-    found = exact(three_masses(number, *steps))
+    found = exact_solution(three_masses(number, *steps))
     assert np.abs(found.A - coupled(number)).max() < 1e-14
     assert not found.b.any()
     assert found.x0.tolist() == [1, 0, 2, 0, 3, 0]
@@ -46,7 +46,7 @@ def test_three_masses_are_one_system_however_nested(number, steps):
 
 @pytest.mark.parametrize("coupling", ["Seidel12", "Control21"])
 def test_two_masses_are_those_of_the_golden_numbers(coupling):
-    found = exact(two_masses(coupling, 1.0))
+    found = exact_solution(two_masses(coupling, 1.0))
     expected = np.array([complex(*value) for value in TWO["values"]["coupled_eigenvalues"]])
     assert np.sort_complex(np.linalg.eigvals(found.A)) == pytest.approx(np.sort_complex(expected), abs=1e-12)
     for t, y in TWO["values"]["exact_y_t"].items():
@@ -57,7 +57,7 @@ def test_an_input_that_nothing_drives_is_constant():
     driven = StateSpace(
         A=[[-2]], B=[[2]], C=[[3]], D=[[5]], x0=[1], inputs=["u = 4"], outputs=["y"]
     )  # x = 4 + (1 - 4) exp(-2 t)
-    found = exact(Composite(Scenario({"it": driven}), 1))
+    found = exact_solution(Composite(Scenario({"it": driven}), 1))
     for t in (0.0, 0.3, 2.0):
         assert found.at(t)[0] == pytest.approx(3 * (4 - 3 * np.exp(-2 * t)) + 20, rel=1e-13)
 
@@ -69,7 +69,7 @@ def test_gains_offsets_and_units_count():
         {"source": source, "follower": lag(0.5, 0.0, unit="degC")},
         [Connection("source.T", "follower.u", gain=2.0, offset=1.0)],
     )
-    found = exact(Composite(scenario, 1))
+    found = exact_solution(Composite(scenario, 1))
     assert found.at(3.0)[1] == pytest.approx(54.7 * (1 - np.exp(-1.5)), rel=1e-12)
 
 
@@ -81,7 +81,7 @@ def test_factors_add_up_through_levels():
         ["out [cm]"],
     )
     free = Scenario({"level": Composite(inside, 1), "after": lag(1.0, 2.0)}, {"after.u": "level.out"})
-    found = exact(Composite(free, 1))  # y = 1.5 m (1 - exp(-t)), out = 100 y - 1 cm
+    found = exact_solution(Composite(free, 1))  # y = 1.5 m (1 - exp(-t)), out = 100 y - 1 cm
     t = 0.7
     y = dict(zip(found.ports, found.at(t), strict=True))
     assert y["level.lag.y"] == pytest.approx(1.5 * (1 - np.exp(-t)), rel=1e-12)
@@ -93,7 +93,7 @@ def test_a_loop_is_solved():
     """y = x + 0.5 z and z = 0.4 y: y = x / 0.8."""
     reacting = StateSpace(A=[[-1]], C=[[1]], D=[[0.5]], B=[[0]], x0=[2], inputs=["z"], outputs=["y"])
     scenario = Scenario({"a": reacting, "b": Gain(0.4)}, {"a.z": "b.y", "b.u": "a.y"})
-    assert exact(Composite(scenario, 1)).at(1.0) == pytest.approx(
+    assert exact_solution(Composite(scenario, 1)).at(1.0) == pytest.approx(
         [2.5 * np.exp(-1.0), np.exp(-1.0)], rel=1e-13
     )
 
@@ -104,7 +104,7 @@ def test_a_loop_without_a_solution_names_its_ports():
         {"a.u": "source.y", "a.v": "b.y", "b.u": "a.y"},
     )
     with pytest.raises(ConvergenceError) as caught:
-        exact(Composite(scenario, 1))
+        exact_solution(Composite(scenario, 1))
     assert "a.y" in str(caught.value)
     assert "b.y" in str(caught.value)
     assert "source" not in str(caught.value)
@@ -113,28 +113,28 @@ def test_a_loop_without_a_solution_names_its_ports():
 def test_large_gains_in_a_chain_are_no_loop():
     models = {"source": lag(), **{f"g{k}": Gain(1e9) for k in range(3)}}
     wires = {"g0.u": "source.y", "g1.u": "g0.y", "g2.u": "g1.y"}
-    assert exact(Composite(Scenario(models, wires), 1)).at(0.0)[-1] == pytest.approx(1e27)
+    assert exact_solution(Composite(Scenario(models, wires), 1)).at(0.0)[-1] == pytest.approx(1e27)
 
 
 @pytest.mark.parametrize(
     "times", [[0.0], [0.3], [0.0, 0.1, 0.2, 0.3], [0.4, 0.6, 0.8], [0.05, 0.15, 0.25], [0.0, 0.1, 0.5, 2.0]]
 )
 def test_all_times_are_reached(times):
-    found = exact(three_masses(2, "0.1 s"))
+    found = exact_solution(three_masses(2, "0.1 s"))
     x0 = np.array([1.0, 0, 2, 0, 3, 0])
-    for t, row in zip(times, found.along(np.array(times)), strict=True):
+    for t, row in zip(times, found.trajectory(np.array(times)), strict=True):
         assert row == pytest.approx([*(expm(coupled(2) * t) @ x0), 1.0], rel=1e-12, abs=1e-13)
     outputs = found.outputs(np.array(times))
     assert outputs[-1] == pytest.approx(found.at(times[-1]), rel=1e-12, abs=1e-13)
 
 
 def test_long_grids_do_not_drift():
-    found = exact(three_masses(1, "0.1 s"))
+    found = exact_solution(three_masses(1, "0.1 s"))
     values, vectors = np.linalg.eig(coupled(1))
     modes = np.linalg.solve(vectors, np.array([1, 0, 2, 0, 3, 0], dtype=complex))
     t = 0.00125 * np.arange(80001)
     truth = np.real((vectors * modes) @ np.exp(np.outer(values, t))).T
-    assert np.abs(found.along(t)[:, :6] - truth).max() < 1e-10
+    assert np.abs(found.trajectory(t)[:, :6] - truth).max() < 1e-10
 
 
 @pytest.mark.parametrize("size", [2, 80])
@@ -154,7 +154,7 @@ def test_what_stands_for_others_has_constants():
     one = np.ones(1)
     model = lag()
     tangent = Tangent(model, -np.eye(1), np.eye(1), np.eye(1), np.zeros((1, 1)), 3 * one, one, 10 * one)
-    found = exact(Composite(Scenario({"it": tangent}), 1))
+    found = exact_solution(Composite(Scenario({"it": tangent}), 1))
     assert found.at(2.0)[0] == pytest.approx(11 + 2 * np.exp(-2.0), rel=1e-13)
 
 
@@ -162,25 +162,25 @@ def test_an_identified_model_moves_between_its_steps():
     h, A, B = 0.2, np.array([[0, 1], [-2, -0.3]]), np.array([[0.0], [1.0]])
     step = expm(h * np.vstack([np.hstack([A, B, [[0.5], [0]]]), np.zeros((2, 4))]))
     model = StateSpace(A=A, B=B, C=[[1, 0]], x0=[1, 0], inputs=["u = 2"], outputs=["y"])
-    identified = Identified(
+    identified = IdentifiedModel(
         model, "0.2", step[:2, :2], step[None, :2, 2:3], np.array([[1.0, 0]]), np.zeros((1, 1, 1)),
         np.array([1.0, 0]), step[:2, 3], np.zeros(1),
     )  # fmt: skip
-    found = exact(Composite(Scenario({"it": identified}), h))
+    found = exact_solution(Composite(Scenario({"it": identified}), h))
     assert np.abs(found.A - A).max() < 1e-12
     assert found.b == pytest.approx([0.5, 2.0], abs=1e-12)
 
 
 def test_a_motion_that_flips_has_no_time_between():
     model = lag()
-    flipping = Identified(
+    flipping = IdentifiedModel(
         model, 1, -0.5 * np.eye(1), np.ones((1, 1, 1)), np.eye(1), np.zeros((1, 1, 1)), *np.zeros((3, 1))
     )
     with pytest.raises(ScenarioError, match=r"`it` was identified with a motion that changes its sign"):
-        exact(Composite(Scenario({"it": flipping}), 1))
+        exact_solution(Composite(Scenario({"it": flipping}), 1))
 
 
 def test_what_is_not_linear_is_refused():
     scenario = Scenario({"it": lag(), "wave": Function(lambda t: [t * t], ["y"])}, {"it.u": "wave.y"})
     with pytest.raises(ScenarioError, match="`wave` is not linear"):
-        exact(Composite(scenario, 1))
+        exact_solution(Composite(scenario, 1))

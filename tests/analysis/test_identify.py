@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 import hocket as hk
 from analysis.systems import random_linear
 from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearised
+from hocket.analysis.models import linearise
 from hocket.errors import SimulatorError
 from hocket.parameters import leaves, with_leaves
 
@@ -37,7 +37,7 @@ def test_a_ball_without_its_counter_is_refused_too():
             if self.h < 0.0:
                 self.h, self.v = -self.h, -0.7 * self.v
 
-    (leaf,) = linearised(hk.Composite(hk.Scenario({"ball": hk.Python(Ball)}), "10 ms")).leaves
+    (leaf,) = linearise(hk.Composite(hk.Scenario({"ball": hk.Python(Ball)}), "10 ms")).leaves
     assert leaf.refused.startswith("its motion is not that of a linear model")
 
 
@@ -70,7 +70,7 @@ def alone(model, h=0.1):
 
 
 def test_a_filter_is_identified():
-    found = linearised(alone(hk.Python(Filter)))
+    found = linearise(alone(hk.Python(Filter)))
     (leaf,) = found.leaves
     assert (leaf.how, leaf.states) == ("identified", 3)
     assert leaf.fit < 1e-12
@@ -85,7 +85,7 @@ def test_a_filter_is_identified():
 def test_the_stand_in_starts_where_the_original_does():
     """Its run under the start values of its inputs is that of the original."""
     composite = alone(hk.Python(Filter))
-    run, other = (hk.run(each, 3) for each in (composite, linearised(composite).composite))
+    run, other = (hk.run(each, 3) for each in (composite, linearise(composite).composite))
     for port in ("it.y1", "it.y2"):
         assert other[port].values == pytest.approx(run[port].values, abs=1e-9)
 
@@ -110,7 +110,7 @@ def test_what_falls_by_itself_is_constant_not_a_mode():
             self.x, self.v = self.x + h * self.v + h * h / 2 * a, self.v + h * a
 
     composite = alone(hk.Python(Falling))
-    found = linearised(composite)
+    found = linearise(composite)
     assert found.leaves[0].states == 2
     run = hk.run(found.composite, 3)
     assert run.final("it.x") == pytest.approx(2.0 + 3.0 - 9.81 * 4.5, abs=1e-8)
@@ -134,7 +134,7 @@ def test_random_scenarios_are_read_as_if_they_showed_their_matrices(seed):
     composite = random_linear(seed)
     hidden = with_leaves(composite, {path: Hidden(model) for path, model in leaves(composite)})
     exact = read_linear(composite)
-    found = linearised(hidden)
+    found = linearise(hidden)
     assert {leaf.how for leaf in found.leaves} == {"identified"}
     assert rho(read_linear(found.composite).core) == pytest.approx(rho(exact.core), abs=1e-9)
 
@@ -142,7 +142,7 @@ def test_random_scenarios_are_read_as_if_they_showed_their_matrices(seed):
 def test_a_multistep_method_is_judged_once_it_has_a_past():
     A, B = [[0.0, 1.0], [-4.0, -0.5]], [[0.0], [1.0]]
     model = hk.StateSpace(A, B, np.eye(2), (), [1.0, 0.0], ["u = 0.3"], ["x", "v"], "ab2")
-    found = linearised(alone(Hidden(model)))
+    found = linearise(alone(Hidden(model)))
     (leaf,) = found.leaves
     assert leaf.notes == ("its first 3 steps are unlike the others",)
     h, zero = 0.1, np.zeros((2, 2))
@@ -192,12 +192,12 @@ class Curved(Shaped):
 
 @pytest.mark.parametrize("shape", [Relay, Limiter, Rounded])
 def test_what_does_not_answer_in_proportion_is_refused(shape):
-    (leaf,) = linearised(alone(hk.Python(shape))).leaves
+    (leaf,) = linearise(alone(hk.Python(shape))).leaves
     assert leaf.refused.startswith("`y` does not answer `u` linearly: pushed by 0.001 and 0.01")
 
 
 def test_what_is_smooth_is_linear_in_the_small():
-    found = linearised(alone(hk.Python(Curved)))
+    found = linearise(alone(hk.Python(Curved)))
     made = found.composite.scenario.models["it"]
     assert rho(made.F) == pytest.approx(0.5, abs=1e-9)
     assert (made.C @ made.G[0])[0, 0] == pytest.approx(20.0, rel=1e-4)
@@ -228,14 +228,14 @@ class Pendulum:
 
 @pytest.mark.parametrize(("angle", "sign", "rtol"), [(0.0, 1, 1e-9), (0.0, 1, 1e-5), (math.pi, -1, 1e-9)])
 def test_a_pendulum_at_rest_or_upright_has_the_textbook_eigenvalues(angle, sign, rtol):
-    found = linearised(alone(hk.Python(Pendulum, angle=angle, rtol=rtol), 0.05))
+    found = linearise(alone(hk.Python(Pendulum, angle=angle, rtol=rtol), 0.05))
     made = found.composite.scenario.models["it"]
     textbook = np.exp(0.05 * np.roots([1.0, 0.1, sign * 9.81]))
     assert np.sort(np.linalg.eigvals(made.F)) == pytest.approx(np.sort(textbook), abs=1e-5)
 
 
 def test_a_pendulum_that_swings_is_refused():
-    (leaf,) = linearised(alone(hk.Python(Pendulum, angle=1.5), 0.05)).leaves
+    (leaf,) = linearise(alone(hk.Python(Pendulum, angle=1.5), 0.05)).leaves
     assert leaf.refused.startswith("its answers to pushes are not those of a linear model")
 
 
@@ -277,7 +277,7 @@ def test_every_power_of_the_inputs_is_identified(extrapolation, orchestrator):
         return hk.Composite(hk.Scenario({"it": model, "lag": LAG}, wires), 0.3, orchestrator, extrapolation)
 
     exact = read_linear(coupled(INTEGRATOR))
-    found = read_linear(linearised(coupled(hk.Python(Integrating))).composite)
+    found = read_linear(linearise(coupled(hk.Python(Integrating))).composite)
     spectra = [np.sort_complex(np.linalg.eigvals(reading.core)) for reading in (found, exact)]
     assert np.abs(spectra[0]) == pytest.approx(np.abs(spectra[1]), abs=1e-6)
     assert rho(found.core) == pytest.approx(rho(exact.core), abs=1e-10)
@@ -295,13 +295,13 @@ def test_a_delay_has_as_many_states_as_steps():
         def step(self, t, h, u):
             self.kept = [*self.kept[1:], float(u[0, 0])]
 
-    found = linearised(alone(hk.Python(Delay)))
+    found = linearise(alone(hk.Python(Delay)))
     assert found.leaves[0].states == 5
     assert rho(found.composite.scenario.models["it"].F) < 1e-2
 
 
 def test_a_stand_in_says_for_which_step_it_holds():
-    made = linearised(alone(hk.Python(Filter), 0.1)).composite.scenario.models["it"]
+    made = linearise(alone(hk.Python(Filter), 0.1)).composite.scenario.models["it"]
     live = made.open()
     live.start(0.0)
     with pytest.raises(SimulatorError, match=r"for steps of 0\.1 s, and is stepped by 0\.05 s"):
@@ -330,9 +330,9 @@ def test_an_integer_that_moves_is_refused_and_an_input_that_jumps_is_left_out():
             self.n += self.counts
             self.y = 0.5 * self.y + u[0, 0] * u[0, 1]
 
-    (counting,) = linearised(alone(hk.Python(Counting))).leaves
+    (counting,) = linearise(alone(hk.Python(Counting))).leaves
     assert counting.refused == "`count` is no real and jumps, which no linear model does"
-    (leaf,) = linearised(alone(hk.Python(Counting, count=False))).leaves
+    (leaf,) = linearise(alone(hk.Python(Counting, count=False))).leaves
     assert leaf.how == "identified"
     assert leaf.notes == ("not pushed, for they jump: `mode`",)
 
@@ -342,5 +342,5 @@ def test_one_that_fails_when_tried_is_refused_with_its_words():
         def step(self, t, h, u):
             raise ValueError("the valve is stuck")
 
-    (leaf,) = linearised(alone(hk.Python(Failing))).leaves
+    (leaf,) = linearise(alone(hk.Python(Failing))).leaves
     assert leaf.refused == "it failed when it was tried: ValueError: the valve is stuck"

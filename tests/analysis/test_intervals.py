@@ -7,7 +7,7 @@ import pytest
 
 from analysis.systems import FILTERS, TWO, two_masses
 from hocket import Composite, Scenario, StateSpace
-from hocket.analysis.intervals import Interval, last_stable, stable_intervals
+from hocket.analysis.intervals import Interval, last_stable_value, stable_intervals
 from hocket.errors import ScenarioError
 
 GRID = TWO["values"]["intervals_h8.9_last_stable_grid_point_logspace(-5,5,100)"]
@@ -28,7 +28,7 @@ def intervals_of(coupling, parameter):
 def test_the_last_stable_points_of_the_paper(which):
     """Equations (63) and (64)."""
     values = np.logspace(-5, 5, 100)
-    assert last_stable(varied(*which.split(".")), values) == pytest.approx(GRID[which], rel=1e-9)
+    assert last_stable_value(varied(*which.split(".")), values) == pytest.approx(GRID[which], rel=1e-9)
 
 
 @pytest.mark.parametrize("which", CROSSINGS)

@@ -12,7 +12,7 @@ from analysis.test_intervals import step as published
 from hocket.analysis.largest_step import largest_stable_step
 from hocket.analysis.linear import read_linear
 from hocket.analysis.rescaling import eigenvalues_at
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import spectral_radius
 from hocket.analysis.variants import with_step
 from hocket.errors import ScenarioError
 
@@ -35,7 +35,7 @@ def test_a_scalar_loop(gain, rate, step):
     (only,) = found.intervals
     assert only.high == pytest.approx(end, rel=1e-6)
     assert (only.low, only.from_edge, only.to_edge) == (pytest.approx(step / 256), True, False)
-    assert (found.here is None) == (step > end)
+    assert (found.present_interval is None) == (step > end)
     assert found.largest == pytest.approx(end, rel=1e-6)
     assert found.islands == ()
     assert found.words.startswith(f"stable up to a step of {end:.4g} s")
@@ -72,17 +72,17 @@ def test_an_island_in_words():
     assert "; also from 11.89 s on" in found.words
     assert [row["present step"] for row in found.rows()] == ["here", ""]
     beyond = largest_stable_step(two_masses("Seidel12", 14.0))
-    assert beyond.here == beyond.islands[0]
+    assert beyond.present_interval == beyond.islands[0]
     assert beyond.largest == math.inf
     between = largest_stable_step(two_masses("Seidel12", 10.0))
-    assert between.here is None
+    assert between.present_interval is None
     assert between.largest == pytest.approx(found.largest, rel=1e-6)
 
 
 def test_levels_keep_their_ratios():
     composite = three_masses(2, "0.1 s", "0.025 s")
     end = largest_stable_step(composite).largest
-    below, above = (radius(with_step(composite, Fraction(end * f))) for f in (1 - 1e-5, 1 + 1e-5))
+    below, above = (spectral_radius(with_step(composite, Fraction(end * f))) for f in (1 - 1e-5, 1 + 1e-5))
     assert below < 1.0 < above
 
 
@@ -95,11 +95,11 @@ def test_another_clock_is_another_step(seed):
     if any(level.composite.sampled for level in composite.blueprint.levels()):
         pytest.skip("what is sampled keeps its step")
     factor = Fraction(7, 3)
-    expected = radius(with_step(composite, composite.step * factor))
+    expected = spectral_radius(with_step(composite, composite.step * factor))
     found = np.abs(eigenvalues_at(reading, factor)).max(initial=0.0)
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-7)
     again = np.abs(eigenvalues_at(reading, Fraction(1))).max(initial=0.0)
-    assert again == pytest.approx(radius(reading), rel=1e-9, abs=1e-9)
+    assert again == pytest.approx(spectral_radius(reading), rel=1e-9, abs=1e-9)
 
 
 def test_what_stands_still_by_itself_does_not_count():

@@ -7,9 +7,9 @@ import pytest
 
 import hocket as hk
 from analysis.systems import three_masses
-from hocket.analysis.leaps import LeapingModel, leaping
+from hocket.analysis.leaps import LeapingModel, merge_micro_steps
 from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearised
+from hocket.analysis.models import linearise
 from hocket.parameters import leaves
 
 
@@ -27,7 +27,7 @@ def pair(method: str, extrapolation: str, start: str = "window") -> hk.Composite
 @pytest.mark.parametrize("extrapolation", ["hold", "linear", "quadratic"])
 def test_the_reading_is_the_same(method, extrapolation):
     plain = read_linear(pair(method, extrapolation))
-    leapt = read_linear(leaping(pair(method, extrapolation)))
+    leapt = read_linear(merge_micro_steps(pair(method, extrapolation)))
     assert plain.cells == leapt.cells
     np.testing.assert_allclose(leapt.Phi, plain.Phi, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(leapt.z, plain.z, rtol=1e-11, atol=1e-12)
@@ -35,7 +35,7 @@ def test_the_reading_is_the_same(method, extrapolation):
 
 def test_nested_levels():
     plain, leapt = (read_linear(c) for c in (three_masses(2, "0.1 s", "0.025 s"),) * 2)
-    leapt = read_linear(leaping(plain.composite))
+    leapt = read_linear(merge_micro_steps(plain.composite))
     np.testing.assert_allclose(leapt.Phi, plain.Phi, rtol=1e-11, atol=1e-13)
     assert all(isinstance(model, LeapingModel) for _, model in leaves(leapt.composite))
 
@@ -46,8 +46,8 @@ def test_what_stands_for_an_ode_leaps_too():
     )
     back = hk.StateSpace([[-1.0]], [[1.0]], [[-0.5]], inputs=["u"], outputs=["y"])
     scenario = hk.Scenario({"ode": ode, "back": back}, {"ode.u": "back.y", "back.u": "ode.y"})
-    made = linearised(hk.Composite(scenario, "0.1 s")).composite
-    plain, leapt = read_linear(made), read_linear(leaping(made))
+    made = linearise(hk.Composite(scenario, "0.1 s")).composite
+    plain, leapt = read_linear(made), read_linear(merge_micro_steps(made))
     np.testing.assert_allclose(leapt.Phi, plain.Phi, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(leapt.c, plain.c, rtol=1e-12, atol=1e-14)
     factor = (1.0 - 2.0 * 0.01) ** 10
@@ -55,7 +55,7 @@ def test_what_stands_for_an_ode_leaps_too():
 
 
 def test_micro_steps_that_are_looked_at_are_made():
-    model = next(model for _, model in leaves(leaping(pair("euler", "hold"))))
+    model = next(model for _, model in leaves(merge_micro_steps(pair("euler", "hold"))))
     seen = []
     simulator = model.open()
     simulator.start(0.0)

@@ -5,9 +5,9 @@ import pytest
 
 import hocket as hk
 from analysis.systems import THREE, TWO, drawn_linear, random_linear, three_masses, two_masses
-from hocket.analysis.lasting import collected
+from hocket.analysis.lasting import gather_state
 from hocket.analysis.linear import read_linear
-from hocket.analysis.stability import radius, stability
+from hocket.analysis.stability import spectral_radius, stability
 from hocket.analysis.variants import with_step
 from hocket.errors import ConvergenceError, ScenarioError
 from native.random_scenarios import METHODS
@@ -33,7 +33,7 @@ def golden_coupling(name):
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_two_masses(name):
-    assert radius(golden_coupling(name)) == pytest.approx(GOLDEN[name], abs=1e-9)
+    assert spectral_radius(golden_coupling(name)) == pytest.approx(GOLDEN[name], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_two_masses(name):
     ],
 )
 def test_three_masses(number, steps, rho):
-    found = radius(three_masses(number, *(f"{step} s" for step in steps.split("/"))))
+    found = spectral_radius(three_masses(number, *(f"{step} s" for step in steps.split("/"))))
     assert found == pytest.approx(rho, abs=1e-6)
 
 
@@ -55,7 +55,7 @@ def test_three_masses(number, steps, rho):
 )
 def test_consistent_outputs_are_stable(steps, rho):
     """Requirements, section 5.2: scenario 2 grows with stale outputs, and not with consistent ones."""
-    assert radius(three_masses(2, *steps, outputs="consistent")) == pytest.approx(rho, abs=2e-6)
+    assert spectral_radius(three_masses(2, *steps, outputs="consistent")) == pytest.approx(rho, abs=2e-6)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -63,7 +63,7 @@ def test_the_largest_stable_step_of_the_flat_coupling(number):
     largest = THREE["largest_stable_H_on_0.005_grid_flat"][str(number)]
     for step, stable in ((largest, True), (largest + 0.005, False)):
         composite = three_masses(number, f"{step:.3f} s")
-        assert (radius(composite) < 1.0) == stable
+        assert (spectral_radius(composite) < 1.0) == stable
 
 
 def scale(reading):
@@ -96,7 +96,7 @@ def compare(seed, composite):
     for _ in range(8 if len(z) < 100 else 3):  # large ones take long
         z = reading.Phi @ z + reading.c
         reading.root.advance(reading.root.now, ticks, reading.root.inputs[1])
-        there = collected(reading.root)[places]
+        there = gather_state(reading.root)[places]
         assert np.abs(z[places] - there).max() <= 1e-9 * np.abs(there).max(), f"seed {seed}"
 
 
@@ -133,7 +133,7 @@ def test_what_is_called_unstable_grows(block):
     """A long run from a random start grows by rho per step, or decays, as the radius says."""
     for seed in range(1000 + 15 * block, 1000 + 15 * (block + 1)):
         reading = read_linear(random_linear(seed, at_most=MOST))
-        rho = radius(reading)
+        rho = spectral_radius(reading)
         if abs(rho - 1.0) < 1e-3 or rho == 0.0:
             continue
         rng = np.random.default_rng(seed)
@@ -152,7 +152,7 @@ def test_the_real_run_grows_where_the_radius_says_so():
         composite = three_masses(3, *steps)
         run = hk.run(composite, 800)
         x = run["third.x" if len(steps) == 1 else "pair.third.x"].values
-        rho, quarter = radius(composite), len(x) // 4  # of which each is 2,000 outer steps
+        rho, quarter = spectral_radius(composite), len(x) // 4  # of which each is 2,000 outer steps
         before, after = np.abs(x[2 * quarter : 3 * quarter]).max(), np.abs(x[3 * quarter :]).max()
         assert rho > 1.0
         assert after / before == pytest.approx(rho**2000, rel=0.1)
@@ -230,7 +230,7 @@ def test_levels_by_themselves():
 
 def test_another_step_keeps_the_ratios():
     composite = with_step(three_masses(2, "0.1 s", "0.025 s"), "0.2 s")
-    assert radius(composite) == pytest.approx(0.9953392, abs=1e-6)
+    assert spectral_radius(composite) == pytest.approx(0.9953392, abs=1e-6)
 
 
 @pytest.mark.parametrize("step", ["100 ms", "1 ms", "10 us"])

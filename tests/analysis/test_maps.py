@@ -7,12 +7,12 @@ import pytest
 
 import hocket as hk
 from analysis.systems import THREE, TWO, LinearPen, three_masses, two_masses
-from hocket.analysis.intervals import intervals_of
+from hocket.analysis.intervals import intervals_below
 from hocket.analysis.linear import read_linear
-from hocket.analysis.maps import map_of, stability_map
-from hocket.analysis.stability import radius
-from hocket.analysis.variants import cold
-from hocket.analysis.varied import VariedRadius, varied
+from hocket.analysis.maps import map_radius, stability_map
+from hocket.analysis.stability import spectral_radius
+from hocket.analysis.variants import with_cold_starts
+from hocket.analysis.varied import VariedRadius, with_values
 from hocket.errors import ScenarioError
 
 
@@ -54,7 +54,9 @@ def test_a_hyperbola():
     rho = VariedRadius(integrator(), ["step", "gain.D[1,1]"])
     steps, gains = np.geomspace(0.1, 1.0, 9), np.linspace(-10.0, -1.0, 8)
     told = []
-    found = map_of(rho, steps, gains, ("step", "gain"), (True, False), lambda *counts: told.append(counts))
+    found = map_radius(
+        rho, steps, gains, ("step", "gain"), (True, False), lambda *counts: told.append(counts)
+    )
     expected = np.abs(1.0 + gains[:, None] * steps)
     np.testing.assert_allclose(found.rho, expected, rtol=1e-9, atol=1e-7)
     points = np.array([point for piece in found.boundary for point in piece])
@@ -67,10 +69,10 @@ def test_a_hyperbola():
 def test_filters_vary_by_the_input_they_drive():
     """Beyond alpha = 1 a filter diverges (formulas, section 1), and below -1 it swings up."""
     composite = two_masses("Control21", 0.5)
-    found = intervals_of(VariedRadius(composite, ["two.F.alpha"]), 0.2, 1.5, name="two.F.alpha")
+    found = intervals_below(VariedRadius(composite, ["two.F.alpha"]), 0.2, 1.5, name="two.F.alpha")
     assert found.intervals[-1].high == pytest.approx(1.0, abs=1e-6)
     here = VariedRadius(composite, ["two.F.alpha", "step"])(0.6, 0.5)
-    assert here == pytest.approx(radius(composite), rel=1e-9)
+    assert here == pytest.approx(spectral_radius(composite), rel=1e-9)
 
 
 def test_steps_of_levels():
@@ -92,7 +94,7 @@ def test_parameters_of_models_that_are_not_linear():
         lambda t, x, u, k: [-k * x[0] ** 2], None, [1.0], [], ["y"], method="euler", step="0.1 s", k=1.0
     )
     composite = hk.Composite(hk.Scenario({"a": ode}), "0.1 s")
-    found = intervals_of(VariedRadius(composite, ["a.k"]), 1.0, 30.0, name="a.k")
+    found = intervals_below(VariedRadius(composite, ["a.k"]), 1.0, 30.0, name="a.k")
     (only,) = found.intervals
     assert only.high == pytest.approx(10.0, rel=1e-5)
 
@@ -105,15 +107,15 @@ def test_what_cannot_vary():
         ("pair.fourth.k", "leads to no model"),
     ):
         with pytest.raises(ScenarioError, match=what):
-            varied(composite, {name: 1.0})
+            with_values(composite, {name: 1.0})
     smooth = hk.Composite(integrator().scenario, 0.1, extrapolation="linear")
     with pytest.raises(ScenarioError, match="the extrapolation is Polynomial"):
-        varied(smooth, {"plant.u.alpha": 0.5})
+        with_values(smooth, {"plant.u.alpha": 0.5})
 
 
 def test_a_map_that_is_known_nowhere_says_why():
     with pytest.raises(ScenarioError, match="has no entry"):
-        map_of(VariedRadius(integrator(), ["step", "gain.D[2,2]"]), [0.1, 0.2], [1.0, 2.0])
+        map_radius(VariedRadius(integrator(), ["step", "gain.D[2,2]"]), [0.1, 0.2], [1.0, 2.0])
 
 
 def test_gaps_are_drawn_as_gaps(tmp_path):
@@ -122,7 +124,7 @@ def test_gaps_are_drawn_as_gaps(tmp_path):
             raise ScenarioError("not here")
         return x * y
 
-    found = map_of(rho, [1.0, 2.0, 3.0], [0.2, 0.4, 0.6])
+    found = map_radius(rho, [1.0, 2.0, 3.0], [0.2, 0.4, 0.6])
     assert np.isnan(found.rho[:, 0]).all()
     assert all(x >= 2.0 for piece in found.boundary for x, _ in piece)
     found.plot(tmp_path / "gaps.png")
@@ -135,5 +137,5 @@ def test_a_cold_start_has_the_same_steps(seed):
     pen = LinearPen(np.random.default_rng(seed))
     composite = pen.level(Fraction(1, 10), depth=1 + seed % 2, outermost=True)[0]
     np.testing.assert_allclose(
-        read_linear(cold(composite)).Phi, read_linear(composite).Phi, rtol=1e-12, atol=1e-12
+        read_linear(with_cold_starts(composite)).Phi, read_linear(composite).Phi, rtol=1e-12, atol=1e-12
     )

@@ -11,7 +11,7 @@ import pytest
 import hocket as hk
 from fmus.build import build
 from hocket.analysis.linear import read_linear
-from hocket.analysis.models import Point, linearised
+from hocket.analysis.models import LinearisationPoint, linearise
 from hocket.errors import ScenarioError
 
 DAMPING, GRAVITY = 0.1, 9.81
@@ -34,7 +34,7 @@ def alone(model, h=0.1):
 
 
 def made(composite, **options):
-    return linearised(composite, **options).composite.scenario.models["it"]
+    return linearise(composite, **options).composite.scenario.models["it"]
 
 
 def rho(matrix):
@@ -48,7 +48,7 @@ def sorted_eigenvalues(matrix):
 @pytest.mark.parametrize("given", [None, jacobian])
 @pytest.mark.parametrize("method", ["rk4", "adaptive", "cvode"])
 def test_a_pendulum_at_rest_has_the_textbook_eigenvalues(method, given):
-    found = linearised(alone(pendulum(method=method, jacobian=given)))
+    found = linearise(alone(pendulum(method=method, jacobian=given)))
     tangent = found.composite.scenario.models["it"]
     textbook = np.sort_complex(np.roots([1.0, DAMPING, GRAVITY]))
     assert sorted_eigenvalues(tangent.A) == pytest.approx(textbook, abs=1e-9)
@@ -59,7 +59,7 @@ def test_a_pendulum_at_rest_has_the_textbook_eigenvalues(method, given):
 
 
 def test_a_pendulum_upright_falls():
-    tangent = made(alone(pendulum()), at={"it": Point(x=[math.pi, 0.0])})
+    tangent = made(alone(pendulum()), at={"it": LinearisationPoint(x=[math.pi, 0.0])})
     textbook = np.sort_complex(np.roots([1.0, DAMPING, -GRAVITY]))
     assert sorted_eigenvalues(tangent.A) == pytest.approx(textbook, abs=1e-8)
 
@@ -82,7 +82,7 @@ def test_the_method_and_its_step_are_kept(method):
     lag = hk.StateSpace(A=[[-1.0]], B=[[-3.0]], C=[[1.0]], inputs=["u"], outputs=["y"])
     wires = {"it.u": "lag.y", "lag.u": "it.x"}
     readings = [
-        read_linear(linearised(hk.Composite(hk.Scenario({"it": m, "lag": lag}, wires), 0.1)).composite)
+        read_linear(linearise(hk.Composite(hk.Scenario({"it": m, "lag": lag}, wires), 0.1)).composite)
         for m in models
     ]
     assert readings[0].Phi == pytest.approx(readings[1].Phi, abs=1e-8)
@@ -99,7 +99,7 @@ def test_adaptive_methods_are_taken_as_exact():
 def test_the_jacobian_of_van_der_pol_at_zero(tmp_path, version, method, mu):
     path = build("vanderpol", version, folder=tmp_path)
     model = hk.Fmu(path, interface="model-exchange", method=method, mu=mu, x0=0.0)
-    found = linearised(alone(model))
+    found = linearise(alone(model))
     tangent = found.composite.scenario.models["it"]
     assert np.array_equal(tangent.A, [[0.0, 1.0], [-1.0, mu]])
     assert tangent.method == ("rk4" if method == "rk4" else "exact")
@@ -135,20 +135,20 @@ def test_the_masses_as_model_exchange_fmus(tmp_path):
         ),
     }
     composites = [hk.Composite(hk.Scenario(models, wires), 1.0) for models in (fmus, exact)]
-    readings = [read_linear(linearised(composite).composite) for composite in composites]
+    readings = [read_linear(linearise(composite).composite) for composite in composites]
     assert rho(readings[0].core) == pytest.approx(rho(readings[1].core), abs=1e-8)
     assert readings[0].z == pytest.approx(readings[1].z, abs=1e-8)
 
 
 def test_a_ball_that_hocket_integrates_is_refused_too(tmp_path):
     ball = hk.Fmu(build("ball", 2, folder=tmp_path), interface="model-exchange", method="rk4")
-    (leaf,) = linearised(alone(ball, "10 ms")).leaves
+    (leaf,) = linearise(alone(ball, "10 ms")).leaves
     assert leaf.refused == "it has events, and does not move as its tangent within 5.12 s"
 
 
 def test_what_is_not_smooth_is_refused():
     dry = hk.Ode(lambda t, x, u: [x[1], -math.copysign(1.0, x[1])], x0=[0.0, 0.0])
-    (leaf,) = linearised(alone(dry)).leaves
+    (leaf,) = linearise(alone(dry)).leaves
     assert leaf.refused == "its tangent is off by 100% at changes of 0.001: it is not smooth at this point"
 
 
@@ -156,7 +156,7 @@ def test_a_point_that_is_no_equilibrium_is_reported_and_kept():
     """The tangent moves on from there: its first step is that of the model, to second order in h."""
     model = pendulum((1.0, 0.0), method="adaptive", rtol=1e-10)
     composite = alone(model, "1 ms")
-    found = linearised(composite)
+    found = linearise(composite)
     slope = -GRAVITY * math.sin(1.0)
     assert found.leaves[0].notes == (f"not an equilibrium: x2 moves by {slope:.3g} per second",)
     run, other = hk.run(composite, 0.01), hk.run(found.composite, 0.01)
@@ -165,7 +165,7 @@ def test_a_point_that_is_no_equilibrium_is_reported_and_kept():
 
 def test_what_depends_on_time_is_frozen():
     forced = hk.Ode(lambda t, x, u: [math.cos(t) - x[0]], x0=[1.0])
-    (leaf,) = linearised(alone(forced)).leaves
+    (leaf,) = linearise(alone(forced)).leaves
     assert leaf.notes == ("it depends on time itself: as at 0 s",)
 
 
@@ -210,7 +210,7 @@ def mixed():
 
 def test_all_levels_are_replaced_and_the_plan_stays():
     composite = mixed()
-    found = linearised(composite)
+    found = linearise(composite)
     assert str(found.composite.plan()) == str(composite.plan())
     assert {leaf.path: leaf.how for leaf in found.leaves} == {
         "wanted": "constant",
@@ -226,7 +226,7 @@ def test_all_levels_are_replaced_and_the_plan_stays():
 def test_a_linear_scenario_runs_as_before_in_its_stand_ins():
     """All is linear in the small here, but for the pendulum: it is hardly moved."""
     composite = mixed()
-    frozen = linearised(composite).composite
+    frozen = linearise(composite).composite
     still = composite.scenario.with_models(
         {**composite.scenario.models, "wanted": hk.Function(lambda t: 1e-4, ["y"])}
     )
@@ -266,7 +266,7 @@ def test_one_that_cannot_rewind_is_tried_at_its_start_only():
         def restore(self, state):
             self.y = state
 
-    (leaf,) = linearised(alone(hk.Python(Lag)), at=1).leaves
+    (leaf,) = linearise(alone(hk.Python(Lag)), at=1).leaves
     assert leaf.refused == "it cannot rewind, so it can be tried at its start only"
     stand_in = made(alone(hk.Python(Rewinding)), at=1)
     live = stand_in.open()
@@ -288,8 +288,8 @@ def test_what_cannot_be_judged_but_drives_only_may_stand_still():
             """Keep nothing."""
 
     composite = alone(hk.Python(Steps))
-    assert linearised(composite).leaves[0].how == "refused"
-    found = linearised(composite, still=True)
+    assert linearise(composite).leaves[0].how == "refused"
+    found = linearise(composite, still=True)
     assert found.leaves[0].how == "constant"
     assert found.leaves[0].notes[-1] == "no inputs: no coupling depends on it"
     assert read_linear(found.composite).z == pytest.approx([1.0])
@@ -297,14 +297,14 @@ def test_what_cannot_be_judged_but_drives_only_may_stand_still():
 
 def test_a_linear_scenario_is_left_alone():
     lag = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], inputs=["u = 0"], outputs=["y"])
-    found = linearised(alone(lag))
+    found = linearise(alone(lag))
     assert found.composite.scenario.models["it"] is lag
     assert (found.fit, found.leaves[0].how) == (0.0, "exact")
 
 
 def test_the_report_is_a_table_and_a_picture(tmp_path):
     ball = hk.Fmu(build("ball", 2, folder=tmp_path))
-    found = linearised(hk.Composite(hk.Scenario({"ball": ball, "pendulum": pendulum()}), 0.1))
+    found = linearise(hk.Composite(hk.Scenario({"ball": ball, "pendulum": pendulum()}), 0.1))
     rows = found.rows()
     assert [(row["simulator"], row["how"], row["states"]) for row in rows] == [
         ("ball", "refused", 0),
@@ -320,9 +320,9 @@ def test_the_report_is_a_table_and_a_picture(tmp_path):
 @pytest.mark.parametrize(
     ("at", "message"),
     [
-        ({"pendlum": Point()}, "there is no simulator `pendlum`"),
-        ({"pendulum": Point(x=[1.0])}, "the point does not fit the Ode"),
-        ({"lag": Point()}, "`lag` is no Ode"),
+        ({"pendlum": LinearisationPoint()}, "there is no simulator `pendlum`"),
+        ({"pendulum": LinearisationPoint(x=[1.0])}, "the point does not fit the Ode"),
+        ({"lag": LinearisationPoint()}, "`lag` is no Ode"),
         (0.25, "is not a whole number of steps"),
         ("never", "never"),
     ],
@@ -330,4 +330,4 @@ def test_the_report_is_a_table_and_a_picture(tmp_path):
 def test_points_and_times_that_do_not_fit_are_refused(at, message):
     lag = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], inputs=["u = 0"], outputs=["y"])
     with pytest.raises(ScenarioError, match=message):
-        linearised(hk.Composite(hk.Scenario({"pendulum": pendulum(), "lag": lag}), 0.1), at)
+        linearise(hk.Composite(hk.Scenario({"pendulum": pendulum(), "lag": lag}), 0.1), at)

@@ -11,9 +11,9 @@ import hocket as hk
 from fmus.build import build
 from hocket.analysis.checking import check
 from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearised
+from hocket.analysis.models import linearise
 from hocket.analysis.radius import structured_radius
-from hocket.files.fmus import study_of
+from hocket.files.fmus import study_from_fmus
 
 LAG = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
 
@@ -23,7 +23,7 @@ def beside_a_lag(model, h="10 ms"):
 
 
 def leaf_of(composite, path="box"):
-    return {leaf.path: leaf for leaf in linearised(composite, still=True).leaves}[path]
+    return {leaf.path: leaf for leaf in linearise(composite, still=True).leaves}[path]
 
 
 class Relay:
@@ -79,7 +79,7 @@ def test_a_relay_that_switches_by_itself_is_refused():
 def test_a_delay_is_none():
     """e x + (1 - e) (-x / 2) five steps late: its characteristic polynomial is known."""
     composite = beside_a_lag(hk.Python(Delay), "0.5 s")
-    made = linearised(composite)
+    made = linearise(composite)
     assert {leaf.how for leaf in made.leaves} == {"exact", "identified"}
     e = math.exp(-0.5)
     roots = np.roots([1.0, -e, 0.0, 0.0, 0.0, 0.0, 0.5 * (1.0 - e)])  # z^6 - e z^5 + (1 - e) / 2
@@ -98,7 +98,7 @@ def test_what_does_not_answer_is_told():
 
 def test_nothing_is_asked_of_what_nothing_reacts_to():
     """A simulator whose changes reach nobody: the largest gain is zero, and every change is borne."""
-    reading = read_linear(linearised(beside_a_lag(hk.Python(Switch))).composite)
+    reading = read_linear(linearise(beside_a_lag(hk.Python(Switch))).composite)
     assert math.isinf(structured_radius(reading, "box").at_least)
 
 
@@ -106,7 +106,7 @@ def test_nothing_is_asked_of_what_nothing_reacts_to():
 def test_a_limit_cycle_is_not_called_growth(tmp_path, version, h):
     """Van der Pol's oscillator has no inputs, swings up, and stays: a linear model of that runs away."""
     fmu = hk.Fmu(build("vanderpol", version, folder=tmp_path))
-    alone = check(study_of({"box": fmu}), 1)
+    alone = check(study_from_fmus({"box": fmu}), 1)
     assert not alone.good
     assert alone.verdict()[0].startswith("not judged: `box`: it grows by itself, and without inputs")
     first = fmu.outputs[0].name
@@ -138,7 +138,7 @@ def test_a_linear_box_may_grow():
 def test_a_box_that_counts_the_time_is_predicted_without_error(tmp_path):
     """y = t: its factor is one but for rounding, and must not be divided by."""
     fmu = hk.Fmu(build("bare", 2, folder=tmp_path))
-    found = check(study_of({"box": fmu}), 1)
+    found = check(study_from_fmus({"box": fmu}), 1)
     assert found.prediction["box.y"].largest < 1e-12
     assert found.prediction["box.y"].scale == pytest.approx(1.0)
     assert "expected error: none but rounding" in found.verdict()
@@ -171,7 +171,7 @@ def test_equations_that_give_too_many_numbers_are_not_judged():
 def test_curved_equations_in_any_units(size):
     """x' = -x - (x / s)^2 x / s at x = s: the slope is -1 - 3 / s, in every unit of x."""
     cubic = hk.Ode(lambda t, x, u: [-x[0] - (x[0] / size) ** 3 * size], x0=[size], outputs=["y"])
-    made = linearised(hk.Composite(hk.Scenario({"box": cubic}), "10 ms"))
+    made = linearise(hk.Composite(hk.Scenario({"box": cubic}), "10 ms"))
     (leaf,) = made.leaves
     assert leaf.how == "jacobian"
     assert made.composite.scenario.models["box"].A[0, 0] == pytest.approx(-4.0, rel=1e-6)

@@ -12,9 +12,9 @@ from analysis.systems import THREE, random_linear, three_masses, two_masses
 from hocket import Composite, Hermite, Hold, Jacobi, Nepce, Polynomial, Scenario, StateSpace
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.linear import read_linear
-from hocket.analysis.order import compared, predicted_order
+from hocket.analysis.order import compare_orders, predicted_order
 from hocket.analysis.prediction import predicted_error
-from hocket.analysis.stand_ins import Identified
+from hocket.analysis.stand_ins import IdentifiedModel
 from hocket.errors import ScenarioError
 
 A = np.array([[-0.5]])
@@ -194,12 +194,12 @@ def test_nested_levels_have_the_lowest_order_of_all():
 
 
 def test_words_where_the_orders_differ():
-    assert compared([8.0, 2.0, 0.5], 2) == (2.0, "measured 2.00, as predicted")
-    assert "too long to show it" in compared([8.0, 7.0, 5.0], 2)[1]
-    assert "too small to be seen" in compared([64.0, 8.0, 1.0], 2)[1]
-    assert "loses order" in compared([4.0, 2.0, 1.0], 2)[1]
-    assert compared([1e-15, 1e-16, 1e-16], 2)[0] is None
-    assert compared([np.inf, np.inf, 1.0], 1)[0] is None
+    assert compare_orders([8.0, 2.0, 0.5], 2) == (2.0, "measured 2.00, as predicted")
+    assert "too long to show it" in compare_orders([8.0, 7.0, 5.0], 2)[1]
+    assert "too small to be seen" in compare_orders([64.0, 8.0, 1.0], 2)[1]
+    assert "loses order" in compare_orders([4.0, 2.0, 1.0], 2)[1]
+    assert compare_orders([1e-15, 1e-16, 1e-16], 2)[0] is None
+    assert compare_orders([np.inf, np.inf, 1.0], 1)[0] is None
 
 
 def test_a_step_too_long_shows_no_order():
@@ -264,7 +264,7 @@ def test_identified_models_predict_the_errors_of_the_originals(h):
         step = expm(h * np.vstack([np.hstack([model.A, model.B]), np.zeros((m, n + m))]))
         D = np.reshape(model.D, (1, len(model.outputs), m))
         constants = np.array(model.x0), np.zeros(n), np.zeros(len(model.outputs))
-        stand_ins[name] = Identified(
+        stand_ins[name] = IdentifiedModel(
             model, composite.step, step[:n, :n], step[None, :n, n:], np.array(model.C), D, *constants
         )
     made = composite.with_scenario(composite.scenario.with_models(stand_ins))

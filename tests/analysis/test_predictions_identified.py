@@ -15,7 +15,7 @@ from scipy.linalg import block_diag, expm
 import hocket as hk
 from analysis.systems import THREE
 from fmus.build import build
-from hocket.analysis.models import linearised
+from hocket.analysis.models import linearise
 from hocket.analysis.prediction import predicted_error
 
 FACTOR, CLOSE = 2.0, 1.01
@@ -76,7 +76,7 @@ def black(cls, A, B, C, D, x0, inputs, outputs):
 
 def compare(composite, stop, whole, x0, seen, factor=CLOSE):
     """Assert that predicted errors are those of a run; `seen` gives the row of each port on the states."""
-    found = predicted_error(linearised(composite).composite, stop, measure=False)
+    found = predicted_error(linearise(composite).composite, stop, measure=False)
     run = hk.run(composite, stop)
     compared = 0
     for port, row in seen.items():

@@ -10,14 +10,14 @@ from scipy.optimize import brentq, minimize
 
 from analysis.systems import FILTERS, LinearPen, three_masses, two_masses
 from hocket import Composite, GaussSeidel, Jacobi, Ode, Scenario, StateSpace
-from hocket.analysis.blocks import Scaling, scaled, unscaled, whole
+from hocket.analysis.blocks import Scaling, assemble_delta, identity_scaling, mu_upper_bound
 from hocket.analysis.circle import Transfer, peak
-from hocket.analysis.disturbance import Block, disturbed
-from hocket.analysis.lasting import collected
+from hocket.analysis.disturbance import UncertainBlock, disturbance_model
+from hocket.analysis.lasting import gather_state
 from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearised
-from hocket.analysis.radius import Radius, radius_of_each, stability_radius, structured_radius
-from hocket.analysis.stability import radius
+from hocket.analysis.models import linearise
+from hocket.analysis.radius import StabilityRadius, radius_per_simulator, stability_radius, structured_radius
+from hocket.analysis.stability import spectral_radius
 from hocket.errors import ScenarioError
 
 
@@ -116,15 +116,15 @@ def test_the_radius_is_not_one_minus_rho(coupling):
     reading = read_linear(two_masses(coupling, 8.9))
     found = stability_radius(reading)
     assert found.certified
-    assert found.radius < 0.8 * (1 - radius(reading))
+    assert found.radius < 0.8 * (1 - spectral_radius(reading))
     assert rho(reading.core + found.changes[0]) == pytest.approx(1.0, abs=1e-9)
 
 
 def test_one_minus_rho_misranks():
     """Formulas, section 2: 1 - rho prefers Control12, the radius and the bound of c_k prefer Control21."""
     first, second = (read_linear(two_masses(name, 8.9)) for name in ("Control12", "Control21"))
-    assert 1 - radius(first) == pytest.approx(0.587, abs=1e-3)
-    assert 1 - radius(second) == pytest.approx(0.558, abs=1e-3)
+    assert 1 - spectral_radius(first) == pytest.approx(0.587, abs=1e-3)
+    assert 1 - spectral_radius(second) == pytest.approx(0.558, abs=1e-3)
     assert stability_radius(second).radius > 1.2 * stability_radius(first).radius
     both = [structured_radius(reading, "one", "two").radius for reading in (first, second)]
     assert both[1] > 1.2 * both[0]
@@ -218,7 +218,7 @@ def changed(composite, path, rng):
 
 def closed(found, changes):
     """Return the core with the changes in place."""
-    M, Delta = found.transfer, whole(changes, found.blocks)
+    M, Delta = found.transfer, assemble_delta(changes, found.blocks)
     loop = np.eye(len(M.D)) - M.D @ Delta
     return M.Phi + M.B @ Delta @ np.linalg.solve(loop, M.C)
 
@@ -233,7 +233,7 @@ def test_a_changed_simulator_does_what_its_disturbance_says(seed):
     after = before
     for name in names:
         after = changed(after, name, rng)
-    one, other = (disturbed(read_linear(each), names) for each in (before, after))
+    one, other = (disturbance_model(read_linear(each), names) for each in (before, after))
     found = closed(one, [b - a for a, b in zip(one.maps, other.maps, strict=True)])
     got, expected = (
         np.sort(np.abs(np.linalg.eigvals(M)))[::-1][:3] for M in (found, read_linear(after).core)
@@ -243,9 +243,9 @@ def test_a_changed_simulator_does_what_its_disturbance_says(seed):
 
 def test_the_reading_is_left_as_it_was():
     reading = read_linear(three_masses(1, "0.1", "0.05"))
-    before = collected(reading.root)
+    before = gather_state(reading.root)
     structured_radius(reading, "pair")
-    assert np.array_equal(collected(reading.root), before)
+    assert np.array_equal(gather_state(reading.root), before)
     assert np.array_equal(before, reading.z)
     assert structured_radius(reading, "pair").radius == structured_radius(reading, "pair").radius
 
@@ -260,7 +260,7 @@ def test_constants_change_no_radius():
         Composite(Scenario({"one": one, "two": model}, links), "0.5", "jacobi", "linear")
         for model in (two, pushed)
     )
-    readings = read_linear(plain), read_linear(linearised(other).composite)
+    readings = read_linear(plain), read_linear(linearise(other).composite)
     for relative in (False, True):
         radii = [structured_radius(reading, "two", relative=relative).radius for reading in readings]
         assert radii[0] == pytest.approx(radii[1], rel=1e-6)
@@ -318,7 +318,7 @@ def scalars(step, order=("one", "two")):
     return Composite(Scenario({"one": one, "two": two}, links), step, GaussSeidel(order, outputs="stale"))
 
 
-def agrees(found: Radius, size: float) -> None:
+def agrees(found: StabilityRadius, size: float) -> None:
     """From above to a few percent, and never below."""
     assert found.at_least * (1 - 1e-6) <= size <= found.at_most * 1.03
 
@@ -334,7 +334,7 @@ def test_search_for_any_change():
 
 def test_search_for_a_change_of_one_simulator():
     reading = read_linear(two_masses("Control21", 8.9))
-    inside = disturbed(reading, ["two"])
+    inside = disturbance_model(reading, ["two"])
     found = structured_radius(reading, "two")
     assert found.exact
     agrees(found, searched(lambda parts: closed(inside, parts), [(2, 3)]))
@@ -342,7 +342,7 @@ def test_search_for_a_change_of_one_simulator():
 
 def test_search_for_a_change_of_several():
     reading = read_linear(scalars("0.7"))
-    inside = disturbed(reading, ["one", "two"])
+    inside = disturbance_model(reading, ["one", "two"])
     found = structured_radius(reading, "one", "two")
     assert found.at_least >= 0.99 * found.at_most
     agrees(found, searched(lambda parts: closed(inside, parts), [(1, 2), (1, 2)]))
@@ -365,7 +365,7 @@ def test_search_for_a_change_that_acts_in_every_inner_step():
     reading = read_linear(
         Composite(Scenario({"outer": outer, "inner": inner}, links), 1, Jacobi(outputs="stale"))
     )
-    inside = disturbed(reading, ["inner.two"])
+    inside = disturbance_model(reading, ["inner.two"])
     found = structured_radius(reading, "inner.two")
     assert [block.times for block in found.uncertain] == [2]
     assert "steps 2 times per period" in str(found.rows()[0]["note"])
@@ -380,7 +380,7 @@ def test_both_bounds_meet_for_up_to_three_simulators(names):
     found = structured_radius(reading, *names)
     assert found.certified
     assert found.at_most * 0.99 <= found.at_least <= found.at_most
-    inside = disturbed(reading, names)
+    inside = disturbance_model(reading, names)
     sizes = [np.linalg.norm(change, 2) for change in found.changes]
     assert max(sizes) == pytest.approx(found.at_most, rel=1e-9)
     assert rho(closed(inside, found.changes)) == pytest.approx(1.0, abs=1e-8)
@@ -389,11 +389,11 @@ def test_both_bounds_meet_for_up_to_three_simulators(names):
 def test_scaling_never_falls_below_what_was_found():
     """The bound by scaling holds for every block diagonal Delta, repeated blocks among them."""
     rng = np.random.default_rng(3)
-    blocks = (Block("a", 1, 2, 3, 1.0), Block("b", 2, 2, 1, 1.0))
+    blocks = (UncertainBlock("a", 1, 2, 3, 1.0), UncertainBlock("b", 2, 2, 1, 1.0))
     for _ in range(10):
         M = rng.normal(size=(8, 5)) + 1j * rng.normal(size=(8, 5))
-        bound, scaling = scaled(M, unscaled(blocks))
-        assert bound == pytest.approx(np.linalg.norm(scaling.around(M), 2), rel=1e-9)
+        bound, scaling = mu_upper_bound(M, identity_scaling(blocks))
+        assert bound == pytest.approx(np.linalg.norm(scaling.scale_matrix(M), 2), rel=1e-9)
         assert isinstance(scaling, Scaling)
         assert bound <= np.linalg.norm(M, 2) * (1 + 1e-12)
         for _ in range(50):
@@ -401,7 +401,7 @@ def test_scaling_never_falls_below_what_was_found():
                 rng.normal(size=(b.moves, b.sees)) + 1j * rng.normal(size=(b.moves, b.sees)) for b in blocks
             ]
             parts = [part / np.linalg.norm(part, 2) for part in parts]
-            assert rho(whole(parts, blocks) @ M) <= bound * (1 + 1e-9)
+            assert rho(assemble_delta(parts, blocks) @ M) <= bound * (1 + 1e-9)
 
 
 # what is said
@@ -450,10 +450,10 @@ def in_units(scale):
 
 
 def test_a_balanced_radius_does_not_depend_on_units():
-    plain = radius_of_each(in_units(1.0))
+    plain = radius_per_simulator(in_units(1.0))
     assert [each.what for each in plain] == ["mass", "spring"]
     for scale in (1e-3, 1e4):
-        scaled = radius_of_each(in_units(scale))
+        scaled = radius_per_simulator(in_units(scale))
         assert [each.radius for each in scaled] == pytest.approx([each.radius for each in plain], rel=1e-5)
     relative = [structured_radius(in_units(scale), "mass", relative=True).radius for scale in (1.0, 1e4)]
     assert relative[0] > 100.0 * relative[1]
@@ -463,11 +463,11 @@ def test_a_balanced_change_destabilises():
     """The change, added to the step map in the units it has, puts an eigenvalue on the circle."""
     reading = in_units(1e3)
     found = structured_radius(reading, "mass", balanced=True)
-    transfer, (change,) = disturbed(reading, ["mass"]).transfer, found.changes
+    transfer, (change,) = disturbance_model(reading, ["mass"]).transfer, found.changes
     gain = np.linalg.solve(np.eye(2) - change @ transfer.D, change @ transfer.C)
     assert rho(transfer.Phi + transfer.B @ gain) == pytest.approx(1.0, abs=1e-8)
 
 
 def test_many_disturbances_are_refused():
     with pytest.raises(ScenarioError, match=r"`pair\.second` steps 4 times per period"):
-        radius_of_each(read_linear(three_masses(2, "0.1 s", "0.025 s")), most=4)
+        radius_per_simulator(read_linear(three_masses(2, "0.1 s", "0.025 s")), most=4)

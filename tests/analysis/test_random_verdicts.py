@@ -13,9 +13,9 @@ import pytest
 import hocket
 from analysis.small_scenarios import SmallPen
 from hocket import Composite, Jacobi, StateSpace
-from hocket.analysis.exact import exact
+from hocket.analysis.exact import exact_solution
 from hocket.analysis.linear import read_linear
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import spectral_radius
 from hocket.errors import SimulatorError
 from hocket.parameters import leaves, with_leaves
 from native.random_scenarios import METHODS
@@ -82,7 +82,7 @@ def drawn(number: int) -> tuple[Composite, frozenset[str]]:
     pen = SmallPen(rng, iterates=0.15)
     composite = pen.level(step, depth=int(rng.integers(1, 4)), outermost=True)[0]
     wanted = float(rng.choice([-1.0, 1.0]) * 10.0 ** rng.uniform(-2.3, -0.7))
-    fastest = np.linalg.eigvals(exact(composite).A).real.max(initial=-1.0)
+    fastest = np.linalg.eigvals(exact_solution(composite).A).real.max(initial=-1.0)
     return moved(composite, wanted / float(step) - fastest), frozenset(pen.features)
 
 
@@ -114,7 +114,7 @@ def engine_grows(composite: Composite, period: Fraction, rho: float) -> bool:
 def judged(number: int) -> Case:
     composite, features = drawn(number)
     reading = read_linear(composite)
-    rho = radius(reading)
+    rho = spectral_radius(reading)
     settles = all(factor < 0.9 for _, factor in reading.contractions)  # else a run may not get on
     judged = settles and abs(rho - 1.0) > NEAR
     grows = engine_grows(composite, reading.period, rho) if judged else None

@@ -9,12 +9,12 @@ from scipy.linalg import expm
 
 import hocket as hk
 from hocket.analysis.checking import check
-from hocket.analysis.driven import driven
-from hocket.analysis.models import linearised
+from hocket.analysis.driven import driven_solution
+from hocket.analysis.models import linearise
 from hocket.analysis.order import predicted_order
 from hocket.analysis.played import with_sources
 from hocket.analysis.prediction import predicted_error
-from hocket.analysis.variants import scaled
+from hocket.analysis.variants import scale_steps
 from hocket.errors import ScenarioError
 from hocket.files.formats import read
 
@@ -100,7 +100,7 @@ def by_hand(steps, every, cls):
 )
 def test_errors_are_those_of_a_run(cls, every, extrapolation, orchestrator):
     composite = loop(hk.Python(cls, period=Fraction(every, 10)), orchestrator, extrapolation)
-    made = with_sources(linearised(composite, still=True).composite, 6)
+    made = with_sources(linearise(composite, still=True).composite, 6)
     found, run = predicted_error(made, 6, measure=False), hk.run(composite, 6)
     truth = by_hand(60, every, cls)
     assert found["second.y"].largest > 1e-4
@@ -114,7 +114,7 @@ def test_errors_are_those_of_a_run(cls, every, extrapolation, orchestrator):
 @pytest.mark.parametrize("cls", [Pi, Proportional])
 def test_the_exact_solution_jumps_at_the_samples(cls):
     composite = loop(hk.Python(cls, period="0.3 s"), "jacobi")
-    solution = driven(with_sources(linearised(composite, still=True).composite, 6), 6)
+    solution = driven_solution(with_sources(linearise(composite, still=True).composite, 6), 6)
     truth = by_hand(60, 3, cls)
     found = solution.outputs(H * np.arange(61))
     for port, column in (("plant.x", 0), ("second.y", 2), ("device.sampled.u", 3)):
@@ -140,7 +140,7 @@ def test_two_devices_with_periods_of_their_own():
         x[2] = -0.7 * x[0] if step % 2 == 0 else x[2]
         x[3] = 0.4 * x[1] if step % 3 == 0 else x[3]
         truth.append(x.copy())
-    solution = driven(composite, 4)
+    solution = driven_solution(composite, 4)
     found = solution.outputs(H * np.arange(41))
     for port, column in (("plant.x", 0), ("plant.y", 1), ("a.g.y", 2), ("b.g.y", 3)):
         assert found[:, solution.ports.index(port)] == pytest.approx(np.array(truth)[:, column], abs=1e-12)
@@ -153,11 +153,13 @@ def test_the_error_of_the_car():
     """It falls with the steps, while its controller keeps its period; and a far finer run is as far off."""
     car = read(CAR).composite
     errors, ports = {}, ("skyhook.sampled.force", "chassis.body.x", "chassis.axle.wheel.v")
-    linear = linearised(car, still=True).composite
+    linear = linearise(car, still=True).composite
     for part in (1, 2, 4):
-        variant = with_sources(scaled(linear, Fraction(1, part), own=True), 1)
+        variant = with_sources(scale_steps(linear, Fraction(1, part), own=True), 1)
         errors[part] = predicted_error(variant, 1, measure=False)
-    run, finer = (hk.run(scaled(car, factor, own=True), 1, record=ports) for factor in (1, Fraction(1, 50)))
+    run, finer = (
+        hk.run(scale_steps(car, factor, own=True), 1, record=ports) for factor in (1, Fraction(1, 50))
+    )
     for port in ports:
         assert errors[2][port].largest / errors[4][port].largest == pytest.approx(2, rel=0.1)
         t, values = run[port]

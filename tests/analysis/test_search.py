@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hocket.analysis.search import crossing, lowest
+from hocket.analysis.search import find_crossing, find_minimum
 
 
 def counted(f):
@@ -29,19 +29,19 @@ def counted(f):
 )
 def test_crossings(f, low, high, root):
     g = counted(f)
-    assert crossing(g, low, high, 1e-10) == pytest.approx(root, abs=1e-10)
+    assert find_crossing(g, low, high, 1e-10) == pytest.approx(root, abs=1e-10)
     assert g.calls < 160
 
 
 def test_a_smooth_crossing_takes_few_steps():
     g = counted(lambda x: math.tanh(3.0 * x) - 0.2)
-    crossing(g, -1.0, 1.0, 1e-9)
+    find_crossing(g, -1.0, 1.0, 1e-9)
     assert g.calls <= 14
 
 
 def test_valleys():
-    place, height = lowest(math.cos, 2.0, 5.0, 1e-6)
+    place, height = find_minimum(math.cos, 2.0, 5.0, 1e-6)
     assert place == pytest.approx(math.pi, abs=1e-6)
     assert height == pytest.approx(-1.0, abs=1e-11)
-    assert lowest(lambda x: x, 0.0, 1.0, 1e-9)[0] == pytest.approx(0.0, abs=1e-8)
-    assert lowest(lambda x: 1.0, 2.0, 2.0, 1e-9) == (2.0, 1.0)
+    assert find_minimum(lambda x: x, 0.0, 1.0, 1e-9)[0] == pytest.approx(0.0, abs=1e-8)
+    assert find_minimum(lambda x: 1.0, 2.0, 2.0, 1e-9) == (2.0, 1.0)

@@ -6,7 +6,7 @@ import pytest
 import hocket as hk
 from hocket import GaussSeidel, Iterate, Jacobi
 from hocket.analysis.linear import read_linear
-from hocket.analysis.settling import settling
+from hocket.analysis.settling import iteration_convergence
 from hocket.plan import Relax
 
 
@@ -23,7 +23,9 @@ def loop(one, other):
 
 def found(scenario, **how):
     stale = Jacobi(outputs="stale")
-    (each,) = settling(read_linear(hk.Composite(scenario, 0.1, Iterate(how.pop("inner", stale), **how))))
+    (each,) = iteration_convergence(
+        read_linear(hk.Composite(scenario, 0.1, Iterate(how.pop("inner", stale), **how)))
+    )
     return each
 
 

@@ -12,9 +12,9 @@ import pytest
 import hocket
 from analysis.systems import THREE, random_linear, three_masses
 from hocket import Composite, GaussSeidel, Hold, Jacobi, Nepce, Polynomial, Scenario, StateSpace
-from hocket.analysis.gains import gains_of, strongest_loop
+from hocket.analysis.gains import gains_from_matrix, strongest_loop
 from hocket.analysis.linear import read_linear
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import spectral_radius
 from hocket.analysis.variants import with_step
 from hocket.analysis.zero_stability import at_rest, zero_stability
 from hocket.errors import ConvergenceError, ScenarioError
@@ -182,7 +182,9 @@ def test_short_steps_come_near_the_composed_map():
     """Of what moves, the radius of the whole step tends to that of the composed map where that is above 1."""
     composite = hierarchy(CHAIN, [1, 0, [2, 1, 2]], moving=True)
     expected = zero_stability(composite).rho
-    apart = [abs(radius(with_step(composite, Fraction(1, n))) - expected) for n in (100, 1000, 10000)]
+    apart = [
+        abs(spectral_radius(with_step(composite, Fraction(1, n))) - expected) for n in (100, 1000, 10000)
+    ]
     assert apart[0] > 5 * apart[1] > 25 * apart[2]
     assert apart[2] < 1e-3
 
@@ -516,7 +518,7 @@ def test_the_strongest_circle_is_found():
             for way in permutations(range(size), length)
         ]
         ports = tuple(f"s{i}.y" for i in range(size))
-        gains = gains_of("", ports, D)
+        gains = gains_from_matrix("", ports, D)
         loop = strongest_loop((gains,), gains)
         if loop is None:
             assert max(means) == 0.0
@@ -543,7 +545,7 @@ def test_any_linear_scenario_keeps_its_plan_and_tends_to_its_composed_map(seed):
     composite = random_linear(seed)
     assert at_rest(composite).plan() == composite.plan()
     found = zero_stability(composite)
-    short = radius(with_step(composite, composite.step / 10**4))
+    short = spectral_radius(with_step(composite, composite.step / 10**4))
     assert found.stable == (short < 1 + 1e-3)
     assert max(found.rho, 1.0) == pytest.approx(max(short, 1.0), rel=1e-3)
 

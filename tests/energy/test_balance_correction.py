@@ -11,7 +11,7 @@ import pytest
 
 import hocket as hk
 from hocket import BalanceCorrection, Bond, Composite, GaussSeidel, Hold, Jacobi, Polynomial, Scenario
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import spectral_radius
 from hocket.model import Sample
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "spring_mass.json").read_text())
@@ -91,7 +91,7 @@ def test_growth_per_step_is_read_off_the_plan(product):
     """The same omega H = 0.2 sqrt(c), for half of the correction and for all of it."""
     c = (float(product) / 0.2) ** 2
     for alpha, name in ((0.0, "rho_const"), (0.5, "rho_nepce_half"), (1.0, "rho_nepce_1")):
-        found = radius(spring_and_mass(BalanceCorrection(alpha), c))
+        found = spectral_radius(spring_and_mass(BalanceCorrection(alpha), c))
         assert found == pytest.approx(FACTORS[product][name], rel=1e-9), name
     assert abs(FACTORS[product]["rho_nepce_double_count"] / FACTORS[product]["rho_nepce_1"] - 1) > 1e-4
 

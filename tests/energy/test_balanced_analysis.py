@@ -11,14 +11,14 @@ import pytest
 
 import hocket as hk
 from energy.systems import spring_mass
-from hocket.analysis.bond_trials import trial
+from hocket.analysis.bond_trials import run_bond_trial
 from hocket.analysis.classification import classify
-from hocket.analysis.doubts import unseen
-from hocket.analysis.gaps import gaps
+from hocket.analysis.doubts import uncovered_errors
+from hocket.analysis.gaps import connection_gaps
 from hocket.analysis.order import predicted_order
 from hocket.analysis.posedness import posedness
-from hocket.files.study import Study
-from hocket.trusting import trust_of
+from hocket.files.study import Experiment
+from hocket.trusting import estimate_run_error
 
 STOP = Fraction(4)
 FORMS = ("energy", "inversion")
@@ -68,9 +68,9 @@ def test_what_is_told_before_a_run_is_that_of_the_scenario(made: Any, balance: s
 @pytest.mark.parametrize(("how", "order"), [("linear", 2), (hk.Hermite(), 2)])
 def test_the_order_that_is_promised_is_seen(how: Any, order: int, tmp_path: Path) -> None:
     """Lines and tangents: of second order, as the accounts of bonds say nothing of the motion."""
-    study = Study(chain("energy", how, "0.01"), stop=STOP, name="chain")
+    study = Experiment(chain("energy", how, "0.01"), stop=STOP, name="chain")
     assert predicted_order(study.composite)[0] == order
-    found = trust_of(hk.run(study.composite, STOP, folder=tmp_path / "run"))
+    found = estimate_run_error(hk.run(study.composite, STOP, folder=tmp_path / "run"))
     assert found.predicted == order
     assert found.good, found.doubts
     assert found.unseen == ()
@@ -80,19 +80,19 @@ def test_the_order_that_is_promised_is_seen(how: Any, order: int, tmp_path: Path
 @pytest.mark.parametrize("balance", FORMS)
 @pytest.mark.parametrize("made", [chain, in_a_level])
 def test_defects_are_those_of_connections(made: Any, balance: str) -> None:
-    known, missing = gaps(hk.run(made(balance), STOP), Study(made(balance), stop=STOP))
+    known, missing = connection_gaps(hk.run(made(balance), STOP), Experiment(made(balance), stop=STOP))
     written = {each.target for each in made(None).scenario.connections}
     assert {gap.input for gap in known} | set(missing) == written
 
 
 def test_what_is_integrated_inside() -> None:
     """The inversion puts its law into the equations, and integrates those of an exact simulator too."""
-    assert list(unseen(Study(chain("energy")))) == []
-    (said,) = unseen(Study(chain("inversion")))
+    assert list(uncovered_errors(Experiment(chain("energy")))) == []
+    (said,) = uncovered_errors(Experiment(chain("inversion")))
     assert said.startswith("what is integrated inside `left` and 2 more")
     level, euler = chain("inversion"), replace(SPRING, method="euler", step=Fraction(1, 20))
     models = {**level.scenario.models, "left": euler, "right": euler}
-    (said,) = unseen(Study(level.with_scenario(level.scenario.with_models(models))))
+    (said,) = uncovered_errors(Experiment(level.with_scenario(level.scenario.with_models(models))))
     assert said.startswith("what is integrated inside `mass`:")
 
 
@@ -124,7 +124,7 @@ def test_a_trial_that_fails_is_told_where_nothing_else_can_be_judged() -> None:
 def test_a_trial_counts_as_a_run_does(how: str) -> None:
     level = hk.Composite(spring_mass().scenario(), "0.2", extrapolation=how)
     run = hk.run(level, 20)
-    (gain,) = trial(level, 100, Fraction(0)).gains
+    (gain,) = run_bond_trial(level, 100, Fraction(0)).gains
     facts = run.info["bonds"][gain.bond]
     assert (gain.gained, gain.moved, gain.unit) == (facts["gained"], facts["moved"], facts["unit"])
     assert gain.share == facts["gained"] / facts["moved"]

@@ -10,7 +10,7 @@ import pytest
 
 import hocket as hk
 from energy.test_balanced_random import network
-from hocket.simulators.balanced import Balanced, Side
+from hocket.simulators.balanced import Balanced, BondSide
 
 EXTRAPOLATIONS = [hk.Hermite(), hk.Polynomial(1), hk.Polynomial(2)]
 LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
@@ -107,7 +107,7 @@ def test_a_source_beside_the_bonds() -> None:
 
 def by_hand(inputs: hk.Extrapolator, **how: Any) -> hk.Scenario:
     """Return the pair with models that were wrapped by hand."""
-    sides = {"spring": Side("f", "v", -1), "mass": Side("v", "f")}
+    sides = {"spring": BondSide("f", "v", -1), "mass": BondSide("v", "f")}
     models = {"spring": spring(), "mass": mass()}
     told = {f"{name}.{side.output}_told": f"{name}.{side.output}" for name, side in sides.items()}
     wires = {**LOOP, **told, "spring.v_share": "mass.share", "mass.f_share": "spring.share"}

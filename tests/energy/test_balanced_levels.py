@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.passing import with_ports_made
+from hocket.passing import with_level_ports
 
 LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
 BOND = hk.Bond("mass.f", "spring.v", balance="energy")
@@ -68,8 +68,8 @@ def test_a_bond_goes_through_ports_that_are_named_after_what_they_lead_to() -> N
     wires = {"axle.mass.f": "spring.f", "spring.v": "axle.mass.v"}
     bonds = {"joint": hk.Bond("axle.mass.f", "spring.v", balance="energy")}
     made = hk.Composite(hk.Scenario({"spring": spring(), "axle": level}, wires, bonds=bonds), "0.2 s")
-    made = made.changed(extrapolation=hk.Polynomial(1))
-    runs = [hk.run(each, 5) for each in (made, made.with_scenario(with_ports_made(made.scenario)))]
+    made = made.with_changes(extrapolation=hk.Polynomial(1))
+    runs = [hk.run(each, 5) for each in (made, made.with_scenario(with_level_ports(made.scenario)))]
     assert runs[0].info["bonds"] == runs[1].info["bonds"]
     assert np.array_equal(*(run["axle.mass.v"].values for run in runs))
     assert abs(runs[0].info["bonds"]["joint"]["gained"]) < 1e-12

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.simulators.limits import Flow, allowed
+from hocket.simulators.limits import BondFlow, limit_energies
 
 Array = NDArray[np.float64]
 TANGENT = hk.Hermite()
@@ -264,35 +264,35 @@ def test_both_engines_and_iterations() -> None:
     assert E[-1] == pytest.approx(E[0], rel=1e-12)
 
 
-def flows(*each: tuple[float, float, int]) -> Sequence[Flow]:
-    return [Flow(*one) for one in each]
+def flows(*each: tuple[float, float, int]) -> Sequence[BondFlow]:
+    return [BondFlow(*one) for one in each]
 
 
 def test_one_bond_gives_what_is_stored() -> None:
-    assert allowed(3.0, flows((-5.0, 1.0, 1))) == [-3.0]
-    assert allowed(3.0, flows((-2.0, 1.0, 1))) == [-2.0]
-    assert allowed(3.0, flows((9.0, 1.0, 1))) == [9.0]  # the limit of the other one is the other one's
-    assert allowed(-1.0, flows((-5.0, 1.0, 1))) == [-5.0]  # what is not told limits nothing
+    assert limit_energies(3.0, flows((-5.0, 1.0, 1))) == [-3.0]
+    assert limit_energies(3.0, flows((-2.0, 1.0, 1))) == [-2.0]
+    assert limit_energies(3.0, flows((9.0, 1.0, 1))) == [9.0]  # the limit of the other one is the other one's
+    assert limit_energies(-1.0, flows((-5.0, 1.0, 1))) == [-5.0]  # what is not told limits nothing
 
 
 def test_what_comes_in_for_sure_may_pass_through() -> None:
     # 8 J come from one that stores 20 J and has two bonds: all of it is sure
-    assert allowed(1.0, flows((8.0, 20.0, 2), (-9.0, 0.0, 1))) == [8.0, -9.0]
+    assert limit_energies(1.0, flows((8.0, 20.0, 2), (-9.0, 0.0, 1))) == [8.0, -9.0]
     # of 6 J with two bonds, 3 are sure
-    assert allowed(1.0, flows((8.0, 6.0, 2), (-9.0, 0.0, 1))) == [8.0, -4.0]
+    assert limit_energies(1.0, flows((8.0, 6.0, 2), (-9.0, 0.0, 1))) == [8.0, -4.0]
     # two ask for 1 and 9 J of 6: one gets all of its 1, the other the rest
-    assert allowed(6.0, flows((-1.0, 0.0, 1), (-9.0, 0.0, 1))) == [-1.0, -5.0]
-    assert allowed(6.0, flows((-7.0, 0.0, 1), (-9.0, 0.0, 1))) == [-3.0, -3.0]
+    assert limit_energies(6.0, flows((-1.0, 0.0, 1), (-9.0, 0.0, 1))) == [-1.0, -5.0]
+    assert limit_energies(6.0, flows((-7.0, 0.0, 1), (-9.0, 0.0, 1))) == [-3.0, -3.0]
 
 
-def into(s: int, stored: Array, asked: dict[tuple[int, int], float]) -> dict[tuple[int, int], Flow]:
+def into(s: int, stored: Array, asked: dict[tuple[int, int], float]) -> dict[tuple[int, int], BondFlow]:
     """Return the bonds of s; what is asked counts from the second end to the first."""
     found = {}
     for end, energy in asked.items():
         if s in end:
             other = end[0] if end[1] == s else end[1]
             count = sum(other in each for each in asked)
-            found[end] = Flow(energy if end[0] == s else -energy, float(stored[other]), count)
+            found[end] = BondFlow(energy if end[0] == s else -energy, float(stored[other]), count)
     return found
 
 
@@ -307,7 +307,7 @@ def test_nobody_ends_below_zero_whatever_the_network() -> None:
         for end, energy in asked.items():
             giver, taker = (end[1], end[0]) if energy > 0.0 else end
             mine = into(giver, stored, asked)
-            limited = allowed(float(stored[giver]), list(mine.values()))
+            limited = limit_energies(float(stored[giver]), list(mine.values()))
             given = -limited[list(mine).index(end)]
             assert 0.0 <= given <= abs(energy)
             left[giver] -= given

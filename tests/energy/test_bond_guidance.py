@@ -11,7 +11,7 @@ import pytest
 import hocket as hk
 from energy.systems import motor, spring_mass
 from energy.test_balanced_several import PUSHED
-from hocket.analysis.bond_trials import Trial
+from hocket.analysis.bond_trials import BondTrial
 from hocket.analysis.energy import OFF, BondCheck, Remedy, bond_check
 
 ENERGY = 'balance = "energy"'
@@ -23,7 +23,7 @@ def unbalanced(scenario: hk.Scenario) -> hk.Scenario:
         name: hk.Bond(bond.effort, bond.flow, bond.unit, reverse=bond.reverse)
         for name, bond in scenario.bonds.items()
     }
-    return scenario.changed(bonds=bonds)
+    return scenario.with_changes(bonds=bonds)
 
 
 def judged(scenario: hk.Scenario, step: str, inputs: Any, stop: Fraction) -> BondCheck:
@@ -43,10 +43,10 @@ def test_a_start_that_gains_is_seen_in_what_is_stored(step: str) -> None:
     assert energy.share < 1e-9
     assert energy.off is not None
     assert energy.off > OFF
-    assert not energy.keeps
+    assert not energy.keeps_energy
     assert found.best is not None
     assert found.best.words == ITERATION
-    assert found.now.astray
+    assert found.now.stores_wrong_energy
 
 
 @pytest.mark.parametrize("step", ["0.1 s", "0.05 s"])
@@ -64,11 +64,11 @@ def test_energy_drawn_from_a_source_is_seen() -> None:
     found = judged(motor().scenario(), "1 ms", "linear", Fraction(1, 10))
     energy = named(found, ENERGY)
     assert energy.share < 1e-9
-    assert energy.astray
+    assert energy.stores_wrong_energy
     assert found.best is not None
     assert found.best.words != ENERGY
     now = judged(motor().scenario("energy"), "1 ms", "linear", Fraction(1, 10))
-    assert now.now.astray
+    assert now.now.stores_wrong_energy
     assert now.best is not None
     assert now.best.words == f"{ITERATION}, without balance"
 
@@ -84,11 +84,11 @@ def test_a_spring_and_a_mass() -> None:
 
 
 def test_what_is_stored_is_compared_where_both_looked() -> None:
-    true = Trial((), 1.0, {0: 2.0, 10: 4.0, 20: 1.0})
-    assert Trial((), 1.0, {0: 2.0, 10: 5.0, 15: 99.0}).off(true) == 0.25
-    assert Trial((), 1.0, {0: 2.0, 10: float("nan")}).off(true) == float("inf")
-    assert Trial((), 1.0, {5: 2.0}).off(true) is None
-    assert Trial((), 1.0, {0: 1.0}).off(Trial((), 1.0, {0: 0.0})) is None
+    true = BondTrial((), 1.0, {0: 2.0, 10: 4.0, 20: 1.0})
+    assert BondTrial((), 1.0, {0: 2.0, 10: 5.0, 15: 99.0}).stored_energy_error(true) == 0.25
+    assert BondTrial((), 1.0, {0: 2.0, 10: float("nan")}).stored_energy_error(true) == float("inf")
+    assert BondTrial((), 1.0, {5: 2.0}).stored_energy_error(true) is None
+    assert BondTrial((), 1.0, {0: 1.0}).stored_energy_error(BondTrial((), 1.0, {0: 0.0})) is None
 
 
 class Springy:
@@ -149,7 +149,7 @@ def test_the_steps_of_step_control_are_counted() -> None:
     )
     found = bond_check(made, Fraction(0), Fraction(20), False)
     runs = [
-        hk.run(made.changed(extrapolation=inputs), 20).info["counts"]["adapted"][""]
+        hk.run(made.with_changes(extrapolation=inputs), 20).info["counts"]["adapted"][""]
         for inputs in (hk.Hold(), hk.Polynomial(1))
     ]
     hold, lines = (each["accepted"] + each["rejected"] for each in runs)
@@ -164,7 +164,7 @@ def test_what_is_little_of_what_flows_may_add_up() -> None:
     found = bond_check(made, Fraction(0), Fraction(80), True)
     assert found.now.share < 1e-2
     assert found.now.grows
-    assert not found.now.keeps
+    assert not found.now.keeps_energy
     assert found.best is not None
     assert found.best.words == ENERGY
     (line, *_) = (each for each in hk.check(made, 80).verdict() if each.startswith("energy: "))
@@ -183,7 +183,7 @@ def test_what_grows_by_itself_does_not_count(how: Any) -> None:
     found = bond_check(hk.Composite(scenario, "0.01 s", how, "linear"), Fraction(0), Fraction(5), True)
     assert found.now.rho == pytest.approx(math.exp(0.0025), rel=1e-4)
     assert not found.now.grows
-    assert found.now.keeps
+    assert found.now.keeps_energy
 
 
 def test_a_trial_beyond_all_numbers_keeps_nothing() -> None:
@@ -196,7 +196,7 @@ def test_a_trial_beyond_all_numbers_keeps_nothing() -> None:
     )
     found = bond_check(made, Fraction(0), Fraction(20), False)
     assert found.now.share == math.inf
-    assert not found.now.keeps
+    assert not found.now.keeps_energy
     (line,) = (each for each in hk.check(made, 20).verdict() if each.startswith("energy: "))
     assert line == "energy: what the bond `joint` gains grows beyond all numbers in a trial run"
 

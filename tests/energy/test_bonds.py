@@ -10,7 +10,7 @@ import pytest
 
 import hocket as hk
 from hocket import Bond, Connection, Scenario, ScenarioError, StateSpace
-from hocket.passing import with_ports_made
+from hocket.passing import with_level_ports
 from hocket.wiring import wire
 
 ENGINES = ("interpreter", "native")
@@ -33,7 +33,7 @@ def pair(force="N", speed="m/s", force_in=None, speed_in=None, connections=None,
 
 def refused(scenario):
     with pytest.raises(ScenarioError) as caught:
-        wire(with_ports_made(scenario))
+        wire(with_level_ports(scenario))
     return caught.value
 
 
@@ -214,7 +214,7 @@ def test_a_bond_across_levels(engine):
 def test_a_bond_across_levels_with_units():
     axle = hk.Composite(Scenario({"spring": part("speed [km/h]", "force [N]", gain=-1.0)}), "0.05")
     changed = across().with_models(across().models | {"axle": axle})
-    (joint,) = wire(with_ports_made(changed)).bonds
+    (joint,) = wire(with_level_ports(changed)).bonds
     assert joint.given.factor == pytest.approx(1 / 3.6, rel=1e-12)
     assert joint.taken.factor == 1.0
 
@@ -228,7 +228,7 @@ def test_a_bond_across_levels_with_units():
     ],
 )
 def test_wrong_paths_have_a_nearest_match(effort, flow, near):
-    text = str(refused(across().changed(bonds={"joint": Bond(effort, flow)})))
+    text = str(refused(across().with_changes(bonds={"joint": Bond(effort, flow)})))
     assert f"`{near}`" in text
 
 
@@ -257,8 +257,8 @@ def test_scenarios_with_bonds_are_compared_and_copied():
     assert one == same
     assert hash(one) == hash(same)
     assert one != other
-    assert one != one.changed(bonds={})
-    assert one != one.changed(bonds={"seam": one.bonds["joint"]})
+    assert one != one.with_changes(bonds={})
+    assert one != one.with_changes(bonds={"seam": one.bonds["joint"]})
     for copied in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
         assert copied == one
         assert copied.bonds == {"joint": Bond("mass.f", "spring.v")}
@@ -267,7 +267,7 @@ def test_scenarios_with_bonds_are_compared_and_copied():
 
 def test_bonds_cannot_be_changed_from_outside():
     given = {"joint": Bond("mass.f", "spring.v")}
-    scenario = pair().changed(bonds=given)
+    scenario = pair().with_changes(bonds=given)
     given.clear()
     assert list(scenario.bonds) == ["joint"]
     with pytest.raises(TypeError):

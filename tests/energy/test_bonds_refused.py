@@ -65,7 +65,7 @@ def test_two_connections_the_same_way():
         bonds={"joint": Bond("a.f", "a.v")},
     )
     assert "do not lead there and back" in str(refused(scenario))
-    assert len(wire(scenario.changed(bonds={"joint": Bond("a.f", "b.v")})).bonds) == 1
+    assert len(wire(scenario.with_changes(bonds={"joint": Bond("a.f", "b.v")})).bonds) == 1
 
 
 def test_connections_of_a_ring_of_three():
@@ -83,7 +83,7 @@ def test_a_simulator_with_itself():
 
 def test_every_wrong_bond_is_told_at_once():
     bonds = {"one": Bond("mas.f", "spring.v"), "two": Bond("mass.f", "spring.w")}
-    text = str(refused(pair().changed(bonds=bonds)))
+    text = str(refused(pair().with_changes(bonds=bonds)))
     assert "there is no model `mas`" in text
     assert "bonds.one.effort" in text
     assert "`mass`" in text
@@ -94,7 +94,7 @@ def test_every_wrong_bond_is_told_at_once():
 @pytest.mark.parametrize("ends", [("mass.f", "spring.v"), ("spring.v", "mass.f")], ids=["same", "exchanged"])
 def test_two_bonds_of_the_same_connections(ends):
     bonds = {"joint": Bond("mass.f", "spring.v"), "again": Bond(*ends, reverse=True)}
-    text = str(refused(pair().changed(bonds=bonds)))
+    text = str(refused(pair().with_changes(bonds=bonds)))
     assert "`joint` and `again` are bonds of the same two inputs" in text
     assert "bonds.again" in text
 
@@ -108,7 +108,7 @@ def test_two_bonds_between_the_same_simulators_by_other_connections():
 
 
 def test_an_output_is_not_what_a_bond_names():
-    text = str(refused(pair().changed(bonds={"joint": Bond("spring.f", "spring.v")})))
+    text = str(refused(pair().with_changes(bonds={"joint": Bond("spring.f", "spring.v")})))
     assert "`spring` has no input `f`" in text
     assert "a bond names the inputs that are driven, here `mass.f`" in text
 
@@ -146,4 +146,4 @@ def test_a_bond_that_cannot_be(arguments, told):
 )
 def test_bonds_that_cannot_be(bonds, told):
     with pytest.raises(ScenarioError, match=told):
-        pair().changed(bonds=bonds)
+        pair().with_changes(bonds=bonds)

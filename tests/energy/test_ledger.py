@@ -252,7 +252,7 @@ def test_energies_are_told_without_columns_too(engine):
 
 def test_bonds_do_not_change_the_run():
     with_bonds = pair(hk.Jacobi(), "linear")
-    without = hk.Composite(with_bonds.scenario.changed(bonds={}), "0.2", hk.Jacobi(), "linear")
+    without = hk.Composite(with_bonds.scenario.with_changes(bonds={}), "0.2", hk.Jacobi(), "linear")
     runs = [hk.run(each, 4) for each in (with_bonds, without)]
     assert np.array_equal(*(run["mass.v"].values for run in runs))
     assert "bonds" not in runs[1].info

@@ -65,7 +65,7 @@ def test_declared_energies_add_up_to_that_of_the_ports(system):
         x = rng.normal(size=len(model.x0))
         y = model.output_matrices[0] @ x if isinstance(model, StateSpace) else x
         seen |= {f"{name}.{port.name}": value for port, value in zip(model.outputs, y, strict=True)}
-        total += model.stored.value(x)
+        total += model.stored_energy.value(x)
     assert system.stored(np.array([[seen[port] for port in system.ports]]))[0] == pytest.approx(total)
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction as F
 import pytest
 
 from hocket import Composite, GaussSeidel, Hermite, Hold, Nepce, Polynomial, Python, Scenario, StateSpace
-from hocket.engine.blueprint import clock_of, opened
+from hocket.engine.blueprint import clock_of, open_level
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.plan import Read, Solve, Together
 from hocket.wiring import OWN, Drive
@@ -288,7 +288,7 @@ def test_what_was_opened_is_closed_when_a_later_one_fails():
     )
     root = Composite(Scenario({"a": good["a"], "level": inner}, {"a.u": "a.y"}), 1).blueprint
     with pytest.raises(SimulatorError) as caught:
-        opened(root, clock_of(root))
+        open_level(root, clock_of(root))
     assert sorted(log) == ["close a", "close b", "open a", "open b"]
     assert "OSError: the door is stuck" in caught.value.faults[0].what
     assert caught.value.faults[0].where.startswith("`level.c`")

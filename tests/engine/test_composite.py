@@ -5,7 +5,7 @@ from fractions import Fraction as F
 import pytest
 
 from hocket import Composite, GaussSeidel, Hold, Jacobi, Ode, Polynomial, Python, Scenario, StateSpace
-from hocket.engine.composite import prepared, sampled
+from hocket.engine.composite import as_sampled_level, prepare_composite
 from hocket.errors import ScenarioError
 from hocket.model import Connection, Port
 
@@ -197,7 +197,7 @@ def test_a_plan_may_be_asked_for_again_and_again():
 
 def test_a_sampled_model_is_a_level_of_one_that_holds_its_inputs():
     model = Python(Simple, period="20 ms")
-    wrapped = sampled(model)
+    wrapped = as_sampled_level(model)
     assert wrapped.step == F(1, 50)
     assert wrapped.inputs == model.inputs == (Port("u", "N", 2.0),)
     assert wrapped.outputs == model.outputs == (Port("y", "m"), Port("z", "", None, ("u",)))
@@ -244,18 +244,18 @@ def test_preparing_leaves_the_composite_alone():
         {"inner.m.u": "a.y", "a.u": "inner.m.y"},
     )
     before = composite.with_scenario(composite.scenario)
-    made = prepared(composite)
+    made = prepare_composite(composite)
     assert composite == before
     assert made.scenario.models["inner"].inputs == (Port("m.u"),)
     assert made.scenario.models["inner"].outputs == (Port("m.y", feedthrough=("m.u",)),)
     assert isinstance(made.scenario.models["c"], Composite)
-    assert prepared(made) == made
+    assert prepare_composite(made) == made
 
 
 def test_faults_of_every_level_are_told_at_once():
     inner = level({"m": GAIN}, {"m.u": "n.y"})
     with pytest.raises(ScenarioError) as caught:
-        prepared(level({"inner": inner, "a": LAG}, {"a.u": "b.y"}))
+        prepare_composite(level({"inner": inner, "a": LAG}, {"a.u": "b.y"}))
     assert [(fault.what, fault.where) for fault in caught.value.faults] == [
         ("there is no model `b`", "connections.a.u"),
         ("there is no model `n`", "inner.connections.m.u"),

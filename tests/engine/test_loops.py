@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.engine.loops import TOLERANCE, SingularError, fixed_point, solved
+from hocket.engine.loops import TOLERANCE, SingularError, fixed_point, solve_linear
 from hocket.errors import ConvergenceError
 
 
@@ -140,12 +140,14 @@ def test_elimination_agrees_with_numpy(size, seed):
     rng = np.random.default_rng(seed)
     matrix = rng.uniform(-1, 1, (size, size)) + 2 * size * np.eye(size)[rng.permutation(size)]
     right = rng.uniform(-1, 1, size)
-    assert solved(matrix.tolist(), right.tolist()) == pytest.approx(np.linalg.solve(matrix, right), abs=1e-12)
+    assert solve_linear(matrix.tolist(), right.tolist()) == pytest.approx(
+        np.linalg.solve(matrix, right), abs=1e-12
+    )
 
 
 def test_rows_are_exchanged_where_the_first_cannot_begin():
     """2 y = 6 and 4 x = 8."""
-    assert solved([[0.0, 2.0], [4.0, 0.0]], [6.0, 8.0]) == [2.0, 3.0]
+    assert solve_linear([[0.0, 2.0], [4.0, 0.0]], [6.0, 8.0]) == [2.0, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -161,4 +163,4 @@ def test_rows_are_exchanged_where_the_first_cannot_begin():
 )
 def test_a_matrix_that_cannot_be_solved_with_is_refused(matrix):
     with pytest.raises(SingularError):
-        solved(matrix, [1.0] * len(matrix))
+        solve_linear(matrix, [1.0] * len(matrix))

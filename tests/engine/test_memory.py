@@ -7,7 +7,7 @@ import pytest
 
 from hocket import Hermite, Hold, Nepce, Polynomial, Scenario, StateSpace
 from hocket.clock import Clock
-from hocket.engine.memory import Memory
+from hocket.engine.memory import ExchangeMemory
 from hocket.wiring import wire
 
 NO_INPUTS = np.zeros((1, 0))
@@ -20,7 +20,7 @@ def memory(*ways, unit="", out="", inputs=(), connections=None, degree=3):
     child = StateSpace(inputs=[f"{name} [{out}]" for name in names])
     links = [("s.y", f"m.{name}", way) for name, way in zip(names, ways, strict=True)]
     scenario = Scenario({"s": source, "m": child}, connections or links, inputs)
-    kept = Memory(wire(scenario), Clock(F(1, 2)), [0, degree])
+    kept = ExchangeMemory(wire(scenario), Clock(F(1, 2)), [0, degree])
     kept.clear()
     return kept
 
@@ -38,7 +38,7 @@ def fed(kept, tick):
 def test_inputs_begin_at_their_start_values():
     child = StateSpace(inputs=["u = 3", "v"])
     scenario = Scenario({"m": child}, {"m.v": "p"}, ["p"])
-    kept = Memory(wire(scenario), Clock(F(1)), [2])
+    kept = ExchangeMemory(wire(scenario), Clock(F(1)), [2])
     kept.clear()
     assert kept.u[0].tolist() == [[3, 0], [0, 0], [0, 0]]
 

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.engine.recording import ArrowRecorder, Samples, Table
+from hocket.engine.recording import ArrowRecorder, Samples, SampleTable
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
 
-OUTER = Table("", ("left.x", "left.v"), ("m", "m/s"))
-WHEEL = Table("axle.wheel", ("axle.wheel.force",), ("N",))
-MICRO = Table("axle.wheel@micro", ("axle.wheel.force", "axle.wheel.n"))
+OUTER = SampleTable("", ("left.x", "left.v"), ("m", "m/s"))
+WHEEL = SampleTable("axle.wheel", ("axle.wheel.force",), ("N",))
+MICRO = SampleTable("axle.wheel@micro", ("axle.wheel.force", "axle.wheel.n"))
 
 
 def block(first: int, rows: int, columns: int) -> Array:
@@ -117,14 +117,14 @@ def test_columns_are_read_in_the_order_asked_for(tmp_path: Path) -> None:
 def test_names_that_a_file_system_confuses_stay_apart(tmp_path: Path) -> None:
     names = ["axle", "Axle", "a/b", "a_b", "deep." * 100, "größe"]
     recorder = ArrowRecorder(tmp_path)
-    recorder.open([Table(name, ("x",)) for name in names])
+    recorder.open([SampleTable(name, ("x",)) for name in names])
     found = [samples.table.name for path in files(tmp_path) if (samples := Samples.open(path))]
     assert found == names
 
 
 def test_a_port_called_time_keeps_its_name(tmp_path: Path) -> None:
     recorder = ArrowRecorder(tmp_path)
-    recorder.open([Table("", ("time",))])
+    recorder.open([SampleTable("", ("time",))])
     recorder.write(0, block(0, 2, 1))
     samples = Samples.open(files(tmp_path)[0])
     assert samples is not None
@@ -134,7 +134,7 @@ def test_a_port_called_time_keeps_its_name(tmp_path: Path) -> None:
 
 def test_units_must_match_the_columns() -> None:
     with pytest.raises(InternalError, match="1 units for 2 columns"):
-        Table("axle", ("x", "v"), ("m",))
+        SampleTable("axle", ("x", "v"), ("m",))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hocket.bonds import Bond
 from hocket.engine.composite import Composite
 from hocket.errors import FileError
 from hocket.files.ssp import read_ssp, write_ssp
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads, read, write
 from hocket.model import Scenario
 from hocket.signals import BalanceCorrection
@@ -253,7 +253,7 @@ def test_a_bond_between_fmus_survives_an_ssp(tmp_path, made):  # noqa: F811
         [("right.x", "left.x"), ("right.v", "left.v"), ("left.force", "right.force")],
         bonds={"joint": Bond("right.force", "left.v", reverse=True)},
     )
-    study = Study(Composite(scenario, "10 ms"), name="masses")
+    study = Experiment(Composite(scenario, "10 ms"), name="masses")
     write_ssp(study, tmp_path / "masses.ssp")
     back = read_ssp(tmp_path / "masses.ssp").composite
     assert back.scenario.bonds == scenario.bonds

@@ -8,7 +8,7 @@ import hocket as hk
 from hocket.errors import FileError
 from hocket.files import toml
 from hocket.files.study import Tuning
-from hocket.files.toml.changes import changes, own_lines, rewritten, table_of
+from hocket.files.toml.changes import changes_in_text, line_changes, rewrite_text, scenario_tables
 from hocket.signals import Nepce, Polynomial
 
 TEXT = """# a comment
@@ -46,8 +46,8 @@ one.lag.u = "two.y"
 def changed(change):
     study = toml.loads(TEXT)
     after = replace(study, composite=change(study.composite))
-    found = changes(table_of(study), table_of(after))
-    text = rewritten(TEXT, found, after, "")
+    found = line_changes(scenario_tables(study), scenario_tables(after))
+    text = rewrite_text(TEXT, found, after, "")
     return found, text, after
 
 
@@ -64,16 +64,18 @@ def test_a_value_changes_and_its_comment_stays():
     assert [(each.table, each.key) for each in found] == [("", "orchestrator")]
     assert text == TEXT.replace('["one", "two"]', '["two", "one"]')
     assert toml.loads(text).composite == after.composite
-    (line,) = own_lines(TEXT, found)
+    (line,) = changes_in_text(TEXT, found)
     assert line.old == 'orchestrator = { type = "gauss-seidel", order = ["one", "two"] } # "#" here'
-    assert list(line.rows())[1].endswith('["two", "one"] } # "#" here')
+    assert list(line.diff_lines())[1].endswith('["two", "one"] } # "#" here')
 
 
 def test_the_ends_of_lines_stay():
     study = toml.loads(TEXT)
-    after = replace(study, composite=study.composite.changed(orchestrator=hk.GaussSeidel(["two", "one"])))
-    found = changes(table_of(study), table_of(after))
-    text = rewritten(TEXT.replace("\n", "\r\n"), found, after, "")
+    after = replace(
+        study, composite=study.composite.with_changes(orchestrator=hk.GaussSeidel(["two", "one"]))
+    )
+    found = line_changes(scenario_tables(study), scenario_tables(after))
+    text = rewrite_text(TEXT.replace("\n", "\r\n"), found, after, "")
     assert text == TEXT.replace('["one", "two"]', '["two", "one"]').replace("\n", "\r\n")
 
 
@@ -82,8 +84,8 @@ def test_what_is_not_in_the_text_is_added_to_its_table():
     assert [(each.key, each.old, each.new) for each in found] == [
         ("extrapolation", 'extrapolation = "hold"', 'extrapolation = "linear"')
     ]
-    (line,) = own_lines(TEXT, found)
-    assert list(line.rows()) == ['+extrapolation = "linear"']
+    (line,) = changes_in_text(TEXT, found)
+    assert list(line.diff_lines()) == ['+extrapolation = "linear"']
     before = '"#" here\n'
     assert text == TEXT.replace(before, f'{before}extrapolation = "linear"\n')
     assert toml.loads(text).composite == after.composite
@@ -117,9 +119,9 @@ def test_what_cannot_be_changed_line_by_line_is_not():
     )
     study = toml.loads(long)
     connections = [replace(each, extrapolation=Nepce(0.5)) for each in study.composite.scenario.connections]
-    made = study.composite.with_scenario(study.composite.scenario.changed(connections=connections))
+    made = study.composite.with_scenario(study.composite.scenario.with_changes(connections=connections))
     after = replace(study, composite=made)
-    assert rewritten(long, changes(table_of(study), table_of(after)), after, "") is None
+    assert rewrite_text(long, line_changes(scenario_tables(study), scenario_tables(after)), after, "") is None
 
 
 def test_the_table_of_a_search_comes_back():

@@ -12,7 +12,7 @@ from hocket.constraints import Constraint
 from hocket.engine.composite import Composite
 from hocket.errors import FileError, ScenarioError
 from hocket.files.ssp import read_ssp, write_ssp
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads, read
 from hocket.model import Scenario
 from hocket.passes.modularity import Modularity
@@ -49,7 +49,7 @@ def test_constraints_are_read_and_written_back():
 def test_all_of_a_constraint_is_written():
     whole = Constraint(("left.x = right.x",), {"left.x": "left.v", "right.x": "right.v"}, 3.0, ("left.F",))
     study = read(FILE)
-    scenario = study.composite.scenario.changed(constraints={"link": whole})
+    scenario = study.composite.scenario.with_changes(constraints={"link": whole})
     text = dumps(replace(study, composite=study.composite.with_scenario(scenario)))
     assert "mu = 3.0" in text
     assert 'determines = ["left.F"]' in text
@@ -126,7 +126,7 @@ def test_constraints_of_fmus_survive_an_ssp(tmp_path):
     link = Constraint(
         ("left.x = right.x", "left.force + right.force = 0"), {"left.x": "left.v", "right.x": "right.v"}
     )
-    study = Study(Composite(Scenario(masses, constraints={"link": link}), "50 ms"), name="masses")
+    study = Experiment(Composite(Scenario(masses, constraints={"link": link}), "50 ms"), name="masses")
     write_ssp(study, tmp_path / "masses.ssp")
     back = read_ssp(tmp_path / "masses.ssp")
     assert back.composite.scenario.constraints == study.composite.scenario.constraints

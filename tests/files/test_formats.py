@@ -8,7 +8,7 @@ import pytest
 import hocket as hk
 from fmus.build import build
 from hocket.errors import FileError
-from hocket.files.fmus import model_name, rounded_down, study_of
+from hocket.files.fmus import model_name, round_down, study_from_fmus
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_a_step_is_a_multiple_of_the_internal_one(tmp_path):
 def test_the_shortest_step_and_the_longest_run_of_several(tmp_path):
     slow = hk.Fmu(lag(tmp_path / "slow", stopTime="5"))
     fast = hk.Fmu(lag(tmp_path / "fast", stepSize="0.01"))
-    study = study_of({"slow": slow, "fast": fast}, {"fast.u": "slow.y"})
+    study = study_from_fmus({"slow": slow, "fast": fast}, {"fast.u": "slow.y"})
     assert (study.composite.step, study.stop) == (Fraction(1, 100), 5)
     assert study.composite.scenario.connections[0].target == "fast.u"
 
@@ -85,13 +85,13 @@ def test_names_of_models():
 
 def test_rounding_down():
     for length, rounded in ((1, 1), (0.9, 0.5), (0.0049, 0.002), (5e-3, 5e-3), (1999, 1000), (1e-9, 1e-9)):
-        assert rounded_down(Fraction(str(length))) == Fraction(str(rounded))
+        assert round_down(Fraction(str(length))) == Fraction(str(rounded))
 
 
 def test_a_folder_as_an_fmu(tmp_path):
-    from hocket.simulators.fmu.archive import extracted
+    from hocket.simulators.fmu.archive import extract_archive
 
-    extracted(lag(tmp_path), tmp_path / "unpacked")
+    extract_archive(lag(tmp_path), tmp_path / "unpacked")
     assert list(hk.read(tmp_path / "unpacked").composite.scenario.models) == ["unpacked"]
 
 

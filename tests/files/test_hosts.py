@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hocket.errors import FileError
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
 from hocket.files.toml.schema import schema
 from hocket.hosts import HEADER, Hosts, Link
@@ -27,8 +27,8 @@ def test_links_of_some_pairs_are_kept():
     links = {("plant", "lab"): Link("1/3 s", header=0), ("lab", "plant"): Link(bandwidth=125.0)}
     composite = loads(EXAMPLE).composite
     hosts = Hosts({"plant": ["left"], "lab": ["right"]}, None, links)
-    made = composite.changed(scenario=composite.scenario.changed(hosts=hosts))
-    text = dumps(Study(made))
+    made = composite.with_changes(scenario=composite.scenario.with_changes(hosts=hosts))
+    text = dumps(Experiment(made))
     assert '"plant to lab"' in text
     assert loads(text).composite == made
     assert loads(text).composite.scenario.hosts.between("lab", "plant").bandwidth == 125.0

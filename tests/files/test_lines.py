@@ -4,7 +4,7 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.files.toml.lines import Lines
+from hocket.files.toml.lines import KeyLines
 
 TEXT = '''\
 # a comment with [brackets] and = signs
@@ -43,7 +43,7 @@ axle."wheel.x".y = "z"
 
 
 def test_every_form_of_key() -> None:
-    lines = Lines(TEXT)
+    lines = KeyLines(TEXT)
     expected = {
         ("step",): 2,
         ("note",): 3,
@@ -74,7 +74,7 @@ def test_every_form_of_key() -> None:
 
 
 def test_a_key_that_is_not_there_has_the_line_of_its_table() -> None:
-    lines = Lines(TEXT)
+    lines = KeyLines(TEXT)
     assert lines.of(("models", "left", "B")) == 11
     assert lines.of(("connections", "left.x", "missing")) == 31
     assert lines.of(("nothing",)) is None
@@ -82,7 +82,7 @@ def test_a_key_that_is_not_there_has_the_line_of_its_table() -> None:
 
 
 def test_keys_given_twice() -> None:
-    lines = Lines('a = 1\nb.c = 2\n[t]\nx = 1\n[u]\n"x" = 1\n[t]\n[v]\ny = {z = 1, z = 2}\ny = 3\n')
+    lines = KeyLines('a = 1\nb.c = 2\n[t]\nx = 1\n[u]\n"x" = 1\n[t]\n[v]\ny = {z = 1, z = 2}\ny = 3\n')
     assert lines.repeated == [(("t",), 3, 7), (("v", "y", "z"), 9, 9), (("v", "y"), 9, 10)]
 
 
@@ -100,13 +100,13 @@ def test_any_text_is_survived() -> None:
         "a = [}, {]]\nb = 1",
         "]",
     ):
-        Lines(text)
-    assert Lines("a = }\nb = 1").of(("b",)) == 2
+        KeyLines(text)
+    assert KeyLines("a = }\nb = 1").of(("b",)) == 2
 
 
 @given(st.text(alphabet="ab.=[]{},\n\"'# \\1", max_size=60))
 def test_noise_is_survived(text: str) -> None:
-    Lines(text)
+    KeyLines(text)
 
 
 _LEAVES = st.one_of(
@@ -144,7 +144,7 @@ def test_the_line_holds_the_key(shape: tuple[object, ...], pattern: str) -> None
         return made
 
     text = tomli_w.dumps(table(shape, ()))
-    lines = Lines(text)
+    lines = KeyLines(text)
     for path, key in known.items():
         line = lines.of(path)
         assert line is not None

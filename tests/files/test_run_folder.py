@@ -17,7 +17,7 @@ import pytest
 from pyarrow import parquet
 
 from hocket.engine.composite import Composite
-from hocket.engine.recording import ArrowRecorder, Table
+from hocket.engine.recording import ArrowRecorder, SampleTable
 from hocket.errors import FileError, HocketError, ScenarioError
 from hocket.files.run import Run, UnknownPortError, open_run
 from hocket.files.run_folder import RunFolder
@@ -25,9 +25,9 @@ from hocket.model import Array, Port, Scenario
 from hocket.simulators.sources import Csv
 
 TABLES = (
-    Table("", ("left.x", "left.v", "axle.x"), ("m", "m/s", "m")),
-    Table("axle", ("axle.x", "axle.on"), ("m", "")),
-    Table("axle.wheel@micro", ("axle.wheel.force",), ("N",)),
+    SampleTable("", ("left.x", "left.v", "axle.x"), ("m", "m/s", "m")),
+    SampleTable("axle", ("axle.x", "axle.on"), ("m", "")),
+    SampleTable("axle.wheel@micro", ("axle.wheel.force",), ("N",)),
 )
 STEPS = (10, 5, 1)  # in ticks of 10 ms, so that the rates meet exactly
 
@@ -143,7 +143,7 @@ def test_an_unknown_table_offers_the_nearest(run: Run) -> None:
 
 
 def test_a_table_is_mapped_not_loaded(tmp_path: Path) -> None:
-    wide = Table("", tuple(f"m.x{i}" for i in range(100)))
+    wide = SampleTable("", tuple(f"m.x{i}" for i in range(100)))
     folder = RunFolder.create(tmp_path, "wide")
     recorder = ArrowRecorder(tmp_path)
     recorder.open([wide])
@@ -180,7 +180,7 @@ def test_csv_reads_back_every_bit(tmp_path: Path) -> None:
     block[:5, 1] = np.nan, np.inf, -np.inf, -0.0, 5e-324
     folder = RunFolder.create(tmp_path / "out", "bits")
     recorder = ArrowRecorder(folder.path)
-    recorder.open([Table("", ('body.r[1,"2"]',))])
+    recorder.open([SampleTable("", ('body.r[1,"2"]',))])
     recorder.write(0, block)
     run = folder.end("finished", reached=1)
     run.to_csv(tmp_path / "x.csv")
@@ -250,7 +250,7 @@ def test_a_series_is_its_values_where_an_array_is_wanted(run: Run) -> None:
 def test_rows_at_one_instant_stay_apart_and_in_order(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "out", "events")
     recorder = ArrowRecorder(folder.path)
-    recorder.open([Table("", ("a",)), Table("b", ("b.x",))])
+    recorder.open([SampleTable("", ("a",)), SampleTable("b", ("b.x",))])
     recorder.write(0, np.array([[0, 1], [1, 2], [1, 3], [2, 4.0]]))
     recorder.write(1, np.array([[0, 5], [1, 6], [1, 7], [1, 8.0]]))
     folder.end("finished", reached=2).to_csv(tmp_path / "x.csv")
@@ -283,11 +283,11 @@ def test_a_plot_survives_what_an_unstable_run_leaves(tmp_path: Path) -> None:
     t = np.arange(20_000) / 1000
     blown = np.exp(np.minimum(t * 60, 709))
     columns = [blown, -blown, np.where(t > 5, np.inf, t), np.full_like(t, np.nan), np.sin(900 * t)]
-    table = Table("", ("a", "_b$", "c", "d." * 40, "e"), ("m", "$", "K", "J", "N"))
-    many = Table("many", tuple(f"many.x{i}" for i in range(30)), ("W",) * 30)
+    table = SampleTable("", ("a", "_b$", "c", "d." * 40, "e"), ("m", "$", "K", "J", "N"))
+    many = SampleTable("many", tuple(f"many.x{i}" for i in range(30)), ("W",) * 30)
     folder = RunFolder.create(tmp_path / "out", "$blown_")
     recorder = ArrowRecorder(folder.path)
-    recorder.open([table, many, Table("none", ("none.x",), ("A",))])
+    recorder.open([table, many, SampleTable("none", ("none.x",), ("A",))])
     recorder.write(0, np.column_stack([t, *columns]))
     recorder.write(1, np.zeros((1, 31)))
     figure = folder.end("failed", reached=20).plot(path=tmp_path / "x.png")

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
-from hocket.files.toml.schema import publish, schema, text
+from hocket.files.toml.schema import publish, schema, schema_text
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "hocket.schema.json"
 
@@ -119,12 +119,12 @@ def valid(written: str) -> bool:
 
 def test_the_published_file_is_current(tmp_path: Path) -> None:
     publish(tmp_path / "new.json")
-    assert (tmp_path / "new.json").read_text(encoding="utf-8") == text()
-    assert PUBLISHED.read_text(encoding="utf-8") == text(), "run `python -m hocket.files.toml.schema`"
+    assert (tmp_path / "new.json").read_text(encoding="utf-8") == schema_text()
+    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(), "run `python -m hocket.files.toml.schema`"
 
 
 def test_it_is_a_schema() -> None:
-    jsonschema.Draft7Validator.check_schema(json.loads(text()))
+    jsonschema.Draft7Validator.check_schema(json.loads(schema_text()))
 
 
 def test_good_files() -> None:

@@ -11,7 +11,7 @@ import pytest
 from fmus.build import build
 from hocket.engine.composite import Composite
 from hocket.errors import FileError
-from hocket.files.ssp import imported, read_ssp
+from hocket.files.ssp import import_ssp, read_ssp
 from hocket.model import Connection, Port
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.signals import Hold, Polynomial
@@ -126,7 +126,7 @@ STEP = level('step = "10 ms"')
 def gains(path, inside, more="", version="1.0", **overrides):
     """A study with FMUs `gain`: y = k u."""
     files = {"resources/gain.fmu": fmu("gain", **overrides)}
-    return imported(archive(path, ssd(inside, more, version), files)).study
+    return import_ssp(archive(path, ssd(inside, more, version), files)).study
 
 
 @pytest.fixture(autouse=True)
@@ -260,7 +260,7 @@ def test_names_that_hocket_cannot_use_are_changed_and_kept(tmp_path):
     elements += component("My_FMU", "resources/gain.fmu") + component("2", "resources/gain.fmu")
     links = '<ssd:Connection startElement="My FMU" startConnector="y" endElement="b.1" endConnector="u"/>'
     path = archive(tmp_path, ssd(system(elements, links)), {"resources/gain.fmu": fmu("gain")})
-    found = imported(path)
+    found = import_ssp(path)
     scenario = found.study.composite.scenario
     assert list(scenario.models) == ["My_FMU_2", "b_1", "My_FMU", "_2"]
     assert scenario.connections == (Connection("My_FMU_2.y", "b_1.u"),)
@@ -351,7 +351,7 @@ def test_the_unit_of_the_fmu_counts(tmp_path):
 def types(path, connections, more="", elements=None, version=2):
     given = elements or component("a", "resources/types.fmu") + component("b", "resources/types.fmu")
     files = {"resources/types.fmu": fmu("types", version)}
-    return imported(archive(path, ssd(system(given, connections), more), files)).study
+    return import_ssp(archive(path, ssd(system(given, connections), more), files)).study
 
 
 def entries(kind, *pairs):

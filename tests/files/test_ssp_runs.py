@@ -26,7 +26,7 @@ from files.test_ssp import (
 )
 from hocket.engine.composite import Composite
 from hocket.files.ssp import read_ssp, write_ssp
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.model import Connection, Port, Scenario
 from hocket.orchestrators import GaussSeidel
 from hocket.running import run
@@ -45,7 +45,7 @@ def masses(tmp_path):
 def flat(masses):
     links = {"right.force": "left.force", "left.x": "right.x", "left.v": "right.v"}
     scenario = Scenario(dict(zip(("left", "right"), masses, strict=True)), links)
-    return Study(Composite(scenario, "10 ms"), stop=Fraction(1), name="flat")
+    return Experiment(Composite(scenario, "10 ms"), stop=Fraction(1), name="flat")
 
 
 def nested(masses):
@@ -62,7 +62,7 @@ def nested(masses):
     outer = Composite(
         Scenario({"left": masses[0], "right": inner}, links), "10 ms", GaussSeidel(["left", "right"])
     )
-    return Study(outer, stop=Fraction(1), name="nested")
+    return Experiment(outer, stop=Fraction(1), name="nested")
 
 
 @pytest.mark.parametrize("make", [flat, nested])

@@ -33,10 +33,10 @@ from hocket.engine.composite import Composite
 from hocket.errors import FileError, ScenarioError
 from hocket.files.ssp import read_ssp, write_ssp
 from hocket.files.ssp.terms import LOOKUP
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.model import Connection, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
-from hocket.passing import with_ports_made
+from hocket.passing import with_level_ports
 from hocket.signals import Nepce, Polynomial
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.python import Python
@@ -131,7 +131,7 @@ def nested(made):
             Connection("left.force", "right.force"),
         ],
     )
-    return Study(
+    return Experiment(
         Composite(outer, "10 ms", Jacobi(inputs="delayed")),
         Fraction(1, 2),
         Fraction(10),
@@ -184,7 +184,7 @@ def test_one_file_is_packed_once_and_files_of_one_name_apart(tmp_path, made):
     other.write_bytes(fmu("gain", modelName="another"))
     models = {"a": Fmu(made("gain")), "b": Fmu(made("gain"), k=3.0), "c": Fmu(other)}
     path = tmp_path / "x.ssp"
-    returned(Study(Composite(Scenario(models), "1 ms"), stop=Fraction(1)), path)
+    returned(Experiment(Composite(Scenario(models), "1 ms"), stop=Fraction(1)), path)
     with zipfile.ZipFile(path) as packed:
         assert packed.namelist()[1:] == ["resources/gain.fmu", "resources/gain_2.fmu"]
 
@@ -205,9 +205,9 @@ def test_connections_through_levels_get_connectors_there(tmp_path, made):
         {"right.mass.force": "left.force", "left.x": "right.mass.x", "left.v": "right.mass.v"},
     )
     path = tmp_path / "x.ssp"
-    write_ssp(Study(Composite(scenario, "10 ms")), path)
+    write_ssp(Experiment(Composite(scenario, "10 ms")), path)
     back = read_ssp(path).composite.scenario
-    assert back.connections == with_ports_made(scenario).connections
+    assert back.connections == with_level_ports(scenario).connections
     right = back.models["right"].scenario
     assert [port.name for port in (*right.inputs, *right.outputs)] == ["mass.force", "mass.x", "mass.v"]
     assert right.connections == tuple(Connection(name, name) for name in ("mass.force", "mass.x", "mass.v"))
@@ -226,7 +226,7 @@ def test_values_of_every_type(tmp_path, made):
         "u_real": 1e-300,
     }
     links = {f"b.u_{kind}": f"a.y_{kind}" for kind in ("real", "int", "bool", "enum")}
-    study = Study(
+    study = Experiment(
         Composite(Scenario({"a": Fmu(made("types"), values), "b": Fmu(made("types"))}, links), "1 ms")
     )
     path = tmp_path / "x.ssp"
@@ -241,7 +241,7 @@ def test_texts_come_back(tmp_path, made, version, kind):
     models = {name: Fmu(made("types", version)) for name in "ab"}
     links = {f"b.u_{kind}": f"a.y_{kind}", f"a.u_{kind}": f"b.y_{kind}"}
     path = tmp_path / "x.ssp"
-    returned(Study(Composite(Scenario(models, links), "1 ms")), path)
+    returned(Experiment(Composite(Scenario(models, links), "1 ms")), path)
     tags = [node.tag for node in description(path).iter() if node.tag.endswith(kind.title())]
     assert len(tags) == 4
     assert version == 3 or valid(path)
@@ -249,20 +249,20 @@ def test_texts_come_back(tmp_path, made, version, kind):
 
 def test_types_of_fmi_3_and_arrays_need_version_2(tmp_path, made):
     values = {"p_int64": 2**60, "p_uint8": 200, "p_float32": 0.25, "p_binary": b"\x00\xff", "p_real": 1.0}
-    wide = Study(Composite(Scenario({"a": Fmu(made("types", 3), values)}), "1 ms"))
+    wide = Experiment(Composite(Scenario({"a": Fmu(made("types", 3), values)}), "1 ms"))
     returned(wide, tmp_path / "wide.ssp")
     assert description(tmp_path / "wide.ssp").get("version") == "2.0"
     one = Fmu(made("arrays", 3), {"n": 2, "A": [[1, 2], [3, 4]]})
     two = Fmu(made("arrays", 3), {"A[1,2]": 5.0, "u[2]": 1.5})
     arrays = Scenario({"a": one, "b": two}, {"b.u[1]": "a.y[2]", "a.u[1]": "b.y[1]", "a.u[2]": "b.y[2]"})
-    returned(Study(Composite(arrays, "1 ms")), tmp_path / "arrays.ssp")
+    returned(Experiment(Composite(arrays, "1 ms")), tmp_path / "arrays.ssp")
     assert description(tmp_path / "arrays.ssp").get("version") == "2.0"
 
 
 def test_elements_are_laid_over_the_whole(tmp_path, made):
     values = {"n": 2, "u": [0, 0], "A": [[1, 2], [3, 4]], "A[1,1]": 99, "A[2, 1]": 5}
     model = Fmu(made("arrays", 3), values)
-    study = Study(Composite(Scenario({"a": model}), "1 ms"))
+    study = Experiment(Composite(Scenario({"a": model}), "1 ms"))
     returned(study, tmp_path / "x.ssp")
     back = read_ssp(tmp_path / "x.ssp").composite.scenario.models["a"]
     assert back.parameters["A"] == ((99.0, 2.0), (5.0, 4.0))
@@ -270,15 +270,15 @@ def test_elements_are_laid_over_the_whole(tmp_path, made):
 
 def test_a_list_sets_variables_with_a_blank_in_their_name(tmp_path, made):
     path = made("gain", xml=lambda text: text.replace('name="k"', 'name="k[1, 1]"'))
-    study = Study(Composite(Scenario({"a": Fmu(path, k=[[3.0]])}), "1 ms"))
+    study = Experiment(Composite(Scenario({"a": Fmu(path, k=[[3.0]])}), "1 ms"))
     returned(study, tmp_path / "x.ssp")
     both = Fmu(path, {"k": [[3.0]], "k[1, 1]": 4.0})
-    returned(Study(Composite(Scenario({"a": both}), "1 ms")), tmp_path / "y.ssp")
+    returned(Experiment(Composite(Scenario({"a": both}), "1 ms")), tmp_path / "y.ssp")
 
 
 def test_fmi_3_without_them_fits_into_version_1(tmp_path, made):
     models = {"a": Fmu(made("gain", 3), k=3.0), "b": Fmu(made("lag", 3), T=0.5)}
-    returned(Study(Composite(Scenario(models, {"b.u": "a.y"}), "1 ms")), tmp_path / "x.ssp")
+    returned(Experiment(Composite(Scenario(models, {"b.u": "a.y"}), "1 ms")), tmp_path / "x.ssp")
     assert description(tmp_path / "x.ssp").get("version") == "1.0"
     assert valid(tmp_path / "x.ssp")
 
@@ -289,7 +289,9 @@ def test_inputs_of_the_outermost_level_keep_their_start_values(tmp_path, made):
         [Connection("u", "a.u"), Connection("f", "m.force")],
         inputs=[Port("u", start=0.3), Port("f", "kN", 2.0)],
     )
-    returned(Study(Composite(scenario, "1 ms"), Fraction(1, 3), Fraction(2, 3), name="x"), tmp_path / "x.ssp")
+    returned(
+        Experiment(Composite(scenario, "1 ms"), Fraction(1, 3), Fraction(2, 3), name="x"), tmp_path / "x.ssp"
+    )
     assert valid(tmp_path / "x.ssp")
 
 
@@ -299,7 +301,7 @@ def test_a_port_without_a_unit_takes_none_from_what_it_leads_to(tmp_path, made):
         "1 ms",
     )
     outer = Scenario({"left": Fmu(made("first")), "in": inner}, {"in.f": "left.force", "left.x": "in.x"})
-    returned(Study(Composite(outer, "1 ms")), tmp_path / "x.ssp")
+    returned(Experiment(Composite(outer, "1 ms")), tmp_path / "x.ssp")
 
 
 def test_a_factor_becomes_a_part_of_its_connection(tmp_path, made):
@@ -354,7 +356,8 @@ def test_items_pass_through_levels(tmp_path, made):
     )
     links = {"in.u": "a.y_enum", "in.b": "a.y_bool", "a.u_enum": "in.y"}
     returned(
-        Study(Composite(Scenario({"a": Fmu(made("types")), "in": inner}, links), "1 ms")), tmp_path / "x.ssp"
+        Experiment(Composite(Scenario({"a": Fmu(made("types")), "in": inner}, links), "1 ms")),
+        tmp_path / "x.ssp",
     )
     assert valid(tmp_path / "x.ssp")
 
@@ -363,7 +366,7 @@ def test_a_port_is_held_where_that_of_its_fmu_is(tmp_path, made):
     jumping = Fmu(made("gain", xml=lambda text: text.replace('"continuous"', '"discrete"')))
     inner = Composite(Scenario({"g": jumping}, {"g.u": "u"}, [Port("u", held=True)]), "1 ms")
     links = {"in.u": "a.y"}
-    returned(Study(Composite(Scenario({"a": jumping, "in": inner}, links), "1 ms")), tmp_path / "x.ssp")
+    returned(Experiment(Composite(Scenario({"a": jumping, "in": inner}, links), "1 ms")), tmp_path / "x.ssp")
 
 
 def test_a_text_that_xml_cannot_hold_is_refused(tmp_path, made):
@@ -418,7 +421,8 @@ def test_other_extrapolations_and_options_come_back(tmp_path, made):
         {"a": model, "b": solved}, [Connection("b.x", "a.x"), Connection("a.force", "b.force", Polynomial(3))]
     )
     returned(
-        Study(Composite(scenario, "1 ms", extrapolation=Polynomial(2)), every="micro"), tmp_path / "x.ssp"
+        Experiment(Composite(scenario, "1 ms", extrapolation=Polynomial(2)), every="micro"),
+        tmp_path / "x.ssp",
     )
 
 

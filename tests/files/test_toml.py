@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from hocket.engine.composite import Composite
 from hocket.errors import FileError, ScenarioError
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads, read, write
-from hocket.model import Abilities, Connection, Port, Scenario
+from hocket.model import Capabilities, Connection, Port, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
 from hocket.signals import Hermite, Hold, Nepce, Polynomial
 from hocket.simulators.ode import Ode
@@ -122,7 +122,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "car.toml"
     path.write_text(CAR)
     study = read(path)
-    assert study == Study(car(), Fraction(0), Fraction(10), "micro", "car")
+    assert study == Experiment(car(), Fraction(0), Fraction(10), "micro", "car")
     assert study.path == path
     assert study.composite.plan().outputs == "stale"
 
@@ -329,7 +329,7 @@ def test_paths_of_texts_start_in_their_folder(folder: Path) -> None:
 
 
 def test_a_written_file_looks_like_one_by_hand() -> None:
-    study = Study(car(), stop=Fraction(10), name="car")
+    study = Experiment(car(), stop=Fraction(10), name="car")
     assert dumps(study) == dedent("""\
         name = "car"
         step = "10 ms"
@@ -385,7 +385,7 @@ class Own:
 
     inputs = ()
     outputs = (Port("y"),)
-    abilities = Abilities()
+    abilities = Capabilities()
 
     def open(self) -> Any:
         raise NotImplementedError
@@ -543,7 +543,7 @@ def _composites(draw: st.DrawFn, depth: int = 2) -> Composite:
 
 
 _studies = st.builds(
-    Study,
+    Experiment,
     _composites(),
     start=st.fractions(-10, 0),
     stop=st.none() | _durations,
@@ -554,7 +554,7 @@ _studies = st.builds(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_studies)
-def test_what_is_written_is_read_back(study: Study) -> None:
+def test_what_is_written_is_read_back(study: Experiment) -> None:
     text = dumps(study)
     again = loads(text, check=False)
     assert again == study

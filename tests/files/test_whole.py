@@ -38,13 +38,13 @@ def test_a_full_device_is_told_and_stays():
 
 
 def test_what_fails_on_the_way_leaves_the_old(tmp_path):
-    from hocket.files.whole import writing
+    from hocket.files.whole import replace_file
 
     file = tmp_path / "file"
     file.write_text("old")
 
     def half_written():
-        with writing(file) as out:
+        with replace_file(file) as out:
             out.write(b"ne")
             raise ValueError
 

@@ -32,7 +32,7 @@ from hocket.feedthrough import Feedthrough
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.asynchronous import Asynchronous
 from hocket.orchestrators.multirate import Multirate
-from hocket.passing import with_ports_made
+from hocket.passing import with_level_ports
 from hocket.wiring import wire
 from native.random_bonds import bonds_of
 
@@ -312,7 +312,7 @@ class Pen:
         return chosen
 
     def orchestrator(self, scenario: Scenario):
-        loops = bool(Feedthrough(wire(with_ports_made(scenario))).loops)
+        loops = bool(Feedthrough(wire(with_level_ports(scenario))).loops)
         outputs = self.one("stale", "consistent")
         inputs = self.one("clean", "clean", "delayed")
         self.features |= {f"outputs {outputs}", f"inputs {inputs}", "loop" if loops else "no loop"}

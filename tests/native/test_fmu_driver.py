@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hocket.simulators.fmu.live import facts
+from hocket.simulators.fmu.live import driver_facts
 from hocket.simulators.fmu.recipe import Fmu
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,7 +170,7 @@ def drive(driver, tmp_path_factory):
 
 def job(model):
     """Return the lines that tell the driver of an FMU what hocket tells its compiled code."""
-    known = facts(model)
+    known = driver_facts(model)
     major, used = model.description.major, model.interface_used
     yield f"version {major}"
     yield f"library {model.binary}"

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hocket.nesting.clusters import dendrogram, natural
+from hocket.nesting.clusters import dendrogram, natural_clusters
 from hocket.nesting.nest import nest
 from hocket.nesting.strengths import strengths
 from nesting.systems import chain, chain_matrix, pairs_within, real_errors
@@ -21,7 +21,7 @@ def clusters_of(*ranges):
 def test_three_clusters_of_ten_are_found():
     ranges = ((1, 10), (11, 20), (21, 30))
     found = strengths(chain(pairs_within(*ranges)), Fraction(4))
-    assert natural(NAMES, dendrogram(NAMES, found.pairs())) == clusters_of(*ranges)
+    assert natural_clusters(NAMES, dendrogram(NAMES, found.pairs())) == clusters_of(*ranges)
 
 
 def test_three_clusters_of_four_become_levels_that_pay():
@@ -30,7 +30,7 @@ def test_three_clusters_of_four_become_levels_that_pay():
     stiff = pairs_within(*ranges)
     found = nest(chain(stiff), stop=4, work=1.5, keep=True)
     assert found.clusters == clusters_of(*ranges)
-    assert found.nested
+    assert found.is_nested
     levels = [tuple(group.names()) for group in found.chosen.tree.groups()]
     assert levels == [cluster for cluster in clusters_of(*ranges) if len(cluster) > 1]
     flat = found.equal

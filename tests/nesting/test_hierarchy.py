@@ -9,16 +9,16 @@ import hocket
 from analysis.systems import three_masses
 from hocket import Bond, Composite, GaussSeidel, Jacobi, Polynomial, Scenario, StateSpace
 from hocket.files.toml import dumps, loads
-from hocket.model import Connection, Inserted
-from hocket.nesting.hierarchy import Group, nested
-from hocket.nesting.ways import AS_IT_IS, Ordered, Way, ways
+from hocket.model import Connection, Insertion
+from hocket.nesting.hierarchy import LevelGroup, build_hierarchy
+from hocket.nesting.ways import AS_IT_IS, AlgorithmVariant, LevelAlgorithm, explicit_variants
 from hocket.nesting.work import Work, work_of
 
-TREE = Group(("first", Group(("second", "third"), 4)))
+TREE = LevelGroup(("first", LevelGroup(("second", "third"), 4)))
 
 
 def level(composite, tree, step, way=AS_IT_IS, weights=None):
-    return nested(composite, tree, Fraction(step), Ordered(composite, way, weights or {}))
+    return build_hierarchy(composite, tree, Fraction(step), LevelAlgorithm(composite, way, weights or {}))
 
 
 def test_the_levels_are_those_written_by_hand():
@@ -34,7 +34,7 @@ def test_the_levels_are_those_written_by_hand():
 def test_a_level_with_the_same_step_is_the_flat_scenario(outputs):
     """Formulas, section 4: clean inputs and H2 = H1 reproduce the flat run exactly."""
     flat = three_masses(1, "0.1 s", outputs=outputs)
-    made = level(flat, Group(("first", Group(("second", "third"), 1))), "0.1")
+    made = level(flat, LevelGroup(("first", LevelGroup(("second", "third"), 1))), "0.1")
     ours, theirs = hocket.run(made, 5), hocket.run(flat, 5)
     assert np.array_equal(ours["second_third.third.v"][1], theirs["third.v"][1])
     assert np.array_equal(ours["first.v"][1], theirs["first.v"][1])
@@ -60,13 +60,13 @@ def test_what_belongs_to_connections_and_simulators_moves_along():
         Connection(c.source, c.target, Polynomial(1) if c.target == "second.force" else None, 1.0, 0.0)
         for c in flat.scenario.connections
     ]
-    scenario = flat.scenario.changed(
+    scenario = flat.scenario.with_changes(
         connections=connections,
         record=("second.*", "first.x", "third.v"),
         bonds={"joint": Bond("second.force", "third.v2")},
-        inserted={"third": Inserted("loops", "why"), "second.force": Inserted("accuracy", "also")},
+        inserted={"third": Insertion("loops", "why"), "second.force": Insertion("accuracy", "also")},
     )
-    made = level(flat.changed(scenario=scenario), TREE, "0.1")
+    made = level(flat.with_changes(scenario=scenario), TREE, "0.1")
     inner = made.scenario.models["second_third"]
     assert made.scenario.record == ("second_third.second.*", "first.x", "second_third.third.v")
     assert dict(made.scenario.bonds) == {}
@@ -86,7 +86,7 @@ def test_levels_inside_levels_and_names_that_are_taken():
     names = ["a", "b", "c", "d", "c_d"]
     wires = {f"{b}.u": f"{a}.y" for a, b in zip(names, [*names[1:], names[0]], strict=True)}
     flat = Composite(Scenario(dict.fromkeys(names, one), wires), "0.1 s")
-    made = level(flat, Group(("a", Group(("b", Group(("c", "d"), 2)), 5), "c_d")), "0.1")
+    made = level(flat, LevelGroup(("a", LevelGroup(("b", LevelGroup(("c", "d"), 2)), 5), "c_d")), "0.1")
     outer = made.scenario.models["b_c_d"]
     assert outer.step == Fraction(1, 50)
     assert outer.scenario.models["c_d_"].step == Fraction(1, 100)
@@ -102,18 +102,18 @@ def test_ports_of_the_scenario_itself_stay_outside():
     flat = Composite(
         Scenario(dict.fromkeys("abc", one), wires, inputs=["push = 2"], outputs=["seen"]), "0.1 s"
     )
-    made = level(flat, Group(("a", Group(("b", "c"), 2))), "0.1")
+    made = level(flat, LevelGroup(("a", LevelGroup(("b", "c"), 2))), "0.1")
     assert [port.name for port in made.inputs] == ["push"]
     assert [port.name for port in made.outputs] == ["seen"]
     assert np.allclose(hocket.run(made, 1)["a.y"][1], hocket.run(flat, 1)["a.y"][1], rtol=0, atol=0)
 
 
 def test_orders_of_gauss_seidel():
-    flat = three_masses(1, "0.1 s").changed(orchestrator=GaussSeidel(["third", ["first", "second"]]))
+    flat = three_masses(1, "0.1 s").with_changes(orchestrator=GaussSeidel(["third", ["first", "second"]]))
     made = level(flat, TREE, "0.1")
     assert made.orchestrator.order == ("second_third", "first")
     assert made.scenario.models["second_third"].orchestrator.order == ("third", "second")
-    way = Way("", sequential=True)
+    way = AlgorithmVariant("", sequential=True)
     weights = {
         ("first", "second"): 1.0,
         ("third", "second"): 5.0,
@@ -126,9 +126,9 @@ def test_orders_of_gauss_seidel():
 
 
 def test_ways_suit_the_scenario():
-    words = [way.words for way in ways(three_masses(1, "0.1 s"))]
+    words = [way.words for way in explicit_variants(three_masses(1, "0.1 s"))]
     assert 'outputs = "consistent"' in words
-    smooth = three_masses(1, "0.1 s", outputs="consistent").changed(extrapolation=Polynomial(1))
-    assert [way.words for way in ways(smooth)] == ['"gauss-seidel"']
-    assert list(ways(smooth.changed(orchestrator=GaussSeidel()))) == []
+    smooth = three_masses(1, "0.1 s", outputs="consistent").with_changes(extrapolation=Polynomial(1))
+    assert [way.words for way in explicit_variants(smooth)] == ['"gauss-seidel"']
+    assert list(explicit_variants(smooth.with_changes(orchestrator=GaussSeidel()))) == []
     assert isinstance(level(smooth, TREE, "0.1").orchestrator, Jacobi)

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.systems import THREE, three_masses
 from hocket import GaussSeidel, Jacobi
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
 from hocket.nesting.nest import nest
 from hocket.nesting.work import work_of
@@ -110,7 +110,7 @@ def test_the_table_and_the_file(found):
     assert rows[0][""] == "flat, now"
     assert sum("chosen" in str(row[""]) for row in rows) == 1
     assert {"flat", "{first, {second, third}}"} <= {row["levels"] for row in rows}
-    text = dumps(Study(each.composite, stop=Fraction(100)))
+    text = dumps(Experiment(each.composite, stop=Fraction(100)))
     assert loads(text).composite == each.composite
     note = each.composite.scenario.inserted["second_third"]
     assert note.by == "nesting"
@@ -118,9 +118,11 @@ def test_the_table_and_the_file(found):
 
 
 def test_a_tolerance_is_kept_with_the_fewest_exchanges():
-    flat = three_masses(2, "0.1 s").changed(orchestrator=GaussSeidel(outputs="stale"), extrapolation="linear")
+    flat = three_masses(2, "0.1 s").with_changes(
+        orchestrator=GaussSeidel(outputs="stale"), extrapolation="linear"
+    )
     each = nest(flat, tolerance=0.05, stop=20, keep=True)
-    assert each.nested
+    assert each.is_nested
     assert each.chosen.tree.words == "{first, {second, third}}"
     errors, scales = real_errors(each.composite, three_matrix(2), START, 20, MASSES)
     assert (errors / scales).max() <= 0.05
@@ -141,7 +143,7 @@ def test_a_tolerance_that_nobody_can_keep():
 def test_the_algorithm_is_kept_where_asked():
     each = nest(three_masses(2, "0.1 s"), stop=10, keep=True)
     assert {candidate.way.words for candidate in each.tried} == {"as it is"}
-    assert each.nested
+    assert each.is_nested
     assert each.composite.orchestrator == Jacobi(outputs="stale")
 
 

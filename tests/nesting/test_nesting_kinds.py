@@ -40,7 +40,7 @@ def test_black_boxes_and_equations_are_judged_by_their_linear_models():
         method="rk4",
     )
     models = {**flat.scenario.models, "third": ode}
-    each = nest(flat.changed(scenario=flat.scenario.with_models(models)), stop=10, keep=True)
+    each = nest(flat.with_changes(scenario=flat.scenario.with_models(models)), stop=10, keep=True)
     best = each.proposals[0]
     made = each.composite_of(best)
     assert made.scenario.models["second_third"].scenario.models["third"] is ode
@@ -82,18 +82,22 @@ def test_refusals():
     alone = StateSpace(A=[[-1]], C=[[1]], x0=[1], outputs=["y"])
     refused(Composite(Scenario(dict.fromkeys("abc", alone)), 1), "nothing is connected")
     refused(
-        flat.changed(orchestrator=Multirate({"third": 2})), "`Multirate` has steps of its own", "`Jacobi`"
+        flat.with_changes(orchestrator=Multirate({"third": 2})),
+        "`Multirate` has steps of its own",
+        "`Jacobi`",
     )
-    refused(flat.changed(orchestrator=Adaptive(Jacobi())), "`Adaptive` chooses its steps as it runs")
+    refused(flat.with_changes(orchestrator=Adaptive(Jacobi())), "`Adaptive` chooses its steps as it runs")
     refused(flat, "there is no step before the stop", stop="50 ms")
     refused(flat, "is not a duration", stop="soon")
     refused(3, "cannot be nested")
-    tied = flat.scenario.changed(constraints={"link": "first.x = second.x"})
-    refused(flat.changed(scenario=tied), "inputs that equations determine", "constraints.link")
-    housed = flat.scenario.changed(hosts={"lab": ["first"], "plant": ["second", "third"]})
-    refused(flat.changed(scenario=housed), "the scenario has hosts", "hocket compile")
+    tied = flat.scenario.with_changes(constraints={"link": "first.x = second.x"})
+    refused(flat.with_changes(scenario=tied), "inputs that equations determine", "constraints.link")
+    housed = flat.scenario.with_changes(hosts={"lab": ["first"], "plant": ["second", "third"]})
+    refused(flat.with_changes(scenario=housed), "the scenario has hosts", "hocket compile")
     bonds = {"joint": Bond("second.force", "third.v2", unit="", balance="inversion")}
-    balanced = flat.changed(scenario=flat.scenario.changed(bonds=bonds), extrapolation=Polynomial(1))
+    balanced = flat.with_changes(
+        scenario=flat.scenario.with_changes(bonds=bonds), extrapolation=Polynomial(1)
+    )
     refused(balanced, "`second` cannot be judged: its bonds are balanced")
 
 

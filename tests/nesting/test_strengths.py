@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 import hocket
 from analysis.systems import three_masses
 from hocket import Composite, Jacobi, Polynomial, Scenario, StateSpace
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import spectral_radius
 from hocket.nesting.strengths import strengths
 
 
@@ -61,14 +61,14 @@ def test_growth_is_that_of_real_steps(scenario, outputs):
             name: StateSpace(A=m.A, B=m.B, C=m.C, D=m.D, x0=m.x0, inputs=m.inputs, outputs=m.outputs)
             for name, m in flat.scenario.models.items()
         }
-        return flat.changed(scenario=flat.scenario.with_models(models))
+        return flat.with_changes(scenario=flat.scenario.with_models(models))
 
     wrong = []
     for step in ("2 ms", "1 ms"):
         composite = exactly(step)
         found = strengths(composite, Fraction(5))
         own = found.growth - sum(each.growth for each in found.connections)
-        real = math.log(radius(composite)) / float(composite.step)
+        real = math.log(spectral_radius(composite)) / float(composite.step)
         added = sum(each.growth for each in found.connections)
         wrong.append(abs(real - own - added) / abs(added))
     assert wrong[1] < 0.02

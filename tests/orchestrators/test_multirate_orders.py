@@ -12,7 +12,7 @@ import hocket
 from analysis.systems import LinearPen
 from analysis.test_linear import scale
 from hocket import Composite, Jacobi, Polynomial, Scenario, StateSpace
-from hocket.analysis.lasting import collected
+from hocket.analysis.lasting import gather_state
 from hocket.analysis.linear import read_linear
 from hocket.orchestrators import Asynchronous, Multirate
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -171,6 +171,6 @@ def test_the_map_and_the_run_agree(block):
         for _ in range(5):
             z = reading.Phi @ z + reading.c
             reading.root.advance(reading.root.now, ticks, reading.root.inputs[1])
-            there = collected(reading.root)[places]
+            there = gather_state(reading.root)[places]
             assert np.abs(z[places] - there).max() <= 1e-9 * np.abs(there).max(), f"seed {seed}"
     assert {*SCHEMES, "asynchronous"} <= features

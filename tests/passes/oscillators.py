@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.passes.accepted import accepted
+from hocket.passes.accepted import accepted_steps
 from hocket.passes.accuracy import Accuracy
 
 WHOLE = np.array([[0, 1, 0, 0], [-2, -1, 1, 0.5], [0, 0, 0, 1], [1, 0.5, -2, -1.0]])
@@ -53,7 +53,7 @@ def compiled(level=None, tolerance=1e-3, **options):
 
 
 def run(level, steps, **how):
-    found = accepted(hk.run(level, stop=steps, **how))
+    found = accepted_steps(hk.run(level, stop=steps, **how))
     assert found.finished
     assert found.t[-1] == 10.0
     return found

@@ -14,7 +14,7 @@ from fmus.build import build
 from hocket.files.toml import dumps, loads
 from hocket.passes.abilities import ABILITIES, abilities
 from hocket.passes.accuracy import Accuracy
-from hocket.passes.emulation import emulated, otherwise, remedy
+from hocket.passes.emulation import emulate_missing, other_remedy, remedy
 from hocket.passes.loops import Loops
 from hocket.passes.needs import PASSES, needs
 from hocket.simulators.reacting import Reacting
@@ -189,7 +189,7 @@ def test_the_engine_refuses_what_is_not_met_and_nothing_else(seed):
     verdicts = set()
     for _ in range(50):
         level = scenario(chance)
-        unmet = [need for need in needs(level) if need.required and need.unmet]
+        unmet = [need for need in needs(level) if need.is_required and need.unmet]
         assert refused(level) == bool(unmet), (level.orchestrator, level.extrapolation, unmet)
         verdicts.add(bool(unmet))
     assert verdicts == {True, False}
@@ -201,13 +201,13 @@ def test_what_is_emulated_is_no_longer_refused(seed):
     for _ in range(50):
         level = scenario(chance)
         for wanted in (False, True):
-            made = emulated(level, wanted=wanted)
+            made = emulate_missing(level, wanted=wanted)
             assert refused(made.level) == bool(made.left)
             for need in made.left:
                 assert need.ability == "variable step"
                 assert all(map(hopeless, (at(made.level, path) for path in need.unmet)))
             assert bool(made.done) == (made.level != level)
-        again = emulated(made.level, wanted=True)
+        again = emulate_missing(made.level, wanted=True)
         assert again.done == () or made.left
 
 
@@ -216,7 +216,7 @@ def test_what_is_emulated_runs_alike_on_both_engines(seed):
     chance = random.Random(200 + seed)
     made = []
     while len(made) < 4:
-        found = emulated(scenario(chance, 25), wanted=True)
+        found = emulate_missing(scenario(chance, 25), wanted=True)
         many = isinstance(found.level.orchestrator, hk.Adaptive)  # steps, each of which is replayed
         if found.done and not found.left and not many:
             made.append(found.level)
@@ -243,7 +243,7 @@ def test_needs_say_who_and_why():
     bare = simulator(False, False, False)
     (need,) = [each for each in needs(pair(bare, LAG, "0.1 s", "iterate")) if each.unmet]
     assert (need.by, need.ability, need.of, need.unmet) == ("iterate", "rewind", ("a", "b"), ("a",))
-    assert need.required
+    assert need.is_required
     level = pair(bare, LAG, "0.1 s", hk.Adaptive(), hk.Hermite())
     assert lacking(level) == [
         ("adaptive", "variable step", ("a",)),
@@ -254,7 +254,7 @@ def test_needs_say_who_and_why():
     words = [remedy(level, "a", each) for each in needs(level) if each.unmet]
     assert words == ['substep = "1.5625 ms"', "replay = true", 'slopes = "backward"', ""]
     degree = next(each for each in needs(level) if each.ability == "input degree")
-    assert otherwise(level, "a", degree).startswith('substep = "12.5 ms"')
+    assert other_remedy(level, "a", degree).startswith('substep = "12.5 ms"')
 
 
 def test_those_inside_levels_are_named():
@@ -264,7 +264,7 @@ def test_those_inside_levels_are_named():
         ("iterate", "rewind", ("a.own",)),
         ("extrapolation hermite", "slopes", ("a.own",)),
     ]
-    made = emulated(level)
+    made = emulate_missing(level)
     assert not made.left
     assert [(each.path, each.how) for each in made.done] == [
         ("a.own", "rewind by replay"),
@@ -278,10 +278,10 @@ def test_those_inside_levels_are_named():
 def test_a_cold_start_is_a_loss_and_no_refusal():
     level = pair(simulator(False, True, False), LAG, "0.1 s", "jacobi", hk.Polynomial(3))
     (need,) = [each for each in needs(level) if each.unmet and each.by == "the start"]
-    assert not need.required
+    assert not need.is_required
     assert "capped" in need.loses
     assert any("capped" in note for note in level.plan().notes)
-    made = emulated(level, wanted=True).level
+    made = emulate_missing(level, wanted=True).level
     assert not any("capped" in note for note in made.plan().notes)
     cold = pair(simulator(False, True, False), LAG, "0.1 s", "jacobi", hk.Polynomial(3), "cold")
     assert not any(need.by == "the start" for need in needs(cold))
@@ -297,15 +297,15 @@ def test_the_sub_step_is_the_one_that_the_fmu_tells(tmp_path):
         hk.Multirate({"fmu": 5}),
     )
     assert refused(level)
-    (done,) = emulated(level).done
+    (done,) = emulate_missing(level).done
     expected = told if told is not None and told <= 0.1 else 0.02
     assert done.how.startswith("any step by sub-steps of ")
-    assert float(emulated(level).level.scenario.models["fmu"].substep) == pytest.approx(expected)
+    assert float(emulate_missing(level).level.scenario.models["fmu"].substep) == pytest.approx(expected)
 
 
 def test_real_ways_back_are_used_for_slopes():
     level = pair(simulator(True, True, False), LAG, "0.1 s", "jacobi", hk.Hermite())
-    assert emulated(level).level.scenario.models["a"] == Sloped(simulator(True, True, False), "0.1 ms")
+    assert emulate_missing(level).level.scenario.models["a"] == Sloped(simulator(True, True, False), "0.1 ms")
 
 
 def test_loops_that_are_assumed_are_probed_on_request():
@@ -315,8 +315,8 @@ def test_loops_that_are_assumed_are_probed_on_request():
 
     level = pair(hk.Python(Plant), hk.Python(Plant))
     assert ("jacobi", "feedthrough", ("a", "b")) in lacking(level)
-    assert emulated(level).done == ()
-    made = emulated(level, probe=True)
+    assert emulate_missing(level).done == ()
+    made = emulate_missing(level, probe=True)
     assert {each.how for each in made.done} == {"feedthrough by probing"}
     assert made.level.scenario.models["a"] == Reacting(hk.Python(Plant), {}, probed=True)
     assert not lacking(made.level)
@@ -335,16 +335,18 @@ def test_passes_are_asked():
     with pytest.raises(hk.ScenarioError, match="did you mean `accuracy`"):
         needs(level, ["acuracy"])
     assert set(PASSES) == {"modularity", "loops", "distribution", "accuracy"}
-    made = emulated(level, passes=["accuracy"])
+    made = emulate_missing(level, passes=["accuracy"])
     assert [each.ability for each in made.done] == ["variable step"]
 
 
 @pytest.mark.parametrize("able", [(True, True), (True, False), (False, True), (False, False)])
 def test_passes_refuse_what_their_needs_say(able):
     level = pair(simulator(*able, True), LAG)
-    unmet = [need for need in needs(level, ["accuracy"]) if need.required and need.unmet]
-    assert bool(Accuracy(stop=1, estimate="copy").unmet(level)) == bool(unmet)
-    assert bool(Accuracy(stop=1).unmet(level)) == any(need.unmet for need in needs(level, ["accuracy"]))
+    unmet = [need for need in needs(level, ["accuracy"]) if need.is_required and need.unmet]
+    assert bool(Accuracy(stop=1, estimate="copy").check_preconditions(level)) == bool(unmet)
+    assert bool(Accuracy(stop=1).check_preconditions(level)) == any(
+        need.unmet for need in needs(level, ["accuracy"])
+    )
 
 
 @pytest.mark.parametrize("rewind", [True, False])
@@ -357,9 +359,9 @@ def test_loops_by_whole_steps_ask_for_a_way_back(rewind):
     level = hk.Composite(hk.Scenario({"a": model, "g": hk.Gain(0.5)}, {"a.u": "g.y", "g.u": "a.x"}), "0.1 s")
     asked = {need.ability: need for need in needs(level, ["loops"]) if need.by == "pass loops"}
     assert set(asked) == {"rewind", "feedthrough"}
-    assert bool(asked["rewind"].unmet) == (not rewind) == bool(Loops(how="steps").unmet(level))
+    assert bool(asked["rewind"].unmet) == (not rewind) == bool(Loops(how="steps").check_preconditions(level))
     assert asked["feedthrough"].unmet == ("a",)
-    assert not Loops().unmet(level)
+    assert not Loops().check_preconditions(level)
 
 
 def test_constraints_ask_modularity():
@@ -390,7 +392,7 @@ def test_what_was_emulated_round_trips_through_a_file():
     level = hk.Composite(
         hk.Scenario({"room": room, "thermostat": thermostat}, wires), "0.1 s", "iterate", hk.Hermite()
     )
-    made = emulated(level).level
+    made = emulate_missing(level).level
     study = loads(dumps(made))
     assert study.composite == made
     assert 'slopes = "backward"' in dumps(made)

@@ -6,9 +6,9 @@ from scipy.linalg import expm
 
 import hocket as hk
 from fmus.build import build
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
-from hocket.passes.accepted import accepted
+from hocket.passes.accepted import accepted_steps
 from hocket.passes.accuracy import Accuracy
 from hocket.simulators.replay import Replay
 from hocket.simulators.substepped import Substepped
@@ -111,7 +111,7 @@ def test_fmus_are_told_the_time(tmp_path):
     wires = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
     level = hk.Composite(hk.Scenario(models, wires), 2, extrapolation="linear")
     made = Accuracy(20, 1e-4, first=0.05).apply(level)
-    found, plain = (accepted(hk.run(made, stop=240, engine=each)) for each in ("native", "interpreter"))
+    found, plain = (accepted_steps(hk.run(made, stop=240, engine=each)) for each in ("native", "interpreter"))
     A = np.array([[0, 1, 0, 0], [-0.2, -0.3, 0.1, 0.2], [0, 0, 0, 1], [0.1, 0.2, -0.2, -0.4]])
     exact = np.array([expm(A * t) @ [0.1, 0.1, 0.2, 0.1] for t in found.t])
     assert found.faults() == []
@@ -148,7 +148,7 @@ def test_sources_are_asked_at_the_told_time():
     level = Accuracy(6, 1e-4, begin=1, first=0.01, per="unit").apply(
         hk.Composite(scenario, 1, extrapolation="linear")
     )
-    found = accepted(hk.run(level, stop=1200))
+    found = accepted_steps(hk.run(level, stop=1200))
     t = found.t
     exact = (np.cos(t) + np.sin(t)) / 2 + (1 - (np.cos(1) + np.sin(1)) / 2) * np.exp(1 - t)
     assert found.finished
@@ -183,10 +183,10 @@ def test_random_networks_stay_within_the_tolerance(seed):
     estimate = ("richardson", "copy", "defect")[seed % 3]
     how = Accuracy(stop, tolerance, per="unit", estimate=estimate, first=1e-4)
     level = hk.Composite(hk.Scenario(models, wires), "0.5 s", extrapolation="linear")
-    assert how.unmet(level) == []
+    assert how.check_preconditions(level) == []
     made = how.apply(level)
-    assert how.broken(made) == []
-    found = accepted(hk.run(made, stop=600))
+    assert how.check_postconditions(made) == []
+    found = accepted_steps(hk.run(made, stop=600))
     exact = np.array([expm(A * t) @ x0 for t in found.t])
     assert found.t[-1] == stop
     assert np.max(np.abs(np.array([found[f"m{i}.x"] for i in range(size)]).T - exact)) < tolerance * stop
@@ -196,9 +196,9 @@ def test_random_networks_stay_within_the_tolerance(seed):
 @pytest.mark.parametrize("extrapolation", ["hold", "linear"])
 def test_both_engines_and_files_agree_to_the_bit(estimate, extrapolation):
     level = compiled(oscillator(extrapolation=extrapolation), 1e-2, estimate=estimate, relative=1e-3)
-    text = dumps(Study(level))
+    text = dumps(Experiment(level))
     again = loads(text).composite
-    assert dumps(Study(again)) == text
+    assert dumps(Experiment(again)) == text
     assert bare(again) == bare(level)
     native = hk.run(level, stop=60)
     plain = hk.run(again, stop=60, engine="interpreter")

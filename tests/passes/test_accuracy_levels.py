@@ -6,9 +6,9 @@ from scipy.linalg import expm
 
 import hocket as hk
 from hocket.constraints import Constraint
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
-from hocket.passes.accepted import accepted
+from hocket.passes.accepted import accepted_steps
 from hocket.passes.accuracy import Accuracy
 from hocket.passes.compiler import compile
 from hocket.passes.distribution import Distribution
@@ -35,7 +35,7 @@ def test_levels_of_the_same_step_are_told_the_time_too(estimate):
         {"left": LEFT, "box": box}, {"left.force": "box.force", "box.x1": "left.x", "box.v1": "left.v"}
     )
     made = compiled(hk.Composite(around, 1), 1e-2, estimate=estimate)
-    assert Accuracy(10).broken(made) == []
+    assert Accuracy(10).check_postconditions(made) == []
     nested, flat = run(made, 260), run(compiled(None, 1e-2, estimate=estimate), 260)
     assert np.array_equal(nested.t, flat.t)
     assert np.array_equal(nested["box.right.x"], flat["right.x"])
@@ -55,8 +55,8 @@ def test_other_levels_are_stepped_as_a_whole(step, orchestrator, extrapolation, 
     box = hk.Composite(inside, step, orchestrator)
     level = hk.Composite(hk.Scenario({"left": LEFT, "box": box}, wires), 1, extrapolation=extrapolation)
     made = compiled(level, 1e-2, estimate=estimate, watch=("left.*", "box.right.[xv]"))
-    assert Accuracy(10).broken(made) == []
-    assert bare(loads(dumps(Study(made))).composite) == bare(made)
+    assert Accuracy(10).check_postconditions(made) == []
+    assert bare(loads(dumps(Experiment(made))).composite) == bare(made)
     found = run(made, 260)
     flat = run(compiled(oscillator(extrapolation=extrapolation), 1e-2, estimate=estimate), 260)
     assert found.steps == flat.steps
@@ -96,7 +96,7 @@ def test_constraints_are_compiled_first():
     )
     level = hk.Composite(hk.Scenario(models, constraints={"link": link}), "0.2 s")
     how = Accuracy(10, 1e-3, first=0.01, estimate="copy", watch=("left.*", "right.*"))
-    found = accepted(hk.run(compile(level, [how, Modularity()]).level, stop=160))
+    found = accepted_steps(hk.run(compile(level, [how, Modularity()]).level, stop=160))
     exact = np.array([expm(np.array([[0, 1], [-1.5, -0.4]]) * t)[0, 0] for t in found.t])
     assert found.finished
     assert np.max(np.abs(found["whole.left.x"] - exact)) < 1e-3
@@ -107,7 +107,7 @@ def test_hosts_start_as_they_would_together():
     """The double oscillator on two hosts: what these hold over their small steps is all that is wrong."""
     how = Accuracy(10, 1e-2, first=0.01, largest=1, estimate="defect")
     made = compile(hk.Composite(scenario(), "0.1 s"), [how, Distribution()]).level
-    found = accepted(hk.run(made, stop=80))
+    found = accepted_steps(hk.run(made, stop=80))
     assert found.finished
     assert found["lab.right.force"][0] == pytest.approx(-1.0)
     assert error(found, ("plant.left.x", "plant.left.v", "lab.right.x", "lab.right.v")) < 2.5e-3
@@ -129,7 +129,7 @@ def test_loops_that_are_solved_are_told_the_time():
     ):
         level = hk.Composite(hk.Scenario(models, wired), 1, extrapolation="hold")
         made = compile(level, [Accuracy(5, 5e-3, per="unit", first=1e-3, estimate="defect"), Loops()]).level
-        found = accepted(hk.run(made, stop=700))
+        found = accepted_steps(hk.run(made, stop=700))
         x = np.array([expm(A * t) @ [1, 0.5, 0] for t in found.t])
         inside = "" if len(models) == 2 else "one_two."
         assert found.finished

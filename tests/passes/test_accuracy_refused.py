@@ -4,7 +4,7 @@ import pytest
 
 import hocket as hk
 from hocket.errors import ScenarioError
-from hocket.passes.accepted import accepted
+from hocket.passes.accepted import accepted_steps
 from hocket.passes.accuracy import Accuracy
 from hocket.simulators.replay import Replay
 from hocket.simulators.step_controller import StepController
@@ -36,9 +36,9 @@ def test_signals_may_have_tolerances_of_their_own():
 
 
 def test_it_is_wanted_where_steps_are_fixed():
-    assert Accuracy(1).wanted(oscillator()) == ["its step of 1 s is fixed, whatever the error is"]
-    assert Accuracy(1).wanted(oscillator(orchestrator=hk.Adaptive())) == []
-    assert Accuracy(1).wanted(compiled()) == []
+    assert Accuracy(1).reasons(oscillator()) == ["its step of 1 s is fixed, whatever the error is"]
+    assert Accuracy(1).reasons(oscillator(orchestrator=hk.Adaptive())) == []
+    assert Accuracy(1).reasons(compiled()) == []
 
 
 class Early(Mass):
@@ -69,7 +69,7 @@ LEVELS = {
     "a stale level": (
         lambda: hk.Composite(
             hk.Scenario(
-                {"a": LAGGED, "box": BOX.changed(orchestrator=hk.Jacobi(outputs="stale"))},
+                {"a": LAGGED, "box": BOX.with_changes(orchestrator=hk.Jacobi(outputs="stale"))},
                 {"a.u": "box.y", "box.u": "a.y"},
             ),
             1,
@@ -83,13 +83,13 @@ LEVELS = {
         "algebraic loop",
     ),
     "a bond": (
-        lambda: oscillator().changed(
-            scenario=oscillator().scenario.changed(bonds={"joint": hk.Bond("left.force", "right.v1")})
+        lambda: oscillator().with_changes(
+            scenario=oscillator().scenario.with_changes(bonds={"joint": hk.Bond("left.force", "right.v1")})
         ),
         "power bond `joint`",
     ),
     "a constraint": (
-        lambda: oscillator().changed(
+        lambda: oscillator().with_changes(
             scenario=hk.Scenario(
                 {"left": LEFT, "right": RIGHT},
                 {"right.x1": "left.x", "right.v1": "left.v"},
@@ -106,7 +106,7 @@ LEVELS = {
 def test_what_it_cannot_do_is_refused(name):
     made, what = LEVELS[name]
     level = made()
-    assert Accuracy(10).unmet(level)
+    assert Accuracy(10).check_preconditions(level)
     with pytest.raises(ScenarioError, match=what):
         Accuracy(10).apply(level)
 
@@ -137,23 +137,23 @@ def test_later_changes_break_what_it_promised():
     level, how = compiled(), Accuracy(10)
     scenario = level.scenario
     bare = scenario.with_models({**scenario.models, "left": LEFT})
-    cut = scenario.changed(connections=[c for c in scenario.connections if c.target != "left.clock_t"])
+    cut = scenario.with_changes(connections=[c for c in scenario.connections if c.target != "left.clock_t"])
     none = scenario.with_models({**scenario.models, "clock": Timed(LEFT)})
     for changed, what in (
-        (level.changed(step="10 ms"), "the step is 10 ms"),
-        (level.changed(orchestrator="gauss-seidel"), "GaussSeidel"),
+        (level.with_changes(step="10 ms"), "the step is 10 ms"),
+        (level.with_changes(orchestrator="gauss-seidel"), "GaussSeidel"),
         (level.with_scenario(bare), "`left` is not told the time"),
         (level.with_scenario(cut), "`clock` does not tell `left` the time"),
         (level.with_scenario(none), "no step controller"),
     ):
-        assert any(what in str(fault) for fault in how.broken(changed)), what
-    assert how.broken(level) == []
+        assert any(what in str(fault) for fault in how.check_postconditions(changed)), what
+    assert how.check_postconditions(level) == []
 
 
 def test_a_run_says_where_it_did_not_keep_its_promise():
     """A first step of 1 s is too long, and the copy cannot take it back; then s ends before t does."""
     made = compiled(tolerance=1e-3, estimate="copy", first=1)
-    found = accepted(hk.run(made, stop=50))
+    found = accepted_steps(hk.run(made, stop=50))
     assert not found.finished
     first, second = map(str, found.faults())
     assert "times the tolerance" in first
@@ -163,9 +163,9 @@ def test_a_run_says_where_it_did_not_keep_its_promise():
         "t": 0.0, "left.x": 1.0, "left.v": 0.0, "right.x": 0.0, "right.v": 0.0, "right.force": -1.0,
     }  # fmt: skip
     with pytest.raises(ScenarioError, match=r"`clock\.t` was not recorded"):
-        accepted(hk.run(oscillator(), stop=2))
-    narrow = oscillator().changed(scenario=oscillator().scenario.changed(record=["left.x"]))
-    assert list(accepted(hk.run(compiled(narrow, 1e-2), stop=20)).values) == ["left.x"]
+        accepted_steps(hk.run(oscillator(), stop=2))
+    narrow = oscillator().with_changes(scenario=oscillator().scenario.with_changes(record=["left.x"]))
+    assert list(accepted_steps(hk.run(compiled(narrow, 1e-2), stop=20)).values) == ["left.x"]
 
 
 def test_names_that_are_taken_are_left_alone():
@@ -174,5 +174,5 @@ def test_names_that_are_taken_are_left_alone():
     })  # fmt: skip
     made = Accuracy(10, 1e-2, estimate="copy", first=0.01, watch="*.[xv]").apply(hk.Composite(scenario, 1))
     assert set(made.scenario.models) == {"clock", "copy", "clock_2", "copy_2"}
-    found = accepted(hk.run(made, stop=260), "clock_2")
+    found = accepted_steps(hk.run(made, stop=260), "clock_2")
     assert error(found, ("clock.x", "clock.v", "copy.x", "copy.v")) == pytest.approx(1.42e-2, rel=0.05)

@@ -11,7 +11,7 @@ from hocket.passes.compiler import compile
 from hocket.passes.contract import insertions
 from hocket.passes.loops import Loops
 from hocket.passes.modularity import Modularity
-from hocket.passes.triviality import untrivial
+from hocket.passes.triviality import triviality_faults
 from passes.joined import joined
 
 
@@ -21,16 +21,16 @@ class Breaking:
 
     name: ClassVar[str] = "breaking"
 
-    def wanted(self, level):
+    def reasons(self, level):
         return ["it is asked to"]
 
-    def unmet(self, level):
+    def check_preconditions(self, level):
         return []
 
     def apply(self, level):
         return level.changed(scenario=level.scenario.changed(inserted={}), orchestrator=hk.Jacobi())
 
-    def broken(self, level):
+    def check_postconditions(self, level):
         return []
 
 
@@ -40,7 +40,7 @@ class Hopeless(Breaking):
 
     name: ClassVar[str] = "accuracy"
 
-    def unmet(self, level):
+    def check_preconditions(self, level):
         return [Fault("there is no clock", "models.one", "a clock", "buy one")]
 
 
@@ -70,7 +70,7 @@ def test_a_trivial_scenario_needs_nothing():
     assert made.level == still
     assert made.chapters == ()
     assert set(made.idle) == {"modularity", "loops"}
-    assert not untrivial(still)
+    assert not triviality_faults(still)
 
 
 def test_a_scenario_that_stays_untrivial_is_refused():

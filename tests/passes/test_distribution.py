@@ -7,12 +7,12 @@ import pytest
 
 import hocket as hk
 from hocket.bonds import Bond
-from hocket.engine.blueprint import clock_of, opened
+from hocket.engine.blueprint import clock_of, open_level
 from hocket.engine.initialise import initialise
-from hocket.engine.plain import PlainEngine
+from hocket.engine.plain import InterpreterEngine
 from hocket.errors import ScenarioError
 from hocket.feedthrough import Feedthrough
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
 from hocket.hosts import Hosts
 from hocket.model import as_level
@@ -20,7 +20,7 @@ from hocket.orchestrators.adaptive import Adaptive
 from hocket.passes.compiler import compile
 from hocket.passes.distribution import Distribution
 from hocket.passes.loops import Loops
-from hocket.plan.cost import cost
+from hocket.plan.cost import plan_cost
 from hocket.simulators.stand_in import StandIn
 from hocket.testing import check_simulator
 from passes import hosts
@@ -53,7 +53,7 @@ def test_flat_and_held(step, published):
 def with_exact_past(composite, degree):
     """The largest error at exchanges, with the true motion as the past of what is sent, as in the table."""
     design = composite.blueprint
-    root = opened(design, clock_of(design))
+    root = open_level(design, clock_of(design))
     initialise(root, 0.0)
     index = {path: number for number, path in enumerate(FLAT)}
     for child, simulator in enumerate(root.children):
@@ -65,12 +65,12 @@ def with_exact_past(composite, degree):
                 value = force if name == "right.force" else x[index[name]]
                 if back == degree:
                     root.memory.rings[child][port].clear()
-                root.memory.put(child, port, -back * root.length, value, None)
+                root.memory.put_sample(child, port, -back * root.length, value, None)
         assert simulator is root.children[child]
     for child, _ in enumerate(root.children):  # a message comes: the stand-ins show the new curves
         root.feed(child)
         root.read(child)
-    engine, worst = PlainEngine(root, []), 0.0
+    engine, worst = InterpreterEngine(root, []), 0.0
     for step in range(1, round(10 / float(composite.step)) + 1):
         engine.run(1, 1e9)
         shown = [root.children[child].children[0].z for child in (0, 1)]
@@ -116,9 +116,9 @@ def test_few_messages_for_what_a_flat_hold_needs_thousands():
         run = hk.run(made, stop=10, engine="interpreter")
         assert error(run) <= 2.5e-3
         assert 100 < messages(run) <= 120
-        assert cost(made.blueprint).messages(run.info["counts"]["steps"]) == messages(run)
+        assert plan_cost(made.blueprint).messages(run.info["counts"]["steps"]) == messages(run)
     flat = hk.Composite(scenario(), "7.5 ms")
-    assert cost(flat.blueprint).messages(round(10 / 0.0075)) >= 2667
+    assert plan_cost(flat.blueprint).messages(round(10 / 0.0075)) >= 2667
 
 
 def test_both_engines_agree_to_the_last_bit():
@@ -172,7 +172,7 @@ def test_a_chain_on_three_hosts_follows_the_matrix_exponential():
         assert set(run.info["counts"]["messages"]) == {
             "one to two", "two to one", "two to three", "three to two",
         }  # fmt: skip
-        assert messages(run) == cost(made.blueprint).messages(run.info["counts"]["steps"])
+        assert messages(run) == plan_cost(made.blueprint).messages(run.info["counts"]["steps"])
     assert errors[1] < 2e-4
     assert np.log2(errors[0] / errors[1]) == pytest.approx(3.0, abs=0.3)
 
@@ -204,10 +204,10 @@ def test_every_value_from_elsewhere_ends_in_a_stand_in():
     assert "right" in plant.scenario.inserted["right_at_plant"].reason
     assert Feedthrough(made.blueprint.wiring).loops == []
     once = Distribution("20 ms")
-    assert once.wanted(level())
-    assert once.broken(level())
-    assert once.wanted(made) == []
-    assert once.broken(made) == []
+    assert once.reasons(level())
+    assert once.check_postconditions(level())
+    assert once.reasons(made) == []
+    assert once.check_postconditions(made) == []
 
 
 def test_stand_ins_obey_the_laws():
@@ -219,9 +219,9 @@ def test_stand_ins_obey_the_laws():
 def test_what_was_compiled_is_written_and_read_back():
     for more in ({"iterate": 1e-6}, {"iterate": 3, "algorithm": "gauss-seidel"}, {"inside": "linear"}):
         made = compiled(**more)
-        text = dumps(Study(made))
+        text = dumps(Experiment(made))
         again = loads(text).composite
-        assert dumps(Study(again)) == text
+        assert dumps(Experiment(again)) == text
         assert again.orchestrator == made.orchestrator
         assert again.scenario.models["lab"].scenario.models == made.scenario.models["lab"].scenario.models
         one, other = (hk.run(each, stop=1) for each in (made, again))
@@ -319,7 +319,7 @@ def looped():
 @pytest.mark.parametrize(
     ("made", "options", "said"),
     [
-        (lambda: hk.Composite(scenario().changed(hosts=None), "0.2 s"), {}, "which host"),
+        (lambda: hk.Composite(scenario().with_changes(hosts=None), "0.2 s"), {}, "which host"),
         (lambda: level(hosts={"plant": ["left"], "lab": ["rihgt"]}), {}, "did you mean `right`"),
         (lambda: level(hosts={"plant": ["left"]}), {}, "`right` is on no host"),
         (level, {"small_step": "30 ms"}, "does not divide"),
@@ -343,7 +343,7 @@ def looped():
 )  # fmt: skip
 def test_unmet_conditions_are_told(made, options, said):
     distribution = Distribution(**{"small_step": "20 ms"} | options)
-    faults = distribution.unmet(made())
+    faults = distribution.check_preconditions(made())
     assert len(faults) == 1
     assert said in str(faults[0])
     with pytest.raises(ScenarioError):
@@ -359,4 +359,4 @@ def test_hosts_that_make_no_sense_are_refused_at_once():
         Distribution(0)
     with pytest.raises(ScenarioError, match="did you mean `cubic`"):
         Distribution(extrapolation="cubical")
-    assert Distribution().wanted(level(hosts={"all": ["left", "right"]})) == []
+    assert Distribution().reasons(level(hosts={"all": ["left", "right"]})) == []

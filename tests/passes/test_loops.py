@@ -6,7 +6,7 @@ import pytest
 import hocket as hk
 from hocket.passes.compiler import compile
 from hocket.passes.loops import Loops
-from hocket.passes.triviality import loops, untrivial
+from hocket.passes.triviality import algebraic_loops, triviality_faults
 from passes.followers import Follower
 from passes.joined import CONNECTIONS, error, joined, models
 
@@ -59,9 +59,9 @@ def among_others(how=None):
 def test_only_those_of_the_loop_are_lifted(how):
     flat, made = among_others(how)
     assert set(made.level.scenario.models) == {"before", "one_two", "after"}
-    assert loops(flat)
-    assert not loops(made.level)
-    assert not untrivial(made.level)
+    assert algebraic_loops(flat)
+    assert not algebraic_loops(made.level)
+    assert not triviality_faults(made.level)
     inner = made.level.scenario.models["one_two"]
     assert isinstance(inner.orchestrator, hk.Iterate) == (how == "steps")
     assert type(made.level.orchestrator) is hk.Jacobi
@@ -106,13 +106,13 @@ def test_who_cannot_go_back_is_refused_where_steps_are_made_again():
     with pytest.raises(hk.ScenarioError, match="cannot make a step again") as caught:
         compile(flat, [Loops("steps")])
     assert "Replay" in str(caught.value)
-    assert not untrivial(compile(flat).level)
+    assert not triviality_faults(compile(flat).level)
 
 
 def test_a_scenario_without_loops_is_left_alone():
     flat = hk.Composite(hk.Scenario({"one": models(1, 2)["one"]}, {}), "0.1")
-    ported = flat.changed(scenario=hk.Scenario({"one": hk.Gain(1.0)}, {}, ["u"], []))
-    assert not Loops().wanted(ported)
+    ported = flat.with_changes(scenario=hk.Scenario({"one": hk.Gain(1.0)}, {}, ["u"], []))
+    assert not Loops().reasons(ported)
 
 
 def test_a_wrong_way_is_refused():

@@ -8,13 +8,13 @@ import pytest
 
 import hocket as hk
 from hocket.constraints import Constraint
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.model import Connection
 from hocket.passes.modularity import Modularity
 from hocket.simulators.constraint import Coupler
 from hocket.simulators.sloped import Sloped
 from hocket.testing import check_simulator
-from hocket.trusting import trust
+from hocket.trusting import estimate_error
 from passes.linked import (
     EQUATIONS,
     JOINED,
@@ -352,21 +352,21 @@ def test_an_input_in_no_equation_moves_a_mass_along_a_path():
 def test_conditions_after_and_the_story():
     level = hk.Composite(pair(), 0.1)
     compiled = Modularity().apply(level)
-    assert Modularity().wanted(level) == [
+    assert Modularity().reasons(level) == [
         "`link` determines inputs that nothing drives: left.x = right.x; left.F + right.F = 0"
     ]
-    assert Modularity().wanted(compiled) == []
-    assert Modularity().unmet(level) == []
-    assert Modularity().broken(compiled) == []
+    assert Modularity().reasons(compiled) == []
+    assert Modularity().check_preconditions(level) == []
+    assert Modularity().check_postconditions(compiled) == []
     assert not compiled.scenario.constraints
     assert {note.by for note in compiled.scenario.inserted.values()} == {"modularity"}
     assert "link" in compiled.scenario.inserted
     assert "left.F" in compiled.scenario.inserted
     (coupler,) = [each for each in compiled.scenario.models.values() if isinstance(each, Coupler)]
     check_simulator(coupler)
-    half = compiled.scenario.changed(connections=compiled.scenario.connections[1:])
-    assert "nothing drives" in Modularity().broken(compiled.with_scenario(half))[0].what
-    assert "was not compiled" in Modularity().broken(level)[0].what
+    half = compiled.scenario.with_changes(connections=compiled.scenario.connections[1:])
+    assert "nothing drives" in Modularity().check_postconditions(compiled.with_scenario(half))[0].what
+    assert "was not compiled" in Modularity().check_postconditions(level)[0].what
 
 
 def test_the_run_says_how_well_equations_were_kept():
@@ -386,7 +386,7 @@ def test_what_solves_equations_lives_where_their_simulators_do():
 def test_a_run_is_judged_by_what_was_found_and_not_by_what_equations_lack(tmp_path):
     level = hk.Composite(pair(), 0.1)
     run = hk.run(level, stop=5, folder=tmp_path / "run")
-    found = trust(Study(level, stop=Fraction(5)), run)
+    found = estimate_error(Experiment(level, stop=Fraction(5)), run)
     rows = {row["port"]: row for row in found.rows()}
     assert "link.gap1" not in rows
     assert "link.left.F" in rows

@@ -9,7 +9,7 @@ from hocket.errors import ScenarioError
 from hocket.model import Port, Scenario
 from hocket.passes.modularity import Modularity
 from hocket.simulators.replay import Replay
-from hocket.wiring import check
+from hocket.wiring import scenario_faults
 from passes.linked import EQUATIONS, LINK, RATES, Body, Told, boxes, mass, pair
 
 MODELS = {"left": mass(1.0, 1.0, 0.5), "right": mass(1.0, 2.0, 0.3)}
@@ -18,7 +18,7 @@ MODELS = {"left": mass(1.0, 1.0, 0.5), "right": mass(1.0, 2.0, 0.3)}
 def fault(scenario, orchestrator="jacobi", **options):
     """The only fault: told by the pass, and by every way to run the level."""
     level = hk.Composite(scenario, 0.1, orchestrator)
-    (found,) = Modularity(**options).unmet(level)
+    (found,) = Modularity(**options).check_preconditions(level)
     if not options:
         with pytest.raises(ScenarioError) as caught:
             hk.run(level, stop=1)
@@ -67,7 +67,7 @@ def test_a_simulator_that_cannot_go_back():
     assert found.what == "steps are made again until the equations hold, and `left` cannot go back"
     assert "`Replay(model)`" in found.hint
     replayed = hk.Composite(linked(LINK, {"left": Replay(box)}), 0.1)
-    assert Modularity().unmet(replayed) == []
+    assert Modularity().check_preconditions(replayed) == []
 
 
 def test_a_port_that_jumps():
@@ -111,7 +111,10 @@ def test_a_start_where_the_equations_do_not_hold():
     assert (
         "the time derivative of left - right is 0.5" in fault(linked(LINK, {"right": moved(1.0, -0.5)})).what
     )
-    assert Modularity(gap=0.5).unmet(hk.Composite(linked(LINK, {"right": moved(1.25, 0.0)}), 0.1)) == []
+    assert (
+        Modularity(gap=0.5).check_preconditions(hk.Composite(linked(LINK, {"right": moved(1.25, 0.0)}), 0.1))
+        == []
+    )
 
 
 def test_inputs_behind_an_actuator():
@@ -146,12 +149,12 @@ def test_simulators_with_rates_of_their_own():
     assert "rates of their own" in fault(pair(), hk.Multirate({"left": 2})).what
     third = linked(LINK, {"k": hk.Gain(1.0)}, {"k.u": "left.x"})
     assert "`right` would step" in fault(third, hk.Asynchronous({"right": 2})).what
-    assert Modularity().unmet(hk.Composite(third, 0.1, hk.Multirate({"k": 2}))) == []
+    assert Modularity().check_preconditions(hk.Composite(third, 0.1, hk.Multirate({"k": 2}))) == []
 
 
 def test_simulators_on_different_hosts():
     apart = pair(hosts={"one": ["left"], "two": ["right"]})
-    (found,) = Modularity().unmet(hk.Composite(apart, 0.1))
+    (found,) = Modularity().check_preconditions(hk.Composite(apart, 0.1))
     assert found.what == "`left` and `right` live on different hosts"
 
 
@@ -167,7 +170,7 @@ def test_a_simulator_that_fails_when_it_is_tried():
 def test_faults_in_levels_say_where():
     inside = hk.Composite(linked("left.x = right.x"), 0.1)
     level = hk.Composite(hk.Scenario({"box": inside}), 0.1)
-    (found,) = Modularity().unmet(level)
+    (found,) = Modularity().check_preconditions(level)
     assert found.where == "box.constraints.link"
     with pytest.raises(ScenarioError, match="1 equation for 0 inputs"):
         hk.run(level, stop=1)
@@ -178,8 +181,8 @@ def test_other_faults_are_told_beside_them():
     with pytest.raises(ScenarioError) as caught:
         hk.run(hk.Composite(scenario, 0.1), stop=1)
     assert [each.where for each in caught.value.faults] == ["connections.k.u", "constraints.link"]
-    assert {each.where for each in check(scenario)} == {"connections.k.u"}
-    assert check(pair()) == []
+    assert {each.where for each in scenario_faults(scenario)} == {"connections.k.u"}
+    assert scenario_faults(pair()) == []
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.passes.accepted import accepted
+from hocket.passes.accepted import accepted_steps
 from hocket.passes.accuracy import Accuracy
 from hocket.passes.compiler import compile
 from hocket.passes.loops import Loops
-from hocket.passes.triviality import untrivial
+from hocket.passes.triviality import triviality_faults
 from passes.random_scenes import scene, seen
 
 BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]
@@ -31,12 +31,12 @@ def compiled(level, *passes):
     assert passes[-1].broken(level)
     assert passes[-1].wanted(made) == []
     assert passes[-1].broken(made) == []
-    assert untrivial(made) == []
+    assert triviality_faults(made) == []
     return made
 
 
 def run(made, most):
-    done = accepted(hk.run(made, stop=most))
+    done = accepted_steps(hk.run(made, stop=most))
     assert done.finished
     assert done.t[-1] == STOP
     assert np.all(np.diff(done.t) > 0.0)

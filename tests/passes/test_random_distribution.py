@@ -7,8 +7,8 @@ import hocket as hk
 from hocket.passes.compiler import compile
 from hocket.passes.distribution import Distribution
 from hocket.passes.loops import Loops
-from hocket.passes.triviality import loops, untrivial
-from hocket.plan.cost import cost
+from hocket.passes.triviality import algebraic_loops, triviality_faults
+from hocket.plan.cost import plan_cost
 from passes.random_scenes import error, found, hosted, scene, values
 
 BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]
@@ -33,14 +33,14 @@ def compiled(before, *passes):
     made = compile(before, passes).level
     assert one.wanted(made) == []
     assert one.broken(made) == []
-    assert untrivial(made) == []
+    assert triviality_faults(made) == []
     assert all(made.scenario.inserted[host].by == "distribution" for host in made.scenario.hosts.models)
     return made
 
 
 def counted(run, made):
     """Messages and bytes: as told from the plan, and as counted in the run."""
-    counts, told = run.info["counts"], cost(made.blueprint)
+    counts, told = run.info["counts"], plan_cost(made.blueprint)
     sweeps = counts.get("sweeps", {}).get("", {}).get("total")
     links = counts["messages"].values()
     return (
@@ -112,4 +112,4 @@ def test_loops_on_one_host_are_lifted_there():
 
 def _tied(flat):
     """Everybody in a loop: its members must be on one host."""
-    return {path.partition(".")[0] for loop in loops(flat) for path in loop}
+    return {path.partition(".")[0] for loop in algebraic_loops(flat) for path in loop}

@@ -6,7 +6,7 @@ import pytest
 import hocket as hk
 from hocket.passes.compiler import compile
 from hocket.passes.loops import Loops
-from hocket.passes.triviality import loops, untrivial
+from hocket.passes.triviality import algebraic_loops, triviality_faults
 from passes.random_scenes import error, found, orders, scene, values
 
 BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]
@@ -18,10 +18,10 @@ def compiled(level, how):
     assert [chapter.by for chapter in made.chapters] == ["loops"]
     assert all(row["reason"] for row in made.rows())
     assert made.chapters[0].gone == ()  # simulators and connections are moved, none is lost
-    assert Loops(how).broken(level)
-    assert Loops(how).broken(made.level) == []
-    assert untrivial(level)
-    assert untrivial(made.level) == []
+    assert Loops(how).check_postconditions(level)
+    assert Loops(how).check_postconditions(made.level) == []
+    assert triviality_faults(level)
+    assert triviality_faults(made.level) == []
     return made.level
 
 
@@ -74,7 +74,7 @@ def test_what_is_recorded_inside_a_level_is_followed_to_where_it_is_now():
     level = drawn.level("50 ms")
     lifted, left = _apart(drawn)
     record = [f"inner.{lifted}.out0", f"inner.{left}.y0", "*.out0"]
-    level = level.changed(scenario=level.scenario.changed(record=record))
+    level = level.with_changes(scenario=level.scenario.with_changes(record=record))
     run = hk.run(compiled(level, "outputs"), stop=0.5)
     assert f"inner.{left}.y0" in run.ports
     assert {port.rpartition(".")[2] for port in run.ports} == {"out0", "y0"}
@@ -114,7 +114,7 @@ def test_the_scenes_are_not_all_alike():
     assert sum(each > 1.0 for each in radius) > 40
     assert sum(each < 1.0 for each in radius) > 15
     levels = [each.level("50 ms") for each in drawn if each.nested]
-    inside = [level for level in levels if loops(level.scenario.models["inner"])]
+    inside = [level for level in levels if algebraic_loops(level.scenario.models["inner"])]
     assert len(levels) > 25
     assert 5 < len(inside) < len(levels)
-    assert sum(len(loops(each.level("50 ms"))) == 2 for each in drawn) > 5
+    assert sum(len(algebraic_loops(each.level("50 ms"))) == 2 for each in drawn) > 5

@@ -7,14 +7,14 @@ import pytest
 
 import hocket as hk
 from hocket.files import toml
-from hocket.files.study import Study
-from hocket.passes.accepted import accepted
+from hocket.files.study import Experiment
+from hocket.passes.accepted import accepted_steps
 from hocket.passes.accuracy import Accuracy
 from hocket.passes.compiler import compile
 from hocket.passes.distribution import Distribution
 from hocket.passes.loops import Loops
 from hocket.passes.modularity import Modularity
-from hocket.passes.triviality import loops, untrivial
+from hocket.passes.triviality import algebraic_loops, triviality_faults
 from passes.random_links import bodies
 from passes.random_scenes import error, scene
 
@@ -51,7 +51,7 @@ def _open(part, name, wires):
 
 def placed(each, level):
     """The linked bodies on one host, those of the loop on another, the rest anywhere."""
-    tied = {path.partition(".")[0] for loop in loops(level) for path in loop}
+    tied = {path.partition(".")[0] for loop in algebraic_loops(level) for path in loop}
     rest = [name for name in each.parts if name not in tied | each.coupled()]
     hosts = {"plant": [*sorted(each.coupled()), *rest[::2]], "lab": [*sorted(tied), *rest[1::2]]}
     return level.changed(scenario=level.scenario.changed(hosts=hosts))
@@ -65,12 +65,12 @@ def test_all_passes_in_their_order(seeds):
             before = placed(each, each.level(f"1/{2 * steps}"))
             made = compile(before, [Distribution(before.step / 2, "linear"), Loops(), Modularity()])
             assert [chapter.by for chapter in made.chapters] == ["modularity", "loops", "distribution"]
-            assert untrivial(made.level) == []
+            assert triviality_faults(made.level) == []
             for one in (Modularity(), Loops(), Distribution()):
-                assert one.broken(made.level) == []
+                assert one.check_postconditions(made.level) == []
             wrong.append(error(hk.run(made.level, stop="0.5"), each, steps, 0.5))
         assert 3.0 < wrong[0] / wrong[1] < 5.0, (seed, wrong)
-        text = toml.dumps(Study(made.level))
+        text = toml.dumps(Experiment(made.level))
         assert toml.loads(text).composite == made.level, seed
 
 
@@ -80,7 +80,7 @@ def test_step_control_comes_last():
         control = Accuracy("0.5", 1e-3, estimate="defect", largest="50 ms", first="5 ms")
         made = compile(each.level("50 ms"), [control, Loops(), Modularity()])
         assert [chapter.by for chapter in made.chapters] == ["modularity", "loops", "accuracy"]
-        done = accepted(hk.run(made.level, stop=200))
+        done = accepted_steps(hk.run(made.level, stop=200))
         assert done.finished
         assert done.faults() == []
         exact = each.exact(np.array([0.0, 0.5]))[-1]

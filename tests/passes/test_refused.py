@@ -8,13 +8,13 @@ import pytest
 
 import hocket as hk
 from command_line import refused
-from hocket.model import Abilities
+from hocket.model import Capabilities
 from hocket.passes.accuracy import Accuracy
 from hocket.passes.compiler import compile
 from hocket.passes.distribution import Distribution
 from hocket.passes.loops import Loops
 from hocket.passes.modularity import Modularity
-from hocket.passes.triviality import loops
+from hocket.passes.triviality import algebraic_loops
 from hocket.simulators.replay import Replay
 from passes.followers import Follower
 from passes.joined import CONNECTIONS, error, models
@@ -39,7 +39,7 @@ class Reticent:
 
     @property
     def abilities(self):
-        return Abilities(rewind=self.rewinds, reevaluates=False)
+        return Capabilities(rewind=self.rewinds, reevaluates=False)
 
     def open(self):
         return self.model.open()
@@ -131,7 +131,7 @@ CASES = {
         "b",
     ),
     "a loop of simulators with rates of their own": (
-        lambda: ring(hk.Gain(0.5), hk.Gain(0.25)).changed(orchestrator=hk.Multirate({"b": 4})),
+        lambda: ring(hk.Gain(0.5), hk.Gain(0.25)).with_changes(orchestrator=hk.Multirate({"b": 4})),
         [Loops()],
         "it makes 4 steps in a step of the level, and is in a loop",
         "b",
@@ -317,7 +317,7 @@ def test_who_does_not_evaluate_again_makes_steps_again():
         parts = {name: Reticent(model) for name, model in models(1, 2).items()}
         return hk.Composite(hk.Scenario(parts, CONNECTIONS), step, extrapolation="linear")
 
-    assert loops(level("0.1"))
+    assert algebraic_loops(level("0.1"))
     assert error(level("0.1"), 1, 2) > 1e9
     wrong = [error(compile(level(step)).level, 1, 2) for step in ("0.1", "0.05")]
     assert 3.5 < wrong[0] / wrong[1] < 4.5

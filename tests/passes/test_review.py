@@ -8,7 +8,7 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.passes.accepted import accepted
+from hocket.passes.accepted import accepted_steps
 from hocket.passes.accuracy import Accuracy
 from hocket.passes.compiler import compile
 from hocket.passes.distribution import Distribution
@@ -147,7 +147,7 @@ def test_steps_are_controlled_by_what_moves_not_by_what_couplers_find():
     errors = []
     for tolerance in (1e-3, 1e-4):
         wanted = [Modularity(), Accuracy(stop=1, tolerance=tolerance)]
-        found = accepted(hk.run(compile(spring_beside_a_rod(), wanted).level, 450))
+        found = accepted_steps(hk.run(compile(spring_beside_a_rod(), wanted).level, 450))
         assert found.finished
         whole = exact(TOGETHER, [1.0, 0.0, 0.0, 0.0], found.t)
         errors.append(np.max(np.abs(found.values["c.x"] - whole[:, 2])))
@@ -159,7 +159,7 @@ def test_equations_hosts_and_controlled_steps_together():
     wanted = [Modularity(), Distribution("5 ms"), Accuracy(stop=0.5, tolerance=1e-3)]
     made = compile(spring_beside_a_rod({"one": ["a", "b", "s"], "two": ["c"]}), wanted)
     native, plain = (hk.run(made.level, 90, engine=engine) for engine in ("native", "interpreter"))
-    found = accepted(native)
+    found = accepted_steps(native)
     assert found.finished
     whole = exact(TOGETHER, [1.0, 0.0, 0.0, 0.0], found.t)
     assert np.max(np.abs(found.values["two.c.x"] - whole[:, 2])) < 3e-3

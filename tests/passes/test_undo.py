@@ -8,7 +8,7 @@ import pytest
 import hocket as hk
 from command_line import good
 from hocket.files import toml
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.passes.accuracy import Accuracy
 from hocket.passes.compiler import compile
 from hocket.passes.distribution import Distribution
@@ -48,7 +48,7 @@ def drawn(seed):
 
 def remarked(level, seed):
     """The text of a scenario as somebody might have it: with remarks, and a name."""
-    lines = toml.dumps(Study(level, stop=seed + 1)).splitlines()
+    lines = toml.dumps(Experiment(level, stop=seed + 1)).splitlines()
     remark, last = REMARKS[seed % len(REMARKS)], ["", "\n", "\n# the end", "\n\n\t\n"][seed % 4]
     return "\n".join([remark, *lines]) + last
 
@@ -97,4 +97,4 @@ def test_needed_passes_are_found_without_being_named():
     assert [chapter.by for chapter in compile(level).chapters] == ["distribution"]
     level, _ = drawn(6)
     assert [chapter.by for chapter in compile(level).chapters] == ["loops"]
-    assert Modularity().wanted(level) == []
+    assert Modularity().reasons(level) == []

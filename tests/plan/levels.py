@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction as F
 
 from hocket import Composite, Hold, Python, Scenario, StateSpace
-from hocket.model import Abilities
+from hocket.model import Capabilities
 from hocket.plan import Feed, Plan, Read, Record, Solve, Step, verify
 
 LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], inputs=["u"], outputs=["y"])
@@ -32,7 +32,7 @@ class Texting:
     """A model with nothing but texts."""
 
     inputs = outputs = ()
-    abilities = Abilities()
+    abilities = Capabilities()
     texts = ("heard",), ("said",)
 
     def open(self): ...

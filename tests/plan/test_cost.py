@@ -7,7 +7,7 @@ import pytest
 import hocket as hk
 from hocket.hosts import Hosts, Link
 from hocket.passes.distribution import Distribution
-from hocket.plan.cost import cost
+from hocket.plan.cost import plan_cost
 from passes.hosts import chain, scenario
 
 STOP = 2
@@ -20,7 +20,7 @@ def counted(composite, stop=STOP):
     links = counts["messages"].values()
     sweeps = counts.get("sweeps", {}).get("", {}).get("total")
     sent = sum(link["messages"] for link in links), sum(link["bytes"] for link in links)
-    return cost(composite.blueprint), sent, counts["steps"], sweeps, counts["messages"]
+    return plan_cost(composite.blueprint), sent, counts["steps"], sweeps, counts["messages"]
 
 
 ALGORITHMS = {
@@ -73,19 +73,19 @@ def test_what_a_message_is_made_of():
     link = Link("2 ms", 1000.0, header=10)
     on = Hosts({"plant": ["left"], "lab": ["right"]}, link, {("lab", "plant"): Link(header=0)})
     made = Distribution("20 ms", "linear").apply(hk.Composite(scenario(on), "0.2 s"))
-    told = cost(made.blueprint)
+    told = plan_cost(made.blueprint)
     forth, back = sorted(told.links, key=lambda each: each.source == "lab")
     assert (forth.start.messages, forth.start.values, forth.each.messages, forth.each.values) == (2, 6, 1, 2)
     assert (back.start.messages, back.start.values, back.each.messages, back.each.values) == (2, 3, 1, 1)
     assert told.messages(50) == 4 + 100
     assert told.bytes(50) == (2 * 10 + 6 * 8 + 50 * (10 + 16)) + (3 * 8 + 50 * 8)
-    assert told.waiting == pytest.approx((0.002 + 26 / 1000.0) / 0.2)
+    assert told.link_time == pytest.approx((0.002 + 26 / 1000.0) / 0.2)
     assert told.rows()[0]["to"] == told.links[0].target
 
 
 def test_steps_and_values_of_levels():
     """Ten small steps of two simulators on each of two hosts; by hand."""
-    told = cost(Distribution("20 ms", "linear").apply(hk.Composite(scenario(), "0.2 s")).blueprint)
+    told = plan_cost(Distribution("20 ms", "linear").apply(hk.Composite(scenario(), "0.2 s")).blueprint)
     assert told.steps == {path: F(10) for path in told.steps}
     assert sorted(told.steps) == ["lab.left_at_lab", "lab.right", "plant.left", "plant.right_at_plant"]
     # outside 3 values fed and 3 again; plant: 1 value in each small step; lab: 2, and 2 again when consistent
@@ -93,14 +93,14 @@ def test_steps_and_values_of_levels():
 
 
 def test_rates_and_sweeps_multiply():
-    flat = scenario().changed(hosts=None)
-    multirate = cost(hk.Composite(flat, "0.1 s", hk.Multirate({"right": 4})).blueprint)
+    flat = scenario().with_changes(hosts=None)
+    multirate = plan_cost(hk.Composite(flat, "0.1 s", hk.Multirate({"right": 4})).blueprint)
     assert multirate.steps == {"left": F(1), "right": F(4)}
-    turns = cost(hk.Composite(flat, "0.1 s", hk.Asynchronous({"left": 3, "right": 8})).blueprint)
+    turns = plan_cost(hk.Composite(flat, "0.1 s", hk.Asynchronous({"left": 3, "right": 8})).blueprint)
     assert turns.steps == {"left": F(3), "right": F(8)}
     swept = hk.Composite(flat, "0.1 s", hk.Iterate(tolerance=None, at_most=3))
-    assert cost(swept.blueprint).steps == {"left": F(3), "right": F(3)}
+    assert plan_cost(swept.blueprint).steps == {"left": F(3), "right": F(3)}
     settled = hk.Composite(flat, "0.1 s", hk.Iterate())
-    assert cost(settled.blueprint, {"": 2.5}).steps == {"left": F(5, 2), "right": F(5, 2)}
-    assert cost(swept.blueprint).links == ()
-    assert cost(swept.blueprint).messages(10) == 0
+    assert plan_cost(settled.blueprint, {"": 2.5}).steps == {"left": F(5, 2), "right": F(5, 2)}
+    assert plan_cost(swept.blueprint).links == ()
+    assert plan_cost(swept.blueprint).messages(10) == 0

@@ -8,7 +8,7 @@ import pytest
 
 import hocket as hk
 from hocket.files import toml
-from hocket.model import Abilities
+from hocket.model import Capabilities
 from hocket.orchestrators import Asynchronous, Multirate
 from hocket.plan import Plan, Together, delays, tries, verify
 from native.random_scenarios import draw
@@ -70,7 +70,7 @@ class Bouncing:
 
     inputs = (hk.Port("u"),)
     outputs = (hk.Port("y"),)
-    abilities = Abilities(rewind=True, stops_early=True)
+    abilities = Capabilities(rewind=True, stops_early=True)
 
     def open(self): ...
 

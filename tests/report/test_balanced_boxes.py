@@ -5,10 +5,10 @@ import re
 import pytest
 
 import hocket as hk
-from hocket.engine.blueprint import blueprint
-from hocket.engine.composite import prepared
-from hocket.report.boxes import boxes, connections
-from hocket.report.nets import wires
+from hocket.engine.blueprint import make_blueprint
+from hocket.engine.composite import prepare_composite
+from hocket.report.boxes import connection_rows, levels_section
+from hocket.report.nets import route_wires
 
 HIDDEN = re.compile(r"_told|_share|_booked|_beyond|_work|\bshare\b")
 
@@ -49,14 +49,18 @@ def in_a_level(balance):
 @pytest.mark.parametrize("balance", ["energy", "inversion"])
 @pytest.mark.parametrize("made", [chain, in_a_level])
 def test_a_page_shows_the_ports_and_wires_of_the_scenario_only(made, balance):
-    plain, balanced = (blueprint(prepared(made(how))) for how in (None, balance))
+    plain, balanced = (make_blueprint(prepare_composite(made(how))) for how in (None, balance))
     assert any(getattr(model, "bookkeeping", ()) for model in balanced.leaves.wiring.models)
-    assert list(connections(balanced)) == list(connections(plain))
+    assert list(connection_rows(balanced)) == list(connection_rows(plain))
     for one, other in zip(balanced.levels(), plain.levels(), strict=True):
         order = list(range(len(one.wiring.names)))
-        assert [wire.ports for wire in wires(one, order)] == [wire.ports for wire in wires(other, order)]
-    assert {row["bond"] for row in connections(balanced)} == {"one", "two"} if made is chain else {"joint"}
-    page = boxes(balanced, "page")
+        assert [wire.ports for wire in route_wires(one, order)] == [
+            wire.ports for wire in route_wires(other, order)
+        ]
+    assert (
+        {row["bond"] for row in connection_rows(balanced)} == {"one", "two"} if made is chain else {"joint"}
+    )
+    page = levels_section(balanced, "page")
     assert not HIDDEN.search(page)
-    assert page.replace(f", balanced by {balance}", "") == boxes(plain, "page")
+    assert page.replace(f", balanced by {balance}", "") == levels_section(plain, "page")
     assert f"state-space, exact, balanced by {balance}" in page

@@ -8,8 +8,8 @@ from matplotlib.image import imread
 
 from command_line import good
 from hocket import Composite, GaussSeidel, Jacobi, Python, Scenario, StateSpace, open_run, run
-from hocket.files.estimate import Doubted, Trust
-from hocket.files.trust import write_trust
+from hocket.files.estimate import ErrorEstimate, PortEstimate
+from hocket.files.trust import write_estimate
 from hocket.model import Port
 from hocket.report import write_report
 from report.browser import opened, painted
@@ -36,10 +36,10 @@ def nested(tmp_path_factory):
     )
     made = run(Composite(whole, F(2, 5)), stop=F(8), folder=folder / "run", name="</title><script>evil()")
     found = [
-        Doubted(made[port], np.full(len(made[port]), size), 1.0)
+        PortEstimate(made[port], np.full(len(made[port]), size), 1.0)
         for port, size in ((f"a.{EVIL}", 0.5), (f"b.c.{EVIL}", 0.25))
     ]
-    write_trust(made.path, Trust(tuple(found), ("a <doubt> & more",), 1))
+    write_estimate(made.path, ErrorEstimate(tuple(found), ("a <doubt> & more",), 1))
     file = write_report(made)
     script = """
       const input = document.getElementById("filter");

@@ -11,25 +11,25 @@ import pytest
 import hocket
 from command_line import good, invoked, refused
 from hocket import Composite, Jacobi, Ode, Scenario, StateSpace, open_run, run
-from hocket.engine.blueprint import blueprint
-from hocket.engine.composite import prepared
-from hocket.engine.recording import ArrowRecorder, Table
-from hocket.files.estimate import Trust
+from hocket.engine.blueprint import make_blueprint
+from hocket.engine.composite import prepare_composite
+from hocket.engine.recording import ArrowRecorder, SampleTable
+from hocket.files.estimate import ErrorEstimate
 from hocket.files.run_folder import RunFolder
-from hocket.files.study import Study
-from hocket.files.trust import write_trust
+from hocket.files.study import Experiment
+from hocket.files.trust import write_estimate
 from hocket.report import report_page, write_report
-from hocket.report.boxes import connections
-from hocket.report.charts import BUDGET, chart_data, choose
-from hocket.report.markup import esc, number, prose, table
-from hocket.report.nets import stacked, wires
-from hocket.report.thinning import spans, thin_times, thinned, thinned_band
+from hocket.report.boxes import connection_rows
+from hocket.report.charts import BUDGET, chart_data, select_curves
+from hocket.report.markup import esc, format_number, html_table, prose
+from hocket.report.nets import route_wires, stepping_order
+from hocket.report.thinning import span_edges, thin_band, thin_times, thin_values
 
 LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
 
 
 def design(scenario, orchestrator="jacobi"):
-    return blueprint(prepared(Composite(scenario, F(1), orchestrator)))
+    return make_blueprint(prepare_composite(Composite(scenario, F(1), orchestrator)))
 
 
 def test_text_cannot_break_out():
@@ -43,17 +43,17 @@ def test_text_cannot_break_out():
      (float("inf"), "∞"), (float("nan"), "–")],
 )  # fmt: skip
 def test_numbers(value, text):
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 def test_tables_put_numbers_to_the_right_and_leave_empty_columns_out():
     rows = [{"port": "x<y", "error": 0.25, "why": ""}, {"port": "z", "error": None, "why": ""}]
-    text = table(rows)
+    text = html_table(rows)
     assert '<td class="n">0.25</td>' in text
     assert "<td>x&lt;y</td>" in text
     assert "why" not in text
-    assert table([]) == ""
-    long = table([{"n": k} for k in range(50)], most=10)
+    assert html_table([]) == ""
+    long = html_table([{"n": k} for k in range(50)], most=10)
     assert "<summary>40 more</summary>" in long
     assert long.count("<td") == 50
 
@@ -61,7 +61,7 @@ def test_tables_put_numbers_to_the_right_and_leave_empty_columns_out():
 def test_each_pair_has_a_wire_on_the_side_of_its_direction():
     names = ["a", "b", "c"]
     scenario = Scenario(dict.fromkeys(names, LAG), {"b.u": "a.y", "c.u": "a.y", "a.u": "c.y"})
-    made = wires(design(scenario), [0, 1, 2])
+    made = route_wires(design(scenario), [0, 1, 2])
     assert {(w.source, w.target): w.side for w in made} == {
         (1, 2): "right",
         (1, 3): "right",
@@ -71,14 +71,14 @@ def test_each_pair_has_a_wire_on_the_side_of_its_direction():
 
 def test_boxes_stand_in_the_order_of_the_steps():
     scenario = Scenario({"a": LAG, "b": LAG, "c": LAG})
-    assert stacked(design(scenario, hocket.GaussSeidel(["c", "a", "b"]))) == [2, 0, 1]
+    assert stepping_order(design(scenario, hocket.GaussSeidel(["c", "a", "b"]))) == [2, 0, 1]
 
 
 def test_wires_of_two_sources_never_share_a_stretch_of_a_lane():
     dice = np.random.default_rng(3)
     names = [f"s{k}" for k in range(25)]
     drives = {f"{name}.u": f"s{dice.integers(25)}.y" for name in names}
-    made = wires(design(Scenario(dict.fromkeys(names, LAG), drives)), list(range(25)))
+    made = route_wires(design(Scenario(dict.fromkeys(names, LAG), drives)), list(range(25)))
     assert len(made) == 25
     spans_of = {}
     for wire in made:
@@ -93,7 +93,7 @@ def test_wires_of_two_sources_never_share_a_stretch_of_a_lane():
 def test_connections_are_told_from_simulator_to_simulator():
     inner = Scenario({"p": LAG, "q": LAG}, {"q.u": "p.y", "p.u": "in"}, ["in"])
     whole = Scenario({"n": Composite(inner, F(1, 2)), "b": LAG}, {"n.in": "b.y", "b.u": "n.q.y"})
-    found = {(row["from"], row["to"]) for row in connections(design(whole))}
+    found = {(row["from"], row["to"]) for row in connection_rows(design(whole))}
     assert found == {("b.y", "n.p.u"), ("n.p.y", "n.q.u"), ("n.q.y", "b.u")}
 
 
@@ -101,8 +101,8 @@ def test_thinning_keeps_every_extreme():
     dice = np.random.default_rng(1)
     values = dice.standard_normal(100_003)
     values[31_415], values[92_653] = 50.0, -60.0
-    edges = spans(len(values), 2000)
-    kept = thinned(values, edges)
+    edges = span_edges(len(values), 2000)
+    kept = thin_values(values, edges)
     assert len(kept) <= 2000
     assert kept.max() == 50.0
     assert kept.min() == -60.0
@@ -119,20 +119,20 @@ def test_thinning_keeps_every_extreme():
 
 def test_thinning_keeps_the_order_and_bears_what_is_no_number():
     falling = np.array([3.0, 2.0, 1.0, 0.0, 5.0, 6.0, 7.0, np.nan])
-    kept = thinned(falling, np.array([0, 4]))
+    kept = thin_values(falling, np.array([0, 4]))
     assert kept.tolist() == [3.0, 0.0, 5.0, 7.0]
-    low, high = thinned_band(falling, np.ones(8), np.array([0, 4]))
+    low, high = thin_band(falling, np.ones(8), np.array([0, 4]))
     assert low.tolist() == [-1.0, -1.0, 4.0, 4.0]
     assert high.tolist() == [4.0, 4.0, 8.0, 8.0]
-    assert spans(10, 10) is None
-    assert thinned(falling, None) is falling
+    assert span_edges(10, 10) is None
+    assert thin_values(falling, None) is falling
 
 
 def recorded(folder, ports, rows):
     """A finished run without a scenario."""
     output = RunFolder.create(folder, "wide")
     names = tuple(f"p{k}" for k in range(ports))
-    tables = [Table("", names)]
+    tables = [SampleTable("", names)]
     output.begin(tables, scenario="# not written: a lambda\n", plan="", engine="native", start=0, stop=rows)
     recorder = ArrowRecorder(folder)
     recorder.open(tables)
@@ -147,7 +147,7 @@ def recorded(folder, ports, rows):
 
 def test_a_wide_run_stays_small_and_says_what_is_left_out(tmp_path):
     made, names = recorded(tmp_path / "run", 1000, 1200)
-    chosen = choose(made, None)
+    chosen = select_curves(made, None)
     assert sum(len(curve.v) for curve in chosen.curves) <= BUDGET
     assert {curve.name for curve in chosen.curves} | set(chosen.left_out) == set(names)
     assert "p0" in chosen.left_out  # what does not move goes first
@@ -175,7 +175,7 @@ def test_without_a_scenario_the_page_says_why_and_keeps_the_rest(tmp_path):
     assert "the scenario kept in the run folder cannot be read again" in page
     assert 'id="ports"' in page
     assert 'id="timeline"' not in page
-    told = report_page(made, Study(whole, stop=F(1)))
+    told = report_page(made, Experiment(whole, stop=F(1)))
     assert 'id="timeline"' in told
     assert "cannot be read again" not in told
 
@@ -195,7 +195,7 @@ def test_a_check_that_fails_does_not_lose_the_page(tmp_path, monkeypatch):
 def test_an_estimate_that_cannot_be_read_is_said(tmp_path):
     made = run(Composite(Scenario({"a": LAG}), F(1, 10)), stop=1, folder=tmp_path / "run")
     assert "runs it again with shorter steps" in report_page(made)
-    write_trust(made.path, Trust((), ("nothing to estimate",), None))
+    write_estimate(made.path, ErrorEstimate((), ("nothing to estimate",), None))
     assert "nothing to estimate" in report_page(made)
     (made.path / "trust.json").write_text("{")
     assert "the estimate kept in the run folder cannot be read" in report_page(made)

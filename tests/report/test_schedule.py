@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 
 from hocket import Composite, GaussSeidel, Jacobi, Scenario
-from hocket.engine.blueprint import blueprint
-from hocket.engine.composite import prepared
+from hocket.engine.blueprint import make_blueprint
+from hocket.engine.composite import prepare_composite
 from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, Times, Together
-from hocket.report.schedule import MOST_LANES, WIDE, schedule
-from hocket.report.timeline import timeline
+from hocket.report.schedule import MOST_LANES, WIDE, lay_out_step
+from hocket.report.timeline import timeline_section
 from plan.levels import APART, LAG, LEVEL, LOOP, RING, turn
 
 
@@ -25,7 +25,7 @@ class Written:
 
 
 def laid(scenario, orchestrator, step=F(1)):
-    return schedule(blueprint(prepared(Composite(scenario, step, orchestrator))), "whole")
+    return lay_out_step(make_blueprint(prepare_composite(Composite(scenario, step, orchestrator))), "whole")
 
 
 def leaves(made):
@@ -123,8 +123,8 @@ def test_a_crowd_is_cut_and_said_so():
     made = laid(scenario, GaussSeidel(names))
     assert len(made.lanes) == MOST_LANES + 1
     assert made.left_out == 200 - MOST_LANES
-    root = blueprint(prepared(Composite(scenario, F(1))))
-    assert f"{200 - MOST_LANES} more lanes are not drawn" in timeline(root, "crowd")
+    root = make_blueprint(prepare_composite(Composite(scenario, F(1))))
+    assert f"{200 - MOST_LANES} more lanes are not drawn" in timeline_section(root, "crowd")
 
 
 def test_deep_and_fast_levels_do_not_make_it_endless():

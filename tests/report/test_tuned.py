@@ -9,14 +9,14 @@ from matplotlib.image import imread
 
 from analysis.systems import two_masses
 from hocket import Composite, Jacobi, Scenario, StateSpace
-from hocket.files.study import Study
-from hocket.files.toml.changes import changes, table_of
+from hocket.files.study import Experiment
+from hocket.files.toml.changes import line_changes, scenario_tables
 from hocket.report.changed import changed_lines
-from hocket.report.tuned import tuned_page, write_tuned
+from hocket.report.tuned import tuned_page, write_tuning_page
 from hocket.tuning.objectives import Objective
-from hocket.tuning.settings import applied
-from hocket.tuning.space import space
-from hocket.tuning.tuned import Tuned
+from hocket.tuning.settings import apply_choices
+from hocket.tuning.space import parse_space
+from hocket.tuning.tuned import TuningResult
 from report.browser import opened, painted
 
 NAN = math.nan
@@ -24,11 +24,11 @@ NAN = math.nan
 
 def judged(composite, over, goals, number, limits=(), now=None):
     """Return what a search would, with numbers made up by a function of a point's values."""
-    chosen = space(composite, over)
+    chosen = parse_space(composite, over)
     points = tuple(chosen.points())
     numbers = tuple(number(chosen.values(point)) for point in points)
     wanted = tuple(Objective(name, limit=dict(limits).get(name)) for name in goals)
-    return Tuned(composite, chosen, wanted, len(goals), points, numbers, now or numbers[0], F(10))
+    return TuningResult(composite, chosen, wanted, len(goals), points, numbers, now or numbers[0], F(10))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def many():
 @pytest.fixture(scope="module")
 def page(many, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tuned")
-    file = write_tuned(many, folder / "front.html", Study(many.composite, name="two <masses>"))
+    file = write_tuning_page(many, folder / "front.html", Experiment(many.composite, name="two <masses>"))
     script = """{
       const body = document.body.dataset, svg = document.querySelector("#plane svg");
       const box = svg.getBoundingClientRect();
@@ -142,11 +142,11 @@ def test_the_page_needs_nothing_else_and_is_small(page):
 
 
 def test_the_lines_of_ten_thousand_are_those_of_each(many):
-    study = Study(many.composite)
+    study = Experiment(many.composite)
     found = changed_lines(many, study, range(10_000))
     for k in range(0, 10_000, 997):
-        made = applied(many.composite, many.space.values(many.points[k]))
-        assert list(found[k]) == changes(table_of(study), table_of(Study(made)))
+        made = apply_choices(many.composite, many.space.values(many.points[k]))
+        assert list(found[k]) == line_changes(scenario_tables(study), scenario_tables(Experiment(made)))
 
 
 LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
@@ -161,7 +161,7 @@ def test_choices_that_share_a_line_are_told_together():
         "step": "0.1, 0.2",
     }
     tuned = judged(composite, over, ("rho", "work"), lambda values: (values["step"], 1.0))
-    found = changed_lines(tuned, Study(composite), range(len(tuned.points)))
+    found = changed_lines(tuned, Experiment(composite), range(len(tuned.points)))
     words = [tuned.space.words(point) for point in tuned.points]
     for chosen, some in zip(words, found, strict=True):
         lines = {change.key: change.new for change in some}
@@ -202,7 +202,7 @@ def test_without_a_front_the_page_says_so(tmp_path):
     tuned = judged(
         two_masses("Control21", 8.9), {"step": "1:2:2"}, ("rho",), lambda values: (9.0,), {"rho": 1.0}
     )
-    made = opened(write_tuned(tuned, tmp_path / "none.html"), tmp_path)
+    made = opened(write_tuning_page(tuned, tmp_path / "none.html"), tmp_path)
     assert "no coupling is within the limits" in made.text
     assert "data-error" not in made.body
 

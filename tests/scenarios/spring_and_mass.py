@@ -10,7 +10,7 @@ import numpy as np
 import hocket
 from hocket import Composite, Hermite, Jacobi, Scenario, StateSpace
 from hocket.signals import Latch
-from hocket.simulators.balanced import Balanced, Side
+from hocket.simulators.balanced import Balanced, BondSide
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "spring_mass.json").read_text())
 ENGINES = ["native", "interpreter"]
@@ -46,8 +46,8 @@ def linked(models, bonds, form, extrapolation):
 def balanced(form, models=None, extrapolation=None, scale=None, **more):
     spring, mass = models or pair()
     around = {
-        "spring": Balanced(spring, [Side("f", "v", -1, scale)], form, linked=True, **more),
-        "mass": Balanced(mass, [Side("v", "f", 1, scale)], form, linked=True, **more),
+        "spring": Balanced(spring, [BondSide("f", "v", -1, scale)], form, linked=True, **more),
+        "mass": Balanced(mass, [BondSide("v", "f", 1, scale)], form, linked=True, **more),
     }
     return linked(around, [("spring", "f", "mass", "v")], form, extrapolation or Hermite())
 

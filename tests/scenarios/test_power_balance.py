@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hocket import Composite, GaussSeidel, Hermite, Hold, Iterate, Jacobi, Polynomial
-from hocket.analysis.stability import radius
-from hocket.simulators.balanced import Balanced, Side
+from hocket.analysis.stability import spectral_radius
+from hocket.simulators.balanced import Balanced, BondSide
 from scenarios.spring_and_mass import ENGINES, GOLDEN, balanced, energies, pair, plain, states
 
 REFERENCE = GOLDEN["springmass_ref"]
@@ -42,7 +42,7 @@ def test_growth_read_off_the_plan(name):
         (Polynomial(1), Jacobi(), "rho_linear_fd"),
         (Hold(), GaussSeidel(["spring", "mass"]), "rho_seidel"),
     ):
-        found = radius(Composite(plain(extrapolation, pair(c)), "0.2", orchestrator))
+        found = spectral_radius(Composite(plain(extrapolation, pair(c)), "0.2", orchestrator))
         assert found == pytest.approx(FACTORS[name][column], rel=1e-7 if "seidel" in column else 1e-9)
 
 
@@ -81,8 +81,8 @@ def test_golden_trajectories_of_the_energy_form(engine):
 def test_golden_trajectories_without_the_limiter(engine):
     spring, mass = pair()
     models = (
-        Balanced(spring, [Side("f", "v", -1)], "energy", power="linear"),
-        Balanced(mass, [Side("v", "f", 1)], "energy", power="linear"),
+        Balanced(spring, [BondSide("f", "v", -1)], "energy", power="linear"),
+        Balanced(mass, [BondSide("v", "f", 1)], "energy", power="linear"),
     )
     seen = states(plain(Hermite(), models), engine=engine)
     expect(seen, "pb_energy_form", 1e-11)

@@ -8,14 +8,14 @@ from scipy.linalg import expm
 
 import hocket
 from hocket import Composite, Hermite, Jacobi, Ode, Polynomial, Port, Python, Scenario, StateSpace
-from hocket.simulators.balanced import Balanced, Side
+from hocket.simulators.balanced import Balanced, BondSide
 from scenarios.spring_and_mass import ENGINES, GOLDEN, balanced, energies, linked, pair, plain, states
 
 
 def nested(form, step):
     """The mass stands in a level with its own step; what it told comes back from outside."""
     spring, mass = pair()
-    bonded = Balanced(mass, [Side("v", "f", 1)], form, linked=True)
+    bonded = Balanced(mass, [BondSide("v", "f", 1)], form, linked=True)
     through = {"mass.f": "f", "mass.v_told": "v_told", "v": "mass.v"}
     entries, exits = ["f [N]", "v_told [m/s]"], ["v [m/s]"]
     if form == "energy":
@@ -23,7 +23,7 @@ def nested(form, step):
         entries.append(Port("f_share", "J", held=True))
         exits.append(Port("share", "J", held=True))
     models = {
-        "spring": Balanced(spring, [Side("f", "v", -1)], form, linked=True),
+        "spring": Balanced(spring, [BondSide("f", "v", -1)], form, linked=True),
         "mass": Composite(Scenario({"mass": bonded}, through, entries, exits), step),
     }
     return linked(models, [("spring", "f", "mass", "v")], form, Hermite())
@@ -55,9 +55,9 @@ def test_two_bonds_on_one_mass(engine):
     right = StateSpace([[0.0]], [[1.0]], [[-0.5]], x0=[1.0], inputs=["v"], outputs=["g"], energy=[[0.5]])
     for form in ("energy", "inversion"):
         models = {
-            "spring": Balanced(spring, [Side("f", "v", -1)], form, linked=True),
-            "right": Balanced(right, [Side("g", "v", -1)], form, linked=True),
-            "mass": Balanced(two, [Side("v", "f"), Side("v", "g")], form, linked=True),
+            "spring": Balanced(spring, [BondSide("f", "v", -1)], form, linked=True),
+            "right": Balanced(right, [BondSide("g", "v", -1)], form, linked=True),
+            "mass": Balanced(two, [BondSide("v", "f"), BondSide("v", "g")], form, linked=True),
         }
         bonds = [("spring", "f", "mass", "v"), ("right", "g", "mass", "v")]
         scenario = linked(models, bonds, form, Hermite())
@@ -90,8 +90,8 @@ def two_masses(form, d=0.0, dk=0.0):
     whole[3:, 3:] = right.A
     whole[4] += [0, dk, 2, 0, -dk]
     models = {
-        "left": Balanced(left, [Side("F", "v", -1)], form, linked=True),
-        "right": Balanced(right, [Side("v", "F")], form, linked=True),
+        "left": Balanced(left, [BondSide("F", "v", -1)], form, linked=True),
+        "right": Balanced(right, [BondSide("v", "F")], form, linked=True),
     }
     return linked(models, [("left", "F", "right", "v")], form, Hermite()), whole
 
@@ -238,8 +238,8 @@ def test_the_two_sides_may_have_different_forms():
     """A mass whose energy nobody knows tells no share, so nothing is limited."""
     spring, mass = pair()
     models = {
-        "spring": Balanced(spring, [Side("f", "v", -1)], "energy", linked=True),
-        "mass": Balanced(mass, [Side("v", "f")], "inversion", linked=True),
+        "spring": Balanced(spring, [BondSide("f", "v", -1)], "energy", linked=True),
+        "mass": Balanced(mass, [BondSide("v", "f")], "inversion", linked=True),
     }
     E = energies(states(linked(models, [("spring", "f", "mass", "v")], "inversion", Hermite())))
     assert np.abs(E - 1.0).max() < 0.03

@@ -10,9 +10,9 @@ import pytest
 import hocket
 from hocket import Composite, Hermite, Hold, Ode, Polynomial, Port, Python, Scenario, StateSpace
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.simulators.balanced import Balanced, Side
-from hocket.simulators.balancing import Seat, corrected
-from hocket.simulators.energies import Declared, Quadratic, onto
+from hocket.simulators.balanced import Balanced, BondSide
+from hocket.simulators.balancing import Seat, corrected_input
+from hocket.simulators.energies import DeclaredEnergy, QuadraticEnergy, project_to_energy
 from hocket.testing import check_simulator
 
 SPRING = StateSpace([[0.0]], [[1.0]], [[-4.0]], x0=[0.5], inputs=["v"], outputs=["f"], energy=[[4.0]])
@@ -53,25 +53,25 @@ def seat(sign=1.0):
 
 
 def test_without_softness_the_input_makes_the_power():
-    assert corrected(seat(), 3.0, 2.0, 0.0, power=10.0, soft=0.0) * 2.0 == pytest.approx(10.0)
-    assert -corrected(seat(-1.0), 3.0, 2.0, 0.0, power=10.0, soft=0.0) * 2.0 == pytest.approx(10.0)
+    assert corrected_input(seat(), 3.0, 2.0, 0.0, power=10.0, soft=0.0) * 2.0 == pytest.approx(10.0)
+    assert -corrected_input(seat(-1.0), 3.0, 2.0, 0.0, power=10.0, soft=0.0) * 2.0 == pytest.approx(10.0)
 
 
 def test_softness_leaves_the_input_where_there_is_no_output():
-    assert corrected(seat(), 3.0, 0.0, 0.0, power=10.0, soft=0.1) == 3.0
-    assert corrected(seat(), 3.0, 0.0, 0.0, power=10.0, soft=0.0) == 3.0
+    assert corrected_input(seat(), 3.0, 0.0, 0.0, power=10.0, soft=0.1) == 3.0
+    assert corrected_input(seat(), 3.0, 0.0, 0.0, power=10.0, soft=0.0) == 3.0
     # y = 2, eps = 2: half of the way from 3 to 5
-    assert corrected(seat(), 3.0, 2.0, 0.0, power=10.0, soft=2.0) == pytest.approx(4.0)
+    assert corrected_input(seat(), 3.0, 2.0, 0.0, power=10.0, soft=2.0) == pytest.approx(4.0)
 
 
 def test_with_feedthrough_it_is_one_newton_step():
     """y = 2 + u/2: p(3) = 10.5, dp/du = 2 + 3 = 5."""
-    assert corrected(seat(), 3.0, 3.5, 0.5, power=11.0, soft=0.0) == pytest.approx(3.1)
+    assert corrected_input(seat(), 3.0, 3.5, 0.5, power=11.0, soft=0.0) == pytest.approx(3.1)
 
 
 def test_the_law_inside_f_makes_the_agreed_power():
     """Spring: s' = v with 4 s v = P(t) as long as s is large: its energy is what P says."""
-    simulator = Balanced(SPRING, [Side("f", "v", -1)], eps=1e-9).open()
+    simulator = Balanced(SPRING, [BondSide("f", "v", -1)], eps=1e-9).open()
     simulator.start(0.0)
     u = np.array([[1.0], [0.5]])
     simulator.slope(0.0, u)  # tells f' = -4
@@ -83,7 +83,7 @@ def test_the_law_inside_f_makes_the_agreed_power():
 
 
 def test_linear_power_leaves_the_last_term_out():
-    simulator = Balanced(SPRING, [Side("f", "v", -1)], "energy", power="linear").open()
+    simulator = Balanced(SPRING, [BondSide("f", "v", -1)], "energy", power="linear").open()
     simulator.start(0.0)
     u = np.array([[1.0], [0.5]])
     simulator.slope(0.0, u)
@@ -92,7 +92,7 @@ def test_linear_power_leaves_the_last_term_out():
 
 
 def test_slopes_that_nobody_read_are_those_of_the_last_two_outputs():
-    simulator = Balanced(SPRING, [Side("f", "v", -1)], "energy").open()
+    simulator = Balanced(SPRING, [BondSide("f", "v", -1)], "energy").open()
     simulator.start(0.0)
     u = np.array([[1.0], [0.0]])
     simulator.step(0.0, 0.1, u)  # nothing was told before: f is taken to stay at -2
@@ -111,7 +111,7 @@ def test_every_method_takes_part(method):
     )  # fmt: skip
     for form in ("inversion", "energy"):
         seen = []
-        for wrapped in (model, Balanced(model, [Side("v", "f")], form)):
+        for wrapped in (model, Balanced(model, [BondSide("v", "f")], form)):
             simulator = wrapped.open()
             simulator.start(0.0)
             for step in range(10):
@@ -125,7 +125,7 @@ def test_every_method_takes_part(method):
 
 def test_substeps_hold_the_input_of_their_middle():
     """Without a partner that errs the law changes nothing: middles of the line itself."""
-    recipe = Balanced(Python(Box), [Side("y", "u")], substeps=4)
+    recipe = Balanced(Python(Box), [BondSide("y", "u")], substeps=4)
     simulator = recipe.open()
     simulator.start(0.0)
     u = np.array([[1.0], [0.4]])
@@ -141,7 +141,7 @@ def test_substeps_hold_the_input_of_their_middle():
 
 def test_feedthrough_of_a_black_box_is_measured():
     """y = x + u/2 is told as 1.5. In the second step x = 1.1, in its middle y = 1.65, dp/du = 1.65 + 0.5."""
-    simulator = Balanced(Python(Box, through=0.5), [Side("y", "u")], substeps=2, eps=1e-9).open()
+    simulator = Balanced(Python(Box, through=0.5), [BondSide("y", "u")], substeps=2, eps=1e-9).open()
     simulator.start(0.0)
     simulator.step(0.0, 0.2, np.array([[1.0], [0.0]]))
     given = [u[0, 0] for _, _, u in simulator.plain.object.steps]
@@ -154,7 +154,7 @@ def test_feedthrough_of_a_black_box_is_measured():
 @pytest.mark.parametrize("form", ["inversion", "energy"])
 @pytest.mark.parametrize("linked", [False, True])
 def test_going_back_brings_back_what_was_told(form, linked):
-    recipe = Balanced(SPRING, [Side("f", "v", -1)], form, linked=linked)
+    recipe = Balanced(SPRING, [BondSide("f", "v", -1)], form, linked=linked)
     simulator = recipe.open()
     simulator.start(0.0)
     width = len(recipe.inputs)
@@ -173,28 +173,28 @@ def test_going_back_brings_back_what_was_told(form, linked):
 
 @pytest.mark.parametrize("form", ["inversion", "energy"])
 def test_laws(form):
-    check_simulator(Balanced(SPRING, [Side("f", "v", -1)], form))
-    check_simulator(Balanced(Python(Box), [Side("y", "u")]), h=0.01)
+    check_simulator(Balanced(SPRING, [BondSide("f", "v", -1)], form))
+    check_simulator(Balanced(Python(Box), [BondSide("y", "u")]), h=0.01)
 
 
 # energy
 
 
 def test_one_state_keeps_its_sign():
-    energy = Quadratic(np.array([[4.0]]))
+    energy = QuadraticEnergy(np.array([[4.0]]))
     push = np.array([1.0])
-    assert onto(energy, np.array([-0.5]), 8.0, push) == pytest.approx([-2.0], rel=1e-15)
-    assert onto(energy, np.array([1e-12]), 8.0, push) == pytest.approx([2.0], rel=1e-15)
-    assert onto(energy, np.array([0.5]), -1.0, push) == pytest.approx([0.0])
-    assert onto(energy, np.array([0.0]), 8.0, push) == pytest.approx([2.0])
-    assert onto(energy, np.array([0.0]), 8.0, -push) == pytest.approx([-2.0])
-    assert onto(energy, np.array([0.0]), 8.0, 0.0 * push) == pytest.approx([0.0])
-    assert np.isnan(onto(energy, np.array([np.nan]), 8.0, push)).all()
+    assert project_to_energy(energy, np.array([-0.5]), 8.0, push) == pytest.approx([-2.0], rel=1e-15)
+    assert project_to_energy(energy, np.array([1e-12]), 8.0, push) == pytest.approx([2.0], rel=1e-15)
+    assert project_to_energy(energy, np.array([0.5]), -1.0, push) == pytest.approx([0.0])
+    assert project_to_energy(energy, np.array([0.0]), 8.0, push) == pytest.approx([2.0])
+    assert project_to_energy(energy, np.array([0.0]), 8.0, -push) == pytest.approx([-2.0])
+    assert project_to_energy(energy, np.array([0.0]), 8.0, 0.0 * push) == pytest.approx([0.0])
+    assert np.isnan(project_to_energy(energy, np.array([np.nan]), 8.0, push)).all()
 
 
 def test_states_move_by_the_same_part_whatever_their_units():
     x = np.array([3.0, -2e-6])
-    moved = onto(Quadratic(np.diag([1.0, 1e12])), x, 4 * (4.5 + 2.0), np.ones(2))
+    moved = project_to_energy(QuadraticEnergy(np.diag([1.0, 1e12])), x, 4 * (4.5 + 2.0), np.ones(2))
     assert moved == pytest.approx(2 * x, rel=1e-14)
 
 
@@ -202,15 +202,15 @@ def test_a_state_without_energy_stays():
     """Two masses on one spring: their middle does not move."""
     Q = np.zeros((3, 3))
     Q[:2, :2] = [[1, -1], [-1, 1]]
-    moved = onto(Quadratic(Q), np.array([2.0, 1.0, 7.0]), 2.0, np.ones(3))
+    moved = project_to_energy(QuadraticEnergy(Q), np.array([2.0, 1.0, 7.0]), 2.0, np.ones(3))
     assert moved == pytest.approx([2.5, 0.5, 7.0])
 
 
 def test_a_level_below_the_line_is_reached_in_rounds():
     Q = np.array([[2.0, 1.0], [1.0, 3.0]])
-    energy = Quadratic(Q)
+    energy = QuadraticEnergy(Q)
     for target in (1e-6, 0.1, 50.0):
-        moved = onto(energy, np.array([1.0, 5.0]), target, np.ones(2))
+        moved = project_to_energy(energy, np.array([1.0, 5.0]), target, np.ones(2))
         assert 0.5 * moved @ Q @ moved == pytest.approx(target, rel=1e-12)
 
 
@@ -219,7 +219,7 @@ def test_any_function_of_the_state():
         return x[0] ** 2 / 2 + x[0] ** 4 / 4 + 3 * (1 - np.cos(x[1]))
 
     for target in (0.01, 1.0, 3.0, 9.0):
-        moved = onto(Declared(stored, "stored"), np.array([1.0, 1.2]), target, np.ones(2))
+        moved = project_to_energy(DeclaredEnergy(stored, "stored"), np.array([1.0, 1.2]), target, np.ones(2))
         assert stored(moved) == pytest.approx(target, rel=1e-12)
         assert (moved >= 0).all()
 
@@ -230,10 +230,10 @@ def test_far_levels_are_reached_where_states_bend_the_energy_of_each_other(size)
     for _ in range(20):
         root = rng.normal(size=(size, size))
         Q, x = root @ root.T + 0.1 * np.eye(size), 1e3 * rng.normal(size=size)
-        for energy in (Quadratic(Q), Declared(lambda x, Q=Q: x @ Q @ x / 2, "stored")):
+        for energy in (QuadraticEnergy(Q), DeclaredEnergy(lambda x, Q=Q: x @ Q @ x / 2, "stored")):
             here = energy.value(x)
             for part in (-1.0, 0.0, 1e-9, 1e-3, 0.5, 1e6):
-                reached = energy.value(onto(energy, x, part * here, np.ones(size)))
+                reached = energy.value(project_to_energy(energy, x, part * here, np.ones(size)))
                 assert reached == pytest.approx(max(part, 0.0) * here, rel=1e-9, abs=1e-20 * here)
 
 
@@ -267,13 +267,13 @@ def test_an_energy_that_cannot_be_called():
 
 
 def test_ports():
-    bare = Balanced(SPRING, [Side("f", "v", -1)], "energy")
+    bare = Balanced(SPRING, [BondSide("f", "v", -1)], "energy")
     assert (bare.inputs, bare.outputs) == (SPRING.inputs, SPRING.outputs)
-    linked = Balanced(SPRING, [Side("f", "v", -1)], "energy", linked=True)
+    linked = Balanced(SPRING, [BondSide("f", "v", -1)], "energy", linked=True)
     assert [port.name for port in linked.inputs] == ["v", "f_told", "v_share"]
     assert [port.name for port in linked.outputs] == ["f", "share", "v_work"]
     assert [port.unit for port in linked.outputs] == ["", "J", "J"]
-    inverted = Balanced(SPRING, [Side("f", "v", -1)], linked=True)
+    inverted = Balanced(SPRING, [BondSide("f", "v", -1)], linked=True)
     assert [port.name for port in inverted.inputs] == ["v", "f_told"]
     assert bare.energy == SPRING.energy
     assert bare.abilities.slopes
@@ -282,7 +282,7 @@ def test_ports():
 
 
 def test_recipes_are_compared_and_pickled():
-    one, other = (Balanced(SPRING, [Side("f", "v", -1)]) for _ in range(2))
+    one, other = (Balanced(SPRING, [BondSide("f", "v", -1)]) for _ in range(2))
     assert one == other == pickle.loads(pickle.dumps(one))
     assert hash(one) == hash(other)
 
@@ -295,14 +295,17 @@ class Fixed(Box):
     variable_step = False
 
 
-ONE = [Side("f", "v", -1)]
+ONE = [BondSide("f", "v", -1)]
 
 
 @pytest.mark.parametrize(
     ("make", "texts"),
     [
-        (lambda: Balanced(SPRING, [Side("F", "v")]), ["no output `F`", "`f`"]),
-        (lambda: Balanced(SPRING, [Side("f", "w"), Side("g", "v")]), ["no input `w`", "no output `g`"]),
+        (lambda: Balanced(SPRING, [BondSide("F", "v")]), ["no output `F`", "`f`"]),
+        (
+            lambda: Balanced(SPRING, [BondSide("f", "w"), BondSide("g", "v")]),
+            ["no input `w`", "no output `g`"],
+        ),
         (lambda: Balanced(SPRING, []), ["no bonds"]),
         (lambda: Balanced(SPRING, ["f"]), ["`'f'` is no bond", "Side("]),
         (lambda: Balanced(SPRING, ONE * 2), ["in two bonds"]),
@@ -311,17 +314,17 @@ ONE = [Side("f", "v", -1)]
         (lambda: Balanced(SPRING, ONE, eps=0.0), ["`eps` is 0.0", "above zero"]),
         (lambda: Balanced(SPRING, ONE, eps=float("nan")), ["`eps` is nan"]),
         (lambda: Balanced(SPRING, ONE, substeps=0), ["`substeps` is 0"]),
-        (lambda: Balanced(SPRING, [Side("f", "v", 0)]), ["the sign of `f` and `v` is 0"]),
-        (lambda: Balanced(SPRING, [Side("f", "v", 1, -2)]), ["the scale of `f` and `v` is -2"]),
-        (lambda: Balanced(SPRING, [Side("f", "v", eps=0)]), ["the eps of `f` and `v` is 0"]),
-        (lambda: Balanced(Python(Sampled), [Side("y", "u")]), ["the input `u` jumps"]),
-        (lambda: Balanced(Python(Fixed), [Side("y", "u")]), ["cannot be divided by 8", "substeps=1"]),
+        (lambda: Balanced(SPRING, [BondSide("f", "v", 0)]), ["the sign of `f` and `v` is 0"]),
+        (lambda: Balanced(SPRING, [BondSide("f", "v", 1, -2)]), ["the scale of `f` and `v` is -2"]),
+        (lambda: Balanced(SPRING, [BondSide("f", "v", eps=0)]), ["the eps of `f` and `v` is 0"]),
+        (lambda: Balanced(Python(Sampled), [BondSide("y", "u")]), ["the input `u` jumps"]),
+        (lambda: Balanced(Python(Fixed), [BondSide("y", "u")]), ["cannot be divided by 8", "substeps=1"]),
         (
-            lambda: Balanced(Python(Box), [Side("y", "u")], "energy"),
+            lambda: Balanced(Python(Box), [BondSide("y", "u")], "energy"),
             ["stored energy", "not hocket's to move"],
         ),
-        (lambda: Balanced(hocket.Gain(2.0), [Side("y", "u")]), ["without a state"]),
-        (lambda: Balanced(Python(Box, period="0.1"), [Side("y", "u")]), ["period"]),
+        (lambda: Balanced(hocket.Gain(2.0), [BondSide("y", "u")]), ["without a state"]),
+        (lambda: Balanced(Python(Box, period="0.1"), [BondSide("y", "u")]), ["period"]),
         (lambda: Balanced(Composite(Scenario({"s": SPRING}), 1), ONE), ["a level is not balanced"]),
         (lambda: Balanced(StateSpace, ONE), ["is no model"]),
         (
@@ -348,7 +351,7 @@ def test_refusals(make, texts):
 
 
 def coupled(extrapolation):
-    models = {"spring": Balanced(SPRING, ONE), "mass": Balanced(MASS, [Side("v", "f")])}
+    models = {"spring": Balanced(SPRING, ONE), "mass": Balanced(MASS, [BondSide("v", "f")])}
     connections = [("spring.f", "mass.f", extrapolation), ("mass.v", "spring.v", extrapolation)]
     return Composite(Scenario(models, connections), "0.05")
 

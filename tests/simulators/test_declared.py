@@ -11,8 +11,8 @@ import pytest
 
 from hocket.errors import SimulatorError
 from hocket.simulators.balancing import Seat
-from hocket.simulators.declared import check_declared
-from hocket.simulators.energies import Declared
+from hocket.simulators.declared import check_energy_function
+from hocket.simulators.energies import DeclaredEnergy
 
 SEAT = Seat(0, 0, -1.0, 0.05, None, None, None, False, "f` and `v")
 """A spring: it puts out minus what pulls at it."""
@@ -23,7 +23,7 @@ def judged(W: Callable[[Any], float], force: Callable[[Any], float], x0: list[fl
     """Look at something with the energy W whose first state is driven, others as `ways` say."""
     along = np.array([1.0, *ways, *[0.0] * (len(x0) - 1 - len(ways))])
     f, g = (lambda t, x, u: u[0] * along), (lambda t, x, u: [-force(x)])
-    check_declared(Declared(W, "W"), f, g, [SEAT], 0.0, np.array(x0), np.zeros(1))
+    check_energy_function(DeclaredEnergy(W, "W"), f, g, [SEAT], 0.0, np.array(x0), np.zeros(1))
 
 
 def positive(s: float) -> float:
@@ -103,5 +103,5 @@ def test_inputs_that_are_not_known_yet() -> None:
     def f(t: float, x: Any, u: Any) -> list[float]:
         return [u[0] - 0.01 * math.log(u[1]) * x[0]]
 
-    energy = Declared(lambda x: 0.5 * x[0] ** 2, "W")
-    check_declared(energy, f, lambda t, x, u: [-x[0]], [SEAT], 0.0, np.array([0.5]), np.zeros(2))
+    energy = DeclaredEnergy(lambda x: 0.5 * x[0] ** 2, "W")
+    check_energy_function(energy, f, lambda t, x, u: [-x[0]], [SEAT], 0.0, np.array([0.5]), np.zeros(2))

@@ -15,7 +15,7 @@ import pytest
 
 from hocket.errors import FileError
 from hocket.simulators.fmu import archive
-from hocket.simulators.fmu.archive import Limits, cache_folder, extracted, unpacked
+from hocket.simulators.fmu.archive import Limits, cache_folder, extract_archive, unpack_archive
 
 XML = b"<fmiModelDescription/>"
 
@@ -38,14 +38,14 @@ def fmu(tmp_path, entries=(), name="lag.fmu", xml=XML):
 
 def refusal(path, **keywords):
     with pytest.raises(FileError) as caught:
-        unpacked(path, **keywords)
+        unpack_archive(path, **keywords)
     (fault,) = caught.value.faults
     return fault
 
 
 def test_an_archive_becomes_a_folder_named_after_its_content(tmp_path, cache):
     path = fmu(tmp_path, {"binaries/linux64/lag.so": b"code", "resources/": b"", "resources/a b.txt": b"x"})
-    folder = unpacked(path)
+    folder = unpack_archive(path)
     assert folder == cache / hashlib.sha256(path.read_bytes()).hexdigest()
     assert (folder / "modelDescription.xml").read_bytes() == XML
     assert (folder / "binaries" / "linux64" / "lag.so").read_bytes() == b"code"
@@ -55,16 +55,16 @@ def test_an_archive_becomes_a_folder_named_after_its_content(tmp_path, cache):
 
 def test_a_second_call_neither_hashes_nor_unpacks(tmp_path, monkeypatch):
     path = fmu(tmp_path)
-    folder = unpacked(path)
-    monkeypatch.setattr(archive, "_kept", None)
-    assert unpacked(path) == folder
+    folder = unpack_archive(path)
+    monkeypatch.setattr(archive, "_unpack_into_cache", None)
+    assert unpack_archive(path) == folder
 
 
 def test_a_changed_file_is_unpacked_anew(tmp_path):
-    one = unpacked(fmu(tmp_path))
+    one = unpack_archive(fmu(tmp_path))
     path = fmu(tmp_path, {"more": b"1"})
     os.utime(path, (1, 1))
-    other = unpacked(path)
+    other = unpack_archive(path)
     assert one != other
     assert (other / "more").is_file()
 
@@ -73,24 +73,24 @@ def test_equal_content_is_shared(tmp_path):
     path = fmu(tmp_path)
     other = tmp_path / "copy.fmu"
     other.write_bytes(path.read_bytes())
-    assert unpacked(path) == unpacked(other)
+    assert unpack_archive(path) == unpack_archive(other)
 
 
 def test_a_damaged_cache_is_mended(tmp_path):
     path = fmu(tmp_path, {"resources/table.txt": b"12345"})
-    folder = unpacked(path)
+    folder = unpack_archive(path)
     (folder / "resources" / "table.txt").unlink()
     archive._known.clear()
-    assert (unpacked(path) / "resources" / "table.txt").read_bytes() == b"12345"
+    assert (unpack_archive(path) / "resources" / "table.txt").read_bytes() == b"12345"
     (folder / "resources" / "table.txt").write_bytes(b"1")
     archive._known.clear()
-    assert (unpacked(path) / "resources" / "table.txt").read_bytes() == b"12345"
+    assert (unpack_archive(path) / "resources" / "table.txt").read_bytes() == b"12345"
 
 
 def test_a_cache_removed_during_the_run_is_made_anew(tmp_path):
     path = fmu(tmp_path)
-    (unpacked(path) / "modelDescription.xml").unlink()
-    assert (unpacked(path) / "modelDescription.xml").is_file()
+    (unpack_archive(path) / "modelDescription.xml").unlink()
+    assert (unpack_archive(path) / "modelDescription.xml").is_file()
 
 
 def test_many_at_once(tmp_path, cache):
@@ -98,7 +98,7 @@ def test_many_at_once(tmp_path, cache):
 
     def fresh(_):
         archive._known.clear()
-        return unpacked(path)
+        return unpack_archive(path)
 
     with ThreadPoolExecutor(8) as pool:
         folders = set(pool.map(fresh, range(32)))
@@ -109,8 +109,8 @@ def test_many_at_once(tmp_path, cache):
 
 def test_many_processes_at_once(tmp_path, cache):
     path = fmu(tmp_path, {f"resources/{n}": os.urandom(100_000) for n in range(20)})
-    code = "import sys; from pathlib import Path; from hocket.simulators.fmu.archive import unpacked; "
-    code += "print(len(list((unpacked(Path(sys.argv[1])) / 'resources').iterdir())))"
+    code = "import sys; from pathlib import Path; from hocket.simulators.fmu.archive import unpack_archive; "
+    code += "print(len(list((unpack_archive(Path(sys.argv[1])) / 'resources').iterdir())))"
     command = [sys.executable, "-c", code, str(path)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [process.communicate()[0].strip() for process in running] == ["20"] * 4
@@ -120,7 +120,7 @@ def test_many_processes_at_once(tmp_path, cache):
 def test_a_folder_is_used_as_it_is(tmp_path):
     (tmp_path / "lag").mkdir()
     (tmp_path / "lag" / "modelDescription.xml").write_bytes(XML)
-    assert unpacked(tmp_path / "lag") == tmp_path / "lag"
+    assert unpack_archive(tmp_path / "lag") == tmp_path / "lag"
 
 
 def test_a_folder_without_a_description(tmp_path):
@@ -132,7 +132,7 @@ def test_a_folder_without_a_description(tmp_path):
 
 def test_other_archives_hold_other_files(tmp_path):
     path = fmu(tmp_path, {"SystemStructure.ssd": b"<s/>"}, name="car.ssp", xml=None)
-    assert (unpacked(path, "SystemStructure.ssd") / "SystemStructure.ssd").is_file()
+    assert (unpack_archive(path, "SystemStructure.ssd") / "SystemStructure.ssd").is_file()
     assert refusal(path).what == "the archive holds no `modelDescription.xml`"
 
 
@@ -180,7 +180,7 @@ def test_whatever_is_corrupt_is_a_file_error_or_harmless(tmp_path, byte):
     content[byte % len(content)] ^= 0x5A
     path.write_bytes(content)
     with contextlib.suppress(FileError):
-        assert (unpacked(path) / "modelDescription.xml").is_file()
+        assert (unpack_archive(path) / "modelDescription.xml").is_file()
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_two_files_of_one_name(tmp_path):
 
 def test_backslashes_of_windows_tools(tmp_path):
     path = fmu(tmp_path, {"binaries\\": b"", "binaries\\win64\\lag.dll": b"code"})
-    assert (unpacked(path) / "binaries" / "win64" / "lag.dll").read_bytes() == b"code"
+    assert (unpack_archive(path) / "binaries" / "win64" / "lag.dll").read_bytes() == b"code"
 
 
 def test_the_description_in_a_folder_of_its_own(tmp_path):
@@ -251,7 +251,7 @@ def test_the_description_in_a_folder_of_its_own(tmp_path):
 def test_programs_stay_executable(tmp_path):
     entry = zipfile.ZipInfo("resources/tool")
     entry.external_attr = (stat.S_IFREG | 0o750) << 16
-    folder = unpacked(fmu(tmp_path, {entry: b"#!/bin/sh"}))
+    folder = unpack_archive(fmu(tmp_path, {entry: b"#!/bin/sh"}))
     assert os.access(folder / "resources" / "tool", os.X_OK)
     assert not os.access(folder / "modelDescription.xml", os.X_OK)
 
@@ -273,7 +273,7 @@ def test_sizes_that_an_archive_declares_are_not_believed(tmp_path):
     content[place : place + 4] = struct.pack("<L", 10)
     path.write_bytes(content)
     with pytest.raises(FileError):
-        extracted(path, tmp_path / "out", Limits(unsuspicious=1_000_000, ratio=2))
+        extract_archive(path, tmp_path / "out", Limits(unsuspicious=1_000_000, ratio=2))
     written = [file.stat().st_size for file in (tmp_path / "out").rglob("*") if file.is_file()]
     assert sum(written) <= 1_000_000
 
@@ -281,16 +281,16 @@ def test_sizes_that_an_archive_declares_are_not_believed(tmp_path):
 def test_bytes_are_counted_while_they_come(tmp_path, monkeypatch):
     path = fmu(tmp_path, {"zeros": bytes(5_000_000)})
     listed = lambda opened, *_: {entry.filename: entry for entry in opened.infolist()}  # noqa: E731
-    monkeypatch.setattr(archive, "_entries", listed)
+    monkeypatch.setattr(archive, "_safe_entries", listed)
     with pytest.raises(FileError, match="unpacks to more than 2,000,000 bytes"):
-        extracted(path, tmp_path / "out", Limits(size=2_000_000))
+        extract_archive(path, tmp_path / "out", Limits(size=2_000_000))
     assert (tmp_path / "out" / "zeros").stat().st_size <= 2_000_000
 
 
 def test_too_much_in_all(tmp_path):
     path = fmu(tmp_path, {"a": os.urandom(6000), "b": os.urandom(6000)})
     with pytest.raises(FileError) as caught:
-        extracted(path, tmp_path / "out", Limits(size=10_000))
+        extract_archive(path, tmp_path / "out", Limits(size=10_000))
     (fault,) = caught.value.faults
     assert fault.what == "the archive unpacks to more than 10,000 bytes"
     assert fault.expected == "at most 10,000 bytes"
@@ -300,7 +300,7 @@ def test_too_much_in_all(tmp_path):
 def test_too_many_files(tmp_path):
     path = fmu(tmp_path, {str(n): b"" for n in range(20)})
     with pytest.raises(FileError) as caught:
-        extracted(path, tmp_path / "out", Limits(files=10))
+        extract_archive(path, tmp_path / "out", Limits(files=10))
     assert caught.value.faults[0].what == "the archive holds 21 files"
     assert caught.value.faults[0].expected == "at most 10"
 
@@ -328,7 +328,7 @@ def test_where_nothing_can_be_written_a_temporary_folder_serves(tmp_path, monkey
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folder = cache_folder()
     assert folder.is_relative_to(tmp_path.resolve())
-    assert unpacked(fmu(tmp_path)).parent == folder
+    assert unpack_archive(fmu(tmp_path)).parent == folder
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no users to tell apart")
@@ -354,4 +354,4 @@ def test_no_space(tmp_path, monkeypatch):
     fault = refusal(fmu(tmp_path, {entry: b""}, name="other.fmu"))
     assert fault.what == "the archive cannot be unpacked: [Errno 28] No space left on device"
     assert fault.hint == "set HOCKET_CACHE to a folder with space"
-    assert unpacked(path)
+    assert unpack_archive(path)

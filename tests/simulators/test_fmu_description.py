@@ -9,8 +9,8 @@ import pytest
 from fmus.build import build
 from hocket.errors import FileError, ScenarioError
 from hocket.simulators.fmu import Fmu, binaries, description
-from hocket.simulators.fmu.description import binary, exported, read
-from hocket.simulators.fmu.ports import faces
+from hocket.simulators.fmu.description import exported_names, find_binary, read_description
+from hocket.simulators.fmu.ports import layout_ports
 from hocket.units import conversion
 
 HEAD = {
@@ -44,7 +44,7 @@ def written(version, variables="", structure="", interface=CS, more=""):
 
 
 def one(tmp_path, version, variables="", structure="", interface=CS, more=""):
-    return read(folder(tmp_path, written(version, variables, structure, interface, more)))
+    return read_description(folder(tmp_path, written(version, variables, structure, interface, more)))
 
 
 def scalar(name, reference=0, value='<Real start="1"/>', **attributes):
@@ -54,7 +54,7 @@ def scalar(name, reference=0, value='<Real start="1"/>', **attributes):
 
 def refusals(tmp_path, xml):
     with pytest.raises(FileError) as caught:
-        read(folder(tmp_path, xml), "lag.fmu")
+        read_description(folder(tmp_path, xml), "lag.fmu")
     assert all(fault.where.startswith("lag.fmu, modelDescription.xml") for fault in caught.value.faults)
     return [fault.what for fault in caught.value.faults]
 
@@ -63,7 +63,7 @@ def refusals(tmp_path, xml):
 
 
 def test_fmi_2(tmp_path):
-    found = read(Fmu(build("lag", 2, folder=tmp_path, binary=b"")).unpacked)
+    found = read_description(Fmu(build("lag", 2, folder=tmp_path, binary=b"")).unpacked_folder)
     assert (found.version, found.major, found.name) == ("2.0", 2, "lag")
     assert found.token.startswith("{")
     assert found.tool == "hocket's tests"
@@ -107,7 +107,7 @@ def test_fmi_1(tmp_path):
         + scalar("odd", 7, "<Boolean/>", causality="none", variability="discrete")
     )
     xml = HEAD[1] + f"<ModelVariables>{variables}</ModelVariables>{implementation}</fmiModelDescription>"
-    found = read(folder(tmp_path, xml))
+    found = read_description(folder(tmp_path, xml))
     assert found.me is None
     assert found.cs.needs_execution_tool
     assert found.cs.only_once
@@ -211,7 +211,7 @@ def test_units_that_it_defines_and_differences(tmp_path):
         "heat": '<Real unit="degC" start="1"/>',
     }
     listed = "".join(scalar(name, k, values[name], causality="input") for k, name in enumerate(values))
-    ports = faces(one(tmp_path, 2, listed, more=more), {}).inputs
+    ports = layout_ports(one(tmp_path, 2, listed, more=more), {}).inputs
     assert [port.unit for port in ports] == ["tick", "delta_degC", "delta_degC", "degC"]
     others = ("s", "K", "K", "K")
     found = [conversion(port.unit, other) for port, other in zip(ports, others, strict=True)]
@@ -220,15 +220,15 @@ def test_units_that_it_defines_and_differences(tmp_path):
 
 def test_a_description_is_read_once_per_file(tmp_path):
     place = folder(tmp_path, written(2, scalar("u", causality="input")))
-    first = read(place)
-    assert read(place) is first
+    first = read_description(place)
+    assert read_description(place) is first
     (place / "modelDescription.xml").write_text(written(2, scalar("other", causality="input")))
-    assert "other" in read(place).by_name
+    assert "other" in read_description(place).by_name
 
 
 def test_a_version_with_a_patch_number(tmp_path):
     xml = written(3, TIME).replace('"3.0"', '"3.0.2"')
-    assert read(folder(tmp_path, xml)).version == "3.0"
+    assert read_description(folder(tmp_path, xml)).version == "3.0"
 
 
 # what is let pass
@@ -337,7 +337,7 @@ def test_a_derivative_of_nothing_forbids_model_exchange_only(tmp_path):
 
 def test_not_xml(tmp_path):
     with pytest.raises(FileError) as caught:
-        read(folder(tmp_path, "<fmiModelDescription>\n <a"), "lag.fmu")
+        read_description(folder(tmp_path, "<fmiModelDescription>\n <a"), "lag.fmu")
     (fault,) = caught.value.faults
     assert fault.what == "it is not XML: unclosed token"
     assert fault.where == "lag.fmu, modelDescription.xml, line 2, column 1"
@@ -366,7 +366,7 @@ def test_unknown_versions(tmp_path, version):
 
 def test_a_draft_version(tmp_path):
     with pytest.raises(FileError) as caught:
-        read(folder(tmp_path, written(3).replace('"3.0"', '"3.0-beta.2"')))
+        read_description(folder(tmp_path, written(3).replace('"3.0"', '"3.0-beta.2"')))
     assert caught.value.faults[0].expected == "1.0, 2.0 or 3.0"
     assert caught.value.faults[0].hint == "a draft of the standard: export the FMU anew"
 
@@ -490,7 +490,7 @@ def test_start_values_of_the_wrong_type(tmp_path):
 def test_without_fmpy(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fmpy.model_description", None)
     with pytest.raises(ScenarioError) as caught:
-        read(folder(tmp_path, written(2, scalar("u", causality="input"))), "lag.fmu")
+        read_description(folder(tmp_path, written(2, scalar("u", causality="input"))), "lag.fmu")
     (fault,) = caught.value.faults
     assert fault.what == "FMUs are read with FMPy, which is not installed"
     assert fault.where == "lag.fmu"
@@ -499,7 +499,7 @@ def test_without_fmpy(tmp_path, monkeypatch):
 
 def test_no_description(tmp_path):
     with pytest.raises(FileError, match=r"there is no `modelDescription\.xml`"):
-        read(tmp_path)
+        read_description(tmp_path)
 
 
 # binaries
@@ -531,12 +531,12 @@ def test_platforms(tmp_path, monkeypatch, system, machine, bits, old, new):
     for version, place in ((2, old), (3, new)):
         found = one(tmp_path, version, TIME if version == 3 else scalar("u", causality="input"))
         with pytest.raises(FileError) as caught:
-            binary(tmp_path / "unpacked", found, found.cs)
+            find_binary(tmp_path / "unpacked", found, found.cs)
         assert caught.value.faults[0].expected == f"`binaries/{place}`"
         file = tmp_path / "unpacked" / "binaries" / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"")
-        assert binary(tmp_path / "unpacked", found, found.cs) == file
+        assert find_binary(tmp_path / "unpacked", found, found.cs) == file
         file.unlink()
         file.parent.rmdir()
 
@@ -589,7 +589,7 @@ def test_sources_only(tmp_path):
     found = one(tmp_path, 2, scalar("u", causality="input"))
     (tmp_path / "unpacked" / "sources").mkdir()
     with pytest.raises(FileError, match="it brings its source code only"):
-        binary(tmp_path / "unpacked", found, found.cs)
+        find_binary(tmp_path / "unpacked", found, found.cs)
 
 
 @pytest.mark.usefixtures("linux")
@@ -602,6 +602,6 @@ def test_exported_names(tmp_path):
     file = tmp_path / "lib.so"
     file.write_bytes(b"\0fmi2DoStep\0m_fmiDoStep\0fmi2GetRealStatus\0fmi2SetReal: failed\0")
     names = ("fmi2DoStep", "fmiDoStep", "fmi2GetReal", "fmi2SetReal", "fmi2Reset")
-    assert exported(file, names) == {"fmi2DoStep", "fmiDoStep"}
+    assert exported_names(file, names) == {"fmi2DoStep", "fmiDoStep"}
     file.write_bytes(b"")
-    assert exported(file, names) == set()
+    assert exported_names(file, names) == set()

@@ -150,7 +150,7 @@ def test_laws(tmp_path):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_those_that_want_a_process_of_their_own_get_it(tmp_path, engine):
     model = Fmu(build("single", 2, folder=tmp_path))
-    assert model.isolated
+    assert model.is_isolated
     scenario = hk.Scenario({"a": model, "b": model}, {"a.u": "b.y", "b.u": "a.y"})
     run = hk.run(hk.Composite(scenario, step=0.1), stop=1, engine=engine)
     assert run["a.y"].values[-1] == run["b.y"].values[-1] == pytest.approx(1.0)

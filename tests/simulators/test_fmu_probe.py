@@ -37,7 +37,7 @@ def verdicts(found: Probe) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["lag", "first", "gain", "ball", "ramp", "vanderpol", "types", "single"])
 def test_what_an_honest_fmu_declares_is_true(tmp_path, name, version):
     found = probed(tmp_path, name, version)
-    assert found.false == ()
+    assert found.failed_checks == ()
     assert found.summary == "all that it declares is true"
     assert [finding.name for finding in found.findings] == list(CHECKS)
     for ability in ("loads", "steps", "repeats", "variable step"):
@@ -80,7 +80,7 @@ def test_slopes_of_outputs_are_compared_with_differences(tmp_path, version):
 @pytest.mark.parametrize("name", ["vanderpol", "lag", "first", "ball"])
 def test_model_exchange(tmp_path, name, version):
     found = probed(tmp_path, name, version, options={"interface": "model-exchange"})
-    assert found.false == ()
+    assert found.failed_checks == ()
     assert found["variable step"].what == "hocket integrates it"
     assert found["directional derivatives"].verdict == ("true" if name == "vanderpol" else "not declared")
 
@@ -94,7 +94,7 @@ def test_steps_that_end_early_are_met(tmp_path):
 @pytest.mark.parametrize(("version", "verdict"), [(1, "not declared"), (2, "not declared"), (3, "true")])
 def test_discarded_steps_are_met_where_it_can_rewind(tmp_path, version, verdict):
     found = probed(tmp_path, "discards", version, options={"at": 0.551})
-    assert found.false == ()
+    assert found.failed_checks == ()
     assert found["early return"].verdict == verdict
     assert "ended at 0.551 s" in found["early return"].what
     assert ("it cannot go back" in found["early return"].what) == (version == 1)
@@ -114,7 +114,7 @@ def test_one_instance_per_process_is_respected(tmp_path):
 
 def test_what_it_says_is_quoted(tmp_path):
     found = probed(tmp_path, "chatty")
-    assert found.false == ()
+    assert found.failed_checks == ()
     assert "it said 10 messages, the first 'warning: step 1 at 0 s: u = " in found["steps"].what
 
 
@@ -124,7 +124,7 @@ def test_what_it_says_is_quoted(tmp_path):
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_state_that_is_not_saved_whole(tmp_path, version):
     found = probed(tmp_path, "liar", version)
-    assert found.false == ("rewind",)
+    assert found.failed_checks == ("rewind",)
     assert found.summary == "not to be trusted: rewind"
     assert "the same step from t = 0.3 s ended at 0.629" in found["rewind"].what
     assert found["memory"] == Finding("memory", "untried", "it does not rewind")
@@ -147,7 +147,7 @@ def test_a_state_that_is_almost_saved(tmp_path, monkeypatch):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_undeclared_reaction(tmp_path, version):
     found = probed(tmp_path, "gain", version, variables={"y": {"from": []}})
-    assert found.false == ("feedthrough",)
+    assert found.failed_checks == ("feedthrough",)
     assert found["feedthrough"].what == "it reacts at once, which it does not declare: `y` to `u`"
 
 
@@ -165,14 +165,14 @@ def test_no_dependencies_declared(tmp_path):
 
 def test_functions_that_a_declared_ability_needs(tmp_path):
     found = probed(tmp_path, "bare")
-    assert found.false == ("rewind",)
+    assert found.failed_checks == ("rewind",)
     assert "its binary lacks `fmi2GetFMUstate`" in found["rewind"].what
     assert "its binary lacks `" in found["loads"].what
     found = probed(tmp_path, "ramp", lacks=["*Derivatives"])
-    assert found.false == ("input derivatives", "output derivatives")
+    assert found.failed_checks == ("input derivatives", "output derivatives")
     options = {"interface": "model-exchange"}
     found = probed(tmp_path, "vanderpol", lacks=["*Directional*"], file="v.fmu", options=options)
-    assert "directional derivatives" in found.false
+    assert "directional derivatives" in found.failed_checks
 
 
 def test_directional_derivatives_that_are_wrong(tmp_path):
@@ -186,10 +186,10 @@ def test_directional_derivatives_that_are_wrong(tmp_path):
 
 def test_outputs_that_cannot_be_got_between_steps(tmp_path):
     found = probed(tmp_path, "strict")
-    assert found.false == ()  # it declares no feedthrough, so that is never asked
+    assert found.failed_checks == ()  # it declares no feedthrough, so that is never asked
     assert "is an error: fmi2GetReal returned Error" in found["reevaluate"].what
     found = probed(tmp_path, "strict", variables={"z": {"output": 0.0, "from": ["u"]}}, file="z.fmu")
-    assert found.false == ("reevaluate",)
+    assert found.failed_checks == ("reevaluate",)
     assert found["reevaluate"].what.endswith(
         "use `Fmu(..., reevaluate=False)` (in a file `reevaluate = false`)"
     )
@@ -221,7 +221,7 @@ def test_outputs_that_do_not_follow(tmp_path, monkeypatch):
     instead(monkeypatch, "step", step)
     instead(monkeypatch, "output", output)
     found = probed(tmp_path, "gain")
-    assert found.false == ()
+    assert found.failed_checks == ()
     assert found["feedthrough"].verdict == "true"
     assert found["reevaluate"].verdict == "not declared"
     assert found["reevaluate"].what.endswith(
@@ -237,7 +237,7 @@ def test_a_trace_left_by_looking(tmp_path, monkeypatch):
         return original(self, t, u) + 1e-3 * looks.count(looks[-1])
 
     instead(monkeypatch, "output", output)
-    assert "reevaluate" in probed(tmp_path, "first").false
+    assert "reevaluate" in probed(tmp_path, "first").failed_checks
 
 
 def test_a_step_whatever_its_size(tmp_path, monkeypatch):
@@ -255,13 +255,13 @@ def test_a_step_whatever_its_size(tmp_path, monkeypatch):
 def test_inputs_that_are_held_though_they_move(tmp_path, monkeypatch):
     instead(monkeypatch, "step", lambda self, original, t, h, u: original(self, t, h, u[:1]))
     found = probed(tmp_path, "ramp")
-    assert found.false == ("input derivatives",)
+    assert found.failed_checks == ("input derivatives",)
     assert "taken as held" in found["input derivatives"].what
 
 
 def test_slopes_that_are_wrong(tmp_path, monkeypatch):
     instead(monkeypatch, "slope", lambda self, original, t, u: original(self, t, u) + 0.5)
-    assert probed(tmp_path, "ramp").false == ("output derivatives",)
+    assert probed(tmp_path, "ramp").failed_checks == ("output derivatives",)
 
 
 def test_instances_that_share_something(tmp_path, monkeypatch):
@@ -301,7 +301,7 @@ def test_memory_that_grows(tmp_path, monkeypatch):
 )
 def test_what_does_not_start(tmp_path, name, words):
     found = probed(tmp_path, name)
-    assert found.false == ("loads",)
+    assert found.failed_checks == ("loads",)
     assert words in found["loads"].what
     assert {finding.verdict for finding in found.findings[1:]} == {"untried"}
 
@@ -309,14 +309,14 @@ def test_what_does_not_start(tmp_path, name, words):
 @pytest.mark.parametrize(("name", "words"), [("fails", "the valve is stuck"), ("nan", "`y` is nan at 0.5 s")])
 def test_what_fails_later_is_tried_until_then(tmp_path, name, words):
     found = probed(tmp_path, name)
-    assert found.false == ("steps",)
+    assert found.failed_checks == ("steps",)
     assert words in found["steps"].what
     assert found["rewind"].verdict == "true"
 
 
 def test_no_step_at_all(tmp_path):
     found = probed(tmp_path, "fails", options={"at": 0.0})
-    assert found.false == ("steps",)
+    assert found.failed_checks == ("steps",)
     assert found["rewind"] == Finding("rewind", "untried", "it makes no step")
 
 
@@ -352,10 +352,10 @@ def test_after_a_crash_the_next_check_goes_on(tmp_path, monkeypatch):
         late = names[0] == "memory"
         return [Finding(name, "true", "") for name in names[:done]], "it crashed", late
 
-    monkeypatch.setattr(probing.process, "_run", process)
+    monkeypatch.setattr(probing.process, "_run_process", process)
     found = probe(Fmu(build("lag", 2, folder=tmp_path)))
     assert asked == [("loads", []), ("memory", ["rewind"]), ("input derivatives", ["reevaluate", "rewind"])]
-    assert found.false == ("rewind", "reevaluate")
+    assert found.failed_checks == ("rewind", "reevaluate")
     assert [finding.name for finding in found.findings] == list(CHECKS)
 
 
@@ -381,7 +381,7 @@ def test_a_slow_one_makes_few_steps(tmp_path, monkeypatch):
 
     instead(monkeypatch, "step", step)
     found = probed(tmp_path, "ramp", options={"time_limit": "1 s"})
-    assert found.false == ()
+    assert found.failed_checks == ()
     assert found["rewind"].what.startswith("2 restores, 1 step made again after each")
     assert found["memory"].verdict == "untried"
 

@@ -12,9 +12,9 @@ import pytest
 
 from fmus.build import build
 from hocket.errors import FileError, ScenarioError
-from hocket.model import Abilities, Port
+from hocket.model import Capabilities, Port
 from hocket.simulators.fmu import Fmu, binaries, description
-from hocket.simulators.fmu.ports import Group
+from hocket.simulators.fmu.ports import ValueGroup
 
 HEADS = {
     1: '<fmiModelDescription fmiVersion="1.0" modelName="m" modelIdentifier="m" guid="g" '
@@ -74,17 +74,17 @@ def test_ports_of_every_type(tmp_path):
     ]
     assert fmu.texts == (("u_string",), ("y_string",))
     references = {variable.name: variable.reference for variable in fmu.description.variables}
-    assert fmu.faces.input_groups == (
-        Group("real", (references["u_real"],), (0,)),
-        Group("integer", (references["u_int"], references["u_enum"]), (1, 3)),
-        Group("boolean", (references["u_bool"],), (2,)),
+    assert fmu.port_layout.input_groups == (
+        ValueGroup("real", (references["u_real"],), (0,)),
+        ValueGroup("integer", (references["u_int"], references["u_enum"]), (1, 3)),
+        ValueGroup("boolean", (references["u_bool"],), (2,)),
     )
-    assert fmu.faces.text_output_groups == (Group("string", (references["y_string"],), (0,)),)
+    assert fmu.port_layout.text_output_groups == (ValueGroup("string", (references["y_string"],), (0,)),)
 
 
 def test_ports_of_every_type_of_fmi_3(tmp_path):
     fmu = Fmu(build("types", 3, folder=tmp_path, binary=b""))
-    groups = {group.type: group.places for group in fmu.faces.output_groups}
+    groups = {group.type: group.places for group in fmu.port_layout.output_groups}
     order = [port.name.removeprefix("y_") for port in fmu.outputs]
     assert {kind: order[places[0]] for kind, places in groups.items()} == {
         "real": "real",
@@ -98,7 +98,7 @@ def test_ports_of_every_type_of_fmi_3(tmp_path):
     }
     assert {port.type for port in fmu.outputs} == {"real", "integer", "boolean", "enumeration"}
     assert fmu.texts == (("u_string", "u_binary"), ("y_string", "y_binary"))
-    assert [group.type for group in fmu.faces.text_input_groups] == ["string", "binary"]
+    assert [group.type for group in fmu.port_layout.text_input_groups] == ["string", "binary"]
 
 
 def test_arrays_are_expanded(tmp_path):
@@ -106,12 +106,12 @@ def test_arrays_are_expanded(tmp_path):
     fmu = Fmu(path)
     assert [port.name for port in fmu.inputs] == ["u[1]", "u[2]", "u[3]"]
     assert fmu.outputs[1] == Port("y[2]", "", None, ("u[1]", "u[2]", "u[3]"))
-    (group,) = fmu.faces.input_groups
+    (group,) = fmu.port_layout.input_groups
     assert (len(group.references), group.places) == (1, (0, 1, 2))
     larger = Fmu(path, n=4)
     assert [port.name for port in larger.inputs] == ["u[1]", "u[2]", "u[3]", "u[4]"]
     assert [port.start for port in larger.inputs] == [None] * 4  # the start values are for another size
-    assert larger.faces.output_groups[0].places == (0, 1, 2, 3)
+    assert larger.port_layout.output_groups[0].places == (0, 1, 2, 3)
     assert [port.start for port in Fmu(path, n=2, u=[5, 6]).inputs] == [5.0, 6.0]
 
 
@@ -229,7 +229,7 @@ def test_a_recipe(tmp_path):
     assert fmu.outputs == (Port("y"),)
     assert repr(fmu) == "Fmu('lag.fmu', T=2.0, y0=1.0)"
     assert fmu.time_limit == 60
-    assert not fmu.isolated
+    assert not fmu.is_isolated
     assert not fmu.exchange
     same = Fmu("lag.fmu", T=2.0, y0=1.0, folder=tmp_path)
     assert fmu == same
@@ -338,9 +338,9 @@ def test_notes(tmp_path):
 
 def test_one_instance_per_process_is_isolated(tmp_path):
     path = build("single", 2, folder=tmp_path, binary=b"")
-    assert Fmu(path).isolated
-    assert not Fmu(path, isolate=False).isolated
-    assert Fmu(build("lag", 2, folder=tmp_path, binary=b""), isolate=True).isolated
+    assert Fmu(path).is_isolated
+    assert not Fmu(path, isolate=False).is_isolated
+    assert Fmu(build("lag", 2, folder=tmp_path, binary=b""), isolate=True).is_isolated
 
 
 STATE = {
@@ -367,14 +367,14 @@ def test_rewinding_needs_the_flag_and_the_functions(tmp_path, version):
 def test_abilities(tmp_path):
     functions = STATE[2] + b"fmi2GetRealOutputDerivatives\0fmi2SetRealInputDerivatives\0"
     path = build("ramp", 2, folder=tmp_path, binary=functions)
-    assert Fmu(path).abilities == Abilities(rewind=True, input_degree=None, slopes=True)
+    assert Fmu(path).abilities == Capabilities(rewind=True, input_degree=None, slopes=True)
     assert not Fmu(path, reevaluate=False).abilities.reevaluates
     fixed = build("lag", 2, folder=tmp_path, binary=b"", canHandleVariableCommunicationStepSize=None)
-    assert Fmu(fixed).abilities == Abilities(variable_step=False, input_degree=0)
+    assert Fmu(fixed).abilities == Capabilities(variable_step=False, input_degree=0)
     exchange = Fmu(fixed, interface="model-exchange", method="rk4")
-    assert exchange.abilities == Abilities(order=4)
+    assert exchange.abilities == Capabilities(order=4)
     without = build("ramp", 2, folder=tmp_path, binary=STATE[2], file="without.fmu")
-    assert Fmu(without).abilities == Abilities(rewind=True, input_degree=0)
+    assert Fmu(without).abilities == Capabilities(rewind=True, input_degree=0)
 
 
 @pytest.mark.usefixtures("linux")
@@ -401,7 +401,7 @@ def test_inputs_that_move_during_a_step_of_fmi_3(tmp_path):
 def test_fmi_1_functions_have_a_prefix(tmp_path):
     functions = b"\0ramp_fmiGetRealOutputDerivatives\0ramp_fmiSetRealInputDerivatives\0"
     path = build("ramp", 1, folder=tmp_path, binary=functions)
-    assert Fmu(path).abilities == Abilities(rewind=False, input_degree=None, slopes=True)
+    assert Fmu(path).abilities == Capabilities(rewind=False, input_degree=None, slopes=True)
 
 
 def test_nothing_is_loaded_before_it_is_opened(tmp_path, monkeypatch):
@@ -423,7 +423,7 @@ def test_nothing_is_loaded_before_it_is_opened(tmp_path, monkeypatch):
 )
 def test_open_asks_the_right_module(tmp_path, monkeypatch, options, module):
     class Stub:
-        opened = staticmethod(lambda model: ("opened", model))
+        open_simulator = staticmethod(lambda model: ("opened", model))
 
     monkeypatch.setitem(sys.modules, f"hocket.simulators.fmu.{module}", Stub)
     fmu = Fmu(build("lag", 2, folder=tmp_path, binary=b""), **options)
@@ -436,6 +436,6 @@ def test_recipes_of_one_file_share_what_was_read(tmp_path):
     for number in range(1, 1001):
         fmu = Fmu(path, T=number)
         assert fmu.description is first.description
-        assert fmu.unpacked == first.unpacked
+        assert fmu.unpacked_folder == first.unpacked_folder
         assert fmu.inputs
         assert fmu.outputs

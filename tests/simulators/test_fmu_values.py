@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hocket.errors import ScenarioError
-from hocket.simulators.fmu.facts import Description, Variable
-from hocket.simulators.fmu.values import Setting, checked
+from hocket.simulators.fmu.facts import Description, FmuVariable
+from hocket.simulators.fmu.values import Setting, check_settings
 
 FIXED = {"causality": "parameter", "variability": "fixed", "initial": "exact"}
 
@@ -17,24 +17,24 @@ def described(*variables, version="3.0"):
 
 
 def parameter(name, kind="real", reference=1, **more):
-    return Variable(name, reference, kind, **{**FIXED, **more})
+    return FmuVariable(name, reference, kind, **{**FIXED, **more})
 
 
 def faults(description, **parameters):
     with pytest.raises(ScenarioError) as caught:
-        checked(description, parameters, "m.fmu")
+        check_settings(description, parameters, "m.fmu")
     assert all(fault.where == "m.fmu" for fault in caught.value.faults)
     return [(fault.what, fault.expected or fault.hint) for fault in caught.value.faults]
 
 
 def value(variable, given):
-    (setting,) = checked(described(variable), {variable.name: given}).settings
+    (setting,) = check_settings(described(variable), {variable.name: given}).settings
     (found,) = setting.values
     return found
 
 
 def test_nothing_given():
-    assert checked(described(parameter("p")), {}).settings == ()
+    assert check_settings(described(parameter("p")), {}).settings == ()
 
 
 def test_settings_come_by_stage_and_type():
@@ -42,11 +42,11 @@ def test_settings_come_by_stage_and_type():
         parameter("p", "real", 1),
         parameter("k", "int32", 2),
         parameter("q", "real", 3),
-        Variable("n", 4, "uint64", "structuralParameter", "fixed", "exact", 2),
-        Variable("u", 5, "real", "input", "continuous", "exact", (0.0, 0.0), dimensions=("n",)),
+        FmuVariable("n", 4, "uint64", "structuralParameter", "fixed", "exact", 2),
+        FmuVariable("u", 5, "real", "input", "continuous", "exact", (0.0, 0.0), dimensions=("n",)),
     )
     given = {"q": 1, "u": [1, 2, 3], "k": 7.0, "p": 2, "n": 3}
-    found = checked(description, given)
+    found = check_settings(description, given)
     assert found.settings == (
         Setting("structural", "uint64", (4,), (3,)),
         Setting("start", "real", (3, 5, 1), (1.0, 1.0, 2.0, 3.0, 2.0)),
@@ -58,8 +58,8 @@ def test_settings_come_by_stage_and_type():
 
 def test_items_of_fmi_2_are_set_as_integers():
     gear = parameter("gear", "enumeration", items={"up": 1})
-    assert checked(described(gear, version="2.0"), {"gear": "up"}).settings[0].type == "integer"
-    assert checked(described(gear), {"gear": "up"}).settings[0].type == "enumeration"
+    assert check_settings(described(gear, version="2.0"), {"gear": "up"}).settings[0].type == "integer"
+    assert check_settings(described(gear), {"gear": "up"}).settings[0].type == "enumeration"
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_items():
 
 
 def test_unknown_names():
-    description = described(parameter("mass"), Variable("masses", 2, "real"))
+    description = described(parameter("mass"), FmuVariable("masses", 2, "real"))
     assert faults(description, mas=1.0) == [("there is no variable `mas`", "a parameter or start value")]
     with pytest.raises(ScenarioError, match="did you mean `mass`"):
-        checked(description, {"mas": 1.0})
+        check_settings(description, {"mas": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_unknown_names():
     ],
 )
 def test_what_cannot_be_set(facts, reason):
-    assert faults(described(Variable("v", 1, "real", *facts)), v=1.0) == [
+    assert faults(described(FmuVariable("v", 1, "real", *facts)), v=1.0) == [
         (f"`v` cannot be set: it is {reason}", "")
     ]
 
@@ -184,21 +184,21 @@ def test_what_cannot_be_set(facts, reason):
     ],
 )
 def test_what_can_be_set(facts):
-    assert value(Variable("v", 1, "real", *facts), 1.0) == 1.0
+    assert value(FmuVariable("v", 1, "real", *facts), 1.0) == 1.0
 
 
 def test_a_clock_cannot_be_set():
-    clock = Variable("c", 1, "clock", "input", "discrete", None)
+    clock = FmuVariable("c", 1, "clock", "input", "discrete", None)
     assert faults(described(clock), c=True) == [("`c` cannot be set: it is a clock", "")]
 
 
 def matrix(**more):
     facts = {**FIXED, "dimensions": (2, 3), "start": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), **more}
-    return Variable("A", 1, "real", **facts)
+    return FmuVariable("A", 1, "real", **facts)
 
 
 def values(variable, **parameters):
-    (setting,) = checked(described(variable), parameters).settings
+    (setting,) = check_settings(described(variable), parameters).settings
     return setting.values
 
 
@@ -237,10 +237,10 @@ def test_wrong_elements():
 
 
 def test_sizes_decide_shapes():
-    size = Variable("n", 2, "uint64", "structuralParameter", "fixed", "exact", 2, minimum=1)
-    array = Variable("x", 3, "real", **FIXED, start=(1.0, 2.0), dimensions=("n",))
+    size = FmuVariable("n", 2, "uint64", "structuralParameter", "fixed", "exact", 2, minimum=1)
+    array = FmuVariable("x", 3, "real", **FIXED, start=(1.0, 2.0), dimensions=("n",))
     description = described(array, size)
-    assert checked(description, {"x": [1, 2, 3], "n": 3}).settings[1].values == (1.0, 2.0, 3.0)
+    assert check_settings(description, {"x": [1, 2, 3], "n": 3}).settings[1].values == (1.0, 2.0, 3.0)
     assert faults(description, x=[1, 2], n=3) == [("`x` has the shape 3, which [1, 2] has not", "")]
     assert faults(description, n=3, **{"x[1]": 1})[0][0].endswith("the other elements of `x` have no values")
     assert faults(description, n=0) == [("`n` is 0", "at least 1")]
@@ -249,10 +249,10 @@ def test_sizes_decide_shapes():
 def test_lists_for_the_scalars_of_fmi_2():
     scalars = [parameter(f"x[{n}]", reference=n) for n in (1, 2, 3)]
     description = described(*scalars, version="2.0")
-    (setting,) = checked(description, {"x": [4, 5, 6]}).settings
+    (setting,) = check_settings(description, {"x": [4, 5, 6]}).settings
     assert (setting.references, setting.values) == ((1, 2, 3), (4.0, 5.0, 6.0))
     assert faults(description, x=[4, 5]) == [("`x` has the shape 3, which [4, 5] has not", "")]
-    assert checked(description, {"x[2]": 1}).settings[0].references == (2,)
+    assert check_settings(description, {"x[2]": 1}).settings[0].references == (2,)
     gap = described(scalars[0], scalars[2], version="2.0")
     assert faults(gap, x=[1, 2, 3]) == [("there is no variable `x[2]`", "")]
     assert faults(description, x=1.0)[0][0] == "there is no variable `x`"
@@ -262,13 +262,15 @@ def test_one_variable_with_two_names():
     description = described(parameter("a"), parameter("b"), version="2.0")
     told = "`a` and `b` are one variable with two names, set twice"
     assert faults(description, a=1.0, b=2.0) == [(told, "")]
-    assert checked(description, {"a": 1.0, "b": 1.0}).settings == (Setting("start", "real", (1,), (1.0,)),)
+    assert check_settings(description, {"a": 1.0, "b": 1.0}).settings == (
+        Setting("start", "real", (1,), (1.0,)),
+    )
 
 
 def test_an_alias_sets_its_variable():
-    description = described(matrix(), Variable("B", 1, "real", **FIXED, alias_of="A", dimensions=(2, 3)))
-    assert checked(description, {"B[1,1]": 0}).settings[0].values == (0.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-    assert checked(description, {"B": [[0] * 3] * 2}).settings[0].values == (0.0,) * 6
+    description = described(matrix(), FmuVariable("B", 1, "real", **FIXED, alias_of="A", dimensions=(2, 3)))
+    assert check_settings(description, {"B[1,1]": 0}).settings[0].values == (0.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    assert check_settings(description, {"B": [[0] * 3] * 2}).settings[0].values == (0.0,) * 6
 
 
 def test_a_negated_alias_turns_the_sign():
@@ -276,7 +278,7 @@ def test_a_negated_alias_turns_the_sign():
 
 
 def test_all_faults_come_at_once():
-    description = described(parameter("a"), parameter("b", "int8", 2), Variable("y", 3, "real", "output"))
+    description = described(parameter("a"), parameter("b", "int8", 2), FmuVariable("y", 3, "real", "output"))
     assert [what for what, _ in faults(description, a="x", b=1000, c=1, y=2)] == [
         "there is no variable `c`",
         "`y` cannot be set: it is an output that the FMU calculates",

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import expm
 
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.model import Abilities, Port
+from hocket.model import Capabilities, Port
 from hocket.simulators.methods import ORDERS, TABLEAUX
 from hocket.simulators.ode import METHODS, Ode
 from hocket.simulators.state_space import StateSpace
@@ -203,7 +203,7 @@ def test_micro_steps_are_reported(method):
 def test_outputs_ports_and_abilities():
     model = Ode(driven, x0=[1.0, 0.0], inputs=["u [N] = 0"])
     assert model.outputs == (Port("x1"), Port("x2"))
-    assert model.abilities == Abilities(rewind=True, slopes=True, micro=True, order=4)
+    assert model.abilities == Capabilities(rewind=True, slopes=True, micro=True, order=4)
     named = Ode(driven, x0=[1.0, 0.0], inputs=["u"], outputs=["x [m]", "v [m/s]"], method="adaptive")
     assert named.outputs == (Port("x", "m"), Port("v", "m/s"))
     assert named.abilities.order is None

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.model import Abilities, Port, Rewinding
-from hocket.simulators.loading import load, named
+from hocket.model import Capabilities, Port, RollbackSimulator
+from hocket.simulators.loading import load, qualified_name
 from hocket.simulators.python import Python
 
 
@@ -67,7 +67,7 @@ def test_ports_come_from_the_class():
     model = Python(Tank)
     assert model.inputs == (Port("inflow", "m^3/s", 0.5),)
     assert model.outputs == (Port("level", "m"),)
-    assert model.abilities == Abilities()
+    assert model.abilities == Capabilities()
 
 
 def test_given_ports_win():
@@ -95,11 +95,11 @@ def test_simulators_do_not_share_state():
 
 def test_abilities_follow_methods_and_attributes():
     model = Python(Rewindable)
-    assert model.abilities == Abilities(
+    assert model.abilities == Capabilities(
         rewind=True, variable_step=False, input_degree=0, slopes=True, order=1
     )
-    assert isinstance(model.open(), Rewinding)
-    assert not isinstance(Python(Tank).open(), Rewinding)
+    assert isinstance(model.open(), RollbackSimulator)
+    assert not isinstance(Python(Tank).open(), RollbackSimulator)
 
 
 def test_declared_feedthrough():
@@ -322,4 +322,4 @@ def test_neither_inputs_nor_outputs():
 def test_what_is_no_class():
     with pytest.raises(ScenarioError, match="is not a class"):
         Python(Tank())
-    assert named(test_what_is_no_class).endswith(":test_what_is_no_class")
+    assert qualified_name(test_what_is_no_class).endswith(":test_what_is_no_class")

@@ -8,8 +8,8 @@ import pytest
 import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
-from hocket.passes.abilities import feedthrough_known
-from hocket.simulators.reacting import Reacting, probed, reactions
+from hocket.passes.abilities import feedthrough_origin
+from hocket.simulators.reacting import Reacting, probe_feedthrough, with_probed_feedthrough
 from hocket.simulators.replay import Replay
 from hocket.testing import check_simulator
 
@@ -39,18 +39,18 @@ def test_matrices_are_found_out(seed):
     model = hk.StateSpace(
         A, rng.normal(size=(2, 3)), rng.normal(size=(4, 2)), D, inputs=inputs, outputs=outputs
     )
-    seen = reactions(model, 0.1)
+    seen = probe_feedthrough(model, 0.1)
     for row, name in enumerate(outputs):
         assert seen[name] == tuple(inputs[column] for column in np.flatnonzero(D[row]))
 
 
 def test_a_reaction_that_rest_hides_is_seen():
     model = hk.Python(Plant)
-    assert feedthrough_known(model) == "assumed: all"
-    made = probed(model, 0.1)
+    assert feedthrough_origin(model) == "assumed: all"
+    made = with_probed_feedthrough(model, 0.1)
     assert made == Reacting(model, {"y": ["w"]}, probed=True)
     assert [port.feedthrough for port in made.outputs] == [(), ("w",)]
-    assert feedthrough_known(made) == "emulated: probing"
+    assert feedthrough_origin(made) == "emulated: probing"
     check_simulator(made)
 
 
@@ -61,7 +61,7 @@ def test_a_loop_that_is_none_is_not_solved():
         wires = {"a.u": "b.x", "a.w": "b.x", "b.u": "a.y", "b.w": "a.x"}
         return hk.Composite(hk.Scenario({"a": model, "b": model}, wires), "0.1 s")
 
-    taken, tried = couple(hk.Python(Plant)), couple(probed(hk.Python(Plant), 0.1))
+    taken, tried = couple(hk.Python(Plant)), couple(with_probed_feedthrough(hk.Python(Plant), 0.1))
     assert any("algebraic loop" in note for note in taken.plan().notes)
     assert not any("algebraic loop" in note for note in tried.plan().notes)
     assert any("feedthrough by probing" in note for note in tried.plan().notes)
@@ -71,8 +71,8 @@ def test_an_fmu_is_tried_after_its_initialisation(tmp_path):
     """`first` puts out a force that reacts to both inputs; FMI 1 declares it here."""
     model = hk.Fmu(build("first", 1, folder=tmp_path))
     declared = {port.name: port.feedthrough for port in model.outputs}
-    assert reactions(model, 0.01) == declared
-    made = probed(model, 0.01)
+    assert probe_feedthrough(model, 0.01) == declared
+    made = with_probed_feedthrough(model, 0.01)
     assert made.open().native is not None  # it runs as before, without Python
 
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_is_refused(tmp_path):
         Reacting(Plant, {})
     mute = hk.Fmu(build("first", 2, folder=tmp_path), reevaluate=False)
     with pytest.raises(hk.ScenarioError, match="nothing can be seen"):
-        reactions(mute, 0.1)
+        probe_feedthrough(mute, 0.1)
 
 
 FILE = """
@@ -119,8 +119,8 @@ def shown(t, x, u):
 def test_equations_that_were_tried_are_marked_in_files():
     code = f"{__name__}:decay", f"{__name__}:shown"
     ode = hk.Ode(*code, x0=[1.0], inputs=["u = 0"], outputs=["x", "y"])
-    assert feedthrough_known(ode) == "assumed: all"
-    made = probed(ode, 0.1)
+    assert feedthrough_origin(ode) == "assumed: all"
+    made = with_probed_feedthrough(ode, 0.1)
     assert made == Reacting(ode, {"y": ["u"]}, probed=True)
     composite = hk.Composite(hk.Scenario({"a": made}), "0.1 s")
     text = dumps(composite)

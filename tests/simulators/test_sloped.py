@@ -13,7 +13,7 @@ import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
 from hocket.parameters import with_parameters
-from hocket.simulators.emulating import inside
+from hocket.simulators.emulating import innermost_model
 from hocket.simulators.replay import Replay
 from hocket.simulators.sloped import Sloped
 from hocket.simulators.substepped import Substepped
@@ -27,7 +27,7 @@ def wanted(t):
 
 def missed(model, h, steps):
     """Return how far the slopes are from those of the matrices, after some steps."""
-    one, exact = model.open(), inside(model).open()
+    one, exact = model.open(), innermost_model(model).open()
     for simulator in (one, exact):
         simulator.start(0.0)
         for number in range(steps):
@@ -174,8 +174,8 @@ def test_what_cannot_be_is_refused():
 
 def test_it_says_what_it_is():
     tried, late = Sloped(reacting(), "10 us"), Sloped(hk.Python(Stuck, gain=2.0))
-    assert tried.emulated == "slopes by trial steps of 10 us"
-    assert late.emulated == "slopes by backward differences"
+    assert tried.emulation == "slopes by trial steps of 10 us"
+    assert late.emulation == "slopes by backward differences"
     composite = hk.Composite(
         hk.Scenario({"a": late, "b": half(2, [1, 0])}, {"a.u": "b.x", "b.u": "a.y"}), "0.1 s"
     )

@@ -227,7 +227,7 @@ def test_a_sub_step_that_ends_early_is_an_error():
 
 def test_it_says_what_it_is_and_loses():
     model = held(0.03)
-    assert model.emulated == "any step by sub-steps of 30 ms"
+    assert model.emulation == "any step by sub-steps of 30 ms"
     assert model.abilities.variable_step
     assert model.abilities.input_degree is None
     sloped = Substepped(reacting(), "10 ms")

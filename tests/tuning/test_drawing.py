@@ -8,17 +8,19 @@ import pytest
 
 from analysis.systems import two_masses
 from hocket.tuning.objectives import Objective
-from hocket.tuning.space import space
-from hocket.tuning.tuned import Tuned
+from hocket.tuning.space import parse_space
+from hocket.tuning.tuned import TuningResult
 
 
 def judged(over, goals, number, now=None, limits=()):
     composite = two_masses("Control21", 8.9)
-    chosen = space(composite, over)
+    chosen = parse_space(composite, over)
     points = tuple(chosen.points())
     numbers = tuple(number(chosen.values(point)) for point in points)
     wanted = tuple(Objective(name, limit=dict(limits).get(name)) for name in goals)
-    return Tuned(composite, chosen, wanted, len(goals), points, numbers, now or numbers[0], Fraction(10))
+    return TuningResult(
+        composite, chosen, wanted, len(goals), points, numbers, now or numbers[0], Fraction(10)
+    )
 
 
 def lines(axes, label):

@@ -7,10 +7,10 @@ import pytest
 
 from analysis.systems import two_masses
 from hocket.errors import ScenarioError
-from hocket.tuning.front import front, hypervolume, knee
+from hocket.tuning.front import hypervolume, knee, pareto_front
 from hocket.tuning.objectives import Objective
-from hocket.tuning.space import space
-from hocket.tuning.tuned import Tuned
+from hocket.tuning.space import parse_space
+from hocket.tuning.tuned import TuningResult
 
 
 def by_definition(values):
@@ -29,7 +29,7 @@ def test_it_is_what_the_definition_says(goals):
     rng = np.random.default_rng(goals)
     values = rng.integers(0, 12, (200, goals)).astype(float)
     values[::17] = np.inf
-    assert front(values) == by_definition(values)
+    assert pareto_front(values) == by_definition(values)
 
 
 def test_volumes_by_hand():
@@ -55,9 +55,9 @@ def test_the_knee_is_near_the_best_of_all():
 
 def tuned(numbers, wanted, now=(2.0, 2.0), goals=2):
     two = two_masses("Control21", 0.1)
-    chosen = space(two, {"step": f"0.1:1:{len(numbers)}"})
+    chosen = parse_space(two, {"step": f"0.1:1:{len(numbers)}"})
     points = tuple((k,) for k in range(len(numbers)))
-    return Tuned(two, chosen, tuple(wanted), goals, points, tuple(numbers), now, Fraction(1))
+    return TuningResult(two, chosen, tuple(wanted), goals, points, tuple(numbers), now, Fraction(1))
 
 
 RHO, STEP = Objective("rho"), Objective("step", larger=True)

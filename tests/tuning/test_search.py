@@ -13,13 +13,13 @@ from analysis.systems import three_masses, two_masses
 from hocket import Composite, Function, GaussSeidel, Ode, Scenario, StateSpace
 from hocket.errors import ScenarioError
 from hocket.tuning.case import Case
-from hocket.tuning.judge import Judging
+from hocket.tuning.judge import PointJudge
 from hocket.tuning.measured import step_seconds
-from hocket.tuning.objectives import judged, objectives
-from hocket.tuning.settings import applied
-from hocket.tuning.space import space
+from hocket.tuning.objectives import evaluate_objectives, objectives
+from hocket.tuning.settings import apply_choices
+from hocket.tuning.space import parse_space
 from hocket.tuning.tune import tune
-from hocket.tuning.verifying import verified
+from hocket.tuning.verifying import check_prediction
 from hocket.tuning.workers import Workers
 from nesting.systems import chain
 
@@ -78,10 +78,13 @@ def test_a_reading_under_another_step_is_that_of_the_step():
         (three_masses(2, "100 ms", "25 ms"), {"step": "40 ms, 0.2", "extrapolation": "hold, linear"}),
     ):
         wanted = objectives(["rho", "delta"])
-        chosen = space(composite, over)
+        chosen = parse_space(composite, over)
         points = list(chosen.points())
-        found = Judging(composite, chosen, wanted, None)(points)
-        alone = [judged(Case(applied(composite, chosen.values(p)), None), wanted) for p in points]
+        found = PointJudge(composite, chosen, wanted, None)(points)
+        alone = [
+            evaluate_objectives(Case(apply_choices(composite, chosen.values(p)), None), wanted)
+            for p in points
+        ]
         np.testing.assert_allclose(found, alone, rtol=1e-12)
 
 
@@ -98,8 +101,8 @@ def test_processes_find_the_same():
 def test_what_cannot_be_sent_is_judged_here():
     """Functions inside functions have no name in another process."""
     composite = pendulum_and_cart()
-    chosen = space(composite, {"step": "50 ms, 0.1"})
-    judging = Judging(composite, chosen, objectives(["steps"]), None)
+    chosen = parse_space(composite, {"step": "50 ms, 0.1"})
+    judging = PointJudge(composite, chosen, objectives(["steps"]), None)
     with Workers(judging, None, None, 1000) as crew:
         assert crew.count == 1
     with pytest.raises(ScenarioError, match="cannot be sent to other processes"):
@@ -129,11 +132,11 @@ def test_the_error_is_that_of_what_is_recorded_or_named():
     ports = {port.port: port.largest for port in case.prediction.ports}
     two = math.hypot(ports["first.x"], ports["pair.third.x"])
     whole = math.sqrt(sum(each**2 for each in ports.values()))
-    assert judged(case, objectives(["error"]))[0] == pytest.approx(whole)
-    assert judged(case, objectives(["error:first.x,third.x"]))[0] == pytest.approx(two)
+    assert evaluate_objectives(case, objectives(["error"]))[0] == pytest.approx(whole)
+    assert evaluate_objectives(case, objectives(["error:first.x,third.x"]))[0] == pytest.approx(two)
     made = case.composite
-    recorded = made.with_scenario(made.scenario.changed(record=["first.x", "pair.third.x"]))
-    assert judged(Case(recorded, Fraction(5)), objectives(["error"]))[0] == pytest.approx(two)
+    recorded = made.with_scenario(made.scenario.with_changes(record=["first.x", "pair.third.x"]))
+    assert evaluate_objectives(Case(recorded, Fraction(5)), objectives(["error"]))[0] == pytest.approx(two)
 
 
 def test_time_weighs_steps_by_what_they_take():
@@ -141,7 +144,7 @@ def test_time_weighs_steps_by_what_they_take():
     composite = three_masses(2, "100 ms", "25 ms")
     times = {"first": 1.0, "pair.second": 10.0, "pair.third": 100.0}
     case = Case(composite, None, times=times)
-    assert judged(case, objectives(["time"]))[0] == pytest.approx(10 * 1.0 + 40 * 110.0)
+    assert evaluate_objectives(case, objectives(["time"]))[0] == pytest.approx(10 * 1.0 + 40 * 110.0)
     measured = step_seconds(composite)
     assert set(measured) == set(times)
     assert min(measured.values()) > 0.0
@@ -154,7 +157,7 @@ def test_messages_are_those_between_hosts():
     from hocket.hosts import Hosts
 
     hosts = Hosts({"here": ["first"], "there": ["second", "third"]})
-    spread = flat.with_scenario(flat.scenario.changed(hosts=hosts))
+    spread = flat.with_scenario(flat.scenario.with_changes(hosts=hosts))
     made = tune(spread, {"step": "0.1, 0.2"}, ["messages", "step"])
     assert dict(zip(made.points, made.numbers, strict=True))[0,][0] == pytest.approx(20.0), "one each way"
 
@@ -208,9 +211,9 @@ def test_what_is_not_linear_is_measured_by_runs():
     measured = {point: numbers[0] for point, numbers in zip(made.points, made.numbers, strict=True)}
     assert measured[0, 0] < measured[1, 0] < measured[2, 0]
     assert all(measured[k, 1] < measured[k, 0] for k in range(3)), "lines beat holds"
-    fine = hocket.run(composite.changed(step="10 ms", extrapolation="linear"), 2)["bob.angle"]
+    fine = hocket.run(composite.with_changes(step="10 ms", extrapolation="linear"), 2)["bob.angle"]
     for point in ((0, 0), (2, 0)):
-        run = hocket.run(applied(composite, made.space.values(point)), 2)["bob.angle"]
+        run = hocket.run(apply_choices(composite, made.space.values(point)), 2)["bob.angle"]
         off = np.abs(run.values - np.interp(run.t, fine.t, fine.values)).max() / np.abs(fine.values).max()
         assert 0.3 * off < measured[point] < 3.0 * off
 
@@ -347,7 +350,7 @@ def test_what_should_be_zero_is_not_measured_by_itself():
     other = StateSpace(A=[[-2.0]], B=[[-1.0]], C=[[1.0]], x0=[0.0], inputs=["y"], outputs=["u"])
     both = Composite(Scenario({"a": noise, "b": other}, {"a.u": "b.u", "b.y": "a.y"}), "100 ms")
     whole = tune(both, {"step": "0.1"}, ["measured"], stop=2).numbers[0][0]
-    seen = both.with_scenario(both.scenario.changed(record=["a.y", "b.u"]))
+    seen = both.with_scenario(both.scenario.with_changes(record=["a.y", "b.u"]))
     assert tune(seen, {"step": "0.1"}, ["measured"], stop=2).numbers[0][0] == pytest.approx(whole)
 
 
@@ -356,9 +359,9 @@ def test_what_should_be_zero_is_not_measured_by_itself():
 
 def test_a_run_of_what_is_not_linear_is_compared_with_shorter_steps():
     composite = pendulum_and_cart()
-    told = verified(composite, Fraction(2))
+    told = check_prediction(composite, Fraction(2))
     assert told.against == "10 times shorter steps", "those of the parts must fit"
-    fine = hocket.run(composite.changed(step="10 ms"), 2)
+    fine = hocket.run(composite.with_changes(step="10 ms"), 2)
     run = hocket.run(composite, 2)
     gaps = [np.abs(run[name].values - fine[name].values[::10]).max() for name in run.ports]
     assert told.found == pytest.approx(np.linalg.norm(gaps), rel=1e-9)
@@ -369,8 +372,8 @@ def test_a_run_with_a_source_is_compared_with_the_exact_solution():
     wave = Function(np.sin, ["u"])
     lag = StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[0.0], inputs=["u"], outputs=["x"])
     both = Composite(Scenario({"wave": wave, "lag": lag}, {"lag.u": "wave.u"}), "100 ms")
-    both = both.with_scenario(both.scenario.changed(record=["lag.x"]))
-    told = verified(both, Fraction(4))
+    both = both.with_scenario(both.scenario.with_changes(record=["lag.x"]))
+    told = check_prediction(both, Fraction(4))
     run = hocket.run(both, 4)["lag.x"]
     exact = 0.5 * (np.sin(run.t) - np.cos(run.t) + np.exp(-run.t))
     assert told.against == "the exact solution"

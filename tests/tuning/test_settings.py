@@ -8,20 +8,20 @@ import pytest
 from analysis.systems import three_masses, two_masses
 from hocket import Composite, GaussSeidel, Hermite, Iterate, Jacobi, Nepce, Polynomial
 from hocket.errors import ScenarioError
-from hocket.tuning.settings import applied
-from hocket.tuning.space import space
+from hocket.tuning.settings import apply_choices
+from hocket.tuning.space import parse_space
 
 NESTED = three_masses(2, "100 ms", "25 ms")
 FLAT = three_masses(2, "100 ms")
 
 
 def chosen(composite, over):
-    made = space(composite, over)
-    return applied(composite, made.values((0,) * len(made.variables)))
+    made = parse_space(composite, over)
+    return apply_choices(composite, made.values((0,) * len(made.variables)))
 
 
 def test_nothing_chosen_changes_nothing():
-    assert applied(NESTED, {}) == NESTED
+    assert apply_choices(NESTED, {}) == NESTED
 
 
 def test_steps_algorithms_and_modes_of_levels():
@@ -80,4 +80,4 @@ def test_a_nesting_is_that_of_hand():
 
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ScenarioError, match="nothing drives"):
-        applied(NESTED, {"first.x.extrapolation": Polynomial(1)})
+        apply_choices(NESTED, {"first.x.extrapolation": Polynomial(1)})

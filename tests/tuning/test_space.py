@@ -8,12 +8,12 @@ import pytest
 from analysis.systems import three_masses, two_masses
 from hocket import Hermite, Polynomial
 from hocket.errors import ScenarioError
-from hocket.nesting.hierarchy import Group
+from hocket.nesting.hierarchy import LevelGroup
 from hocket.tuning.defaults import default_space
-from hocket.tuning.settings import applied
-from hocket.tuning.space import space
+from hocket.tuning.settings import apply_choices
+from hocket.tuning.space import parse_space
 from hocket.tuning.starting import near_now, point_of_now
-from hocket.tuning.trees import tree_of
+from hocket.tuning.trees import parse_hierarchy
 
 TWO = two_masses("Control21", 0.1, (0.0, 0.0, 0.5))
 THREE = three_masses(2, "100 ms", "25 ms")
@@ -21,7 +21,7 @@ FLAT = three_masses(2, "100 ms")
 
 
 def values(composite, name, text, **more):
-    return space(composite, {name: text}, **more).variables[0].values
+    return parse_space(composite, {name: text}, **more).variables[0].values
 
 
 def test_ranges_and_lists():
@@ -51,24 +51,24 @@ def test_orders_are_all_or_one_of_each_rotation():
 
 
 def test_points_are_all_combinations():
-    made = space(FLAT, {"step": "0.1, 0.2", "algorithm": "jacobi, gauss-seidel", "order": "all"})
+    made = parse_space(FLAT, {"step": "0.1, 0.2", "algorithm": "jacobi, gauss-seidel", "order": "all"})
     points = list(made.points())
     assert made.size == len(points) == len(set(points)) == 24
-    plain = {made.plain(point) for point in points}
+    plain = {made.canonical_point(point) for point in points}
     assert len(plain) == 2 * (1 + 6), "without a sequence there is no order"
-    couplings = [applied(FLAT, made.values(point)) for point in plain]
+    couplings = [apply_choices(FLAT, made.values(point)) for point in plain]
     assert all(a != b for k, a in enumerate(couplings) for b in couplings[:k])
-    assert all(applied(FLAT, made.values(p)).step in (Fraction(1, 10), Fraction(1, 5)) for p in points)
+    assert all(apply_choices(FLAT, made.values(p)).step in (Fraction(1, 10), Fraction(1, 5)) for p in points)
 
 
 def test_a_ratio_says_nothing_without_levels():
-    made = space(FLAT, {"nesting": "flat, {first, {second, third}}", "ratio": "1, 2, 4"})
-    assert len({made.plain(point) for point in made.points()}) == 1 + 3
+    made = parse_space(FLAT, {"nesting": "flat, {first, {second, third}}", "ratio": "1, 2, 4"})
+    assert len({made.canonical_point(point) for point in made.points()}) == 1 + 3
 
 
 def test_hierarchies_are_read():
-    assert tree_of("{first, {second, third}}", ("first", "second", "third"), "") == Group(
-        ("first", Group(("second", "third")))
+    assert parse_hierarchy("{first, {second, third}}", ("first", "second", "third"), "") == LevelGroup(
+        ("first", LevelGroup(("second", "third")))
     )
     for wrong in (
         "{first, second}",
@@ -77,7 +77,7 @@ def test_hierarchies_are_read():
         "{first, first, third}",
     ):
         with pytest.raises(ScenarioError, match="no hierarchy"):
-            tree_of(wrong, ("first", "second", "third"), "tune.nesting")
+            parse_hierarchy(wrong, ("first", "second", "third"), "tune.nesting")
 
 
 @pytest.mark.parametrize(
@@ -109,33 +109,33 @@ def test_hierarchies_are_read():
 )
 def test_what_cannot_be_read_is_refused(name, text, message):
     with pytest.raises(ScenarioError, match=message) as caught:
-        space(TWO, {name: text})
+        parse_space(TWO, {name: text})
     assert "tune." in str(caught.value)
 
 
 def test_all_faults_are_told_at_once():
     with pytest.raises(ScenarioError) as caught:
-        space(TWO, {"step": "x", "algorithm": "y", "two.F.alpha": "z"})
+        parse_space(TWO, {"step": "x", "algorithm": "y", "two.F.alpha": "z"})
     assert len(caught.value.faults) == 3
     with pytest.raises(ScenarioError, match="nothing to choose"):
-        space(TWO, {})
+        parse_space(TWO, {})
     with pytest.raises(ScenarioError, match="has 1,000,000,000 values"):
-        space(TWO, {"step": "1:2:1000000000"})
+        parse_space(TWO, {"step": "1:2:1000000000"})
 
 
 def test_now_is_found_in_the_space():
     over = {"step": "0.05, 0.1, 0.2", "algorithm": "gauss-seidel, jacobi", "extrapolation": "linear, hold"}
-    made = space(FLAT, over)
+    made = parse_space(FLAT, over)
     assert point_of_now(FLAT, made) == (1, 1, 1)
     near = near_now(FLAT, made)
     assert near[0] == (1, 1, 1)
     assert set(near[1:]) == {(0, 1, 1), (2, 1, 1), (1, 0, 1), (1, 1, 0)}
-    assert point_of_now(FLAT, space(FLAT, {"step": "0.05, 0.2"})) is None
+    assert point_of_now(FLAT, parse_space(FLAT, {"step": "0.05, 0.2"})) is None
 
 
 def test_the_default_space_is_one_and_holds_now():
     over = default_space(THREE, Fraction(25))
-    made = space(THREE, over)
+    made = parse_space(THREE, over)
     assert {"step", "pair.step", "algorithm", "pair.order", "extrapolation", "outputs"} <= set(over)
     assert point_of_now(THREE, made) is not None
     for step in made.variables[0].values:

@@ -11,11 +11,11 @@ import hocket
 from analysis.systems import THREE, three_masses
 from hocket.files import toml
 from hocket.files.formats import read
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.nesting.work import work_of
 from hocket.parameters import leaves, with_leaves
 from hocket.tuning.tune import tune
-from hocket.tuning.verifying import verified
+from hocket.tuning.verifying import check_prediction
 
 STOP = Fraction(25)
 SIX = ("first.x", "first.v", "pair.second.x", "pair.second.v", "pair.third.x", "pair.third.v")
@@ -26,9 +26,9 @@ def study(tmp_path_factory):
     """The thesis' best nested setting: Jacobi, hold, stale, 0.1 and 0.025; written and read again."""
     made = three_masses(2, "100 ms", "25 ms")
     made = with_leaves(made, {path: replace(m, method="exact", step=None) for path, m in leaves(made)})
-    made = made.with_scenario(made.scenario.changed(record=["*.x", "*.v"]))
+    made = made.with_scenario(made.scenario.with_changes(record=["*.x", "*.v"]))
     file = tmp_path_factory.mktemp("three") / "three.toml"
-    file.write_text(toml.dumps(Study(made, stop=STOP)))
+    file.write_text(toml.dumps(Experiment(made, stop=STOP)))
     return read(file)
 
 
@@ -84,7 +84,7 @@ def test_it_is_what_was_predicted(tuned):
     chosen = tuned.composite_of(tuned.knee)
     found, predicted = error_of(chosen), tuned.numbers[tuned.front[tuned.knee]][0]
     assert 0.5 * found <= predicted <= 2.0 * found
-    told = verified(chosen, STOP)
+    told = check_prediction(chosen, STOP)
     assert told.ports == 6
     assert told.found == pytest.approx(found, rel=1e-6)
     assert told.predicted == pytest.approx(predicted, rel=1e-9)

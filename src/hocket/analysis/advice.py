@@ -16,14 +16,14 @@ import numpy as np
 
 from hocket.analysis.linear import read_linear
 from hocket.analysis.prediction import predicted_error
-from hocket.analysis.settling import Settling, settling
-from hocket.analysis.stability import EDGE, radius
-from hocket.analysis.variants import scaled
-from hocket.clock import written
+from hocket.analysis.settling import IterationConvergence, iteration_convergence
+from hocket.analysis.stability import EDGE, spectral_radius
+from hocket.analysis.variants import scale_steps
+from hocket.clock import format_duration
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.orchestrators.around import layers
+from hocket.orchestrators.around import algorithm_layers
 from hocket.plan import Repeat, walk
 from hocket.signals import Hold, Polynomial
 
@@ -41,7 +41,7 @@ LONGEST = 20_000
 
 
 @dataclass(frozen=True)
-class Change:
+class CouplingChange:
     """Something to do otherwise, and what that would bring."""
 
     words: str
@@ -52,47 +52,55 @@ class Change:
     """How many times the steps of now it would take."""
 
 
-def changes(
+def suggest_changes(
     composite: Composite,
     stop: Fraction | None,
     fixed_steps: bool = False,
-    now: tuple[Settling, ...] = (),
-) -> list[Change]:
+    now: tuple[IterationConvergence, ...] = (),
+) -> list[CouplingChange]:
     """Return what helps, the best first; `fixed_steps`: other steps cannot be judged.
 
     `now` is how the iterations of the composite itself settle.
     """
-    found: list[Change] = []
-    for words, variant, steps in _variants(composite, fixed_steps):
+    found: list[CouplingChange] = []
+    for words, variant, steps in _coupling_variants(composite, fixed_steps):
         try:
-            if _slow(variant, steps, stop) and any(change.rho <= 1.0 + EDGE for change in found):
+            if _is_slow_to_judge(variant, steps, stop) and any(change.rho <= 1.0 + EDGE for change in found):
                 continue
             reading = read_linear(variant)
-            rho = radius(reading)
+            rho = spectral_radius(reading)
             error = None if stop is None else predicted_error(reading, stop, measure=False).worst.relative
         except (HocketError, np.linalg.LinAlgError):  # no such step, no solution, or no numbers
             continue
-        found.append(Change(words, rho, error, steps * _sweeps(settling(reading)) / _sweeps(now)))
-    return sorted(found, key=_rank)
+        found.append(
+            CouplingChange(
+                words, rho, error, steps * _most_sweeps(iteration_convergence(reading)) / _most_sweeps(now)
+            )
+        )
+    return sorted(found, key=_rank_change)
 
 
-def _slow(variant: Composite, steps: float, stop: Fraction | None) -> bool:
+def _is_slow_to_judge(variant: Composite, steps: float, stop: Fraction | None) -> bool:
     """Return whether a change is tried only where nothing else helps: it would take long to judge."""
     long = stop is not None and stop / variant.step > LONGEST
-    return (long and steps > 1.0) or steps > FEW or (iterates(variant) and len(list(levels(variant))) > 1)
+    return (
+        (long and steps > 1.0)
+        or steps > FEW
+        or (has_iteration(variant) and len(list(walk_levels(variant))) > 1)
+    )
 
 
-def _sweeps(iterations: tuple[Settling, ...]) -> float:
+def _most_sweeps(iterations: tuple[IterationConvergence, ...]) -> float:
     """Return how often the steps are made again, about: of the level that does it most often."""
     return float(max((each.sweeps or MANY for each in iterations), default=1))
 
 
-def _rank(change: Change) -> tuple[bool, float, float]:
+def _rank_change(change: CouplingChange) -> tuple[bool, float, float]:
     error = math.inf if change.error is None or math.isnan(change.error) else change.error
     return (change.rho > 1.0 + EDGE, error if change.error is not None else change.rho, change.steps)
 
 
-def best(found: list[Change], rho: float, error: float | None) -> Change | None:
+def best_change(found: list[CouplingChange], rho: float, error: float | None) -> CouplingChange | None:
     """Return the change to advise, if one is worth its trouble.
 
     Of those that make it stable the cheapest; of a stable coupling the one that takes most off the error for
@@ -100,55 +108,57 @@ def best(found: list[Change], rho: float, error: float | None) -> Change | None:
     """
     helping = [change for change in found if change.rho <= 1.0 + EDGE]
     if rho > 1.0 + EDGE:
-        return min(helping, key=lambda change: (change.steps, _rank(change)), default=None)
+        return min(helping, key=lambda change: (change.steps, _rank_change(change)), default=None)
     if error is None or not error > NOISE:
         return None
     worth = [change for change in helping if change.error is not None and change.error < WORTH * error]
     same = [change for change in worth if change.steps <= 1.0]
-    return min(same, key=_rank, default=min(worth, key=lambda change: change.steps, default=None))
+    return min(same, key=_rank_change, default=min(worth, key=lambda change: change.steps, default=None))
 
 
-def _variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Composite, float]]:
+def _coupling_variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Composite, float]]:
     """Yield changes in words, the composite with each, and how many times the steps it costs."""
-    if any(_mode(level) == "stale" for level in levels(composite)):
-        yield 'outputs = "consistent"', _everywhere(composite, _consistent), 1.0
-    jacobi = any(isinstance(_explicit(level), Jacobi) for level in levels(composite))
+    if any(_output_mode(level) == "stale" for level in walk_levels(composite)):
+        yield 'outputs = "consistent"', _change_every_level(composite, _make_consistent), 1.0
+    jacobi = any(isinstance(_innermost_algorithm(level), Jacobi) for level in walk_levels(composite))
     if jacobi:
-        yield 'orchestrator "gauss-seidel"', _everywhere(composite, _sequential), 1.0
-    if any(isinstance(level.extrapolation, Hold) for level in levels(composite)):
-        yield 'extrapolation "linear"', _everywhere(composite, _linear), 1.0
+        yield 'orchestrator "gauss-seidel"', _change_every_level(composite, _make_sequential), 1.0
+    if any(isinstance(level.extrapolation, Hold) for level in walk_levels(composite)):
+        yield 'extrapolation "linear"', _change_every_level(composite, _extrapolate_linearly), 1.0
         if jacobi:
-            both = _everywhere(_everywhere(composite, _sequential), _linear)
+            both = _change_every_level(
+                _change_every_level(composite, _make_sequential), _extrapolate_linearly
+            )
             yield 'orchestrator "gauss-seidel" and extrapolation "linear"', both, 1.0
-    if not iterates(composite) and all(level.abilities.rewind for level in levels(composite)):
-        both = _everywhere(_everywhere(composite, _iterated), _linear)
+    if not has_iteration(composite) and all(level.abilities.rewind for level in walk_levels(composite)):
+        both = _change_every_level(_change_every_level(composite, _add_iteration), _extrapolate_linearly)
         yield 'orchestrator "iterate" and extrapolation "linear"', both, 1.0
     for part in () if fixed_steps else (2, 5, 10, 100):
         step = composite.step / part
-        yield f"a step of {written(step)}", scaled(composite, Fraction(1, part)), float(part)
+        yield f"a step of {format_duration(step)}", scale_steps(composite, Fraction(1, part)), float(part)
 
 
-def iterates(composite: Composite) -> bool:
+def has_iteration(composite: Composite) -> bool:
     """Return whether a level does."""
     plans = (level.plan.step for level in composite.blueprint.levels())
     return any(isinstance(each, Repeat) for plan in plans for _, each in walk(plan))
 
 
-def levels(composite: Composite) -> Iterator[Composite]:
+def walk_levels(composite: Composite) -> Iterator[Composite]:
     """Yield a level and those inside it."""
     yield composite
     for model in composite.scenario.models.values():
         if isinstance(model, Composite):
-            yield from levels(model)
+            yield from walk_levels(model)
 
 
-def _mode(composite: Composite) -> str:
+def _output_mode(composite: Composite) -> str:
     return str(getattr(composite.orchestrator, "outputs", ""))
 
 
-def _everywhere(composite: Composite, change: Callable[[Composite], dict[str, Any]]) -> Composite:
+def _change_every_level(composite: Composite, change: Callable[[Composite], dict[str, Any]]) -> Composite:
     models = {
-        name: _everywhere(model, change) if isinstance(model, Composite) else model
+        name: _change_every_level(model, change) if isinstance(model, Composite) else model
         for name, model in composite.scenario.models.items()
     }
     how: dict[str, Any] = {
@@ -160,37 +170,39 @@ def _everywhere(composite: Composite, change: Callable[[Composite], dict[str, An
     return Composite(composite.scenario.with_models(models), composite.step, **{**how, **change(composite)})
 
 
-def _explicit(composite: Composite) -> Any:
+def _innermost_algorithm(composite: Composite) -> Any:
     """Return the algorithm of one step, without iteration and step control around it."""
-    *_, innermost = layers(composite.orchestrator)
+    *_, innermost = algorithm_layers(composite.orchestrator)
     return innermost
 
 
-def _with(composite: Composite, explicit: Any) -> dict[str, Any]:
-    def around(made: Any) -> Any:
-        return replace(made, inner=around(made.inner)) if hasattr(made, "inner") else explicit
+def _replace_innermost(composite: Composite, explicit: Any) -> dict[str, Any]:
+    def rewrap(made: Any) -> Any:
+        return replace(made, inner=rewrap(made.inner)) if hasattr(made, "inner") else explicit
 
-    return {"orchestrator": around(composite.orchestrator)}
-
-
-def _iterated(composite: Composite) -> dict[str, Any]:
-    return _with(composite, Iterate(_explicit(composite)))
+    return {"orchestrator": rewrap(composite.orchestrator)}
 
 
-def _consistent(composite: Composite) -> dict[str, Any]:
-    made = _explicit(composite)
+def _add_iteration(composite: Composite) -> dict[str, Any]:
+    return _replace_innermost(composite, Iterate(_innermost_algorithm(composite)))
+
+
+def _make_consistent(composite: Composite) -> dict[str, Any]:
+    made = _innermost_algorithm(composite)
     if isinstance(made, GaussSeidel):
         order: Any = made.order
-        return _with(composite, GaussSeidel(order, inputs=made.inputs))
-    return _with(composite, replace(made, outputs="consistent")) if _mode(composite) else {}
+        return _replace_innermost(composite, GaussSeidel(order, inputs=made.inputs))
+    return (
+        _replace_innermost(composite, replace(made, outputs="consistent")) if _output_mode(composite) else {}
+    )
 
 
-def _sequential(composite: Composite) -> dict[str, Any]:
-    made = _explicit(composite)
+def _make_sequential(composite: Composite) -> dict[str, Any]:
+    made = _innermost_algorithm(composite)
     if not isinstance(made, Jacobi):
         return {}
-    return _with(composite, GaussSeidel(outputs=made.outputs, inputs=made.inputs))
+    return _replace_innermost(composite, GaussSeidel(outputs=made.outputs, inputs=made.inputs))
 
 
-def _linear(composite: Composite) -> dict[str, Any]:
+def _extrapolate_linearly(composite: Composite) -> dict[str, Any]:
     return {"extrapolation": Polynomial(1)} if isinstance(composite.extrapolation, Hold) else {}

@@ -1,7 +1,7 @@
 """How wrong a run was, when nothing can be run again: the defects of its connections, and linear models.
 
 In:  a Run, and its Study if that can be had
-Out: a Trust by the method `defect`: gaps per connection; errors per port where linear models follow the run
+Out: an ErrorEstimate by the method `defect`: gaps per connection; errors per port where linear models follow the run
 
 A defect is how far an input was from the output that drives it, at the end of a step: what the coupling does
 wrong in one step, in the unit of the input. What becomes of it later, a stable system forgets and another
@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from hocket.analysis.doubts import unseen
+from hocket.analysis.doubts import uncovered_errors
 from hocket.analysis.energy import balanced_leaves
-from hocket.analysis.gaps import gaps, gaps_as_written
+from hocket.analysis.gaps import connection_gaps, gaps_from_text
 from hocket.analysis.linear import is_linear
-from hocket.analysis.models import linearised
+from hocket.analysis.models import linearise
 from hocket.analysis.order import predicted_order
 from hocket.analysis.played import with_sources
 from hocket.analysis.prediction import PortError, predicted_error
 from hocket.errors import HocketError
 from hocket.files.drawing import Series
-from hocket.files.estimate import near
+from hocket.files.estimate import time_tolerance
 from hocket.files.run import Run
-from hocket.files.study import Study
-from hocket.files.trust import Doubted, Trust
+from hocket.files.study import Experiment
+from hocket.files.trust import ErrorEstimate, PortEstimate
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
 
@@ -37,28 +37,28 @@ LARGEST = 2**24
 """Numbers in the rows of a run whose linear models are computed."""
 
 
-def from_defect(run: Run, study: Study | None, doubts: tuple[str, ...] = ()) -> Trust:
+def trust_from_defect(run: Run, study: Experiment | None, doubts: tuple[str, ...] = ()) -> ErrorEstimate:
     """Return what a run by itself tells of its error; `doubts` are why nothing better could be done."""
     if study is None:
-        found, missing = gaps_as_written(run)
-        ports: list[Doubted] = []
+        found, missing = gaps_from_text(run)
+        ports: list[PortEstimate] = []
         why = ["the models are not at hand, so that no error per port can be told"]
         promised = None
     else:
-        found, missing = gaps(run, study)
-        ports, why = _shadowed(run, study)
+        found, missing = connection_gaps(run, study)
+        ports, why = _errors_by_linear_models(run, study)
         promised, _ = predicted_order(study.composite)
-    left_out = [] if study is None else list(unseen(study))
+    left_out = [] if study is None else list(uncovered_errors(study))
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         left_out.append(f"the defect of {listed}{more}: inputs are kept only if --record names them")
     ports.sort(key=lambda each: -each.relative)
     found.sort(key=lambda each: -each.relative)
-    return Trust(tuple(ports), (*doubts, *why), promised, "defect", tuple(left_out), tuple(found))
+    return ErrorEstimate(tuple(ports), (*doubts, *why), promised, "defect", tuple(left_out), tuple(found))
 
 
-def _shadowed(run: Run, study: Study) -> tuple[list[Doubted], list[str]]:
+def _errors_by_linear_models(run: Run, study: Experiment) -> tuple[list[PortEstimate], list[str]]:
     """Return errors by linear models that follow the run, and why there are none.
 
     The linear models are stepped by the same plan and compared with their exact solution; both differ from
@@ -78,7 +78,7 @@ def _shadowed(run: Run, study: Study) -> tuple[list[Doubted], list[str]]:
     try:
         assert study.stop is not None
         span = study.stop - study.start
-        made = linearised(study.composite, still=True, start=study.start).composite
+        made = linearise(study.composite, still=True, start=study.start).composite
         made = with_sources(made, span, study.start)
         predicted = predicted_error(made, span, trajectories=True, measure=False)
     except HocketError as error:
@@ -86,7 +86,7 @@ def _shadowed(run: Run, study: Study) -> tuple[list[Doubted], list[str]]:
     found, lost = [], []
     for each in predicted.ports:
         if each.port in run:
-            followed = _followed(run[each.port], each, float(study.start))
+            followed = _linear_port_error(run[each.port], each, float(study.start))
             found += [followed] if followed else []
             lost += [] if followed else [each.port]
     if lost:
@@ -94,13 +94,13 @@ def _shadowed(run: Run, study: Study) -> tuple[list[Doubted], list[str]]:
     return found, []
 
 
-def _followed(run: Series, predicted: PortError, start: float) -> Doubted | None:
+def _linear_port_error(run: Series, predicted: PortError, start: float) -> PortEstimate | None:
     """Return the error that the linear models show; None if they are elsewhere than the run."""
     assert predicted.series is not None
     t, values, truth = predicted.series
     if not len(t):
         return None
-    slack = near(run.t, t)
+    slack = time_tolerance(run.t, t)
     at = np.clip(np.searchsorted(t + start, run.t - slack), 0, len(t) - 1)
     here = np.flatnonzero(np.abs(t[at] + start - run.t) <= 2.0 * slack)
     if not len(here):
@@ -110,4 +110,4 @@ def _followed(run: Series, predicted: PortError, start: float) -> Doubted | None
     scale = float(np.abs(run.values).max(initial=0.0))
     if not off <= max(FOLLOWS * float(np.abs(error).max()), ROUNDING * scale):
         return None
-    return Doubted(Series(run.t[here], run.values[here], run.unit, run.name), error, None)
+    return PortEstimate(Series(run.t[here], run.values[here], run.unit, run.name), error, None)

@@ -28,7 +28,7 @@ Truth: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass
-class Pulses:
+class PulseResponses:
     """The answers to pulses, per unit of push: shape (pushed, steps + 1, rows)."""
 
     markov: Array
@@ -38,7 +38,7 @@ class Pulses:
     """How far they are off, relative to the largest answer to the same push."""
 
 
-def alike(one: Array, other: Array) -> bool:
+def responses_agree(one: Array, other: Array) -> bool:
     """Return whether answers to pushes of quite different sizes are about the same."""
     length = min(one.shape[1], other.shape[1])
     one, other = one[:, :length], other[:, :length]
@@ -46,7 +46,7 @@ def alike(one: Array, other: Array) -> bool:
     return bool((np.abs(one - other).max(axis=(0, 1)) <= ALIKE * largest).all())
 
 
-def chosen(answers: Array, top: Array, sizes: tuple[float, float]) -> Pulses:
+def choose_responses(answers: Array, top: Array, sizes: tuple[float, float]) -> PulseResponses:
     """Return the means of up and down, of the size that errs less.
 
     Rounding and the noise of solvers count less in larger pushes, what is crooked counts more.
@@ -57,8 +57,8 @@ def chosen(answers: Array, top: Array, sizes: tuple[float, float]) -> Pulses:
     each = np.abs(large / top).max(axis=(1, 2), initial=0.0)
     noise = float((apart.max(axis=(1, 2)) / np.where(each > 0.0, each, 1.0)).max(initial=ROUNDING))
     if bent[1] <= bent[0] and apart.max(initial=0.0) <= 2.0 * bent[0]:
-        return Pulses(large, sizes[1], noise)
-    return Pulses(small, sizes[0], max(noise / 50.0, ROUNDING))
+        return PulseResponses(large, sizes[1], noise)
+    return PulseResponses(small, sizes[0], max(noise / 50.0, ROUNDING))
 
 
 def relative_error(predicted: Array, measured: Array, scale: Array) -> float:
@@ -72,7 +72,7 @@ def relative_error(predicted: Array, measured: Array, scale: Array) -> float:
     return worst if math.isfinite(worst) else math.inf
 
 
-def told_in(rows: Array, most: int, growth: float) -> int:
+def informative_steps(rows: Array, most: int, growth: float) -> int:
     """Return how many steps tell of more than the fastest growth."""
     sizes = np.abs(rows)
     early, first = (sizes[: count + 1].max(axis=0) for count in (EARLY, FIRST))

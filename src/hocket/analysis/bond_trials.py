@@ -13,13 +13,13 @@ from math import inf, isfinite
 from time import perf_counter
 from typing import Any
 
-from hocket.engine.blueprint import Blueprint, clock_of, opened
+from hocket.engine.blueprint import PlanTree, clock_of, open_level
 from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise
 from hocket.engine.ledger import COLUMNS
-from hocket.engine.native import NativeEngine, obstacle
-from hocket.engine.plain import PlainEngine
-from hocket.engine.selection import bind, choose, keep_start
+from hocket.engine.native import NativeEngine, native_obstacle
+from hocket.engine.plain import InterpreterEngine
+from hocket.engine.selection import bind_tables, choose_tables, keep_start_rows
 from hocket.model import Array
 
 SECONDS = 2.0
@@ -29,7 +29,7 @@ LOOKS = 40
 
 
 @dataclass(frozen=True)
-class Gain:
+class BondGain:
     """What a bond gained in a trial."""
 
     bond: str
@@ -55,10 +55,10 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Trial:
+class BondTrial:
     """What a trial showed."""
 
-    gains: tuple[Gain, ...]
+    gains: tuple[BondGain, ...]
     work: float
     """Steps of simulators per step of their level: those of all sweeps, and those that are parts of it."""
     stored: Mapping[int, float]
@@ -75,7 +75,7 @@ class Trial:
         share = sum(abs(gain.gained) for gain in self.gains) / flowed if flowed > 0.0 else 0.0
         return share if isfinite(share) else inf
 
-    def off(self, true: Trial) -> float | None:
+    def stored_energy_error(self, true: BondTrial) -> float | None:
         """Return by how much the stored energy differs from a true one, in relation to its largest."""
         both = [(here, true.stored[steps]) for steps, here in self.stored.items() if steps in true.stored]
         largest = max((there for _, there in both), default=0.0)
@@ -85,17 +85,17 @@ class Trial:
         return max(off) if all(map(isfinite, off)) else inf
 
 
-def trial(composite: Composite, steps: int, start: Fraction) -> Trial:
+def run_bond_trial(composite: Composite, steps: int, start: Fraction) -> BondTrial:
     """Run some steps with the ledger kept."""
     design = composite.blueprint
     clock = clock_of(design, start=start)
-    chosen = choose(design, clock, (), None, ledger=True)
-    root = opened(design, clock)
+    chosen = choose_tables(design, clock, (), None, ledger=True)
+    root = open_level(design, clock)
     try:
         initialise(root, clock.time(0))
-        recorded = bind(root, chosen)
-        keep_start(recorded)
-        made: Any = PlainEngine if obstacle(root) else NativeEngine
+        recorded = bind_tables(root, chosen)
+        keep_start_rows(recorded)
+        made: Any = InterpreterEngine if native_obstacle(root) else NativeEngine
         engine = made(root, recorded)
         begun, done, once = perf_counter(), 0, max(1, steps // LOOKS)
         stored = {0: sum(engine.stored().values())}
@@ -106,16 +106,16 @@ def trial(composite: Composite, steps: int, start: Fraction) -> Trial:
         gains = [
             gain
             for index, entry in enumerate(recorded)
-            for gain in _gains(entry.table, engine.rows(index)[:, 0], flowed[entry.level.path])
+            for gain in _bond_gains(entry.table, engine.rows(index)[:, 0], flowed[entry.level.path])
         ]
-        work = max(_work(engine, level, done * float(composite.step)) for level in design.levels())
+        work = max(_work_per_step(engine, level, done * float(composite.step)) for level in design.levels())
         telling = frozenset(engine.stored())
     finally:
         root.close()
-    return Trial(tuple(gains), work, stored, telling)
+    return BondTrial(tuple(gains), work, stored, telling)
 
 
-def _work(engine: Any, level: Blueprint, seconds: float) -> float:
+def _work_per_step(engine: Any, level: PlanTree, seconds: float) -> float:
     """Return how many steps simulators made per step of a level."""
     swept, parts = engine.sweeps()[level.path], engine.steps()[level.path]
     made = max(1.0, seconds / float(level.composite.step))
@@ -124,7 +124,7 @@ def _work(engine: Any, level: Blueprint, seconds: float) -> float:
     )
 
 
-def _gains(table: Any, t: Array, flowed: Sequence[tuple[float, float]]) -> Iterator[Gain]:
+def _bond_gains(table: Any, t: Array, flowed: Sequence[tuple[float, float]]) -> Iterator[BondGain]:
     """Yield the bonds of a level, whose accounts fill the table, given and taken in turn."""
     width, seconds = len(COLUMNS), float(t[-1] - t[0])
     for number in range(len(table.columns) // width):
@@ -132,4 +132,4 @@ def _gains(table: Any, t: Array, flowed: Sequence[tuple[float, float]]) -> Itera
         path = table.columns[width * number].rpartition(".")[0]
         unit = table.units[width * number + width - 1]
         step = seconds / max(1, len(t) - 1)
-        yield Gain(path, taken - given, 0.5 * (one + other), seconds, step, unit)
+        yield BondGain(path, taken - given, 0.5 * (one + other), seconds, step, unit)

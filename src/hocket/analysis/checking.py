@@ -15,35 +15,35 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from hocket.analysis.advice import Change, best, changes
+from hocket.analysis.advice import CouplingChange, best_change, suggest_changes
 from hocket.analysis.consistency import Consistency, relative_consistency
 from hocket.analysis.energy import BondCheck, balanced_leaves, bond_check
-from hocket.analysis.exact import Exact, exact
+from hocket.analysis.exact import ExactSolution, exact_solution
 from hocket.analysis.identify import MUTE
 from hocket.analysis.largest_step import LargestStep, largest_stable_step
-from hocket.analysis.leaps import leaping
+from hocket.analysis.leaps import merge_micro_steps
 from hocket.analysis.linear import Reading, read_linear
-from hocket.analysis.models import Leaf, linearised
-from hocket.analysis.played import sources, with_sources
+from hocket.analysis.models import LinearisedLeaf, linearise
+from hocket.analysis.played import played_sources, with_sources
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.prediction import PredictedError, predicted_error
-from hocket.analysis.radius import Radius, radius_of_each
-from hocket.analysis.settling import Settling, settling
-from hocket.analysis.stability import EDGE, MARGIN, Stability, grows, stability
-from hocket.analysis.verdict import verdict
+from hocket.analysis.radius import StabilityRadius, radius_per_simulator
+from hocket.analysis.settling import IterationConvergence, iteration_convergence
+from hocket.analysis.stability import EDGE, MARGIN, Stability, powers_grow, stability
+from hocket.analysis.verdict import verdict_lines
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
-from hocket.clock import Duration, seconds, written
+from hocket.clock import Duration, format_duration, seconds
 from hocket.engine.composite import Composite, without_constraints
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
-from hocket.files.fmus import model_name, study_of
+from hocket.files.fmus import model_name, study_from_fmus
 from hocket.files.formats import read
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.passes.contract import insertions
 from hocket.plan import adapts
 from hocket.simulators.fmu import Fmu
 
 T = TypeVar("T")
-Checkable: TypeAlias = Composite | Study | Fmu | Path | str
+Checkable: TypeAlias = Composite | Experiment | Fmu | Path | str
 """What can be judged: a level, what a file holds, an FMU by itself, or the path of a file."""
 
 LARGE = 300
@@ -65,7 +65,7 @@ class Check:
     """What can be said before the run, from the very plan that will be run."""
 
     posedness: Posedness
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[LinearisedLeaf, ...]
     """How each simulator got its linear model."""
     ill_posed: str = ""
     """Why nothing can start; then there is nothing more."""
@@ -76,19 +76,19 @@ class Check:
     drifts: bool = False
     """The exact system moves on and on by itself, as a free body does."""
     prediction: PredictedError | None = None
-    advice: tuple[Change, ...] = ()
-    best: Change | None = None
+    advice: tuple[CouplingChange, ...] = ()
+    best: CouplingChange | None = None
     unjudged: tuple[str, ...] = ()
     """Measures that could not be had, and why."""
     largest: LargestStep | None = None
     """Which other steps are stable."""
-    robustness: tuple[Radius, ...] = ()
+    robustness: tuple[StabilityRadius, ...] = ()
     """How much each simulator's step may change, relative to itself, before it grows.
 
     The nearest first; those that a pass inserted come last.
     """
     consistency: Consistency | None = None
-    iterations: tuple[Settling, ...] = ()
+    iterations: tuple[IterationConvergence, ...] = ()
     """How the iterations of levels settle."""
     bonds: BondCheck | None = None
     """What the power bonds gain, and what would keep their energy."""
@@ -96,7 +96,7 @@ class Check:
     @property
     def good(self) -> bool:
         """Whether the coupling may be run: well posed, and it adds no growth."""
-        if self.ill_posed or self.stability is None or not self.sure:
+        if self.ill_posed or self.stability is None or not self.is_conclusive:
             return False
         if not all(each.settles for each in self.iterations):
             return False
@@ -105,7 +105,7 @@ class Check:
         return self.stability.stable
 
     @property
-    def sure(self) -> bool:
+    def is_conclusive(self) -> bool:
         """Whether the factor is further from one than the linear models may be wrong."""
         fit = max((leaf.fit for leaf in self.leaves if leaf.how != "exact"), default=0.0)
         return self.stability is None or fit <= MARGIN or abs(self.stability.rho - 1.0) > fit
@@ -121,7 +121,7 @@ class Check:
 
     def verdict(self) -> list[str]:
         """Return the answer in plain words."""
-        return verdict(self)
+        return verdict_lines(self)
 
 
 def check(
@@ -138,48 +138,48 @@ def check(
     error of a run is predicted. What is not linear is linearised at the start. `advise` looks for changes
     that help; `robust` judges other steps and changes of simulators (None: where that takes little time).
     """
-    study = _study(what, start, stop)
-    found = _checked(study, advise, robust)
+    study = _study_to_check(what, start, stop)
+    found = _judge_study(study, advise, robust)
     if not any(level.wiring.bonds for level in study.composite.blueprint.levels()) or found.ill_posed:
         return found
-    tried = _Tries()
+    tried = _MeasureAttempts()
     linear = found.stability is not None and all(leaf.how == "exact" for leaf in found.leaves)
     bonds = tried("the energy of bonds", lambda: bond_check(study.composite, study.start, study.stop, linear))
     return replace(found, bonds=bonds, unjudged=(*found.unjudged, *tried.failed))
 
 
-def _checked(study: Study, advise: bool, robust: bool | None) -> Check:
+def _judge_study(study: Experiment, advise: bool, robust: bool | None) -> Check:
     composite, posed = study.composite, posedness(study.composite)
     balanced = balanced_leaves(composite)
     if balanced:
         why = "its bonds are balanced, by a law that is not linear"
-        return Check(posed, tuple(Leaf(path, "refused", math.nan, 0, why) for path in balanced))
+        return Check(posed, tuple(LinearisedLeaf(path, "refused", math.nan, 0, why) for path in balanced))
     try:
         # what has no inputs may stand still, as long as others are coupled
         still = len(composite.blueprint.leaves.places) > 1
-        inserted = _inserted(composite)
-        made = linearised(composite, still=still, start=study.start)
-        made = replace(made, leaves=tuple(_noted(leaf, inserted) for leaf in made.leaves))
+        inserted = _inserting_passes(composite)
+        made = linearise(composite, still=still, start=study.start)
+        made = replace(made, leaves=tuple(_note_insertion(leaf, inserted) for leaf in made.leaves))
         if any(leaf.how == "refused" for leaf in made.leaves):
             return Check(posed, made.leaves)
-        linear = leaping(made.composite)
+        linear = merge_micro_steps(made.composite)
         reading = read_linear(linear)
     except ConvergenceError as error:
         fault = error.faults[0]
         return Check(posed, (), ill_posed=f"{fault.what}: {fault.where}" if fault.where else fault.what)
-    tried = _Tries()
+    tried = _MeasureAttempts()
     zero = tried("zero-stability", lambda: zero_stability(linear))
-    solution = tried("the exact solution", lambda: exact(linear))
-    own, drifts = (None, False) if solution is None else _own(solution, reading)
+    solution = tried("the exact solution", lambda: exact_solution(linear))
+    own, drifts = (None, False) if solution is None else _exact_growth(solution, reading)
     found = Check(posed, made.leaves, "", stability(reading), zero, own, drifts)
-    found = replace(found, iterations=settling(reading))
-    length = _affordable(study, reading, made.leaves, tried)
+    found = replace(found, iterations=iteration_convergence(reading))
+    length = _predictable_length(study, reading, made.leaves, tried)
     moving = linear if length is None else with_sources(linear, length, study.start)
-    unpredictable = _unpredictable(moving, made.leaves)
+    unpredictable = _unpredictable_reason(moving, made.leaves)
     if unpredictable and length is not None:
         tried.failed.append(f"the error: {unpredictable}")
     elif length is not None and solution is not None:
-        predicted = tried("the error", lambda: _predicted(reading, moving, length, study.start))
+        predicted = tried("the error", lambda: _predict_run_error(reading, moving, length, study.start))
         found = replace(found, prediction=predicted)
     if robust or (robust is None and len(reading.core) <= WIDE and len(made.leaves) <= MANY):
         found = _with_robustness(found, reading, tried, None if robust else DISTURBANCES, inserted)
@@ -197,35 +197,35 @@ def _checked(study: Study, advise: bool, robust: bool | None) -> Check:
     if advise and len(reading.core) <= LARGE and not found.own_growth:
         only = any(leaf.how == "identified" for leaf in made.leaves)
         found = _with_advice(found, moving, length, only)
-    return replace(found, unjudged=tuple(_explained(reason, inserted) for reason in tried.failed))
+    return replace(found, unjudged=tuple(_explain_insertions(reason, inserted) for reason in tried.failed))
 
 
-def _inserted(composite: Composite) -> dict[str, str]:
+def _inserting_passes(composite: Composite) -> dict[str, str]:
     """Return the passes that inserted something, by its path: equations become simulators of their own."""
     return {path: note.by for path, note in insertions(without_constraints(composite)).items()}
 
 
-def _noted(leaf: Leaf, inserted: Mapping[str, str]) -> Leaf:
+def _note_insertion(leaf: LinearisedLeaf, inserted: Mapping[str, str]) -> LinearisedLeaf:
     if leaf.path not in inserted:
         return leaf
     return replace(leaf, notes=(f"inserted by the pass {inserted[leaf.path]}", *leaf.notes))
 
 
-def _explained(reason: str, inserted: Mapping[str, str]) -> str:
+def _explain_insertions(reason: str, inserted: Mapping[str, str]) -> str:
     """Return a reason that says which of the simulators it names are not the author's."""
     for path, by in inserted.items():
         reason = reason.replace(f"`{path}`", f"`{path}`, inserted by the pass {by},")
     return reason
 
 
-def _study(what: Checkable, start: Duration | None, stop: Duration | None) -> Study:
+def _study_to_check(what: Checkable, start: Duration | None, stop: Duration | None) -> Experiment:
     match what:
-        case Study():
+        case Experiment():
             study = what
         case Composite():
-            study = Study(what)
+            study = Experiment(what)
         case Fmu():
-            study = study_of({model_name(what.file): what})
+            study = study_from_fmus({model_name(what.file): what})
         case str() | Path():
             study = read(what)
         case _:
@@ -239,25 +239,27 @@ def _study(what: Checkable, start: Duration | None, stop: Duration | None) -> St
         except ValueError as error:
             raise ScenarioError(str(error), name) from None
     if "stop" in exactly and exactly["stop"] <= exactly["start"]:
-        when = f"the run stops at {written(exactly['stop'])} and starts at {written(exactly['start'])}"
+        when = f"the run stops at {format_duration(exactly['stop'])} and starts at {format_duration(exactly['start'])}"
         raise ScenarioError(when, "stop")
     if "stop" in exactly:
-        _check_whole(exactly["start"], exactly["stop"], study.composite.step)
+        _check_whole_steps(exactly["start"], exactly["stop"], study.composite.step)
     return replace(study, start=exactly["start"], stop=exactly.get("stop"))
 
 
-def _check_whole(start: Fraction, stop: Fraction, step: Fraction) -> None:
+def _check_whole_steps(start: Fraction, stop: Fraction, step: Fraction) -> None:
     """Refuse what no run could end at."""
     count = (stop - start) / step
     if count.denominator != 1:
         below = start + step * math.floor(count)
-        near = f"{written(below)} or " * (below > start) + written(below + step)
-        what = f"the step {written(step)} does not divide the run from {written(start)} to {written(stop)}"
+        near = f"{format_duration(below)} or " * (below > start) + format_duration(below + step)
+        what = f"the step {format_duration(step)} does not divide the run from {format_duration(start)} to {format_duration(stop)}"
         hint = f"stop at {near}, or choose another step"
         raise ScenarioError(what, "stop", "a whole number of steps", hint)
 
 
-def _affordable(study: Study, reading: Reading, leaves: tuple[Leaf, ...], tried: _Tries) -> Fraction | None:
+def _predictable_length(
+    study: Experiment, reading: Reading, leaves: tuple[LinearisedLeaf, ...], tried: _MeasureAttempts
+) -> Fraction | None:
     """Return how much of a run is predicted, from its start on; what is left out is noted."""
     if study.stop is None:
         return None
@@ -270,33 +272,35 @@ def _affordable(study: Study, reading: Reading, leaves: tuple[Leaf, ...], tried:
     shown = max(1, NUMBERS // max(1, numbers)) * math.ceil(period / step) * step
     if shown < length:
         many = f"the run has {int(length / step):,} steps, and that takes a while"
-        tried.failed.append(f"the error after {written(study.start + shown)}: {many}")
+        tried.failed.append(f"the error after {format_duration(study.start + shown)}: {many}")
     return min(length, shown)
 
 
-def _unpredictable(composite: Composite, leaves: tuple[Leaf, ...]) -> str:
+def _unpredictable_reason(composite: Composite, leaves: tuple[LinearisedLeaf, ...]) -> str:
     """Return why no error can be predicted; empty: it can."""
     for level in composite.blueprint.levels():
         if adapts(level.plan.step):
             name = f"`{level.path}`" if level.path else "the outermost level"
             return f"{name} chooses its steps by their error, and is judged at the step it begins with"
-    played = {name for name, _ in sources(composite)}
+    played = {name for name, _ in played_sources(composite)}
     for leaf in leaves:
         if leaf.how == "constant" and leaf.path not in played:
             return f"`{leaf.path}` moves by its steps, and what it does between them is not known"
-        if _timed(leaf):
+        if _depends_on_time(leaf):
             return f"`{leaf.path}` depends on time and has states: the prediction knows no such models"
     return ""
 
 
-def _predicted(reading: Reading, moving: Composite, length: Fraction, start: Fraction) -> PredictedError:
+def _predict_run_error(
+    reading: Reading, moving: Composite, length: Fraction, start: Fraction
+) -> PredictedError:
     """Return the error of a run of this length, at times as its clock shows them; sources move."""
-    what = moving if sources(moving) else reading
+    what = moving if played_sources(moving) else reading
     found = predicted_error(what, length, measure=len(reading.core) <= LARGE)
     return replace(found, ports=tuple(replace(port, at=port.at + float(start)) for port in found.ports))
 
 
-class _Tries:
+class _MeasureAttempts:
     """Takes a measure, or notes why there is none."""
 
     def __init__(self) -> None:
@@ -313,14 +317,14 @@ class _Tries:
 
 
 def _with_robustness(
-    found: Check, reading: Reading, tried: _Tries, most: int | None, inserted: Mapping[str, str]
+    found: Check, reading: Reading, tried: _MeasureAttempts, most: int | None, inserted: Mapping[str, str]
 ) -> Check:
     if found.own_growth or found.stability is None:
         return found
     largest = tried("other steps", lambda: largest_stable_step(reading))
     if found.stability.rho >= 1.0 - MARGIN:
         return replace(found, largest=largest)
-    radii = tried("robustness", lambda: radius_of_each(reading, most))
+    radii = tried("robustness", lambda: radius_per_simulator(reading, most))
     if radii is None and most is not None and tried.failed[-1].endswith("a while"):
         tried.failed[-1] += "; `robust=True` judges it"
     radii = tuple(replace(each, inserted=inserted.get(each.what, "")) for each in radii or ())
@@ -329,13 +333,13 @@ def _with_robustness(
 
 
 def _with_advice(found: Check, linear: Composite, length: Fraction | None, fixed_steps: bool) -> Check:
-    advice = changes(linear, length if found.prediction else None, fixed_steps, found.iterations)
+    advice = suggest_changes(linear, length if found.prediction else None, fixed_steps, found.iterations)
     assert found.stability is not None
     error = found.prediction.worst.relative if found.prediction else None
-    return replace(found, advice=tuple(advice), best=best(advice, found.stability.rho, error))
+    return replace(found, advice=tuple(advice), best=best_change(advice, found.stability.rho, error))
 
 
-def _own(solution: Exact, reading: Reading) -> tuple[float, bool]:
+def _exact_growth(solution: ExactSolution, reading: Reading) -> tuple[float, bool]:
     """Return the factor per step of the exact system, and whether it moves on and on."""
     from scipy.linalg import eigvals, expm
 
@@ -344,8 +348,8 @@ def _own(solution: Exact, reading: Reading) -> tuple[float, bool]:
     fastest = float(np.real(eigvals(solution.A)).max())
     factor = math.exp(min(700.0, fastest * float(reading.period)))
     near = abs(factor - 1.0) <= EDGE and len(solution.A) <= LARGE
-    return factor, near and grows(expm(solution.A * float(reading.period)))
+    return factor, near and powers_grow(expm(solution.A * float(reading.period)))
 
 
-def _timed(leaf: Leaf) -> bool:
+def _depends_on_time(leaf: LinearisedLeaf) -> bool:
     return any("depends on time" in note for note in leaf.notes)

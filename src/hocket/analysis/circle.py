@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hocket.analysis.search import lowest
+from hocket.analysis.search import find_minimum
 from hocket.model import Array
 
 Complex: TypeAlias = NDArray[np.complex128]
@@ -127,21 +127,21 @@ def peak(transfer: Transfer) -> Peak:
     large = len(transfer.Phi) > LARGEST
     angles = transfer.angles(9, 6) if large else transfer.angles()
     gains = transfer.gains(angles)
-    angle, gain = _refined(transfer, angles, gains, 1 if large else 3)
+    angle, gain = _refine_peak(transfer, angles, gains, 1 if large else 3)
     if gain <= NOTHING:
         return Peak(angle, gain, gain, True, angles, gains)
     for _ in range(0 if large else ROUNDS):
         level = gain * (1.0 + GAP)
-        higher = _above(transfer, level)
+        higher = _angle_above_level(transfer, level)
         if higher is None:
             return Peak(angle, gain, level, True, angles, gains)
         angles = np.unique(np.append(angles, higher))
         gains = transfer.gains(angles)
-        angle, gain = _refined(transfer, angles, gains, 1)
+        angle, gain = _refine_peak(transfer, angles, gains, 1)
     return Peak(angle, gain, gain, False, angles, gains)
 
 
-def _above(transfer: Transfer, level: float) -> float | None:
+def _angle_above_level(transfer: Transfer, level: float) -> float | None:
     """Return an angle with a gain above the level, or None where there is none.
 
     Between neighbouring crossings the gain stays on one side, so one point of each arc decides.
@@ -153,7 +153,7 @@ def _above(transfer: Transfer, level: float) -> float | None:
     return float(middles[best]) if gains[best] > level else None
 
 
-def _refined(transfer: Transfer, angles: Real, gains: Real, count: int) -> tuple[float, float]:
+def _refine_peak(transfer: Transfer, angles: Real, gains: Real, count: int) -> tuple[float, float]:
     """Return the best point near the highest points of a grid."""
     padded = np.concatenate([[-np.inf], gains, [-np.inf]])
     tops = np.flatnonzero((padded[1:-1] >= padded[:-2]) & (padded[1:-1] >= padded[2:]))
@@ -164,7 +164,7 @@ def _refined(transfer: Transfer, angles: Real, gains: Real, count: int) -> tuple
     exact = max(1e-9, (1e-4 if len(transfer.Phi) <= LARGEST else 1e-2) * width)
     for top in tops[np.argsort(-gains[tops])][:count]:
         low, high = angles[max(top - 1, 0)], angles[min(top + 1, len(angles) - 1)]
-        place, height = lowest(lambda a: -transfer.gain(a), float(low), float(high), exact)
+        place, height = find_minimum(lambda a: -transfer.gain(a), float(low), float(high), exact)
         if -height > gain:
             angle, gain = place, -height
     return angle, gain

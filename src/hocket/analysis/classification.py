@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hocket.analysis import terms
-from hocket.analysis.hidden import hidden
+from hocket.analysis.hidden import hidden_ports
 from hocket.analysis.posedness import posedness
-from hocket.clock import written
-from hocket.engine.blueprint import Blueprint
+from hocket.clock import format_duration
+from hocket.engine.blueprint import PlanTree
 from hocket.engine.composite import Composite
 from hocket.plan import Solve, tries
 from hocket.simulators.balanced import Balanced
-from hocket.simulators.emulating import inside
+from hocket.simulators.emulating import innermost_model
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -74,15 +74,15 @@ class Classification:
         facts = {
             "subsystems": str(self.simulators),
             "hierarchy": f"{self.levels} levels" if self.levels > 1 else "none",
-            "model descriptions": _counted(self.descriptions),
-            "subsystem solvers": _counted(self.solvers),
+            "model descriptions": _format_counts(self.descriptions),
+            "subsystem solvers": _format_counts(self.solvers),
             "hybrid": "yes" if self.hybrid else "no",
             "coordination": self.coordination,
             "interface": self.interface,
             "sequence": "; ".join(f"{name}: {how}" for name, how in self.sequence),
             "iterations": self.iterations,
             "macro step": "; ".join(f"{name}: {step}" for name, step in self.steps),
-            "multirate": _rates(self.rates, self.within),
+            "multirate": _describe_rates(self.rates, self.within),
             "scheme (Busch)": self.busch,
             "standards": ", ".join(self.standards) or "none",
         }
@@ -93,50 +93,50 @@ def classify(composite: Composite) -> Classification:
     """Return what can be told of a scenario without its author."""
     root = composite.blueprint
     levels = list(root.levels())
-    models = tuple(map(_inside, root.leaves.wiring.models))
+    models = tuple(map(_innermost_model, root.leaves.wiring.models))
     posed = posedness(composite)
-    solves = any(terms.has(level.plan.step, Solve) for level in levels)
+    solves = any(terms.has_instruction(level.plan.step, Solve) for level in levels)
     strong = bool(posed.loops) and posed.solved
     return Classification(
         simulators=len(models),
         levels=len(levels),
-        descriptions=_tally(_description(model) for model in models),
-        solvers=_tally(_solver(model) for model in models),
-        hybrid=any(_jumps(level) for level in levels),
+        descriptions=_count_kinds(_model_description(model) for model in models),
+        solvers=_count_kinds(_solver_description(model) for model in models),
+        hybrid=any(_has_jumps(level) for level in levels),
         coordination="orchestrator, " + ("which solves equations" if solves else "at the interfaces only"),
         interface="strong: algebraic loops are solved" if strong else "loose",
         sequence=tuple((level.path or "outermost", terms.sequence(level)) for level in levels),
         iterations=terms.iterations(levels),
         steps=tuple((level.path or "outermost", terms.macro_step(level)) for level in levels),
-        rates=tuple(written(rate) for rate in sorted(terms.rates(levels), reverse=True)),
-        within=terms.within(levels),
+        rates=tuple(format_duration(rate) for rate in sorted(terms.rates(levels), reverse=True)),
+        within=terms.turns_within_levels(levels),
         busch=terms.scheme(levels),
-        standards=_standards(models),
+        standards=_fmi_standards(models),
     )
 
 
-def _rates(rates: tuple[str, ...], within: tuple[str, ...]) -> str:
+def _describe_rates(rates: tuple[str, ...], within: tuple[str, ...]) -> str:
     if len(rates) < 2:
         return "no"
     return "; ".join((f"{len(rates)} rates: {', '.join(rates)}", *within))
 
 
-def _counted(found: tuple[tuple[str, int], ...]) -> str:
+def _format_counts(found: tuple[tuple[str, int], ...]) -> str:
     return "; ".join(f"{count} {what}" for what, count in found)
 
 
-def _tally(found: Iterator[str]) -> tuple[tuple[str, int], ...]:
+def _count_kinds(found: Iterator[str]) -> tuple[tuple[str, int], ...]:
     counts: dict[str, int] = {}
     for each in found:
         counts[each] = counts.get(each, 0) + 1
     return tuple(counts.items())
 
 
-def _inside(model: Any) -> Any:
-    return inside(model.model if isinstance(model, Balanced) else model)
+def _innermost_model(model: Any) -> Any:
+    return innermost_model(model.model if isinstance(model, Balanced) else model)
 
 
-def _description(model: Any) -> str:
+def _model_description(model: Any) -> str:
     match model:
         case StateSpace():
             return "linear ODE" if model.A else "algebraic"
@@ -151,26 +151,26 @@ def _description(model: Any) -> str:
     return type(model).__name__
 
 
-def _solver(model: Any) -> str:
+def _solver_description(model: Any) -> str:
     if isinstance(model, (StateSpace, Ode)) or (isinstance(model, Fmu) and model.exchange):
-        return _SOLVERS.get(model.method, model.method) if not _stateless(model) else "none"
+        return _SOLVERS.get(model.method, model.method) if not _is_stateless(model) else "none"
     return "its own" if isinstance(model, (Fmu, Python)) else "none"
 
 
-def _stateless(model: Any) -> bool:
+def _is_stateless(model: Any) -> bool:
     return isinstance(model, StateSpace) and not model.A
 
 
-def _jumps(level: Blueprint) -> bool:
+def _has_jumps(level: PlanTree) -> bool:
     if level.composite.sampled or tries(level.plan.step):
         return True
     return any(
-        port.discrete and port.name not in hidden(level, child)
+        port.discrete and port.name not in hidden_ports(level, child)
         for child, model in enumerate(level.wiring.models)
         for port in (*model.inputs, *model.outputs)
     )
 
 
-def _standards(models: tuple[Any, ...]) -> tuple[str, ...]:
+def _fmi_standards(models: tuple[Any, ...]) -> tuple[str, ...]:
     versions = {model.description.version for model in models if isinstance(model, Fmu)}
     return tuple(f"FMI {version}" for version in sorted(versions))

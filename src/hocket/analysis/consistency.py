@@ -18,17 +18,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.analysis.exact import exact
-from hocket.analysis.lasting import cells, place
+from hocket.analysis.exact import exact_solution
+from hocket.analysis.lasting import list_cells, scatter_state
 from hocket.analysis.linear import Reading
-from hocket.analysis.pictures import saved
-from hocket.analysis.places import places
-from hocket.engine.blueprint import Leaves, clock_of, opened
+from hocket.analysis.pictures import save_figure
+from hocket.analysis.places import exact_places
+from hocket.engine.blueprint import Leaves, clock_of, open_level
 from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError
-from hocket.files.drawing import Series, drawn, extra
+from hocket.files.drawing import Series, draw_series, import_extra
 from hocket.files.formats import read
 from hocket.files.run import SCENARIO, Run
 from hocket.model import Array
@@ -72,7 +72,7 @@ class Consistency:
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the defect of each input per unit of each state."""
         size = 3.5 + 0.4 * len(self.states), 1.8 + 0.3 * len(self.inputs)
-        figure = extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
+        figure = import_extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         picture = axes.imshow(np.abs(self.matrix), cmap="Blues", aspect="auto", vmin=0.0)
         axes.set_xticks(np.arange(len(self.states)), self.states, rotation=90, fontsize="small")
@@ -80,7 +80,7 @@ class Consistency:
         title = f"defect after {self.k} steps, delta = {self.delta:.3g} ({self.norm})"
         axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
         figure.colorbar(picture, label="defect per unit of a state")
-        return saved(figure, path)
+        return save_figure(figure, path)
 
 
 def relative_consistency(
@@ -99,7 +99,7 @@ def relative_consistency(
         raise ScenarioError(
             f"there is no relative consistency for k = {k} in the norm `{norm}`", "", expected
         )
-    matrix = from_columns(composite, k)
+    matrix = defects_from_columns(composite, k)
     if matrix is None:
         count = sum(len(getattr(model, "x0", ())) for model in composite.blueprint.leaves.wiring.models)
         if most is not None and count > most:
@@ -107,19 +107,19 @@ def relative_consistency(
                 f"it takes a start of the engine for each of {count:,} states, and that takes a while",
                 hint="`relative_consistency` of hocket.analysis.consistency takes the time",
             )
-        matrix = from_starts(composite, k)
+        matrix = defects_from_starts(composite, k)
     delta = float(np.linalg.norm(matrix, _NORMS[norm])) if matrix.size else 0.0
     leaves = composite.blueprint.leaves
     models: tuple[Any, ...] = leaves.wiring.models
     named = zip(leaves.wiring.names, models, strict=True)
     states = tuple(f"{name}.x{number + 1}" for name, model in named for number in range(len(model.x0)))
-    inputs = tuple(link.target for link in connections(leaves))
+    inputs = tuple(link.target for link in leaf_connections(leaves))
     note = f"{ADVICE}; {FOREIGN}" if any(hasattr(model, "F") for model in models) else ADVICE
     return Consistency(delta, k, norm, inputs, states, matrix, note)
 
 
 @dataclass(frozen=True)
-class Link:
+class LeafConnection:
     """A connection between leaves, through whatever levels: u = gain y + offset."""
 
     target: str
@@ -130,7 +130,7 @@ class Link:
     """Leaf and input, leaf and output, by number."""
 
 
-def connections(leaves: Leaves) -> list[Link]:
+def leaf_connections(leaves: Leaves) -> list[LeafConnection]:
     """Return every input of a leaf that another leaf drives in the end."""
     wiring = leaves.wiring
     found = []
@@ -140,16 +140,16 @@ def connections(leaves: Leaves) -> list[Link]:
                 target = f"{wiring.names[leaf]}.{wiring.models[leaf].inputs[index].name}"
                 source = f"{wiring.names[drive.child]}.{wiring.models[drive.child].outputs[drive.port].name}"
                 ends = (leaf, index), (drive.child, drive.port)
-                found.append(Link(target, source, drive.gain, drive.offset, ends))
+                found.append(LeafConnection(target, source, drive.gain, drive.offset, ends))
     return found
 
 
-def defects_of(root: Level) -> Array:
+def connection_defects(root: Level) -> Array:
     """Return u - L y now, for every connection: inputs as last used, outputs as last read."""
     leaves: Leaves = root.blueprint.leaves
     levels = {level.path: level for level in levels_of(root)}
     found = []
-    for link in connections(leaves):
+    for link in leaf_connections(leaves):
         (leaf, index), (origin, port) = link.ends
         path, child = leaves.places[leaf]
         level = levels[path]
@@ -161,72 +161,74 @@ def defects_of(root: Level) -> Array:
     return np.array(found)
 
 
-def _steps(root: Level, k: int) -> None:
+def _advance_periods(root: Level, k: int) -> None:
     """Advance by k periods."""
     lengths = [root.clock.ticks(level.composite.step) for level in root.blueprint.levels()]
     for _ in range(k):
         root.advance(root.now, math.lcm(*lengths), root.inputs[1])
 
 
-def from_columns(composite: Composite, k: int) -> Array | None:
+def defects_from_columns(composite: Composite, k: int) -> Array | None:
     """Return the defects from unit states, all in one run on columns; None if the start has a past.
 
     Without a past and without slopes the start is known: y0 = (I - D L)^-1 C x0, u0 = L y0 (equation 52).
     """
     design = composite.blueprint
     try:
-        solution = exact(composite)
+        solution = exact_solution(composite)
     except ScenarioError:
         return None  # no states between the steps are known
-    root = opened(design, clock_of(design))
+    root = open_level(design, clock_of(design))
     try:
         initialise(root, 0.0)
         rings = [ring for level in levels_of(root) for rings in level.memory.rings for ring in rings]
         if any(len(ring) > 1 or ring[-1][2] is not None for ring in rings):
             return None
-        here = places(solution, root, tuple(cells(root)))
+        here = exact_places(solution, root, tuple(list_cells(root)))
         start = np.where(here.moving[:, None], 0.0, here.weights)
         n = len(solution.x0)
-        place(root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))]))
-        _steps(root, k)
-        after = defects_of(root).reshape(-1, n + 1)
+        scatter_state(root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))]))
+        _advance_periods(root, k)
+        after = connection_defects(root).reshape(-1, n + 1)
     finally:
         root.close()
     return np.asarray(after[:, :n] - after[:, n:])
 
 
-def from_starts(composite: Composite, k: int) -> Array:
+def defects_from_starts(composite: Composite, k: int) -> Array:
     """Return the defects after k steps from each unit state: the engine starts with each, and with zero.
 
     It holds for every extrapolator and every kind of start, and takes longer.
     """
     design = composite.blueprint
-    root = opened(design, clock_of(design))
+    root = open_level(design, clock_of(design))
     levels = {level.path: level for level in levels_of(root)}
     simulators: list[Any] = [levels[path].children[child] for path, child in design.leaves.places]
     sizes = [simulator.size for simulator in simulators]
     states = np.zeros(sum(sizes))
     first = np.cumsum([0, *sizes])
     for begin, simulator in zip(first, simulators, strict=False):
-        simulator.start = partial(_start, simulator, simulator.start, states[begin : begin + simulator.size])
+        simulator.start = partial(
+            _start_at_state, simulator, simulator.start, states[begin : begin + simulator.size]
+        )
 
-    def defects(chosen: int | None) -> Array:
+    def defects_from_state(chosen: int | None) -> Array:
         states[:] = 0.0
         if chosen is not None:
             states[chosen] = 1.0
         initialise(root, 0.0)
-        _steps(root, k)
-        return defects_of(root)
+        _advance_periods(root, k)
+        return connection_defects(root)
 
     try:
-        nothing = defects(None)
-        units = [defects(state) - nothing for state in range(len(states))]
+        nothing = defects_from_state(None)
+        units = [defects_from_state(state) - nothing for state in range(len(states))]
     finally:
         root.close()
     return np.array(units).reshape(len(states), len(nothing)).T
 
 
-def _start(simulator: Any, start: Callable[[float], None], x: Array, t: float) -> None:
+def _start_at_state(simulator: Any, start: Callable[[float], None], x: Array, t: float) -> None:
     """Start a simulator, and move it to other states."""
     start(t)
     z = simulator.z.copy()
@@ -260,7 +262,7 @@ class ConnectionDefect:
 
 
 @dataclass(frozen=True, eq=False)
-class Defect:
+class RunDefect:
     """The connection defect |u - L y| of a run (Glumac & Kovacic 2019, equation 53, corrected)."""
 
     connections: tuple[ConnectionDefect, ...]
@@ -286,25 +288,25 @@ class Defect:
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the defects over time."""
         lines = [Series(each.t, each.values, each.unit, each.target) for each in self.connections]
-        return drawn(lines, "connection defect", path)
+        return draw_series(lines, "connection defect", path)
 
 
-def defect(run: Run, composite: Composite | None = None) -> Defect:
+def run_defect(run: Run, composite: Composite | None = None) -> RunDefect:
     """Return how far the inputs of a run were from the outputs that drive them.
 
     The connections are those of the scenario in the run folder, unless a composite is given. Inputs are
     recorded only if they are asked for by name: `record=["*", "two.F"]`.
     """
-    composite = composite or _scenario(run)
+    composite = composite or _composite_of_run(run)
     leaves = composite.blueprint.leaves
     found, missing = [], set()
-    for link in connections(leaves):
+    for link in leaf_connections(leaves):
         absent = {port for port in (link.target, link.source) if port not in run}
         missing |= absent
         if not absent:
-            found.append(_connection(run, leaves, link))
+            found.append(_connection_defect(run, leaves, link))
     if not found:
-        some = ", ".join(f'"{link.target}"' for link in connections(leaves)[:3])
+        some = ", ".join(f'"{link.target}"' for link in leaf_connections(leaves)[:3])
         raise ScenarioError(
             "the run has no connection with both its input and its output recorded",
             where=repr(run),
@@ -312,18 +314,18 @@ def defect(run: Run, composite: Composite | None = None) -> Defect:
             hint=f'record=["*", {some}]' if some else "there are no connections",
         )
     found.sort(key=lambda each: -each.relative)
-    return Defect(tuple(found), tuple(sorted(missing)))
+    return RunDefect(tuple(found), tuple(sorted(missing)))
 
 
-def _scenario(run: Run) -> Composite:
+def _composite_of_run(run: Run) -> Composite:
     read_again = read(run.path / SCENARIO)
     return read_again.composite
 
 
-def _connection(run: Run, leaves: Leaves, link: Link) -> ConnectionDefect:
+def _connection_defect(run: Run, leaves: Leaves, link: LeafConnection) -> ConnectionDefect:
     (leaf, _), (origin, _) = link.ends
-    t, u, unit = _recorded(run, link.target, leaves.places[leaf][0])
-    at, y, _ = _recorded(run, link.source, leaves.places[origin][0])
+    t, u, unit = _recorded_values(run, link.target, leaves.places[leaf][0])
+    at, y, _ = _recorded_values(run, link.source, leaves.places[origin][0])
     times, here, there = np.intersect1d(t[::-1], at[::-1], return_indices=True)
     u, y = u[::-1][here], y[::-1][there]  # of rows with one time the last counts
     seen = link.gain * y + link.offset
@@ -342,7 +344,7 @@ def _connection(run: Run, leaves: Leaves, link: Link) -> ConnectionDefect:
     )
 
 
-def _recorded(run: Run, port: str, level: str) -> tuple[Array, Array, str]:
+def _recorded_values(run: Run, port: str, level: str) -> tuple[Array, Array, str]:
     """Return times, values and unit at the steps of the port's level: between them nothing is exchanged."""
     for table in run.tables:
         if table.name == level and port in table.columns:

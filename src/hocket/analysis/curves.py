@@ -53,14 +53,14 @@ class Curves:
         """How long each piece is."""
         return np.diff(self.breaks)
 
-    def pieces(self, times: Array) -> Indices:
+    def piece_indices(self, times: Array) -> Indices:
         """Return in which piece each of these times is; where two meet, in the later one."""
         found = np.searchsorted(self.breaks, times, side="right") - 1
         return np.asarray(np.clip(found, 0, len(self.widths) - 1), dtype=np.int64)
 
     def at(self, times: Array, derivative: int = 0) -> Array:
         """Return the signals, or a time derivative of them, a row for each time."""
-        where = self.pieces(times)
+        where = self.piece_indices(times)
         width = self.widths[where]
         place = 2.0 * (times - self.breaks[where]) / width - 1.0
         powers = self.coefficients.shape[1]
@@ -70,7 +70,7 @@ class Curves:
         return np.asarray(found * (2.0 / width[:, None]) ** derivative)
 
 
-def curves(
+def fit_curves(
     value: Callable[[float], Array], span: float, begins: Iterable[float], straight: bool = False
 ) -> Curves:
     """Return pieces that follow a function over a span; they begin as given, and are halved as needed.

@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.circle import Transfer
-from hocket.analysis.lasting import collected, place
+from hocket.analysis.lasting import gather_state, scatter_state
 from hocket.analysis.linear import Indices, Reading
 from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
-from hocket.errors import ScenarioError, nearest
+from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model import Array
 from hocket.plan import Repeat, walk
 
 
 @dataclass(frozen=True)
-class Block:
+class UncertainBlock:
     """One uncertain simulator: its step maps `sees` numbers to `moves` numbers, `times` times per period."""
 
     name: str
@@ -40,11 +40,11 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Disturbed:
+class DisturbanceModel:
     """The map from disturbances to what uncertain simulators see; rows and columns block by block."""
 
     transfer: Transfer
-    blocks: tuple[Block, ...]
+    blocks: tuple[UncertainBlock, ...]
     maps: tuple[Array, ...]
     """The step map of each block, from (state, input coefficients) to new state."""
     stateless: tuple[str, ...]
@@ -77,7 +77,7 @@ class _Tap:
         """Step, and note; each call disturbs in columns of its own."""
         z = self.z
         if not self.seen:
-            self.own = self._map(t, h, u)
+            self.own = self._step_map(t, h, u)
         lengths = h ** np.arange(len(u))[:, None, None]
         self.seen.append(np.vstack([z, (u * lengths).reshape(-1, z.shape[1])]))
         reached: float = self.inner.step(t, h, u)
@@ -97,7 +97,7 @@ class _Tap:
         self.inner.restore(state[0])
         del self.seen[state[1] :]
 
-    def _map(self, t: float, h: float, u: Array) -> Array:
+    def _step_map(self, t: float, h: float, u: Array) -> Array:
         """Return the step map of the simulator alone: what units of state and input do."""
         before = self.inner.save()
         states, inputs = len(self.z), u.shape[0] * u.shape[1]
@@ -110,11 +110,11 @@ class _Tap:
         return found
 
 
-def disturbed(reading: Reading, names: Sequence[str]) -> Disturbed:
+def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceModel:
     """Return where disturbances of the steps of these simulators go; a level's name means all in it."""
-    root, named = reading.root, _places(reading.root, names)
-    places = [(level, child) for level, child in named if len(_state(level, child))]
-    stateless = [level.name(child) for level, child in named if not len(_state(level, child))]
+    root, named = reading.root, _find_simulators(reading.root, names)
+    places = [(level, child) for level, child in named if len(_simulator_state(level, child))]
+    stateless = [level.name(child) for level, child in named if not len(_simulator_state(level, child))]
     _check_sweeps(root)
     saved = root.save()
     taps = [_Tap(level.children[child]) for level, child in places]
@@ -122,12 +122,12 @@ def disturbed(reading: Reading, names: Sequence[str]) -> Disturbed:
         for (level, child), tap in zip(places, taps, strict=True):
             level.children[child] = tap
         size = len(reading.z)
-        _period(reading, np.zeros((size, 1)))
+        _advance_period(reading, np.zeros((size, 1)))
         first = 1 + size
         for tap in taps:
             tap.first, calls, tap.seen = first, len(tap.seen), []
             first += calls * len(tap.z)
-        after = _period(reading, np.eye(size, first, 1))
+        after = _advance_period(reading, np.eye(size, first, 1))
     finally:
         for (level, child), tap in zip(places, taps, strict=True):
             level.children[child] = tap.inner
@@ -135,10 +135,10 @@ def disturbed(reading: Reading, names: Sequence[str]) -> Disturbed:
     seen = np.vstack([rows for tap in taps for rows in tap.seen] or [np.zeros((0, first))])
     moved, seen = (after - after[:, :1])[:, 1:], (seen - seen[:, :1])[:, 1:]
     B, C, D = moved[:, size:], seen[:, :size], seen[:, size:]
-    kept = _kept(reading.Phi, C)
+    kept = _relevant_cells(reading.Phi, C)
     transfer = Transfer(np.asarray(reading.Phi[np.ix_(kept, kept)]), B[kept], C[:, kept], D)
-    blocks = [_block(level.name(child), tap) for (level, child), tap in zip(places, taps, strict=True)]
-    return Disturbed(transfer, tuple(blocks), tuple(tap.own for tap in taps), tuple(stateless))
+    blocks = [_block_of_tap(level.name(child), tap) for (level, child), tap in zip(places, taps, strict=True)]
+    return DisturbanceModel(transfer, tuple(blocks), tuple(tap.own for tap in taps), tuple(stateless))
 
 
 def _check_sweeps(root: Level) -> None:
@@ -153,25 +153,25 @@ def _check_sweeps(root: Level) -> None:
                 )
 
 
-def _state(level: Level, child: int) -> Array:
+def _simulator_state(level: Level, child: int) -> Array:
     simulator: Any = level.children[child]
     state: Array = simulator.z
     return state
 
 
-def _block(name: str, tap: _Tap) -> Block:
+def _block_of_tap(name: str, tap: _Tap) -> UncertainBlock:
     moves, sees = tap.own.shape
-    return Block(name, moves, sees, len(tap.seen), float(np.linalg.norm(tap.own, 2)))
+    return UncertainBlock(name, moves, sees, len(tap.seen), float(np.linalg.norm(tap.own, 2)))
 
 
-def _period(reading: Reading, z: Array) -> Array:
+def _advance_period(reading: Reading, z: Array) -> Array:
     root = reading.root
-    place(root, z)
+    scatter_state(root, z)
     root.advance(root.now, root.clock.ticks(reading.period), root.inputs[1])
-    return collected(root).reshape(z.shape)
+    return gather_state(root).reshape(z.shape)
 
 
-def _places(root: Level, names: Iterable[str]) -> list[tuple[Level, int]]:
+def _find_simulators(root: Level, names: Iterable[str]) -> list[tuple[Level, int]]:
     leaves = {
         level.name(child): (level, child)
         for level in levels_of(root)
@@ -182,12 +182,12 @@ def _places(root: Level, names: Iterable[str]) -> list[tuple[Level, int]]:
     for name in names:
         meant = {path: where for path, where in leaves.items() if path == name or path.startswith(f"{name}.")}
         if not meant:
-            raise ScenarioError(f"there is no simulator `{name}`", hint=nearest(name, leaves))
+            raise ScenarioError(f"there is no simulator `{name}`", hint=suggest_nearest(name, leaves))
         found |= meant
     return list(found.values())
 
 
-def _kept(Phi: Array, C: Array) -> Indices:
+def _relevant_cells(Phi: Array, C: Array) -> Indices:
     """Return the places of z that later steps or the uncertain simulators depend on."""
     kept: Indices = np.arange(len(Phi), dtype=np.int64)
     while True:

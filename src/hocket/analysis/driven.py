@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import legendre
 
-from hocket.analysis.curves import Curves, Indices, curves
-from hocket.analysis.exact import Exact, coupled
-from hocket.analysis.played import sources
-from hocket.analysis.sampling import Sampled, devices_of, sampled
+from hocket.analysis.curves import Curves, Indices, fit_curves
+from hocket.analysis.exact import ExactSolution, coupled_system
+from hocket.analysis.played import played_sources
+from hocket.analysis.sampling import SampledSystem, couple_devices, devices_of
 from hocket.clock import Duration, seconds
-from hocket.engine.calls import blame
+from hocket.engine.calls import simulator_error
 from hocket.engine.composite import Composite
 from hocket.errors import SimulatorError
 from hocket.model import Array
@@ -38,16 +38,16 @@ GRAIN = 64.0 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class Driven:
+class DrivenSolution:
     """The coupled system with its sources; rows act on [x, 1, s, s', s'' ...]."""
 
-    system: Exact
+    system: ExactSolution
     pushes: Array
     """How the sources act on the states."""
     shares: Array
     """How they act on the outputs."""
     signals: Curves
-    devices: Sampled | None = None
+    devices: SampledSystem | None = None
     """What jumps."""
     _flows: dict[tuple[float, float], tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
@@ -92,18 +92,18 @@ class Driven:
 
     def outputs(self, times: Array) -> Array:
         """Return the outputs, a row for each time."""
-        return np.asarray(self.along(times) @ self.weights().T)
+        return np.asarray(self.trajectory(times) @ self.weights().T)
 
-    def along(self, times: Array) -> Array:
+    def trajectory(self, times: Array) -> Array:
         """Return [x, 1, s, s' ...], a row for each time."""
-        times = self._on_breaks(np.asarray(times, dtype=float))
-        where = self.signals.pieces(times)
+        times = self._snap_to_breaks(np.asarray(times, dtype=float))
+        where = self.signals.piece_indices(times)
         since = times - self.signals.breaks[where]
-        x = self._moved(self._begins[where], where, since)
+        x = self._advance_states(self._states_at_breaks[where], where, since)
         told = [self.signals.at(times, derivative) for derivative in range(DERIVATIVES + 1)]
         return np.hstack([x, np.ones((len(times), 1)), *told])
 
-    def _on_breaks(self, times: Array) -> Array:
+    def _snap_to_breaks(self, times: Array) -> Array:
         """Return times that are meant as the beginning of a piece as just that: things jump there."""
         breaks = self.signals.breaks
         after = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1)
@@ -113,13 +113,13 @@ class Driven:
         return np.where(np.abs(times - nearest) <= GRAIN * breaks[-1], nearest, times)
 
     @cached_property
-    def _begins(self) -> Array:
+    def _states_at_breaks(self) -> Array:
         """The states where the pieces begin."""
         n, count = len(self.x0), len(self.signals.widths)
         found = np.zeros((count + 1, n))
         found[0] = self.x0
         pieces = np.arange(count)
-        groups = self._alike(self.signals.widths, pieces)
+        groups = self._group_equal_spans(self.signals.widths, pieces)
         pushed, flows = np.zeros((count, n)), np.zeros(count, dtype=int)
         kept = []
         for number, chosen in enumerate(groups):
@@ -127,7 +127,7 @@ class Driven:
             pushed[chosen] = self._forcing(chosen) @ forced.T
             flows[chosen] = number
             kept.append(flow)
-        jumps = self._jumps()
+        jumps = self._jumps_at_breaks()
         for piece in range(count):
             found[piece + 1] = kept[flows[piece]] @ found[piece] + pushed[piece]
             if piece + 1 in jumps:
@@ -135,7 +135,7 @@ class Driven:
                 found[piece + 1] = jump @ np.concatenate([found[piece + 1], told])
         return found
 
-    def _jumps(self) -> dict[int, tuple[Array, Array]]:
+    def _jumps_at_breaks(self) -> dict[int, tuple[Array, Array]]:
         """Return the jumps where pieces begin, each with one and the sources that it looks at."""
         if self.devices is None:
             return {}
@@ -143,21 +143,24 @@ class Driven:
         told = self.signals.at(np.array(list(when)))
         ones = np.ones((len(told), 1))
         pairs = zip(
-            self.signals.pieces(np.array(list(when))), when.values(), np.hstack([ones, told]), strict=True
+            self.signals.piece_indices(np.array(list(when))),
+            when.values(),
+            np.hstack([ones, told]),
+            strict=True,
         )
         return {int(piece): (self.devices.jump(who), row) for piece, who, row in pairs}
 
-    def _moved(self, x: Array, where: Indices, since: Array) -> Array:
+    def _advance_states(self, x: Array, where: Indices, since: Array) -> Array:
         """Return the states a while after the beginning of their pieces."""
         moved = x.copy()
-        for chosen in self._alike(since, where):
+        for chosen in self._group_equal_spans(since, where):
             span = float(since[chosen].mean())
             if span:
                 flow, forced = self._flow(span, where[chosen[0]])
                 moved[chosen] = x[chosen] @ flow.T + self._forcing(where[chosen]) @ forced.T
         return moved
 
-    def _alike(self, spans: Array, where: Indices) -> list[Indices]:
+    def _group_equal_spans(self, spans: Array, where: Indices) -> list[Indices]:
         """Return groups of equal spans in pieces of equal width; what differs by rounding is equal."""
         grain = GRAIN * self.signals.breaks[-1]
         keys = np.round(np.column_stack([spans, self.signals.widths[where]]) / grain)
@@ -199,7 +202,7 @@ class Driven:
         return found[:, :n], found[:, n:]
 
 
-def driven(composite: Composite, stop: Duration, start: Duration = 0) -> Driven:
+def driven_solution(composite: Composite, stop: Duration, start: Duration = 0) -> DrivenSolution:
     """Return the exact solution of a composite with sources over a run of this length.
 
     `start` is the time at which the run starts; times of the solution count from there.
@@ -207,22 +210,24 @@ def driven(composite: Composite, stop: Duration, start: Duration = 0) -> Driven:
     span, begin = seconds(stop), seconds(start)
     devices = devices_of(composite)
     if not devices:
-        return Driven(*coupled(composite), _signals(composite, span, begin))
-    found, pushes = sampled(composite, devices)
-    signals = _signals(composite, span, begin, found.times(float(span + composite.step)))
-    return Driven(found.system, pushes, found.shares, signals, found)
+        return DrivenSolution(*coupled_system(composite), _source_curves(composite, span, begin))
+    found, pushes = couple_devices(composite, devices)
+    signals = _source_curves(composite, span, begin, found.times(float(span + composite.step)))
+    return DrivenSolution(found.system, pushes, found.shares, signals, found)
 
 
-def _signals(composite: Composite, stop: Fraction, start: Fraction, jumps: Iterable[float] = ()) -> Curves:
+def _source_curves(
+    composite: Composite, stop: Fraction, start: Fraction, jumps: Iterable[float] = ()
+) -> Curves:
     """Return what the sources do, and a little more: at the end they may jump."""
-    played, first, step = sources(composite), float(start), composite.step
+    played, first, step = played_sources(composite), float(start), composite.step
     live = [(name, model.open()) for name, model in played]
     try:
         for name, simulator in live:
-            _asked(name, simulator.start, first)
+            _query_source(name, simulator.start, first)
 
         def value(t: float) -> Array:
-            told = [_asked(name, each.played, t + first) for name, each in live]
+            told = [_query_source(name, each.sample_at, t + first) for name, each in live]
             return np.concatenate(told) if told else np.zeros(0)
 
         straight = all(isinstance(model.stands_for, (Table, Csv)) for _, model in played)
@@ -235,14 +240,14 @@ def _signals(composite: Composite, stop: Fraction, start: Fraction, jumps: Itera
             value(end)
         except SimulatorError:
             end = float(stop)
-        return curves(value, end, [*begins, *jumps, float(stop)], straight)
+        return fit_curves(value, end, [*begins, *jumps, float(stop)], straight)
     finally:
         for _, simulator in live:
             simulator.close()
 
 
-def _asked(name: str, call: Callable[[float], Any], t: float) -> Any:
+def _query_source(name: str, call: Callable[[float], Any], t: float) -> Any:
     try:
         return call(t)
     except Exception as error:
-        raise blame(name, "output", t, error) from error
+        raise simulator_error(name, "output", t, error) from error

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.bond_trials import Gain, Trial, trial
+from hocket.analysis.bond_trials import BondGain, BondTrial, run_bond_trial
 from hocket.analysis.linear import read_linear
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import spectral_radius
 from hocket.bonds import Balance
-from hocket.engine.blueprint import Blueprint
+from hocket.engine.blueprint import PlanTree
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
 from hocket.files.flows import KEEPS
@@ -55,12 +55,12 @@ class Remedy:
     """Whether what it makes adds up over the run, more than in an iteration."""
 
     @property
-    def keeps(self) -> bool:
+    def keeps_energy(self) -> bool:
         """Whether the bonds keep the energy, and simulators store what they should."""
-        return self.share <= KEEPS and not self.astray and not self.grows
+        return self.share <= KEEPS and not self.stores_wrong_energy and not self.grows
 
     @property
-    def astray(self) -> bool:
+    def stores_wrong_energy(self) -> bool:
         """Whether simulators store what they should not, whatever bonds say."""
         return self.off is not None and self.off > OFF
 
@@ -69,19 +69,19 @@ class Remedy:
 class BondCheck:
     """The energy of all bonds."""
 
-    gains: tuple[Gain, ...]
+    gains: tuple[BondGain, ...]
     now: Remedy
     remedies: tuple[Remedy, ...]
 
     @property
     def best(self) -> Remedy | None:
         """The cheapest remedy that keeps the energy, or else the one that comes nearest to it."""
-        keeping = [each for each in self.remedies if each.keeps]
-        if self.now.keeps:
+        keeping = [each for each in self.remedies if each.keeps_energy]
+        if self.now.keeps_energy:
             return None
         if keeping:
             return min(keeping, key=lambda each: (each.work, each.share))
-        sound = [each for each in self.remedies if not each.astray]
+        sound = [each for each in self.remedies if not each.stores_wrong_energy]
         better = min(sound, key=lambda each: each.share, default=None)
         return better if better is not None and better.share < 0.5 * self.now.share else None
 
@@ -109,50 +109,61 @@ class BondCheck:
 def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, linear: bool) -> BondCheck:
     """Return what the bonds of a coupling gain; raises HocketError where not even a trial gets through."""
     count = STEPS if stop is None else min(STEPS, int((stop - start) / composite.step))
-    seen = trial(composite, count, start)
-    true = _reference(composite, count, start, seen)
-    now = Remedy("as it is", seen.share, 1.0, _factor(composite) if linear else None, _off(seen, true))
+    seen = run_bond_trial(composite, count, start)
+    true = _reference_trial(composite, count, start, seen)
+    now = Remedy(
+        "as it is",
+        seen.share,
+        1.0,
+        _try_spectral_radius(composite) if linear else None,
+        _stored_energy_error(seen, true),
+    )
     found = []
-    for words, change, keeps_linear in _remedies(composite):
+    for words, change, keeps_linear in _candidate_remedies(composite):
         variant, there = None, true
         share, work, off, why = float("inf"), 1.0, None, ""
         try:
-            variant = _changed(composite, change)
-            if change is not _iterated or there is None:
-                there = trial(variant, count, start)
-            share, work, off = there.share, there.work / seen.work, _off(there, true)
+            variant = _change_bonded_levels(composite, change)
+            if change is not _iterate_linearly or there is None:
+                there = run_bond_trial(variant, count, start)
+            share, work, off = there.share, there.work / seen.work, _stored_energy_error(there, true)
             why = "" if isfinite(share) else "what the bonds gain grows beyond all numbers"
         except HocketError as error:
             why = error.faults[0].what
-        rho = _factor(variant) if linear and keeps_linear and variant is not None else None
+        rho = _try_spectral_radius(variant) if linear and keeps_linear and variant is not None else None
         found.append(Remedy(words, share, work, rho, off, why))
     if any(each.rho is not None for each in (now, *found)):
-        own, steps = _own_factor(composite), STEPS if stop is None else int((stop - start) / composite.step)
-        now, *found = (replace(each, grows=_grows(each.rho, own, steps)) for each in (now, *found))
+        own, steps = (
+            _own_spectral_radius(composite),
+            STEPS if stop is None else int((stop - start) / composite.step),
+        )
+        now, *found = (replace(each, grows=_energy_grows(each.rho, own, steps)) for each in (now, *found))
     return BondCheck(seen.gains, now, tuple(sorted(found, key=lambda each: each.share)))
 
 
-def _own_factor(composite: Composite) -> float | None:
+def _own_spectral_radius(composite: Composite) -> float | None:
     """Return by how much motion grows in a step by itself, whatever the coupling; None: not known."""
     try:
-        factor = _factor(_changed(composite, lambda level: _lined(level, lambda _: Iterate())))
+        factor = _try_spectral_radius(
+            _change_bonded_levels(composite, lambda level: _with_linear_bonds(level, lambda _: Iterate()))
+        )
     except HocketError:
         return None
     return None if factor is None else max(factor, 1.0)
 
 
-def _grows(rho: float | None, own: float | None, steps: int) -> bool:
+def _energy_grows(rho: float | None, own: float | None, steps: int) -> bool:
     """Return whether energy, the square of motion, grows in so many steps by more than it may."""
     if rho is None or own is None:
         return False
     return rho > own and 2.0 * steps * log(rho / own) > KEEPS
 
 
-def _off(seen: Trial, true: Trial | None) -> float | None:
-    return None if true is None else seen.off(true)
+def _stored_energy_error(seen: BondTrial, true: BondTrial | None) -> float | None:
+    return None if true is None else seen.stored_energy_error(true)
 
 
-def _reference(composite: Composite, count: int, start: Fraction, seen: Trial) -> Trial | None:
+def _reference_trial(composite: Composite, count: int, start: Fraction, seen: BondTrial) -> BondTrial | None:
     """Return the trial of an iteration without balance, where all at the bonds tell what they store.
 
     What is stored changes by losses and sources too, in ways that no account of bonds knows: an iteration at
@@ -162,80 +173,80 @@ def _reference(composite: Composite, count: int, start: Fraction, seen: Trial) -
     owners = {
         ".".join(filter(None, (level.path, end.rpartition(".")[0])))
         for level in bonded
-        for end in _ends(level.composite)
+        for end in _bond_inputs(level.composite)
     }
     simple = all(isinstance(level.composite.orchestrator, (Jacobi, GaussSeidel)) for level in bonded)
     if not simple or not owners <= seen.telling:
         return None
     try:
-        return trial(_changed(composite, _iterated), count, start)
+        return run_bond_trial(_change_bonded_levels(composite, _iterate_linearly), count, start)
     except HocketError:
         return None
 
 
-def _factor(composite: Composite) -> float | None:
+def _try_spectral_radius(composite: Composite) -> float | None:
     try:
-        return radius(read_linear(composite))
+        return spectral_radius(read_linear(composite))
     except (HocketError, np.linalg.LinAlgError):
         return None
 
 
-Change = Callable[[Composite], Composite]
+LevelChange = Callable[[Composite], Composite]
 
 
-def _changed(composite: Composite, change: Change) -> Composite:
+def _change_bonded_levels(composite: Composite, change: LevelChange) -> Composite:
     """Return the composite with a change in every level that has bonds."""
     models: dict[str, Model] = {
-        name: _changed(model, change) if isinstance(model, Composite) else model
+        name: _change_bonded_levels(model, change) if isinstance(model, Composite) else model
         for name, model in composite.scenario.models.items()
     }
     inside = composite.with_scenario(composite.scenario.with_models(models))
     return change(inside) if inside.scenario.bonds else inside
 
 
-def _remedies(composite: Composite) -> Iterator[tuple[str, Change, bool]]:
+def _candidate_remedies(composite: Composite) -> Iterator[tuple[str, LevelChange, bool]]:
     """Yield what may help, how to do it, and whether the coupling stays linear."""
     levels = [level for level in composite.blueprint.levels() if level.wiring.bonds]
     bonded = [level.composite for level in levels]
-    given = [each for level in bonded for each in _extrapolators(level)]
+    given = [each for level in bonded for each in _bond_extrapolators(level)]
     balanced = any(bond.balance for level in bonded for bond in level.scenario.bonds.values())
     simple = all(isinstance(level.orchestrator, (Jacobi, GaussSeidel)) for level in bonded)
     if balanced:
         if simple:
-            yield f"{ITERATION}, without balance", _iterated, False
+            yield f"{ITERATION}, without balance", _iterate_linearly, False
         return
     sloped = all(map(_tells_slopes, levels))
     if any(isinstance(each, Hold) for each in given):
-        yield "linear extrapolation on the bonds", _extrapolated(Polynomial(1)), True
-        yield "balance correction on the bonds", _extrapolated(BalanceCorrection()), True
+        yield "linear extrapolation on the bonds", _extrapolate_bonds(Polynomial(1)), True
+        yield "balance correction on the bonds", _extrapolate_bonds(BalanceCorrection()), True
     if sloped and not any(isinstance(each, Hermite) for each in given):
-        yield "tangents (hermite) on the bonds", _extrapolated(Hermite()), True
+        yield "tangents (hermite) on the bonds", _extrapolate_bonds(Hermite()), True
     if all(isinstance(level.orchestrator, Jacobi) for level in bonded):
-        yield "Gauss-Seidel", _orchestrated(lambda _: GaussSeidel()), True
+        yield "Gauss-Seidel", _replace_orchestrator(lambda _: GaussSeidel()), True
         smooth = Hermite() if sloped else Polynomial(1)
         also = "" if all(each.degree for each in given) else " and tangents" if sloped else " and lines"
-        yield f'balance = "inversion"{also}', _balanced("inversion", smooth), False
-        ends = [(level.scenario, end) for level in bonded for end in _ends(level)]
-        if all(_stored(*end) is not None for end in ends):
-            yield f'balance = "energy"{also}', _balanced("energy", smooth), False
+        yield f'balance = "inversion"{also}', _balance_bonds("inversion", smooth), False
+        ends = [(level.scenario, end) for level in bonded for end in _bond_inputs(level)]
+        if all(_declared_energy(*end) is not None for end in ends):
+            yield f'balance = "energy"{also}', _balance_bonds("energy", smooth), False
     if simple:
-        yield ITERATION, _iterated, True
+        yield ITERATION, _iterate_linearly, True
 
 
-def _tells_slopes(level: Blueprint) -> bool:
+def _tells_slopes(level: PlanTree) -> bool:
     """Return whether inputs of the bonds of a level can follow the slopes of what drives them."""
     sources = (account.child for joint in level.wiring.bonds for account in (joint.given, joint.taken))
     fresh = getattr(level.composite.orchestrator, "outputs", "stale") == "consistent"
     return fresh and all(level.wiring.models[child].abilities.slopes for child in sources)
 
 
-def _ends(level: Composite) -> set[str]:
+def _bond_inputs(level: Composite) -> set[str]:
     """Return the inputs that the bonds of a level drive."""
     return {end for bond in level.scenario.bonds.values() for end in (bond.effort, bond.flow)}
 
 
-def _extrapolators(level: Composite) -> list[Extrapolator]:
-    ends = _ends(level)
+def _bond_extrapolators(level: Composite) -> list[Extrapolator]:
+    ends = _bond_inputs(level)
     return [
         each.extrapolation or level.extrapolation
         for each in level.scenario.connections
@@ -243,19 +254,19 @@ def _extrapolators(level: Composite) -> list[Extrapolator]:
     ]
 
 
-def _extrapolated(extrapolation: Extrapolator) -> Change:
+def _extrapolate_bonds(extrapolation: Extrapolator) -> LevelChange:
     def change(level: Composite) -> Composite:
-        ends = _ends(level)
+        ends = _bond_inputs(level)
         connections = [
             replace(each, extrapolation=extrapolation) if each.target in ends else each
             for each in level.scenario.connections
         ]
-        return level.with_scenario(level.scenario.changed(connections=connections))
+        return level.with_scenario(level.scenario.with_changes(connections=connections))
 
     return change
 
 
-def _orchestrated(make: Callable[[Any], Any]) -> Change:
+def _replace_orchestrator(make: Callable[[Any], Any]) -> LevelChange:
     def change(level: Composite) -> Composite:
         how = level.extrapolation, level.start, level.sampled
         return Composite(level.scenario, level.step, make(level.orchestrator), *how)
@@ -263,36 +274,36 @@ def _orchestrated(make: Callable[[Any], Any]) -> Change:
     return change
 
 
-def _balanced(form: Balance, smooth: Extrapolator) -> Change:
+def _balance_bonds(form: Balance, smooth: Extrapolator) -> LevelChange:
     """Return what balances bonds; inputs that are held become smooth."""
 
     def change(level: Composite) -> Composite:
-        held = any(each.degree == 0 for each in _extrapolators(level))
-        level = _extrapolated(smooth)(level) if held else level
+        held = any(each.degree == 0 for each in _bond_extrapolators(level))
+        level = _extrapolate_bonds(smooth)(level) if held else level
         bonds = {name: replace(bond, balance=form) for name, bond in level.scenario.bonds.items()}
-        return level.with_scenario(level.scenario.changed(bonds=bonds))
+        return level.with_scenario(level.scenario.with_changes(bonds=bonds))
 
     return change
 
 
-def _iterated(level: Composite) -> Composite:
+def _iterate_linearly(level: Composite) -> Composite:
     """Return a level that iterates what it does with lines, without balance."""
-    return _lined(level, Iterate)
+    return _with_linear_bonds(level, Iterate)
 
 
-def _lined(level: Composite, make: Callable[[Any], Any]) -> Composite:
+def _with_linear_bonds(level: Composite, make: Callable[[Any], Any]) -> Composite:
     """Return a level with another algorithm, lines on its bonds, and no balance."""
     bonds = {name: replace(bond, balance=None) for name, bond in level.scenario.bonds.items()}
-    plain = level.with_scenario(level.scenario.changed(bonds=bonds))
-    return _extrapolated(Polynomial(1))(_orchestrated(make)(plain))
+    plain = level.with_scenario(level.scenario.with_changes(bonds=bonds))
+    return _extrapolate_bonds(Polynomial(1))(_replace_orchestrator(make)(plain))
 
 
-def _stored(scenario: Scenario, path: str) -> Any:
+def _declared_energy(scenario: Scenario, path: str) -> Any:
     """Return what the simulator with this port tells of its stored energy; None: nothing."""
     name, _, rest = path.partition(".")
     model: Any = scenario.models.get(name)
     inner = getattr(model, "scenario", None)
-    return _stored(inner, rest) if inner else getattr(model, "energy", None)
+    return _declared_energy(inner, rest) if inner else getattr(model, "energy", None)
 
 
 def balanced_leaves(composite: Composite) -> list[str]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.played import Played
+from hocket.analysis.played import PlayedSource
 from hocket.engine.composite import Composite
 from hocket.engine.loops import no_solution
 from hocket.errors import ScenarioError
-from hocket.graph import components
+from hocket.graph import strong_components
 from hocket.model import Array
 from hocket.wiring import CONSTANT, Drive
 
@@ -33,7 +33,7 @@ THIN = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Exact:
+class ExactSolution:
     """The coupled system without any co-simulation (Glumac & Kovacic 2019, equation 16, with constants)."""
 
     A: Array
@@ -81,19 +81,19 @@ class Exact:
 
     def outputs(self, times: Array) -> Array:
         """Return the outputs, a row for each time; the times rise."""
-        return np.asarray(self.along(times) @ self.weights().T)
+        return np.asarray(self.trajectory(times) @ self.weights().T)
 
-    def along(self, times: Array) -> Array:
+    def trajectory(self, times: Array) -> Array:
         """Return [x, 1], a row for each time; equally spaced times cost one exponential."""
         x = np.append(self.x0, 1.0)
         times = np.asarray(times, dtype=float)
         if not len(times):
             return np.zeros((0, len(x)))
-        spacing = _spacing(times)
+        spacing = _uniform_spacing(times)
         if spacing is not None:
             before = round(times[0] / spacing)
             if abs(times[0] - before * spacing) <= EQUAL * abs(times[-1]) and 0 <= before <= 10 * len(times):
-                return self._from_start(spacing, before + len(times))[before : before + len(times)]
+                return self._cached_orbit(spacing, before + len(times))[before : before + len(times)]
             return orbit(self.flow(spacing), self.flow(float(times[0])) @ x, len(times) - 1)
         found = [self.flow(float(times[0])) @ x]
         unit = 16.0 * np.finfo(float).eps * max(abs(times[0]), abs(times[-1]))
@@ -101,7 +101,7 @@ class Exact:
             found.append(self.flow(float(span)) @ found[-1])
         return np.array(found)
 
-    def _from_start(self, spacing: float, count: int) -> Array:
+    def _cached_orbit(self, spacing: float, count: int) -> Array:
         """Return [x, 1] at so many equally spaced times or more, from the start on; they are kept."""
         known = [each for each in self._orbits if abs(each - spacing) <= EQUAL * spacing]
         spacing = known[0] if known else spacing
@@ -114,7 +114,7 @@ class Exact:
         return found
 
 
-def _spacing(times: Array) -> float | None:
+def _uniform_spacing(times: Array) -> float | None:
     """Return the time between equally spaced times; None if they are not, or too few."""
     if len(times) < 2:
         return None
@@ -146,45 +146,49 @@ def orbit(step: Array, x: Array, count: int) -> Array:
     return found
 
 
-def exact(composite: Composite) -> Exact:
+def exact_solution(composite: Composite) -> ExactSolution:
     """Return the coupled system of all leaves, wired directly to each other; extrapolation plays no part.
 
     What is sampled counts as if it flowed, what was identified as the slowest motion that makes its steps,
     what is played as it is at the start. Raises ConvergenceError for an algebraic loop without a single
     solution, and ScenarioError for a model that is not linear.
     """
-    solution, pushes, shares = coupled(composite)
+    solution, pushes, shares = coupled_system(composite)
     if not pushes.shape[1]:
         return solution
     models = composite.blueprint.leaves.wiring.models
-    first = np.concatenate([model.first for model in models if isinstance(model, Played)])
+    first = np.concatenate([model.first for model in models if isinstance(model, PlayedSource)])
     return replace(solution, b=solution.b + pushes @ first, d=solution.d + shares @ first)
 
 
-def coupled(composite: Composite, held: Collection[str] = ()) -> tuple[Exact, Array, Array]:
+def coupled_system(composite: Composite, held: Collection[str] = ()) -> tuple[ExactSolution, Array, Array]:
     """Return the coupled system without what is played or held, and how this acts on states and on outputs.
 
     x' = A x + b + pushes s, y = C x + d + shares s, where s are the outputs of what is played or named here.
     """
     leaves = composite.blueprint.leaves
     names, models = leaves.wiring.names, leaves.wiring.models
-    free = [name in held or isinstance(model, Played) for name, model in zip(names, models, strict=True)]
+    free = [
+        name in held or isinstance(model, PlayedSource) for name, model in zip(names, models, strict=True)
+    ]
     pairs = zip(names, models, free, strict=True)
-    blocks = [_nothing(model) if outside else system_of(name, model) for name, model, outside in pairs]
+    blocks = [
+        _stateless_system(model) if outside else leaf_system(name, model) for name, model, outside in pairs
+    ]
     A, B, C, D = (block_diagonal(parts) for parts in zip(*(block[:4] for block in blocks), strict=True))
     x0, rate, shift = (np.concatenate(parts) for parts in zip(*(block[4:] for block in blocks), strict=True))
-    L, g = wires(composite)
+    L, g = wiring_matrices(composite)
     ports = tuple(
         f"{n}.{port.name}" for n, model in zip(names, models, strict=True) for port in model.outputs
     )
     outer = [outside for model, outside in zip(models, free, strict=True) for _ in model.outputs]
     loop, n = D @ L, len(x0)
-    _check_loops(loop, ports)
+    _check_singular_loops(loop, ports)
     right = np.hstack([C, (D @ g + shift)[:, None], np.eye(len(ports))[:, outer]])
     y = np.linalg.solve(np.eye(len(loop)) - loop, right) if loop.any() else right
     u = L @ y
     u[:, n] += g
-    solution = Exact(
+    solution = ExactSolution(
         A=A + B @ u[:, :n],
         b=B @ u[:, n] + rate,
         C=y[:, :n],
@@ -202,14 +206,14 @@ _System = tuple[Array, Array, Array, Array, Array, Array, Array]
 """A, B, C, D, x0, rate and shift: x' = A x + B u + rate, y = C x + D u + shift."""
 
 
-def _nothing(model: Any) -> _System:
+def _stateless_system(model: Any) -> _System:
     """Return a system without states whose outputs others tell."""
     m, p = len(model.inputs), len(model.outputs)
     none = np.zeros(0)
     return np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), np.zeros((p, m)), none, none, np.zeros(p)
 
 
-def system_of(name: str, model: Any) -> _System:
+def leaf_system(name: str, model: Any) -> _System:
     """Return a linear leaf by itself: A, B, C, D, x0, rate and shift."""
     n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
     sizes = {"x0": n, "rate": n, "shift": p}
@@ -218,15 +222,15 @@ def system_of(name: str, model: Any) -> _System:
         shapes = zip("ABCD", ((n, n), (n, m), (p, n), (p, m)), strict=True)
         A, B, C, D = (np.array(getattr(model, key), dtype=float).reshape(shape) for key, shape in shapes)
     elif hasattr(model, "F"):
-        A, B, rate = _continuous(name, model, constants[1])
+        A, B, rate = _continuous_system(name, model, constants[1])
         C, D, constants[1] = model.C[:p], model.D[0][:p], rate
     else:
-        raise ScenarioError(f"`{name}` is not linear", expected="linear models: see `linearised`")
+        raise ScenarioError(f"`{name}` is not linear", expected="linear models: see `linearise`")
     x0, rate, shift = constants
     return A, B, C, D, x0, rate, shift[:p]
 
 
-def _continuous(name: str, model: Any, rate: Array) -> tuple[Array, Array, Array]:
+def _continuous_system(name: str, model: Any, rate: Array) -> tuple[Array, Array, Array]:
     """Return A, B and the rate whose step under held inputs is the identified one: its matrix logarithm."""
     from scipy.linalg import logm
 
@@ -254,7 +258,7 @@ def block_diagonal(parts: Sequence[Array]) -> Array:
     return whole
 
 
-def wires(composite: Composite) -> tuple[Array, Array]:
+def wiring_matrices(composite: Composite) -> tuple[Array, Array]:
     """Return L and g: the inputs of all leaves are u = L y + g."""
     wiring = composite.blueprint.leaves.wiring
     first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
@@ -270,22 +274,22 @@ def wires(composite: Composite) -> tuple[Array, Array]:
             L[row, first[drive.child] + drive.port] = drive.gain
             g[row] = drive.offset
         else:
-            g[row] = _constant(drive, composite)
+            g[row] = _constant_input(drive, composite)
     return L, g
 
 
-def _constant(drive: Drive, composite: Composite) -> float:
+def _constant_input(drive: Drive, composite: Composite) -> float:
     """Return what an input gets that no leaf drives: it never changes."""
     if drive.child == CONSTANT:
         return drive.offset
     return drive.gain * (composite.inputs[drive.port].start or 0.0) + drive.offset
 
 
-def _check_loops(gains: Array, ports: tuple[str, ...]) -> None:
+def _check_singular_loops(gains: Array, ports: tuple[str, ...]) -> None:
     """Refuse loops for which I - D L is singular; each by itself, so that scales do not matter."""
     targets, sources = np.nonzero(gains)
     edges = list(zip(sources.tolist(), targets.tolist(), strict=True))
-    for group in components(len(ports), edges) if edges else ():
+    for group in strong_components(len(ports), edges) if edges else ():
         around = np.linalg.eigvals(gains[np.ix_(group, group)])
         if (np.abs(1.0 - around) <= SINGULAR * np.maximum(1.0, np.abs(around))).any():
             raise no_solution([ports[place] for place in group], 0.0)

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.stability import spectrum
-from hocket.engine.blueprint import Blueprint
-from hocket.graph import components
+from hocket.engine.blueprint import PlanTree
+from hocket.graph import strong_components
 from hocket.model import Array
 from hocket.wiring import OWN
 
 
 @dataclass(frozen=True, eq=False)
-class Gains:
+class FeedthroughGains:
     """How outputs react at once to each other through connections: y_new = g + D y, all at the same time."""
 
     path: str
@@ -36,7 +36,7 @@ class Gains:
 
 
 @dataclass(frozen=True)
-class Loop:
+class FeedthroughLoop:
     """Outputs that react to each other in a circle."""
 
     ports: tuple[str, ...]
@@ -53,7 +53,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Part:
+class FeedthroughPart:
     """A leaf or a level: how its leaves react, and how its own ports lead to theirs."""
 
     ports: tuple[str, ...]
@@ -63,13 +63,13 @@ class Part:
     """Per input of the leaves and own input: the factor on the way in."""
     leave: Array
     """Per own output and output of the leaves: the factor on the way out."""
-    levels: tuple[Gains, ...] = ()
+    levels: tuple[FeedthroughGains, ...] = ()
     """This level and those inside it."""
     behind: dict[str, frozenset[str]] = field(default_factory=dict)
     """Per port of anything inside: the outputs of leaves that it shows, or that react to it."""
 
 
-def part_of(level: Blueprint) -> Part:
+def feedthrough_part(level: PlanTree) -> FeedthroughPart:
     """Return a level; D, enter and leave of its children, one after the other, make up its own.
 
     A level inside counts with the D of its leaves, its own connections left out (Hafner, Bicher & Popper,
@@ -78,38 +78,38 @@ def part_of(level: Blueprint) -> Part:
     from scipy.linalg import block_diag
 
     inner = [
-        part_of(level.inner[child]) if child in level.inner else _leaf(level, child)
+        feedthrough_part(level.inner[child]) if child in level.inner else _leaf_part(level, child)
         for child in range(len(level.wiring.models))
     ]
     ports = tuple(port for part in inner for port in part.ports)
     D, enter, leave = (
         np.asarray(block_diag(*(getattr(part, name) for part in inner))) for name in ("D", "enter", "leave")
     )
-    between, inward, outward = _links(level)
-    here = gains_of(level.path, ports, D @ enter @ between @ leave)
-    part = Part(ports, D, enter @ inward, outward @ leave)
+    between, inward, outward = _connection_factors(level)
+    here = gains_from_matrix(level.path, ports, D @ enter @ between @ leave)
+    part = FeedthroughPart(ports, D, enter @ inward, outward @ leave)
     behind = {name: shown for each in inner for name, shown in each.behind.items()}
     if level.path:
-        behind |= _behind(level.path, level.composite, part)
+        behind |= _outputs_behind_ports(level.path, level.composite, part)
     return replace(part, levels=(here, *(each for one in inner for each in one.levels)), behind=behind)
 
 
-def reaction(model: Any) -> Array:
+def feedthrough_matrix(model: Any) -> Array:
     """Return how the outputs of a linear model react at once to the values of its inputs."""
     D = np.array(model.D, dtype=np.float64)
     values = D[0][: len(model.outputs)] if D.ndim == 3 else D  # identified: powers of time come after
     return values.reshape(len(model.outputs), len(model.inputs))
 
 
-def _leaf(level: Blueprint, child: int) -> Part:
+def _leaf_part(level: PlanTree, child: int) -> FeedthroughPart:
     name, model = level.name(child), level.wiring.models[child]
-    D = reaction(model)
+    D = feedthrough_matrix(model)
     ports = tuple(f"{name}.{port.name}" for port in model.outputs)
-    part = Part(ports, D, np.eye(len(model.inputs)), np.eye(len(ports)))
-    return replace(part, behind=_behind(name, model, part))
+    part = FeedthroughPart(ports, D, np.eye(len(model.inputs)), np.eye(len(ports)))
+    return replace(part, behind=_outputs_behind_ports(name, model, part))
 
 
-def _behind(path: str, model: Any, part: Part) -> dict[str, frozenset[str]]:
+def _outputs_behind_ports(path: str, model: Any, part: FeedthroughPart) -> dict[str, frozenset[str]]:
     reacting = (part.D @ part.enter).T
     rows = [*zip(model.outputs, part.leave, strict=True), *zip(model.inputs, reacting, strict=True)]
     return {
@@ -118,7 +118,7 @@ def _behind(path: str, model: Any, part: Part) -> dict[str, frozenset[str]]:
     }
 
 
-def _links(level: Blueprint) -> tuple[Array, Array, Array]:
+def _connection_factors(level: PlanTree) -> tuple[Array, Array, Array]:
     """Return the factors between children, from own inputs to children, and from children to own outputs."""
     wiring = level.wiring
     first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
@@ -136,55 +136,55 @@ def _links(level: Blueprint) -> tuple[Array, Array, Array]:
     return between, inward, outward
 
 
-def flat_of(part: Part) -> Gains:
+def flat_gains(part: FeedthroughPart) -> FeedthroughGains:
     """Return the gains of all leaves wired directly to each other."""
     number = {port: place for place, port in enumerate(part.ports)}
     D = np.zeros((len(number), len(number)))
     for level in part.levels:
         places = [number[port] for port in level.ports]
         D[np.ix_(places, places)] += level.D
-    return gains_of("", part.ports, D)
+    return gains_from_matrix("", part.ports, D)
 
 
-def gains_of(path: str, ports: tuple[str, ...], D: Array) -> Gains:
+def gains_from_matrix(path: str, ports: tuple[str, ...], D: Array) -> FeedthroughGains:
     """Return D with its radius, norm and radius of |D|."""
     norm = float(np.abs(D).sum(axis=1).max(initial=0.0))
-    return Gains(path, ports, D, largest(D)[0], norm, largest(np.abs(D))[0])
+    return FeedthroughGains(path, ports, D, radius_and_group(D)[0], norm, radius_and_group(np.abs(D))[0])
 
 
-def largest(D: Array) -> tuple[float, list[int]]:
+def radius_and_group(D: Array) -> tuple[float, list[int]]:
     """Return the spectral radius, and the numbers it belongs to.
 
     Group by group: what only passes through has radius 0 exactly, not the root of a rounding error.
     """
     best: tuple[float, list[int]] = 0.0, []
-    for group in _circles(D):
+    for group in _cyclic_groups(D):
         values = spectrum(D[np.ix_(group, group)], 1, vectors=False)[0]
         best = max(best, (float(np.abs(values).max()), group), key=lambda found: found[0])
     return best
 
 
-def _circles(D: Array) -> list[list[int]]:
+def _cyclic_groups(D: Array) -> list[list[int]]:
     """Return the groups of numbers that react to themselves, in however many steps."""
     edges = [(int(source), int(target)) for target, source in np.argwhere(D)]
-    groups = components(len(D), edges)
+    groups = strong_components(len(D), edges)
     return [group for group in groups if len(group) > 1 or D[group[0], group[0]] != 0.0]
 
 
 def strongest_loop(
-    levels: tuple[Gains, ...], flat: Gains, deciding: Collection[str] | None = None
-) -> Loop | None:
+    levels: tuple[FeedthroughGains, ...], flat: FeedthroughGains, deciding: Collection[str] | None = None
+) -> FeedthroughLoop | None:
     """Return the loop with the largest gain per step, near these outputs; None: anywhere."""
     groups = [
         group
-        for group in _circles(flat.D)
+        for group in _cyclic_groups(flat.D)
         if deciding is None or any(flat.ports[place] in deciding for place in group)
     ]
     if not groups:
         return None
     sizes = np.abs(flat.D)
-    group = max(groups, key=lambda group: largest(sizes[np.ix_(group, group)])[0])
-    around = [group[place] for place in _strongest_circle(sizes[np.ix_(group, group)])]
+    group = max(groups, key=lambda group: radius_and_group(sizes[np.ix_(group, group)])[0])
+    around = [group[place] for place in _strongest_cycle(sizes[np.ix_(group, group)])]
     steps = list(zip(around, (*around[1:], around[0]), strict=True))
     ports = flat.ports
     used = [
@@ -195,10 +195,10 @@ def strongest_loop(
         and level.D[level.ports.index(ports[target]), level.ports.index(ports[source])] != 0.0
     ]
     gain = float(np.prod([flat.D[target, source] for source, target in steps]))
-    return Loop(tuple(ports[place] for place in around), gain, tuple(dict.fromkeys(used)))
+    return FeedthroughLoop(tuple(ports[place] for place in around), gain, tuple(dict.fromkeys(used)))
 
 
-def _strongest_circle(sizes: Array) -> list[int]:
+def _strongest_cycle(sizes: Array) -> list[int]:
     """Return the circle of a strong component with the largest mean gain (Karp 1978, theorem 1)."""
     count = len(sizes)
     best = np.full((count + 1, count), -np.inf)  # of all walks of so many steps from the first number

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hocket.engine.blueprint import Blueprint
-from hocket.plan import Delay, delays
+from hocket.engine.blueprint import PlanTree
+from hocket.plan import InputDelay, delays
 from hocket.wiring import OWN, Drive
 
 
-def bookkeeping(level: Blueprint) -> frozenset[str]:
+def bookkeeping_ports(level: PlanTree) -> frozenset[str]:
     """Return the ports inside a level that only balanced bonds want, as `motor.share`."""
-    every = ((name, hidden(level, child)) for child, name in enumerate(level.wiring.names))
+    every = ((name, hidden_ports(level, child)) for child, name in enumerate(level.wiring.names))
     return frozenset(f"{name}.{port}" for name, ports in every for port in ports)
 
 
-def hidden(level: Blueprint, child: int) -> frozenset[str]:
+def hidden_ports(level: PlanTree, child: int) -> frozenset[str]:
     """Return the ports of a child that only balanced bonds want; a level has those that lead inside."""
     if child in level.inner:
-        return bookkeeping(level.inner[child])
+        return bookkeeping_ports(level.inner[child])
     found: frozenset[str] = getattr(level.wiring.models[child], "bookkeeping", frozenset())
     return found
 
 
-def delayed(level: Blueprint) -> Iterator[tuple[int, int, Drive, Delay]]:
+def delayed_inputs(level: PlanTree) -> Iterator[tuple[int, int, Drive, InputDelay]]:
     """Yield child, number of the input, and what drives it, for inputs that others drive too late."""
     wiring, number = level.wiring, level.wiring.numbers()
     for delay in delays(level.plan, level.composite.scenario):
@@ -35,5 +35,5 @@ def delayed(level: Blueprint) -> Iterator[tuple[int, int, Drive, Delay]]:
         child = number[name]
         index = [each.name for each in wiring.models[child].inputs].index(port)
         drive = wiring.drives[child][index]
-        if drive is not None and drive.child != OWN and port not in hidden(level, child):
+        if drive is not None and drive.child != OWN and port not in hidden_ports(level, child):
             yield child, index, drive, delay

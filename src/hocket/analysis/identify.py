@@ -15,10 +15,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hocket.analysis.answers import ROUNDING, SILENT, Pulses, alike, chosen, relative_error, told_in
-from hocket.analysis.bench import Bench, Place, RefusedError
-from hocket.analysis.realise import Spectrum, responses
-from hocket.analysis.stand_ins import Identified
+from hocket.analysis.answers import (
+    ROUNDING,
+    SILENT,
+    PulseResponses,
+    choose_responses,
+    informative_steps,
+    relative_error,
+    responses_agree,
+)
+from hocket.analysis.bench import BlackBoxBench, OperatingPoint, RefusedError
+from hocket.analysis.realise import HankelSpectrum, simulate_pushes
+from hocket.analysis.stand_ins import IdentifiedModel
 from hocket.errors import HocketError
 from hocket.model import Array, Model
 
@@ -61,7 +69,7 @@ Test: TypeAlias = tuple[list[Array], Array]
 class Identification:
     """A stand-in and its fit, or why there is none."""
 
-    stand_in: Identified | None
+    stand_in: IdentifiedModel | None
     fit: float
     """The relative error of the predicted response to a test signal, of the output where it is largest."""
     refused: str = ""
@@ -70,41 +78,41 @@ class Identification:
     """Whether it may be linear a few steps later."""
 
 
-class UnlikeError(RefusedError):
+class NonlinearResponseError(RefusedError):
     """It answers in proportion, but not as a linear model would."""
 
 
-def identify(place: Place) -> Identification:
+def identify(place: OperatingPoint) -> Identification:
     """Return a linear model of a black box, for the step of its level.
 
     Some begin otherwise than they go on (a multistep method without a past): they are tried later again.
     """
-    found = _identified(place, 0)
+    found = _try_identify(place, 0)
     if found.again:
-        later = _identified(place, LATER)
+        later = _try_identify(place, LATER)
         if later.stand_in is not None:
             return replace(later, notes=(*later.notes, f"its first {LATER} steps are unlike the others"))
     return found
 
 
-def _identified(place: Place, later: int) -> Identification:
-    bench: Bench | None = None
+def _try_identify(place: OperatingPoint, later: int) -> Identification:
+    bench: BlackBoxBench | None = None
     try:
-        bench = Bench(place, later)
-        return _Experiment(place, bench).result()
+        bench = BlackBoxBench(place, later)
+        return _PulseExperiment(place, bench).result()
     except RefusedError as refusal:
-        return Identification(None, math.nan, str(refusal), again=isinstance(refusal, UnlikeError))
+        return Identification(None, math.nan, str(refusal), again=isinstance(refusal, NonlinearResponseError))
     except HocketError as error:
         return Identification(None, math.nan, f"it failed when it was tried: {error.faults[0].what}")
     except Exception as error:  # somebody else's code
         return Identification(None, math.nan, f"it failed when it was tried: {type(error).__name__}: {error}")
     finally:
         if bench is not None:
-            bench.leave()
+            bench.restore_simulator()
 
 
 @dataclass
-class _Candidate:
+class _Realisation:
     """A realisation that is tried."""
 
     F: Array
@@ -116,10 +124,10 @@ class _Candidate:
     singular: Array
 
 
-class _Experiment:
+class _PulseExperiment:
     """One black box: runs, what they tell, and the model made of it."""
 
-    def __init__(self, place: Place, bench: Bench):
+    def __init__(self, place: OperatingPoint, bench: BlackBoxBench):
         self.place = place
         self.model = place.model
         self.bench = bench
@@ -127,10 +135,10 @@ class _Experiment:
         self.pairs: Pairs = [(k, j) for k in range(place.powers) for j, port in inputs if not port.discrete]
         left_out = [f"`{port.name}`" for _, port in inputs if port.discrete]
         self.notes = [f"not pushed, for they jump: {', '.join(left_out)}"] if left_out else []
-        self.units = _units(self.model, place.u)
+        self.units = _input_scales(self.model, place.u)
         self.steps = STEPS if self.pairs else ALONE // 2
-        free = self._checked(self.bench.run([self.bench.still] * (2 * self.steps)))
-        self.steps, longest = told_in(free - free[0], self.steps, RUNAWAY), len(free) - 1
+        free = self._check_real_outputs(self.bench.run([self.bench.still] * (2 * self.steps)))
+        self.steps, longest = informative_steps(free - free[0], self.steps, RUNAWAY), len(free) - 1
         self.free = free if 2 * self.steps == longest else free[: self.steps + 1]
         """Under constant inputs: twice as long as what is learnt from, unless it grows too far."""
         self.scale = np.abs(self.free).max(axis=0)
@@ -138,20 +146,22 @@ class _Experiment:
 
     def result(self) -> Identification:
         """Return the model with the best fit that the singular values allow."""
-        pulses = self._pulses() if self.pairs else None
+        pulses = self._measure_responses() if self.pairs else None
         self._check_jumps(pulses)
-        moving = self._moving(pulses)
-        best, fit = self._best(pulses, moving if moving.any() else None)
+        moving = self._free_motion(pulses)
+        best, fit = self._best_realisation(pulses, moving if moving.any() else None)
         if fit > POOR and pulses and moving.any():
-            alone, without = self._best(pulses, None)
+            alone, without = self._best_realisation(pulses, None)
             if without <= POOR:
                 best, fit = alone, without
                 self.notes.append("its motion under constant inputs is not linear: the stand-in has none")
         if fit > POOR:
-            raise (UnlikeError if pulses else RefusedError)(self._poor(fit, bool(pulses)))
-        return Identification(self._stand_in(best), fit, notes=tuple(self.notes))
+            raise (NonlinearResponseError if pulses else RefusedError)(
+                self._poor_fit_reason(fit, bool(pulses))
+            )
+        return Identification(self._build_stand_in(best), fit, notes=tuple(self.notes))
 
-    def _moving(self, pulses: Pulses | None) -> Array:
+    def _free_motion(self, pulses: PulseResponses | None) -> Array:
         """Return the changes from step to step under constant inputs; nothing where it is rounding."""
         moving = np.diff(self.free, axis=0)
         still = np.abs(moving).max(axis=0) <= ROUNDING * self.scale
@@ -161,7 +171,7 @@ class _Experiment:
         moving[:, still] = 0.0
         return moving
 
-    def _check_jumps(self, pulses: Pulses | None) -> None:
+    def _check_jumps(self, pulses: PulseResponses | None) -> None:
         """Refuse outputs that stand still, then jump by themselves, and answer no push; note what is mute.
 
         A delay would look the same, but answers.
@@ -180,7 +190,7 @@ class _Experiment:
             sizes = " and ".join(f"{size:g}" for size in PUSHES)
             self.notes.append(f"{MUTE}, pushed by {sizes}")
 
-    def _poor(self, fit: float, pushed: bool) -> str:
+    def _poor_fit_reason(self, fit: float, pushed: bool) -> str:
         steps = self.steps if pushed else len(self.free) - 1
         what = "its answers to pushes are not those" if pushed else "its motion is not that"
         off = f"by {fit:.0%}" if fit < 1.0 else "by more than it moves"
@@ -189,7 +199,7 @@ class _Experiment:
 
     # runs
 
-    def _checked(self, rows: Array) -> Array:
+    def _check_real_outputs(self, rows: Array) -> Array:
         """Refuse numbers that are no reals and jump."""
         for number, port in enumerate(self.model.outputs):
             if port.type != "real" and np.any(rows[:, number] != rows[0, number]):
@@ -201,7 +211,7 @@ class _Experiment:
         push[power, index] = size * self.units[index] / float(self.place.h) ** power
         return push
 
-    def _pulses(self) -> Pulses:
+    def _measure_responses(self) -> PulseResponses:
         """Return the answers to one push of each input; refuse them if they do not scale.
 
         What is only too curved for its inputs is tried again with less, and must answer about as before.
@@ -209,22 +219,22 @@ class _Experiment:
         refusal, before = "", None
         for part in LESS:
             sizes = PUSHES[0] * part, PUSHES[1] * part
-            whole = self._answers(sizes)
-            same = before is None or alike(whole.mean(axis=(0, 1)), before)
+            whole = self._pulse_responses(sizes)
+            same = before is None or responses_agree(whole.mean(axis=(0, 1)), before)
             for growth in (GROWTH, MILD):
-                steps = told_in(np.abs(whole).max(axis=(0, 1, 2)), self.steps, growth)
+                steps = informative_steps(np.abs(whole).max(axis=(0, 1, 2)), self.steps, growth)
                 answers = whole[:, :, :, : steps + 1]
                 top = np.abs(answers).max(axis=(0, 1, 2, 3))
                 top = np.where(top > 0.0, top, 1.0)
                 spread = (np.ptp(answers, axis=(0, 1)).max(axis=1) / top).T
                 if same and spread.max(initial=0.0) <= LINEAR:
                     self.steps = steps
-                    return chosen(answers, top, sizes)
-                refusal = refusal or self._crooked(spread, sizes)
+                    return choose_responses(answers, top, sizes)
+                refusal = refusal or self._nonlinearity_reason(spread, sizes)
             before = whole[1].mean(axis=0)
         raise RefusedError(refusal)
 
-    def _answers(self, sizes: tuple[float, float]) -> Array:
+    def _pulse_responses(self, sizes: tuple[float, float]) -> Array:
         """Return the answers to pushes of two sizes, up and down, per unit of push."""
         rest = [self.bench.still] * (self.steps - 1)
         answers = np.zeros((2, 2, len(self.pairs), self.steps + 1, self.free.shape[1]))
@@ -232,14 +242,14 @@ class _Experiment:
             for which, size in enumerate(sizes):
                 for side, sign in enumerate((1.0, -1.0)):
                     rows = self.bench.run([sign * self._push(size, power, index), *rest])
-                    change = self._checked(rows) - self.free[: len(rows)]
+                    change = self._check_real_outputs(rows) - self.free[: len(rows)]
                     change[:, np.abs(change).max(axis=0) <= ROUNDING * self.scale] = 0.0
                     answers[which, side, number] = sign * change / size
         if not self.model.abilities.reevaluates:
             answers[:, :, :, 0] = 0.0  # what is shown before a step belongs to the step before
         return answers
 
-    def _crooked(self, spread: Array, sizes: tuple[float, float]) -> str:
+    def _nonlinearity_reason(self, spread: Array, sizes: tuple[float, float]) -> str:
         row, number = divmod(int(spread.argmax()), len(self.pairs))
         index = self.pairs[number][1]
         output, entry = self.model.outputs[row % len(self.model.outputs)], self.model.inputs[index]
@@ -247,7 +257,7 @@ class _Experiment:
         answer = f"`{output.name}` does not answer `{entry.name}` linearly"
         return f"{answer}: pushed by {pushes}, up and down, the answers differ by {spread.max():.0%}"
 
-    def _test(self, size: float, seed: int) -> Test:
+    def _test_response(self, size: float, seed: int) -> Test:
         """Return a signal that has not been used before, and the answers to it."""
         chance = np.random.default_rng(seed)
         signal = [
@@ -256,14 +266,16 @@ class _Experiment:
             )
             for _ in range(self.steps)
         ]
-        rows = self._checked(self.bench.run(signal)) - self.free[: self.steps + 1]
+        rows = self._check_real_outputs(self.bench.run(signal)) - self.free[: self.steps + 1]
         if not self.model.abilities.reevaluates:
             rows[0] = 0.0
         return signal, rows
 
     # what they tell
 
-    def _best(self, pulses: Pulses | None, moving: Array | None) -> tuple[_Candidate, float]:
+    def _best_realisation(
+        self, pulses: PulseResponses | None, moving: Array | None
+    ) -> tuple[_Realisation, float]:
         """Return the realisation of the lowest order that predicts about as well as any, and its fit.
 
         The order is chosen by one signal, the fit is told by another; so with the two parts of a free run.
@@ -271,61 +283,63 @@ class _Experiment:
         columns = [] if pulses is None else list(pulses.markov[:, 1:])
         if moving is not None:
             columns.append(moving[: self.steps])
-        spectrum = Spectrum.of(np.stack(columns, axis=2)) if columns else None
+        spectrum = HankelSpectrum.of(np.stack(columns, axis=2)) if columns else None
         noise = ROUNDING if pulses is None else pulses.noise
         orders = dict.fromkeys(spectrum.orders(noise)) if spectrum else [0]
-        tried = [self._candidate(spectrum, n, pulses, moving) for n in orders]
-        first, second = [self._test(pulses.size, seed) if pulses else None for seed in (1985, 2026)]
-        fits = [self._fit(candidate, first, 3 * self.steps // 2, moving) for candidate in tried]
+        tried = [self._realisation_of_order(spectrum, n, pulses, moving) for n in orders]
+        first, second = [self._test_response(pulses.size, seed) if pulses else None for seed in (1985, 2026)]
+        fits = [self._fit_residual(candidate, first, 3 * self.steps // 2, moving) for candidate in tried]
         good = max(3.0 * min(fits), 3.0 * noise)
         best = next(candidate for candidate, fit in zip(tried, fits, strict=True) if fit <= good)
-        return best, self._fit(best, second, 2 * self.steps, moving)
+        return best, self._fit_residual(best, second, 2 * self.steps, moving)
 
-    def _candidate(
-        self, spectrum: Spectrum | None, n: int, pulses: Pulses | None, moving: Array | None
-    ) -> _Candidate:
+    def _realisation_of_order(
+        self, spectrum: HankelSpectrum | None, n: int, pulses: PulseResponses | None, moving: Array | None
+    ) -> _Realisation:
         count, powers, size = self.free.shape[1], self.place.powers, len(self.place.u)
         F, C, singular = np.zeros((n, n)), np.zeros((count, n)), np.zeros(0)
         G, D = np.zeros((powers, n, size)), np.zeros((powers, count, size))
         columns = np.zeros((n, len(self.pairs)))
         if spectrum is not None:
-            (F, columns, C), singular = spectrum.realised(n), spectrum.singular
+            (F, columns, C), singular = spectrum.realisation(n), spectrum.singular
         for number, (power, index) in enumerate(self.pairs if pulses else ()):
             per_push = self.units[index] / float(self.place.h) ** power
             G[power, :, index] = columns[:, number] / per_push
             D[power, :, index] = pulses.markov[number, 0] / per_push  # type: ignore[union-attr]
-        return _Candidate(F, G, C, D, np.zeros(n) if moving is None else columns[:, -1], singular)
+        return _Realisation(F, G, C, D, np.zeros(n) if moving is None else columns[:, -1], singular)
 
-    def _fit(self, tried: _Candidate, test: Test | None, length: int, moving: Array | None) -> float:
+    def _fit_residual(
+        self, tried: _Realisation, test: Test | None, length: int, moving: Array | None
+    ) -> float:
         """Return the relative error of predicted answers, and of the predicted motion if there is one."""
         fit = 0.0
         if test is not None:
-            predicted = responses(tried.F, tried.G, tried.C, tried.D, test[0])
+            predicted = simulate_pushes(tried.F, tried.G, tried.C, tried.D, test[0])
             fit = relative_error(predicted, test[1], self.scale)
         if moving is not None:
             moved = self.free[: length + 1] - self.free[0]
-            fit = max(fit, relative_error(_motion(tried, len(moved)), moved, self.scale))
+            fit = max(fit, relative_error(_predicted_motion(tried, len(moved)), moved, self.scale))
         return fit
 
-    def _stand_in(self, best: _Candidate) -> Identified:
+    def _build_stand_in(self, best: _Realisation) -> IdentifiedModel:
         """Return the model with the state and the constants that repeat the undisturbed run.
 
         w = (F - I) x0 + G u + rate and y0 = C x0 + D u + shift: what no x0 explains is constant.
         """
         u, still = self.place.u, np.eye(len(best.F))
         wanted = best.w - best.G[0] @ u
-        x0 = _solved(best.F - still, wanted, SLOW)
+        x0 = _least_squares(best.F - still, wanted, SLOW)
         rate = wanted - (best.F - still) @ x0
         shift = self.free[0] - best.C @ x0 - best.D[0] @ u
         if self.bench.later:
-            x0 = self._began(best, best.G[0] @ u + rate, best.D[0] @ u + shift)
+            x0 = self._initial_state(best, best.G[0] @ u + rate, best.D[0] @ u + shift)
         h, matrices = self.place.h, (best.F, best.G, best.C, best.D)
-        return Identified(self.model, h, *matrices, x0, rate, shift, best.singular)
+        return IdentifiedModel(self.model, h, *matrices, x0, rate, shift, best.singular)
 
-    def _began(self, best: _Candidate, pushed: Array, shown: Array) -> Array:
+    def _initial_state(self, best: _Realisation, pushed: Array, shown: Array) -> Array:
         """Return the state from which the model does as the original did from its very start."""
-        self.bench.leave()
-        first = Bench(self.place)
+        self.bench.restore_simulator()
+        first = BlackBoxBench(self.place)
         measured = first.run([first.still] * (self.bench.later + 2 * len(best.F)))
         power, forced = np.eye(len(best.F)), np.zeros(len(best.F))
         left, right, size = [], [], np.where(self.scale > 0.0, self.scale, 1.0)
@@ -333,10 +347,10 @@ class _Experiment:
             left.append(best.C @ power / size[:, np.newaxis])
             right.append((y - shown - best.C @ forced) / size)
             power, forced = best.F @ power, best.F @ forced + pushed
-        return _solved(np.concatenate(left), np.concatenate(right))
+        return _least_squares(np.concatenate(left), np.concatenate(right))
 
 
-def _solved(matrix: Array, right: Array, least: float = 0.0) -> Array:
+def _least_squares(matrix: Array, right: Array, least: float = 0.0) -> Array:
     """Return the smallest solution; singular values below `least`, or far below the largest, are zero."""
     if not matrix.size:
         return np.zeros(matrix.shape[1])
@@ -346,7 +360,7 @@ def _solved(matrix: Array, right: Array, least: float = 0.0) -> Array:
     return np.asarray(np.linalg.lstsq(matrix, right, rcond=max(SLOW, least / largest))[0])
 
 
-def _motion(tried: _Candidate, count: int) -> Array:
+def _predicted_motion(tried: _Realisation, count: int) -> Array:
     """Return the sums of C F^i w, i < k, for each k."""
     rows, w = [np.zeros(len(tried.C))], tried.w
     with np.errstate(all="ignore"):  # a poor model may run away
@@ -356,7 +370,7 @@ def _motion(tried: _Candidate, count: int) -> Array:
     return np.array(rows)
 
 
-def _units(model: Model, u: Array) -> Array:
+def _input_scales(model: Model, u: Array) -> Array:
     """Return the size of each input: its value, its nominal value, or one."""
     known = getattr(getattr(model, "description", None), "by_name", {})
     nominal = [getattr(known.get(port.name), "nominal", None) or 1.0 for port in model.inputs]

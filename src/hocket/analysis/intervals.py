@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.analysis.linear import read_linear
-from hocket.analysis.search import crossing
-from hocket.analysis.stability import radius
+from hocket.analysis.search import find_crossing
+from hocket.analysis.stability import spectral_radius
 from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, ScenarioError
 from hocket.model import Array
 
-Told: TypeAlias = Callable[[int, int], None]
+CountCallback: TypeAlias = Callable[[int, int], None]
 """Who is told how many values were looked at, and of how many."""
 
 MARGIN = 1e-10
@@ -73,21 +73,21 @@ class Intervals:
                 "parameter": self.name,
                 "from": each.low,
                 "to": each.high,
-                "ends": _ends(each),
+                "ends": _describe_interval_ends(each),
             }
             for each in self.intervals
         ]
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw rho over the parameter, with the stable intervals shaded."""
-        from hocket.analysis.pictures import over_parameter, saved
+        from hocket.analysis.pictures import draw_radius_curve, save_figure
 
-        figure, axes = over_parameter(self.values, self.rho, self.intervals, self.logarithmic)
+        figure, axes = draw_radius_curve(self.values, self.rho, self.intervals, self.logarithmic)
         axes.set_xlabel(self.name.replace("$", r"\$"))
-        return saved(figure, path)
+        return save_figure(figure, path)
 
 
-def _ends(interval: Interval) -> str:
+def _describe_interval_ends(interval: Interval) -> str:
     edges = (("low", interval.from_edge), ("high", interval.to_edge))
     ends = [f"{side}: edge of the range" for side, edge in edges if edge]
     return "; ".join(ends) or "both found"
@@ -99,7 +99,7 @@ def stable_intervals(
     high: float,
     logarithmic: bool = False,
     name: str = "parameter",
-    told: Told | None = None,
+    told: CountCallback | None = None,
 ) -> Intervals:
     """Return all intervals of a parameter in [low, high] for which the coupling is stable.
 
@@ -107,19 +107,19 @@ def stable_intervals(
     Islands narrower than 1/4096 of the range may be missed. `told` is called with how many values were
     looked at, and how many there will be at least.
     """
-    return intervals_of(
-        lambda value: spectral_radius(make, value), low, high, logarithmic, name, 1.0 - MARGIN, told
+    return intervals_below(
+        lambda value: radius_at_value(make, value), low, high, logarithmic, name, 1.0 - MARGIN, told
     )
 
 
-def intervals_of(
+def intervals_below(
     rho: Callable[[float], float],
     low: float,
     high: float,
     logarithmic: bool = False,
     name: str = "parameter",
     edge: float = 1.0 - MARGIN,
-    told: Told | None = None,
+    told: CountCallback | None = None,
 ) -> Intervals:
     """Return all intervals in which a radius, as a function of a parameter, is below an edge."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high and (low > 0.0 or not logarithmic)):
@@ -128,7 +128,7 @@ def intervals_of(
             where=name,
             expected="two numbers, the lower one first" + (", above zero" if logarithmic else ""),
         )
-    scale = _Scale(low, high, logarithmic)
+    scale = _ParameterScale(low, high, logarithmic)
     known: dict[float, float] = {}
     wanted = CELLS + 1
 
@@ -143,36 +143,36 @@ def intervals_of(
     places = [k / CELLS for k in range(CELLS + 1)]
     for s in places:
         height(s)
-    while doubtful := _doubtful(known):
+    while doubtful := _midpoints_to_refine(known):
         wanted = len(known) + len(doubtful)
         for s in doubtful:
             height(s)
-    found = tuple(_intervals(scale, dict(known), height))
+    found = tuple(_collect_intervals(scale, dict(known), height))
     order = sorted(known)
     radii = np.array([known[s] + edge for s in order])
     return Intervals(name, low, high, logarithmic, found, np.array([scale.value(s) for s in order]), radii)
 
 
-def last_stable(make: Callable[[float], Composite], values: Iterable[float]) -> float | None:
+def last_stable_value(make: Callable[[float], Composite], values: Iterable[float]) -> float | None:
     """Return the last value before the first unstable one, as Glumac & Kovacic (2019) found (63) and (64)."""
     last = None
     for value in values:
-        if not spectral_radius(make, float(value)) < 1.0 - MARGIN:
+        if not radius_at_value(make, float(value)) < 1.0 - MARGIN:
             return last
         last = float(value)
     return last
 
 
-def spectral_radius(make: Callable[[float], Composite], value: float) -> float:
+def radius_at_value(make: Callable[[float], Composite], value: float) -> float:
     """Return rho for a value; infinite where a loop of the scenario has no solution."""
     try:
-        return radius(read_linear(make(value)))
+        return spectral_radius(read_linear(make(value)))
     except ConvergenceError:
         return math.inf
 
 
 @dataclass(frozen=True)
-class _Scale:
+class _ParameterScale:
     low: float
     high: float
     logarithmic: bool
@@ -192,7 +192,7 @@ class _Scale:
         return max(PRECISION * abs(self.value(s)) / (self.high - self.low), 1e-15)
 
 
-def _doubtful(known: dict[float, float]) -> list[float]:
+def _midpoints_to_refine(known: dict[float, float]) -> list[float]:
     """Return the middles of the parts in which rho might cross one and return."""
     order = sorted(known)
     heights = [min(known[s], 1e3) for s in order]
@@ -210,8 +210,8 @@ def _doubtful(known: dict[float, float]) -> list[float]:
     return found
 
 
-def _intervals(
-    scale: _Scale, known: dict[float, float], height: Callable[[float], float]
+def _collect_intervals(
+    scale: _ParameterScale, known: dict[float, float], height: Callable[[float], float]
 ) -> Iterable[Interval]:
     order = sorted(known)
     start: float | None = scale.low if known[0.0] < 0.0 else None
@@ -220,7 +220,7 @@ def _intervals(
         before, after = known[s] < 0.0, known[t] < 0.0
         if before == after:
             continue
-        end = scale.value(_crossing(height, s, t, scale.tolerance(t)))
+        end = scale.value(_refine_crossing(height, s, t, scale.tolerance(t)))
         if before and start is not None:
             yield Interval(start, end, begun_at_edge, False)
             start = None
@@ -230,5 +230,5 @@ def _intervals(
         yield Interval(start, scale.high, begun_at_edge, True)
 
 
-def _crossing(height: Callable[[float], float], s: float, t: float, tolerance: float) -> float:
-    return crossing(lambda p: min(height(p), 1.0), s, t, tolerance)
+def _refine_crossing(height: Callable[[float], float], s: float, t: float, tolerance: float) -> float:
+    return find_crossing(lambda p: min(height(p), 1.0), s, t, tolerance)

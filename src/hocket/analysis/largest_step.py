@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.intervals import Interval, Told, intervals_of
-from hocket.analysis.leaps import leaping
+from hocket.analysis.intervals import CountCallback, Interval, intervals_below
+from hocket.analysis.leaps import merge_micro_steps
 from hocket.analysis.linear import Reading, read_linear
 from hocket.analysis.rescaling import (
     check_scalable,
+    count_still_motions,
     eigenvalues_at,
-    largest_of,
-    own_rates,
-    still_motions,
+    exact_eigenvalues,
+    largest_modulus,
 )
 from hocket.analysis.stability import EDGE, MARGIN
 from hocket.analysis.variants import FINE
@@ -54,12 +54,12 @@ class LargestStep:
     rho: Array = field(repr=False)
 
     @property
-    def here(self) -> Interval | None:
+    def present_interval(self) -> Interval | None:
         """The interval that the present step is in; None: it is not stable."""
         return next((each for each in self.intervals if each.low <= self.step <= each.high), None)
 
     @property
-    def from_zero(self) -> Interval | None:
+    def interval_from_shortest(self) -> Interval | None:
         """The interval that begins with the shortest step that was looked at."""
         return next((each for each in self.intervals if each.from_edge), None)
 
@@ -74,19 +74,19 @@ class LargestStep:
 
         None: there is neither. It is infinite where no end was found.
         """
-        interval = self.here or self.from_zero
+        interval = self.present_interval or self.interval_from_shortest
         return None if interval is None else math.inf if interval.to_edge else interval.high
 
     @property
     def words(self) -> str:
         """The answer in one line."""
         if not self.intervals:
-            return f"stable at no step from {_short(self.low)} s to {_short(self.high)} s"
-        parts = [_said(each) for each in self.intervals]
+            return f"stable at no step from {_format_seconds(self.low)} s to {_format_seconds(self.high)} s"
+        parts = [_describe_step_interval(each) for each in self.intervals]
         said = [parts[0], *(f"also {part}" for part in parts[1:3])]
         if len(parts) > 3:
             said.append(f"and {len(parts) - 3} more")
-        looked = f" (looked at: {_short(self.low)} s to {_short(self.high)} s)"
+        looked = f" (looked at: {_format_seconds(self.low)} s to {_format_seconds(self.high)} s)"
         return "stable " + "; ".join(said) + looked
 
     def rows(self) -> list[dict[str, object]]:
@@ -95,28 +95,28 @@ class LargestStep:
             {
                 "from [s]": each.low,
                 "to [s]": each.high,
-                "ends": _ends(each),
-                "present step": "here" if each is self.here else "",
+                "ends": _describe_step_ends(each),
+                "present step": "here" if each is self.present_interval else "",
             }
             for each in self.intervals
         ]
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the radius over the step, with the stable parts shaded and the present step marked."""
-        from hocket.analysis.pictures import RED, over_parameter, saved
+        from hocket.analysis.pictures import RED, draw_radius_curve, save_figure
 
-        figure, axes = over_parameter(self.values, self.rho, self.intervals, logarithmic=True)
+        figure, axes = draw_radius_curve(self.values, self.rho, self.intervals, logarithmic=True)
         axes.axvline(self.step, color=RED, linewidth=1.0)
         axes.annotate(" now", (self.step, 0.03), xycoords=("data", "axes fraction"), color=RED)
         axes.set_xlabel("step of the outermost level [s]")
-        return saved(figure, path)
+        return save_figure(figure, path)
 
 
-def _short(value: float) -> str:
+def _format_seconds(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _said(interval: Interval) -> str:
+def _describe_step_interval(interval: Interval) -> str:
     if interval.from_edge and interval.to_edge:
         return "at every step"
     if interval.from_edge:
@@ -126,7 +126,7 @@ def _said(interval: Interval) -> str:
     return f"from {interval.low:.4g} to {interval.high:.4g} s"
 
 
-def _ends(interval: Interval) -> str:
+def _describe_step_ends(interval: Interval) -> str:
     edges = (("from", interval.from_edge), ("to", interval.to_edge))
     return "; ".join(f"{side}: not looked further" for side, edge in edges if edge) or "both found"
 
@@ -135,7 +135,7 @@ def largest_stable_step(
     what: Reading | Composite,
     low: Duration | None = None,
     high: Duration | None = None,
-    told: Told | None = None,
+    told: CountCallback | None = None,
 ) -> LargestStep:
     """Return all stable steps from low to high; without them from 1/256 of the present step to 32 times it.
 
@@ -144,30 +144,30 @@ def largest_stable_step(
     stands still by itself (free bodies, integrators) has eigenvalues of one at every step, which do not
     count. Raises ScenarioError where other steps cannot be judged.
     """
-    reading = what if isinstance(what, Reading) else read_linear(leaping(what))
+    reading = what if isinstance(what, Reading) else read_linear(merge_micro_steps(what))
     check_scalable(reading)
     step = reading.composite.step
     shortest = step / SHORTER if low is None else seconds(low)
     longest = step * LONGER if high is None else seconds(high)
-    still = _still(reading)
+    still = _count_resting_motions(reading)
 
     def rho(value: float) -> float:
         factor = Fraction(value).limit_denominator(FINE) / step
         try:
-            return largest_of(eigenvalues_at(reading, factor), still)
+            return largest_modulus(eigenvalues_at(reading, factor), still)
         except (ConvergenceError, SimulatorError):  # no solution, or numbers beyond all bounds
             return math.inf
 
-    found = intervals_of(rho, float(shortest), float(longest), logarithmic=True, name="step", told=told)
+    found = intervals_below(rho, float(shortest), float(longest), logarithmic=True, name="step", told=told)
     return LargestStep(float(step), found.low, found.high, found.intervals, found.values, found.rho)
 
 
-def _still(reading: Reading) -> int:
+def _count_resting_motions(reading: Reading) -> int:
     """Return how many motions of the exact system stand still; what grows or swings by itself is refused."""
-    values = own_rates(reading)
+    values = exact_eigenvalues(reading)
     if (values.real > EDGE).any():
         raise ScenarioError("the system itself grows, at any step", expected="a system that comes to rest")
     if ((values.real > -MARGIN) & (np.abs(values) > EDGE)).any():
         what = "the system itself swings without damping: at every step it is on the edge"
         raise ScenarioError(what, expected="a system that comes to rest")
-    return still_motions(reading)
+    return count_still_motions(reading)

@@ -17,7 +17,7 @@ import numpy as np
 
 from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
-from hocket.engine.memory import Filter
+from hocket.engine.memory import FilterMemory
 from hocket.model import Array
 
 
@@ -39,50 +39,50 @@ class Cell:
         return f"{self.owner}.{self.name} ({self.kind}{mark.get(self.kind, '') if self.back else ''})"
 
 
-def cells(root: Level) -> list[Cell]:
+def list_cells(root: Level) -> list[Cell]:
     """Return what each number of z is."""
     found: list[Cell] = []
     for level in levels_of(root):
         for child, simulator in enumerate(level.children):
             if not isinstance(simulator, Level):
-                found += _state_cells(level.name(child), simulator)
-        for child, port, ring in _rings(level):
+                found += _simulator_cells(level.name(child), simulator)
+        for child, port, ring in _sample_rings(level):
             name = level.wiring.models[child].outputs[port].name
             for back, (_, _, slope) in enumerate(reversed(ring)):
                 found.append(Cell("sample", level.name(child), name, back))
                 if slope is not None:
                     found.append(Cell("slope", level.name(child), name, back))
-        for child, index in _filtered(level):
+        for child, index in _active_filters(level):
             owner, name = level.name(child), level.wiring.models[child].inputs[index].name
             found += [Cell("memory", owner, name, 1), Cell("memory", owner, name)]
-        for child, power, index in _fed(level):
+        for child, power, index in _driven_inputs(level):
             found.append(
                 Cell("input", level.name(child), level.wiring.models[child].inputs[index].name, power)
             )
-        for which, power, index in _outside(level, root):
+        for which, power, index in _level_inputs(level, root):
             name = level.blueprint.composite.inputs[index].name
             found.append(Cell("outside", level.path, name, power + which * (level.degree + 1)))
     return found
 
 
-def _state_cells(owner: str, simulator: Any) -> Iterator[Cell]:
+def _simulator_cells(owner: str, simulator: Any) -> Iterator[Cell]:
     for index in range(len(simulator.z)):
         history = index >= simulator.size
         number = index - simulator.size if history else index
         yield Cell("history" if history else "state", owner, f"x{number + 1}")
 
 
-def _rings(level: Level) -> Iterator[tuple[int, int, Any]]:
+def _sample_rings(level: Level) -> Iterator[tuple[int, int, Any]]:
     for child, rings in enumerate(level.memory.rings):
         for port, ring in enumerate(rings):
             yield child, port, ring
 
 
-def _filtered(level: Level) -> list[tuple[int, int]]:
+def _active_filters(level: Level) -> list[tuple[int, int]]:
     return sorted(key for key, kept in level.memory.filters.items() if kept.after is not None)
 
 
-def _fed(level: Level) -> Iterator[tuple[int, int, int]]:
+def _driven_inputs(level: Level) -> Iterator[tuple[int, int, int]]:
     """Yield child, power and number of the inputs that something drives; the others are constants."""
     for child, drives in enumerate(level.wiring.drives):
         for power in range(level.memory.degrees[child] + 1):
@@ -91,7 +91,7 @@ def _fed(level: Level) -> Iterator[tuple[int, int, int]]:
                     yield child, power, index
 
 
-def _outside(level: Level, root: Level) -> Iterator[tuple[int, int, int]]:
+def _level_inputs(level: Level, root: Level) -> Iterator[tuple[int, int, int]]:
     """Yield 0 (in use) or 1 (offered), power and number of a level's inputs; the root's are constants."""
     if level is not root:
         for which in (0, 1):
@@ -100,29 +100,29 @@ def _outside(level: Level, root: Level) -> Iterator[tuple[int, int, int]]:
                     yield which, power, index
 
 
-def collected(root: Level) -> Array:
+def gather_state(root: Level) -> Array:
     """Return z; numbers that are rows become its rows."""
     found: list[Any] = []
     for level in levels_of(root):
         for simulator in level.children:
             if not isinstance(simulator, Level):
                 found += list(simulator.z)  # type: ignore[attr-defined]
-        for _, _, ring in _rings(level):
+        for _, _, ring in _sample_rings(level):
             for _, value, slope in reversed(ring):
                 found += [value] if slope is None else [value, slope]
-        for key in _filtered(level):
+        for key in _active_filters(level):
             kept = level.memory.filters[key]
             found += [kept.before, kept.after]
-        found += [level.memory.u[child][power, index] for child, power, index in _fed(level)]
+        found += [level.memory.u[child][power, index] for child, power, index in _driven_inputs(level)]
         outside = level.inputs[1], level.offered[1]
-        found += [outside[which][power, index] for which, power, index in _outside(level, root)]
+        found += [outside[which][power, index] for which, power, index in _level_inputs(level, root)]
     shape = max((np.shape(number) for number in found), key=len, default=())
     return np.array([np.broadcast_to(number, shape) for number in found], dtype=float).reshape(
         len(found), *shape
     )
 
 
-def place(root: Level, z: Array) -> None:
+def scatter_state(root: Level, z: Array) -> None:
     """Put numbers, or rows of them, where they belong."""
     rows = iter(z)
     shape = z.shape[1:]
@@ -132,27 +132,27 @@ def place(root: Level, z: Array) -> None:
             if not isinstance(simulator, Level):
                 size = len(simulator.z)  # type: ignore[attr-defined]
                 simulator.z = np.array([next(rows) for _ in range(size)]).reshape(size, *shape)  # type: ignore[attr-defined]
-        for _, _, ring in _rings(level):
+        for _, _, ring in _sample_rings(level):
             kept = list(ring)
             ring.clear()
             filled = [
                 (tick, next(rows), None if slope is None else next(rows)) for tick, _, slope in reversed(kept)
             ]
             ring.extend(reversed(filled))
-        for key in _filtered(level):
+        for key in _active_filters(level):
             old = level.memory.filters[key]
             before, after = next(rows), next(rows)
-            level.memory.filters[key] = Filter(old.seen, before, after)
-        level.memory.u = [_widened(u, shape) for u in level.memory.u]
-        for child, power, index in _fed(level):
+            level.memory.filters[key] = FilterMemory(old.seen, before, after)
+        level.memory.u = [_widen_columns(u, shape) for u in level.memory.u]
+        for child, power, index in _driven_inputs(level):
             level.memory.u[child][power, index] = next(rows)
-        outside = [(tick, _widened(u, shape)) for tick, u in (level.inputs, level.offered)]
-        for which, power, index in _outside(level, root):
+        outside = [(tick, _widen_columns(u, shape)) for tick, u in (level.inputs, level.offered)]
+        for which, power, index in _level_inputs(level, root):
             outside[which][1][power, index] = next(rows)
         level.inputs, level.offered = outside
 
 
-def _widened(u: Array, shape: tuple[int, ...]) -> Array:
+def _widen_columns(u: Array, shape: tuple[int, ...]) -> Array:
     """Return coefficients with room for columns; constants are the same in all of them."""
     first = u if u.ndim == 2 else u[:, :, 0]
     if not shape:
@@ -160,15 +160,15 @@ def _widened(u: Array, shape: tuple[int, ...]) -> Array:
     return np.repeat(first[:, :, None], shape[0], axis=2)
 
 
-def structure(root: Level) -> tuple[Any, ...]:
+def time_layout(root: Level) -> tuple[Any, ...]:
     """Return where in time the numbers belong, seen from now: the same after a period in steady operation."""
     now = root.now
     found: list[Any] = []
     for level in levels_of(root):
         found.append(level.now - now)
         found += [tick - now for tick in level.ticks]
-        found += [tick - now for _, _, ring in _rings(level) for tick, _, _ in ring]
-        found += [len(ring) for _, _, ring in _rings(level)]
+        found += [tick - now for _, _, ring in _sample_rings(level) for tick, _, _ in ring]
+        found += [len(ring) for _, _, ring in _sample_rings(level)]
         found += [(key, kept.seen - now) for key, kept in sorted(level.memory.filters.items())]
         drives = level.wiring.drives
         found += [base - now for child, base in enumerate(level.memory.base) if any(drives[child])]

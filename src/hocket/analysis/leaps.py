@@ -15,7 +15,7 @@ from hocket.analysis.stand_ins import Tangent, TangentSimulator
 from hocket.engine.composite import Composite
 from hocket.model import Array, Model
 from hocket.parameters import leaves, with_leaves
-from hocket.signals import shifted
+from hocket.signals import shift_origin
 from hocket.simulators.methods import Maps, micro_steps
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
 
@@ -23,13 +23,15 @@ FEW = 3
 """Micro steps up to which they are made one by one."""
 
 
-def leaping(composite: Composite) -> Composite:
+def merge_micro_steps(composite: Composite) -> Composite:
     """Return the composite with leaps in place of the micro steps of its linear models."""
-    changed = {path: found for path, model in leaves(composite) if (found := _leaping(model)) is not None}
+    changed = {
+        path: found for path, model in leaves(composite) if (found := _merge_model_steps(model)) is not None
+    }
     return with_leaves(composite, changed)
 
 
-def _leaping(model: Model) -> Model | None:
+def _merge_model_steps(model: Model) -> Model | None:
     if getattr(model, "step", None) is None:
         return None
     kind = {StateSpace: LeapingModel, Tangent: LeapingTangent}.get(type(model))
@@ -65,10 +67,10 @@ class LeapingSimulator(StateSpaceSimulator):
         if maps.first is not None and self.last_h != length:
             super().step(t, length, u)
             done = 1
-        coefficients = np.array(shifted(list(u), done * length))
+        coefficients = np.array(shift_origin(list(u), done * length))
         key = length, count - done, len(u)
         if key not in self.leaps:
-            self.leaps[key] = _leap(maps, length, count - done)
+            self.leaps[key] = _merged_step_matrix(maps, length, count - done)
         whole, size = self.leaps[key], len(self.z)
         driven = coefficients.reshape(-1, *np.shape(self.z)[1:])
         self.z = whole[:, :size] @ self.z + whole[:, size:] @ driven
@@ -76,7 +78,7 @@ class LeapingSimulator(StateSpaceSimulator):
         return t + h
 
 
-def _leap(maps: Maps, length: float, count: int) -> Array:
+def _merged_step_matrix(maps: Maps, length: float, count: int) -> Array:
     """Return what so many micro steps do, as a matrix that acts on [z, c_0, c_1, ...]."""
     powers, size, inputs = maps.Gamma.shape
     one = np.zeros((size + powers * inputs, size + powers * inputs))

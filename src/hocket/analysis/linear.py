@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.analysis.lasting import Cell, cells, collected, place, structure
-from hocket.engine.blueprint import Blueprint, clock_of, opened
+from hocket.analysis.lasting import Cell, gather_state, list_cells, scatter_state, time_layout
+from hocket.engine.blueprint import PlanTree, clock_of, open_level
 from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
@@ -60,7 +60,7 @@ class Reading:
     @cached_property
     def live(self) -> Indices:
         """The numbers of z that anything depends on; the others are computed anew before they are used."""
-        return live(self.Phi)
+        return live_columns(self.Phi)
 
     @cached_property
     def core(self) -> Array:
@@ -75,7 +75,7 @@ class Reading:
         raise ScenarioError(f"there is no `{port}` in the linear reading")
 
 
-def live(Phi: Array) -> Indices:
+def live_columns(Phi: Array) -> Indices:
     """Return the places whose columns count, whatever is read again and again from them."""
     kept: Indices = np.arange(len(Phi), dtype=np.int64)
     while True:
@@ -88,58 +88,58 @@ def live(Phi: Array) -> Indices:
 def read_linear(composite: Composite) -> Reading:
     """Return the linear reading of a composite whose models are all linear."""
     design = composite.blueprint
-    _check_linear(design)
-    root = opened(design, clock_of(design))
+    _check_all_linear(design)
+    root = open_level(design, clock_of(design))
     initialise(root, 0.0)
     begun = root.save()
-    ticks = _period(design, root)
+    ticks = _period_ticks(design, root)
     # rows, all columns alike: an iteration is its limit from here on, also one that would not get there
-    place(root, np.repeat(collected(root)[:, None], _width(design), axis=1))
+    scatter_state(root, np.repeat(gather_state(root)[:, None], _settling_width(design), axis=1))
     for _ in range(SETTLING):
-        before = structure(root)
-        _advance(root, ticks)
-        if structure(root) == before:
+        before = time_layout(root)
+        _advance_ticks(root, ticks)
+        if time_layout(root) == before:
             break
     else:
         raise ScenarioError("the scenario does not come into steady operation", expected="steps that repeat")
-    standing = collected(root)
+    standing = gather_state(root)
     z = standing[:, 0] if len(standing) else np.zeros(0)
     since = root.clock.tick * root.now
-    named = tuple(cells(root))
+    named = tuple(list_cells(root))
     size = len(z)
     saved = root.save()
-    place(root, np.hstack([np.zeros((size, 1)), np.eye(size)]))
-    _advance(root, ticks)
-    after = collected(root).reshape(size, size + 1)
+    scatter_state(root, np.hstack([np.zeros((size, 1)), np.eye(size)]))
+    _advance_ticks(root, ticks)
+    after = gather_state(root).reshape(size, size + 1)
     root.restore(saved)
-    place(root, z)
+    scatter_state(root, z)
     sweeps = [(each.path, each.sweep_matrix) for each in levels_of(root) if each.sweep_matrix is not None]
     c = after[:, 0].copy()
     Phi, period = after[:, 1:] - after[:, :1], root.clock.tick * ticks
     return Reading(composite, Phi, c, named, period, z, since, root, tuple(sweeps), begun)
 
 
-def _width(design: Blueprint) -> int:
+def _settling_width(design: PlanTree) -> int:
     """Return how many columns pay before there are many: limits are found with several at a time."""
     plans = (level.plan.step for level in design.levels())
     return LIMITS if any(isinstance(each, Repeat) for plan in plans for _, each in walk(plan)) else 1
 
 
-def _advance(root: Level, ticks: int) -> None:
+def _advance_ticks(root: Level, ticks: int) -> None:
     root.advance(root.now, ticks, root.inputs[1])
 
 
-def _period(design: Blueprint, root: Level) -> int:
+def _period_ticks(design: PlanTree, root: Level) -> int:
     """Return the ticks after which all levels are at the end of a step."""
     lengths = [root.clock.ticks(level.composite.step) for level in design.levels()]
     return math.lcm(*lengths)
 
 
-def _check_linear(design: Blueprint) -> None:
+def _check_all_linear(design: PlanTree) -> None:
     leaves = design.leaves.wiring
     others = [name for name, model in zip(leaves.names, leaves.models, strict=True) if not is_linear(model)]
     if others:
-        raise ScenarioError(f"`{others[0]}` is not linear", expected="linear models: see `linearised`")
+        raise ScenarioError(f"`{others[0]}` is not linear", expected="linear models: see `linearise`")
 
 
 def is_linear(model: Any) -> bool:

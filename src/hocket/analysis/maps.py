@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.analysis.intervals import Told
-from hocket.analysis.search import crossing
-from hocket.analysis.stability import radius
+from hocket.analysis.intervals import CountCallback
+from hocket.analysis.search import find_crossing
+from hocket.analysis.stability import spectral_radius
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
 from hocket.model import Array
@@ -54,15 +54,15 @@ class StabilityMap:
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the radius as colours and the boundary as a line."""
-        from hocket.analysis.pictures import saved, sheet, titled
-        from hocket.files.drawing import extra
+        from hocket.analysis.pictures import new_figure, save_figure, set_axes_title
+        from hocket.files.drawing import import_extra
 
-        figure, (axes,) = sheet(7, 4.5)
+        figure, (axes,) = new_figure(7, 4.5)
         shown = np.ma.masked_invalid(np.log10(np.clip(self.rho, 1e-3, 1e3)))
         reach = max(0.01, float(np.abs(shown).max() if shown.count() else 0.0))
         smooth: Literal["nearest", "gouraud"] = "nearest" if np.ma.is_masked(shown) else "gouraud"
         # colours tell one side of the boundary from the other, and so change fastest there
-        norm = extra("matplotlib.colors", "plot").AsinhNorm(reach / 200.0, vmin=-reach, vmax=reach)
+        norm = import_extra("matplotlib.colors", "plot").AsinhNorm(reach / 200.0, vmin=-reach, vmax=reach)
         colours = axes.pcolormesh(
             self.x, self.y, shown, cmap="RdBu_r", norm=norm, shading=smooth, rasterized=True
         )
@@ -78,24 +78,24 @@ class StabilityMap:
         axes.set_xlim(self.x[0], self.x[-1])
         axes.set_ylim(self.y[0], self.y[-1])
         line = "on the line the factor is one" if self.boundary else "there is no boundary here"
-        titled(axes, f"stable where blue; {line}")
-        return saved(figure, path)
+        set_axes_title(axes, f"stable where blue; {line}")
+        return save_figure(figure, path)
 
 
 def stability_map(
     make: Make, x: Sequence[float], y: Sequence[float], names: tuple[str, str] = ("x", "y")
 ) -> StabilityMap:
     """Return the radius over a grid, and the boundary of stability between its points."""
-    return map_of(lambda a, b: radius(make(a, b)), x, y, names)
+    return map_radius(lambda a, b: spectral_radius(make(a, b)), x, y, names)
 
 
-def map_of(
+def map_radius(
     rho: Rho,
     x: Sequence[float],
     y: Sequence[float],
     names: tuple[str, str] = ("x", "y"),
     logarithmic: tuple[bool, bool] = (False, False),
-    told: Told | None = None,
+    told: CountCallback | None = None,
 ) -> StabilityMap:
     """Return the same for a radius that is a function of two parameters; raises if it is known nowhere.
 
@@ -105,7 +105,7 @@ def map_of(
     failures: list[HocketError] = []
     count, wanted = 0, len(xs) * len(ys)
 
-    def known(a: float, b: float) -> float:
+    def radius_or_nan(a: float, b: float) -> float:
         nonlocal count
         count += 1
         if told:
@@ -116,24 +116,24 @@ def map_of(
             failures.append(error)
             return float("nan")
 
-    grid = np.array([[known(a, b) for a in xs] for b in ys])
+    grid = np.array([[radius_or_nan(a, b) for a in xs] for b in ys])
     if len(failures) == grid.size and failures:
         raise failures[0]
-    wanted += 8 * _crossed(grid)
-    return StabilityMap(xs, ys, grid, tuple(_boundary(known, xs, ys, grid)), names, logarithmic)
+    wanted += 8 * _count_crossed_sides(grid)
+    return StabilityMap(xs, ys, grid, tuple(_trace_boundary(radius_or_nan, xs, ys, grid)), names, logarithmic)
 
 
-def _crossed(grid: Array) -> int:
+def _count_crossed_sides(grid: Array) -> int:
     """Return how many sides of cells the boundary crosses."""
     stable = grid < 1.0
     return int((stable[1:] != stable[:-1]).sum() + (stable[:, 1:] != stable[:, :-1]).sum())
 
 
-def _boundary(rho: Rho, x: Array, y: Array, grid: Array) -> list[tuple[Point, Point]]:
+def _trace_boundary(rho: Rho, x: Array, y: Array, grid: Array) -> list[tuple[Point, Point]]:
     """Return pieces of the line, cell by cell (marching squares with exact crossings)."""
     sides: dict[tuple[int, int, int], Point | None] = {}
 
-    def crossing(i: int, j: int, along_x: int) -> Point | None:
+    def side_crossing(i: int, j: int, along_x: int) -> Point | None:
         """Return where the radius is one on the side that begins at a corner; None: nowhere, or twice."""
         key = (i, j, along_x)
         if key not in sides:
@@ -141,19 +141,24 @@ def _boundary(rho: Rho, x: Array, y: Array, grid: Array) -> list[tuple[Point, Po
             values = [grid[b, a] - 1.0 for a, b in ends]
             crossed = not np.isnan(values).any() and (values[0] < 0.0) != (values[1] < 0.0)
             corners = [(float(x[a]), float(y[b])) for a, b in ends]
-            sides[key] = _on_side(rho, corners[0], corners[1]) if crossed else None
+            sides[key] = _find_side_crossing(rho, corners[0], corners[1]) if crossed else None
         return sides[key]
 
     pieces: list[tuple[Point, Point]] = []
     for j in range(len(y) - 1):
         for i in range(len(x) - 1):
-            around = (crossing(i, j, 1), crossing(i + 1, j, 0), crossing(i, j + 1, 1), crossing(i, j, 0))
+            around = (
+                side_crossing(i, j, 1),
+                side_crossing(i + 1, j, 0),
+                side_crossing(i, j + 1, 1),
+                side_crossing(i, j, 0),
+            )
             points = [point for point in around if point is not None]
             pieces += [(points[k], points[k + 1]) for k in range(0, len(points) - 1, 2)]
     return pieces
 
 
-def _on_side(rho: Rho, one: Point, other: Point) -> Point:
+def _find_side_crossing(rho: Rho, one: Point, other: Point) -> Point:
     """Return where the radius passes one between two points; where there is none it counts as large."""
 
     def at(s: float) -> Point:
@@ -163,4 +168,4 @@ def _on_side(rho: Rho, one: Point, other: Point) -> Point:
         value = rho(*at(s))
         return min(value - 1.0, 1.0) if value == value else 1.0
 
-    return at(crossing(height, 0.0, 1.0, EXACT))
+    return at(find_crossing(height, 0.0, 1.0, EXACT))

@@ -15,21 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.bench import Place, RefusedError
+from hocket.analysis.bench import OperatingPoint, RefusedError
 from hocket.analysis.identify import POOR, identify
 from hocket.analysis.linear import is_linear
-from hocket.analysis.pictures import saved
+from hocket.analysis.pictures import save_figure
 from hocket.analysis.stability import MARGIN
-from hocket.analysis.stand_ins import Identified, Tangent
-from hocket.analysis.tangents import Point, of_exchange, of_ode
-from hocket.analysis.variants import cold
-from hocket.clock import Duration, common, seconds, written
-from hocket.engine.blueprint import Blueprint, clock_of, opened, stuck, window_degree
+from hocket.analysis.stand_ins import IdentifiedModel, Tangent
+from hocket.analysis.tangents import LinearisationPoint, tangent_of_fmu, tangent_of_ode
+from hocket.analysis.variants import with_cold_starts
+from hocket.clock import Duration, common_tick, format_duration, seconds
+from hocket.engine.blueprint import PlanTree, clock_of, open_level, window_degree, window_obstacles
 from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
-from hocket.errors import Fault, ScenarioError, SimulatorError, nearest
-from hocket.files.drawing import extra
+from hocket.errors import Fault, ScenarioError, SimulatorError, suggest_nearest
+from hocket.files.drawing import import_extra
 from hocket.model import Array, Model
 from hocket.parameters import with_leaves
 from hocket.plan import Body, Step, walk
@@ -42,7 +42,7 @@ SURE = 1e-9
 
 
 @dataclass(frozen=True)
-class Leaf:
+class LinearisedLeaf:
     """How one simulator got its linear model."""
 
     path: str
@@ -58,12 +58,12 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Linearised:
+class LinearisedScenario:
     """A scenario with linear stand-ins, and the report on each of its simulators."""
 
     made: Composite
     """With the originals where there is no stand-in."""
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[LinearisedLeaf, ...]
 
     @property
     def composite(self) -> Composite:
@@ -99,7 +99,7 @@ class Linearised:
     def plot(self, path: Path | str | None = None) -> Any:
         """Return a picture of the fits; `path` also saves it."""
         height = 1.2 + 0.3 * len(self.leaves)
-        figure = extra("matplotlib.figure", "plot").Figure(figsize=(7, height), layout="constrained")
+        figure = import_extra("matplotlib.figure", "plot").Figure(figsize=(7, height), layout="constrained")
         axes = figure.subplots()
         for place, leaf in enumerate(self.leaves):
             if leaf.how == "refused":
@@ -113,16 +113,16 @@ class Linearised:
         axes.set_xlim(1e-16, 1.0)
         axes.set_xlabel("relative error of the linear model")
         axes.spines[["top", "right"]].set_visible(False)
-        return saved(figure, path)
+        return save_figure(figure, path)
 
 
-def linearised(
+def linearise(
     composite: Composite,
-    at: Duration | Mapping[str, Point] | None = None,
+    at: Duration | Mapping[str, LinearisationPoint] | None = None,
     *,
     still: bool = False,
     start: Duration = 0,
-) -> Linearised:
+) -> LinearisedScenario:
     """Return the composite with every simulator that is not linear replaced by a linear stand-in.
 
     `at` is a time after the start, to which the scenario is run first, or points for some of its Odes, by
@@ -132,120 +132,130 @@ def linearised(
     """
     design = composite.blueprint
     points = at if isinstance(at, Mapping) else {}
-    ahead = Fraction(0) if at is None or isinstance(at, Mapping) else _ahead(at, composite.step)
+    ahead = Fraction(0) if at is None or isinstance(at, Mapping) else _check_time_ahead(at, composite.step)
     names = design.leaves.wiring.names
     for path in points:
         if path not in names:
-            raise ScenarioError(f"there is no simulator `{path}`", "at", "", nearest(path, names))
+            raise ScenarioError(f"there is no simulator `{path}`", "at", "", suggest_nearest(path, names))
     if all(map(is_linear, design.leaves.wiring.models)):
-        exact = (_exact(name, model) for name, model in zip(names, design.leaves.wiring.models, strict=True))
-        return Linearised(design.composite, tuple(exact))
-    begin = _time(start, "start")
-    root = opened(design, clock_of(design, ahead, start=begin))
+        exact = (
+            _exact_leaf(name, model) for name, model in zip(names, design.leaves.wiring.models, strict=True)
+        )
+        return LinearisedScenario(design.composite, tuple(exact))
+    begin = _parse_seconds(start, "start")
+    root = open_level(design, clock_of(design, ahead, start=begin))
     looking = max(window_degree(level) for level in design.levels())
     changed: dict[str, Model] = {}
-    leaves: list[Leaf] = []
+    leaves: list[LinearisedLeaf] = []
     try:
         initialise(root, float(begin))
         for _ in range(int(ahead / composite.step)):
             root.advance(root.now, root.length, root.inputs[1])
-        for level, child in _children(root):
-            leaf, stand_in = _linear(level, child, points.get(level.name(child)), still, looking)
+        for level, child in _leaf_children(root):
+            leaf, stand_in = _linearise_leaf(level, child, points.get(level.name(child)), still, looking)
             leaves.append(leaf)
             changed[leaf.path] = stand_in
     finally:
         root.close()
-    return Linearised(_started(with_leaves(design.composite, changed), changed, design), tuple(leaves))
+    return LinearisedScenario(
+        _with_fitting_start(with_leaves(design.composite, changed), changed, design), tuple(leaves)
+    )
 
 
-def _ahead(at: Duration, step: Fraction) -> Fraction:
-    time = _time(at, "at")
+def _check_time_ahead(at: Duration, step: Fraction) -> Fraction:
+    time = _parse_seconds(at, "at")
     if time < 0 or (time / step).denominator != 1:
-        raise ScenarioError(f"{written(time)} is not a whole number of steps of {written(step)}", "at")
+        raise ScenarioError(
+            f"{format_duration(time)} is not a whole number of steps of {format_duration(step)}", "at"
+        )
     return time
 
 
-def _time(duration: Duration, where: str) -> Fraction:
+def _parse_seconds(duration: Duration, where: str) -> Fraction:
     try:
         return seconds(duration)
     except ValueError as error:
         raise ScenarioError(str(error), where) from None
 
 
-def _children(root: Level) -> Iterator[tuple[Level, int]]:
+def _leaf_children(root: Level) -> Iterator[tuple[Level, int]]:
     for level in levels_of(root):
         for child, simulator in enumerate(level.children):
             if not isinstance(simulator, Level):
                 yield level, child
 
 
-def _exact(path: str, model: Any) -> Leaf:
-    return Leaf(path, "exact", 0.0, len(getattr(model, "A", ())))
+def _exact_leaf(path: str, model: Any) -> LinearisedLeaf:
+    return LinearisedLeaf(path, "exact", 0.0, len(getattr(model, "A", ())))
 
 
-def _linear(level: Level, child: int, point: Point | None, still: bool, looking: int) -> tuple[Leaf, Model]:
+def _linearise_leaf(
+    level: Level, child: int, point: LinearisationPoint | None, still: bool, looking: int
+) -> tuple[LinearisedLeaf, Model]:
     """Return what is known of a leaf, and what stands for it; `looking` is the degree of the start window."""
     model, path = level.wiring.models[child], level.name(child)
     simulator: Any = level.children[child]
     if point is not None and not isinstance(model, Ode):
         raise ScenarioError(f"`{path}` is no Ode", "at", "a time, for all simulators")
     if is_linear(model):
-        return _exact(path, model), model
+        return _exact_leaf(path, model), model
     level.feed(child)
     t, u = level.clock.time(level.ticks[child]), level.memory.u[child][0].copy()
     if isinstance(model, (Function, Table, Csv)):
-        y = _shown(simulator, t, u)
-        return Leaf(path, "constant", 0.0, 0, notes=(f"as it is at {t:g} s",)), Tangent.constant(model, y)
-    place = _place(level, child, u, looking)
+        y = _leaf_outputs(simulator, t, u)
+        return LinearisedLeaf(path, "constant", 0.0, 0, notes=(f"as it is at {t:g} s",)), Tangent.constant(
+            model, y
+        )
+    place = _operating_place(level, child, u, looking)
     try:
         if isinstance(model, Ode):
-            touch = of_ode(model, simulator, point or Point(), t, u)
-        elif isinstance(model, Fmu) and model.exchange and not model.isolated:
-            touch = of_exchange(model, place)
+            touch = tangent_of_ode(model, simulator, point or LinearisationPoint(), t, u)
+        elif isinstance(model, Fmu) and model.exchange and not model.is_isolated:
+            touch = tangent_of_fmu(model, place)
         else:
-            return _identified(path, place, still)
+            return _identify_leaf(path, place, still)
     except RefusedError as refusal:
-        return Leaf(path, "refused", math.nan, 0, str(refusal)), model
+        return LinearisedLeaf(path, "refused", math.nan, 0, str(refusal)), model
     except SimulatorError as error:
-        return Leaf(path, "refused", math.nan, 0, error.faults[0].what), model
-    return Leaf(path, "jacobian", touch.fit, len(touch.tangent.A), notes=touch.notes), touch.tangent
+        return LinearisedLeaf(path, "refused", math.nan, 0, error.faults[0].what), model
+    return LinearisedLeaf(path, "jacobian", touch.fit, len(touch.tangent.A), notes=touch.notes), touch.tangent
 
 
-def _identified(path: str, place: Place, still: bool) -> tuple[Leaf, Model]:
+def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[LinearisedLeaf, Model]:
     found, model = identify(place), place.model
     runs_away = (
-        not model.inputs and found.stand_in is not None and found.fit > SURE and _grows(found.stand_in.F)
+        not model.inputs and found.stand_in is not None and found.fit > SURE and _is_growing(found.stand_in.F)
     )
     if found.stand_in is not None and not runs_away:
         states = len(found.stand_in.F)
-        return Leaf(path, "identified", found.fit, states, notes=found.notes), found.stand_in
+        return LinearisedLeaf(path, "identified", found.fit, states, notes=found.notes), found.stand_in
     why = "it grows by itself, and without inputs nobody can tell whether it goes on" * runs_away
     if not still or model.inputs:
-        return Leaf(path, "refused", math.nan, 0, found.refused or why, found.notes), model
-    y = _shown(place.simulator, float(place.t), place.u)
+        return LinearisedLeaf(path, "refused", math.nan, 0, found.refused or why, found.notes), model
+    y = _leaf_outputs(place.simulator, float(place.t), place.u)
     notes = (
         f"as it is at {float(place.t):g} s: {found.refused or why}",
         "no inputs: no coupling depends on it",
     )
-    return Leaf(path, "constant", 0.0, 0, notes=notes), Tangent.constant(model, y)
+    return LinearisedLeaf(path, "constant", 0.0, 0, notes=notes), Tangent.constant(model, y)
 
 
-def _grows(F: Array) -> bool:
+def _is_growing(F: Array) -> bool:
     return float(np.abs(np.linalg.eigvals(F)).max(initial=0.0)) > 1.0 + MARGIN
 
 
-def _shown(simulator: Any, t: float, u: Array) -> Array:
+def _leaf_outputs(simulator: Any, t: float, u: Array) -> Array:
     return np.array(simulator.output(t, u[np.newaxis]), dtype=float).reshape(-1)
 
 
-def _place(level: Level, child: int, u: Array, looking: int) -> Place:
+def _operating_place(level: Level, child: int, u: Array, looking: int) -> OperatingPoint:
     """Return where a black box stands: time, step, powers of its inputs."""
     model, tick = level.wiring.models[child], level.ticks[child]
-    parts = common(_fractions(level.plan.step, level.wiring.names[child]))
+    parts = common_tick(_step_fractions(level.plan.step, level.wiring.names[child]))
     honoured = model.abilities.input_degree
-    design: Blueprint = level.blueprint
+    design: PlanTree = level.blueprint
     degree = max(level.memory.degrees[child], looking if honoured is None else min(looking, honoured))
-    return Place(
+    return OperatingPoint(
         model,
         level.children[child],
         level.clock.start + tick * level.clock.tick,
@@ -257,14 +267,14 @@ def _place(level: Level, child: int, u: Array, looking: int) -> Place:
     )
 
 
-def _fractions(body: Body, sim: str) -> Iterator[Fraction]:
+def _step_fractions(body: Body, sim: str) -> Iterator[Fraction]:
     """Return the parts of a level's step by which a simulator is stepped."""
     return (each.fraction for _, each in walk(body) if isinstance(each, Step) and each.sim == sim)
 
 
-def _started(composite: Composite, changed: Mapping[str, Model], design: Blueprint) -> Composite:
+def _with_fitting_start(composite: Composite, changed: Mapping[str, Model], design: PlanTree) -> Composite:
     """Return the composite with cold starts where a past would need other steps than were identified."""
-    steps = [model.h for model in changed.values() if isinstance(model, Identified)]
+    steps = [model.h for model in changed.values() if isinstance(model, IdentifiedModel)]
     past = [level.composite.step for level in design.levels() if window_degree(level)]
     fits = all((other / own).denominator == 1 for own in steps for other in past)
-    return composite if fits or stuck(design.leaves) else cold(composite)
+    return composite if fits or window_obstacles(design.leaves) else with_cold_starts(composite)

@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.exact import orbit
-from hocket.analysis.lasting import collected, place
+from hocket.analysis.lasting import gather_state, scatter_state
 from hocket.analysis.linear import Reading
-from hocket.analysis.played import Key, Played, PlayedSimulator, sources
+from hocket.analysis.played import Key, PlayedSource, PlayedSourceSimulator, played_sources
 from hocket.clock import Clock
-from hocket.engine.blueprint import clock_of, opened
-from hocket.engine.calls import blame
+from hocket.engine.blueprint import clock_of, open_level
+from hocket.engine.calls import simulator_error
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
 from hocket.model import Array
 
 Seen = dict[str, dict[float, Any]]
 """Per leaf and time: its outputs, as numbers or as rows."""
-Asked = tuple[str, Played, str, int]
+Asked = tuple[str, PlayedSource, str, int]
 """A source by its path, which call, and the tick of its sample from the beginning of the period."""
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class ObservedRun:
     """A run as the engine would make it, in two parts; times count from its start."""
 
     early: Seen
@@ -42,7 +42,7 @@ class Observed:
     """z after a period, as rows that act on [z, 1, samples]."""
     z: Array
     """Where z stands after the start phase."""
-    tape: Tape
+    tape: SourceTape
 
     def orbit(self, first: int, z: Array, count: int, end: float) -> tuple[Array, Array]:
         """Return z and what it acts with, a row for each of so many periods, and z after them."""
@@ -64,7 +64,7 @@ class Observed:
 
 
 @dataclass(frozen=True, eq=False)
-class Tape:
+class SourceTape:
     """The samples that sources give in every period, in the order of their columns."""
 
     asked: tuple[Asked, ...]
@@ -85,49 +85,49 @@ class Tape:
                 for number in range(count):
                     t = self.clock.time(tick + (first + number) * self.ticks)
                     if t <= until:
-                        found[number, column:stop] = live.played(t, call)
+                        found[number, column:stop] = live.sample_at(t, call)
             except Exception as error:
-                raise blame(name, call, t, error) from error
+                raise simulator_error(name, call, t, error) from error
             finally:
                 live.close()
             column = stop
         return found
 
 
-def observed(reading: Reading, micro: bool, start: Fraction) -> Observed:
+def observe_run(reading: Reading, micro: bool, start: Fraction) -> ObservedRun:
     """Return the start phase, and one period of steady operation read as a matrix.
 
     The time at which the run starts matters to sources only.
     """
-    if reading.begun is not None and start == 0 and not micro and not sources(reading.composite):
-        return _again(reading)
+    if reading.begun is not None and start == 0 and not micro and not played_sources(reading.composite):
+        return _observe_live_tree(reading)
     design = reading.composite.blueprint
-    root = opened(design, clock_of(design, start=start))
+    root = open_level(design, clock_of(design, start=start))
     try:
         initialise(root, float(start))
-        return _followed(root, reading, micro)
+        return _observe_tree(root, reading, micro)
     finally:
         root.close()
 
 
-def _again(reading: Reading) -> Observed:
+def _observe_live_tree(reading: Reading) -> ObservedRun:
     """Observe the very tree that was read, from its start: to start anew would take as long as to read it."""
     root = reading.root
     now = root.save()
     root.restore(reading.begun)
     try:
-        return _followed(root, reading, micro=False)
+        return _observe_tree(root, reading, micro=False)
     finally:
         for level in levels_of(root):
             level.rows = None
         root.restore(now)
 
 
-def _followed(root: Level, reading: Reading, micro: bool) -> Observed:
+def _observe_tree(root: Level, reading: Reading, micro: bool) -> ObservedRun:
     """Follow a tree from its start into steady operation, and through one period of that."""
     ticks = root.clock.ticks(reading.period)
-    seen = _watched(root, micro)
-    _keep(root, seen)
+    seen = _watch_outputs(root, micro)
+    _keep_start_outputs(root, seen)
     while root.now < root.clock.ticks(reading.since):
         root.advance(root.now, ticks, root.inputs[1])
     begin = root.clock.time(0)
@@ -135,31 +135,31 @@ def _followed(root: Level, reading: Reading, micro: bool) -> Observed:
     for rows in seen.values():
         rows.clear()
     ends = not micro and all(level.length == ticks for level in levels_of(root))
-    played = _players(root, reading)
+    played = _live_sources(root, reading)
     if ends and not played:
-        tape = Tape((), root.clock, ticks)
+        tape = SourceTape((), root.clock, ticks)
         whole = np.column_stack([reading.Phi, reading.c])
-        return Observed(early, _ends(reading, whole), whole, reading.z, tape)
-    return _read(root, reading, early, seen, played)
+        return ObservedRun(early, _period_end_outputs(reading, whole), whole, reading.z, tape)
+    return _read_period(root, reading, early, seen, played)
 
 
-def _players(root: Level, reading: Reading) -> list[tuple[str, PlayedSimulator]]:
+def _live_sources(root: Level, reading: Reading) -> list[tuple[str, PlayedSourceSimulator]]:
     """Return the live sources."""
-    names = {name for name, _ in sources(reading.composite)}
+    names = {name for name, _ in played_sources(reading.composite)}
     return [
         (level.name(child), simulator)
         for level in levels_of(root)
         for child, simulator in enumerate(level.children)
-        if level.name(child) in names and isinstance(simulator, PlayedSimulator)
+        if level.name(child) in names and isinstance(simulator, PlayedSourceSimulator)
     ]
 
 
-def _read(
-    root: Level, reading: Reading, early: Seen, seen: Seen, played: list[tuple[str, PlayedSimulator]]
-) -> Observed:
+def _read_period(
+    root: Level, reading: Reading, early: Seen, seen: Seen, played: list[tuple[str, PlayedSourceSimulator]]
+) -> ObservedRun:
     """Run one period on the identity: columns for z, for nothing, and for each sample of a source."""
-    ticks, z = root.clock.ticks(reading.period), collected(root)
-    asked = _asked(root, played, ticks) if played else []
+    ticks, z = root.clock.ticks(reading.period), gather_state(root)
+    asked = _requested_samples(root, played, ticks) if played else []
     for rows in seen.values():
         rows.clear()
     size = len(z)
@@ -172,25 +172,28 @@ def _read(
         assert simulator.rows is not None
         simulator.rows[key] = np.eye(columns)[column : column + width]
         column += width
-    place(root, np.eye(size, columns))
+    scatter_state(root, np.eye(size, columns))
     begin, now = root.clock.time(root.now), root.now
     root.advance(now, ticks, root.inputs[1])
-    after = _affine(collected(root).reshape(size, columns), size)
+    after = _affine_rows(gather_state(root).reshape(size, columns), size)
     inside = {
         name: (
             np.array(list(rows)) - begin,
-            np.array([_affine(np.broadcast_to(each, (len(each), columns)), size) for each in rows.values()]),
+            np.array(
+                [_affine_rows(np.broadcast_to(each, (len(each), columns)), size) for each in rows.values()]
+            ),
         )
         for name, rows in seen.items()
     }
     names = {id(simulator): name for name, simulator in played}
     keys = tuple(
-        (names[id(simulator)], simulator.model, call, root._tick(t) - now) for simulator, (call, t) in asked
+        (names[id(simulator)], simulator.model, call, root._tick_at(t) - now)
+        for simulator, (call, t) in asked
     )
-    return Observed(early, inside, after, z, Tape(keys, root.clock, ticks))
+    return ObservedRun(early, inside, after, z, SourceTape(keys, root.clock, ticks))
 
 
-def _affine(rows: Array, size: int) -> Array:
+def _affine_rows(rows: Array, size: int) -> Array:
     """Return rows whose column for nothing was added to all others."""
     found = np.array(rows)
     nothing = found[:, size].copy()
@@ -199,9 +202,9 @@ def _affine(rows: Array, size: int) -> Array:
     return found
 
 
-def _asked(
-    root: Level, played: list[tuple[str, PlayedSimulator]], ticks: int
-) -> list[tuple[PlayedSimulator, Key]]:
+def _requested_samples(
+    root: Level, played: list[tuple[str, PlayedSourceSimulator]], ticks: int
+) -> list[tuple[PlayedSourceSimulator, Key]]:
     """Return which samples are asked for in a period, by making it once."""
     saved = root.save()
     for _, simulator in played:
@@ -211,9 +214,9 @@ def _asked(
     return [(simulator, key) for _, simulator in played for key in simulator.asked or ()]
 
 
-def _ends(reading: Reading, whole: Array) -> dict[str, tuple[Array, Array]]:
+def _period_end_outputs(reading: Reading, whole: Array) -> dict[str, tuple[Array, Array]]:
     """Return the outputs at the end of a period: the newest samples are a part of z."""
-    where, wiring = newest(reading), reading.composite.blueprint.leaves.wiring
+    where, wiring = newest_samples(reading), reading.composite.blueprint.leaves.wiring
     end = np.array([float(reading.period)])
     return {
         name: (end, whole[[where[f"{name}.{port.name}"] for port in model.outputs]][None])
@@ -221,7 +224,7 @@ def _ends(reading: Reading, whole: Array) -> dict[str, tuple[Array, Array]]:
     }
 
 
-def newest(reading: Reading) -> dict[str, int]:
+def newest_samples(reading: Reading) -> dict[str, int]:
     """Return where in z the newest sample of each output is."""
     return {
         f"{cell.owner}.{cell.name}": index
@@ -230,7 +233,7 @@ def newest(reading: Reading) -> dict[str, int]:
     }
 
 
-class _Watch:
+class _OutputWatch:
     """Stands where a level keeps its rows, and keeps the outputs of its leaves by time."""
 
     def __init__(self, seen: Seen):
@@ -250,7 +253,7 @@ class _Watch:
         """What is repeated replaces what was kept."""
 
 
-def _watched(root: Level, micro: bool) -> Seen:
+def _watch_outputs(root: Level, micro: bool) -> Seen:
     """Let levels, or simulators with micro steps, report outputs from now on; return where they will be."""
     seen: Seen = {}
     for level in levels_of(root):
@@ -264,19 +267,19 @@ def _watched(root: Level, micro: bool) -> Seen:
                 live.micro = kept.__setitem__
             else:
                 coarse[level.name(child)] = kept
-        watch: Any = _Watch(coarse)
+        watch: Any = _OutputWatch(coarse)
         level.rows = watch
     return seen
 
 
-def _keep(root: Level, seen: Seen) -> None:
+def _keep_start_outputs(root: Level, seen: Seen) -> None:
     """Keep the outputs at the start."""
-    watch = _Watch(seen)
+    watch = _OutputWatch(seen)
     for level in levels_of(root):
         watch.keep(level, 0)
 
 
-def leaves_of(reading: Reading) -> Iterator[tuple[str, list[str]]]:
+def outputs_by_leaf(reading: Reading) -> Iterator[tuple[str, list[str]]]:
     """Yield the leaves that have outputs, each with the paths of these."""
     wiring = reading.composite.blueprint.leaves.wiring
     for name, model in zip(wiring.names, wiring.models, strict=True):
@@ -284,7 +287,7 @@ def leaves_of(reading: Reading) -> Iterator[tuple[str, list[str]]]:
             yield name, [f"{name}.{port.name}" for port in model.outputs]
 
 
-def last_rows(reading: Reading, span: Fraction) -> dict[str, float]:
+def last_row_times(reading: Reading, span: Fraction) -> dict[str, float]:
     """Return per leaf when a run of this length keeps its last row: no level shows steps that do not end."""
     found: dict[str, Fraction] = {}
     design = reading.composite.blueprint

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hocket.analysis.hidden import hidden
-from hocket.engine.blueprint import Blueprint, stuck
+from hocket.analysis.hidden import hidden_ports
+from hocket.engine.blueprint import PlanTree, window_obstacles
 from hocket.engine.composite import Composite
 from hocket.engine.notes import start_notes
 from hocket.signals import Hold
@@ -24,7 +24,7 @@ AGREED = 0.25
 
 
 @dataclass(frozen=True)
-class Order:
+class ErrorOrder:
     """The power of the steps with which the error of a run falls, at fixed ratios of all steps."""
 
     predicted: int | None
@@ -50,14 +50,14 @@ def predicted_order(composite: Composite) -> tuple[int | None, str]:
         if model.abilities.order is not None
     ]
     for level in design.levels():
-        found += [] if level.composite.sampled else _extrapolated(level)
-    found += _cold(design)
+        found += [] if level.composite.sampled else _extrapolation_orders(level)
+    found += _cold_start_orders(design)
     return min(found, key=lambda each: each[0], default=(None, "every step is exact"))
 
 
-def _extrapolated(level: Blueprint) -> Iterator[tuple[int, str]]:
+def _extrapolation_orders(level: PlanTree) -> Iterator[tuple[int, str]]:
     for child, drives in enumerate(level.wiring.drives):
-        model, unwritten = level.wiring.models[child], hidden(level, child)
+        model, unwritten = level.wiring.models[child], hidden_ports(level, child)
         for port, drive in zip(model.inputs, drives, strict=True):
             if drive is None or drive.extrapolation is None or port.name in unwritten:
                 continue
@@ -72,27 +72,27 @@ def _extrapolated(level: Blueprint) -> Iterator[tuple[int, str]]:
             yield degree + 1, f"`{level.name(child)}.{port.name}` is extrapolated with degree {degree}"
 
 
-def _cold(design: Blueprint) -> Iterator[tuple[int, str]]:
+def _cold_start_orders(design: PlanTree) -> Iterator[tuple[int, str]]:
     """Yield what a start without a past costs."""
     note = "; ".join(start_notes(design, design.leaves))
     for level in design.levels() if note else ():
-        if level.composite.start == "cold" or stuck(design.leaves):
+        if level.composite.start == "cold" or window_obstacles(design.leaves):
             for each in level.wiring.extrapolators:
                 cap = 3 if each.slopes else 2
                 if each.degree + 1 > cap:
                     yield cap, note
 
 
-def order_of(composite: Composite, errors: Sequence[float]) -> Order:
+def determine_order(composite: Composite, errors: Sequence[float]) -> ErrorOrder:
     """Return the order promised, and the one that errors at full, half and quarter steps show."""
     predicted, why = predicted_order(composite)
     if not errors:
-        return Order(predicted, why, None, "not measured with shorter steps")
-    measured, words = compared(errors, predicted)
-    return Order(predicted, why, measured, words)
+        return ErrorOrder(predicted, why, None, "not measured with shorter steps")
+    measured, words = compare_orders(errors, predicted)
+    return ErrorOrder(predicted, why, measured, words)
 
 
-def compared(errors: Sequence[float], predicted: int | None) -> tuple[float | None, str]:
+def compare_orders(errors: Sequence[float], predicted: int | None) -> tuple[float | None, str]:
     """Return the order that three errors show, and what to say of it."""
     full, half, quarter = errors
     if not all(map(math.isfinite, errors)):

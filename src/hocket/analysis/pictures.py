@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.files.drawing import drawable, extra
-from hocket.files.whole import writing
+from hocket.files.drawing import check_drawable, import_extra
+from hocket.files.whole import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 BLUE, RED, GREY = "#0072B2", "#D55E00", "#444444"
 
 
-def sheet(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
     """Return an empty figure with axes side by side."""
-    figure: Figure = extra("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = import_extra("matplotlib.figure", "plot").Figure(
+        figsize=(width, height), layout="constrained"
+    )
     axes = list(figure.subplots(1, columns, squeeze=False)[0])
     for each in axes:
         each.spines[["top", "right"]].set_visible(False)
@@ -37,28 +39,30 @@ def sheet(width: float, height: float, columns: int = 1) -> tuple[Figure, list[A
 
 def stack(width: float, height: float, rows: int) -> tuple[Figure, list[Axes]]:
     """Return an empty figure with axes one above the other, over the same times."""
-    figure: Figure = extra("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = import_extra("matplotlib.figure", "plot").Figure(
+        figsize=(width, height), layout="constrained"
+    )
     axes = list(figure.subplots(max(rows, 1), 1, sharex=True, squeeze=False)[:, 0])
     for each in axes:
         each.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 
-def saved(figure: Figure, path: Path | str | None) -> Figure:
+def save_figure(figure: Figure, path: Path | str | None) -> Figure:
     """Return the figure; `path` also saves it, in the format of its ending."""
     if path is not None:
-        drawable(path)
-        with writing(path) as file:
+        check_drawable(path)
+        with replace_file(path) as file:
             figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
     return figure
 
 
-def titled(axes: Axes, title: str) -> None:
+def set_axes_title(axes: Axes, title: str) -> None:
     """Put a title where those of runs are."""
     axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
 
 
-def bars(axes: Axes, names: Sequence[str], shares: Sequence[float], colour: str = BLUE) -> None:
+def draw_share_bars(axes: Axes, names: Sequence[str], shares: Sequence[float], colour: str = BLUE) -> None:
     """Draw shares as lying bars, the largest on top."""
     places = np.arange(len(names))[::-1]
     axes.barh(places, shares, color=colour)
@@ -66,11 +70,11 @@ def bars(axes: Axes, names: Sequence[str], shares: Sequence[float], colour: str 
     axes.grid(axis="x", alpha=0.3)
 
 
-def over_parameter(
+def draw_radius_curve(
     values: Array, rho: Array, intervals: Sequence[Interval], logarithmic: bool
 ) -> tuple[Figure, Axes]:
     """Draw a radius over a parameter, with the intervals in which it is below one shaded."""
-    figure, (axes,) = sheet(7, 4)
+    figure, (axes,) = new_figure(7, 4)
     shown = np.isfinite(rho)
     low = min(1.0, float(rho[shown].min(initial=1.0)))
     high = min(2.0, max(1.0, float(rho[shown].max(initial=1.0))))
@@ -85,13 +89,13 @@ def over_parameter(
     axes.ticklabel_format(axis="y", useOffset=False)
     axes.set_ylabel("factor per step")
     axes.grid(alpha=0.3)
-    titled(axes, "stable where shaded" if intervals else "stable nowhere")
+    set_axes_title(axes, "stable where shaded" if intervals else "stable nowhere")
     return figure, axes
 
 
-def modes(measure: Stability, path: Path | str | None = None) -> Any:
+def draw_modes(measure: Stability, path: Path | str | None = None) -> Any:
     """Draw the eigenvalues with the unit circle, and who takes part in the largest."""
-    figure, (plane, chart) = sheet(9, 4, 2)
+    figure, (plane, chart) = new_figure(9, 4, 2)
     turn = np.linspace(0.0, 2.0 * np.pi, 361)
     plane.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8)
     values = np.array(measure.eigenvalues)
@@ -101,13 +105,13 @@ def modes(measure: Stability, path: Path | str | None = None) -> Any:
     plane.set_aspect("equal")
     plane.grid(alpha=0.3)
     word = "stable" if measure.stable else "unstable"
-    titled(plane, f"{word}: the largest factor per step is {measure.rho:.6g}")
+    set_axes_title(plane, f"{word}: the largest factor per step is {measure.rho:.6g}")
     plane.set_xlabel("real part")
     plane.set_ylabel("imaginary part")
     if measure.modes:
         parts = measure.modes[0].parts[:10]
         names = [part.name if part.kind == "simulator" else f"{part.name} ({part.kind})" for part in parts]
-        bars(chart, names, [part.share for part in parts], BLUE if measure.stable else RED)
-        titled(chart, f"who takes part in it, at {measure.modes[0].frequency:.3g} Hz")
+        draw_share_bars(chart, names, [part.share for part in parts], BLUE if measure.stable else RED)
+        set_axes_title(chart, f"who takes part in it, at {measure.modes[0].frequency:.3g} Hz")
         chart.set_xlabel("share")
-    return saved(figure, path)
+    return save_figure(figure, path)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.driven import Driven
-from hocket.analysis.exact import Exact
+from hocket.analysis.driven import DrivenSolution
+from hocket.analysis.exact import ExactSolution
 from hocket.analysis.lasting import Cell
 from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
@@ -21,7 +21,7 @@ from hocket.wiring import OWN, Drive
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class ExactPlaces:
     """What the exact solution puts into z: row i of `weights`, acting on [x, 1, ...] at `ago[i]` before."""
 
     weights: Array
@@ -30,32 +30,34 @@ class Places:
     moving: Array
     """Whether a number is about motion (a slope, a power of time, a history) and is none at a cold start."""
 
-    def filled(self, solution: Exact | Driven, times: Array) -> Array:
+    def states_at(self, solution: ExactSolution | DrivenSolution, times: Array) -> Array:
         """Return z at each of these times, a row each, as if all of the past had been exact."""
         z = np.zeros((len(times), len(self.ago)))
         for ago in np.unique(self.ago):
             chosen = self.ago == ago
-            z[:, chosen] = solution.along(times - ago) @ self.weights[chosen].T
+            z[:, chosen] = solution.trajectory(times - ago) @ self.weights[chosen].T
         return z
 
 
-def places(solution: Exact | Driven, root: Level, cells: tuple[Cell, ...]) -> Places:
+def exact_places(
+    solution: ExactSolution | DrivenSolution, root: Level, cells: tuple[Cell, ...]
+) -> ExactPlaces:
     """Return what each number of z is in the exact solution; the tree tells how old each one is."""
-    finder = _Finder(solution, root)
+    finder = _CellFinder(solution, root)
     found = [finder.place(cell) for cell in cells]
     weights = np.array([row for row, _, _ in found]).reshape(len(found), solution.width)
     ago = np.array([root.clock.span(root.now - tick) + more for _, (tick, more), _ in found])
-    return Places(weights, ago, np.array([moving for _, _, moving in found], dtype=bool))
+    return ExactPlaces(weights, ago, np.array([moving for _, _, moving in found], dtype=bool))
 
 
 _Found = tuple[Array, tuple[int, float], bool]
 """The row, the tick with seconds before it, and whether it is about motion."""
 
 
-class _Finder:
+class _CellFinder:
     """Looks up cells in a tree."""
 
-    def __init__(self, solution: Exact | Driven, root: Level):
+    def __init__(self, solution: ExactSolution | DrivenSolution, root: Level):
         self.solution, self.root = solution, root
         self.rows: dict[int, Array] = {}
         self.number = {port: row for row, port in enumerate(solution.ports)}
@@ -100,7 +102,7 @@ class _Finder:
         """Return an output of a child, which may be a level, as a row that acts on [x, 1]."""
         simulator = level.children[child]
         if isinstance(simulator, Level):
-            return self._through(simulator, simulator.wiring.outputs[port], derivative)
+            return self._drive_row(simulator, simulator.wiring.outputs[port], derivative)
         if derivative not in self.rows:
             self.rows[derivative] = self.solution.weights(derivative)
         name = f"{level.name(child)}.{level.wiring.models[child].outputs[port].name}"
@@ -110,30 +112,30 @@ class _Finder:
         """Return the coefficient of a power of time in what drives an input."""
         drive = level.wiring.drives[child][index]
         if drive is None:
-            return self._constant(level.wiring.models[child].inputs[index].start, power)
+            return self._constant_row(level.wiring.models[child].inputs[index].start, power)
         factorial = float(np.prod(np.arange(1, power + 1)))
-        return self._through(level, drive, power) / factorial
+        return self._drive_row(level, drive, power) / factorial
 
-    def _through(self, level: Level, drive: Drive, derivative: int) -> Array:
+    def _drive_row(self, level: Level, drive: Drive, derivative: int) -> Array:
         if drive.extrapolation is not None and derivative > drive.extrapolation.degree:
-            return self._constant(0.0, derivative)
+            return self._constant_row(0.0, derivative)
         if drive.child != OWN:
             row = self.output(level, drive.child, drive.port, derivative)
         elif level is self.root:
-            row = self._constant(level.starts[drive.port], derivative)
+            row = self._constant_row(level.starts[drive.port], derivative)
         else:
             parent, child = self.home[level.path]
             above = parent.wiring.drives[child][drive.port]
             if above is None:
-                row = self._constant(level.blueprint.composite.inputs[drive.port].start, derivative)
+                row = self._constant_row(level.blueprint.composite.inputs[drive.port].start, derivative)
             else:
-                row = self._through(parent, above, derivative)
+                row = self._drive_row(parent, above, derivative)
         row = drive.gain * row
         if derivative == 0:
             row[len(self.solution.x0)] += drive.offset
         return np.asarray(row)
 
-    def _constant(self, value: float | None, derivative: int) -> Array:
+    def _constant_row(self, value: float | None, derivative: int) -> Array:
         row = np.zeros(self.solution.width)
         row[len(self.solution.x0)] = (value or 0.0) if derivative == 0 else 0.0
         return row

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.stand_ins import StandIn, Texts
+from hocket.analysis.stand_ins import IgnoredTexts, ModelStandIn
 from hocket.clock import Duration, seconds
-from hocket.engine.calls import numbers
+from hocket.engine.calls import output_array
 from hocket.engine.composite import Composite
 from hocket.model import Array, Model
 from hocket.parameters import leaves, with_leaves
@@ -35,7 +35,7 @@ Key = tuple[str, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Played(StandIn):
+class PlayedSource(ModelStandIn):
     """A source: a function of time without state, so that it needs no linear model."""
 
     first: Array
@@ -43,18 +43,18 @@ class Played(StandIn):
     began: Fraction = Fraction(0)
     """When the run starts, in seconds."""
 
-    def open(self) -> PlayedSimulator:
+    def open(self) -> PlayedSourceSimulator:
         """Make a live source."""
-        return PlayedSimulator(self)
+        return PlayedSourceSimulator(self)
 
 
-class PlayedSimulator(Texts):
+class PlayedSourceSimulator(IgnoredTexts):
     """The source itself; or, while a step is read as a matrix, columns in place of its samples."""
 
     size = 0
     last_h = None
 
-    def __init__(self, model: Played):
+    def __init__(self, model: PlayedSource):
         self.model, self.count = model, len(model.outputs)
         self.live: Any = model.stands_for.open()
         self.z = np.zeros(0)
@@ -82,16 +82,16 @@ class PlayedSimulator(Texts):
     def _answer(self, call: str, t: float) -> Array:
         if self.asked is not None:
             self.asked[(call, t)] = None
-        return self.played(t, call) if self.rows is None else self.rows[(call, t)]
+        return self.sample_at(t, call) if self.rows is None else self.rows[(call, t)]
 
     @property
     def knots(self) -> list[float]:
         """When a table jumps or bends; of others that is not known."""
         return list(self.live.times) if isinstance(self.model.stands_for, (Table, Csv)) else []
 
-    def played(self, t: float, call: str = "output") -> Array:
+    def sample_at(self, t: float, call: str = "output") -> Array:
         """Return the source's own numbers."""
-        return numbers(getattr(self.live, call)(t, np.zeros((1, 0))), self.count)
+        return output_array(getattr(self.live, call)(t, np.zeros((1, 0))), self.count)
 
     def save(self) -> None:
         """Nothing is kept."""
@@ -122,30 +122,30 @@ def with_sources(composite: Composite, stop: Duration, start: Duration = 0) -> C
         known = isinstance(original, (Table, Csv, Function))
         if original.inputs or isinstance(original, (StateSpace, Ode, Fmu)):
             continue
-        first = _first(original, times[:1] if known else times)
+        first = _first_outputs(original, times[:1] if known else times)
         if first is not None:
-            changed[path] = Played(original, first, begin)
+            changed[path] = PlayedSource(original, first, begin)
     return with_leaves(composite, changed)
 
 
-def sources(composite: Composite) -> tuple[tuple[str, Played], ...]:
+def played_sources(composite: Composite) -> tuple[tuple[str, PlayedSource], ...]:
     """Return what is played, by path, in the order of the leaves."""
     wiring = composite.blueprint.leaves.wiring
     pairs = zip(wiring.names, wiring.models, strict=True)
-    return tuple((name, model) for name, model in pairs if isinstance(model, Played))
+    return tuple((name, model) for name, model in pairs if isinstance(model, PlayedSource))
 
 
-def _first(model: Any, times: list[float]) -> Array | None:
+def _first_outputs(model: Any, times: list[float]) -> Array | None:
     """Return the outputs at the start of what depends on time alone; None: it matters that it is stepped."""
     none, opened = np.zeros((1, 0)), []
     try:
         for _ in range(2):
             opened.append(model.open())
             opened[-1].start(times[0])
-        first = numbers(opened[0].output(times[0], none), len(model.outputs)).copy()
+        first = output_array(opened[0].output(times[0], none), len(model.outputs)).copy()
         for t, end in pairwise(times):
             opened[0].step(t, end - t, none)
-            stepped, other = (numbers(each.output(end, none), len(first)) for each in opened)
+            stepped, other = (output_array(each.output(end, none), len(first)) for each in opened)
             if not np.array_equal(stepped, other):
                 return None
         return first

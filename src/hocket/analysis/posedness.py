@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hocket.analysis.hidden import delayed
-from hocket.engine.blueprint import Blueprint
+from hocket.analysis.hidden import delayed_inputs
+from hocket.engine.blueprint import PlanTree
 from hocket.engine.composite import Composite
 from hocket.feedthrough import Feedthrough
-from hocket.graph import components
+from hocket.graph import strong_components
 
 
 @dataclass(frozen=True)
-class Delay:
+class DelayedConnection:
     """A connection whose input is extrapolated: its source has not yet made the step."""
 
     source: str
@@ -39,7 +39,7 @@ class Posedness:
     """Simulators that drive each other in a circle without a loop: somewhere nothing reacts at once."""
     order: tuple[tuple[str, ...], ...]
     """In which order outputs are evaluated at the start; those of one group at a time."""
-    delays: tuple[Delay, ...]
+    delays: tuple[DelayedConnection, ...]
     solved: bool
     """The loops are solved in every step; else they are broken by a delay."""
 
@@ -71,11 +71,11 @@ def posedness(composite: Composite) -> Posedness:
     order = tuple(tuple(leaves.names[leaf] for leaf in turn.read) for turn in graph.rounds())
     levels = list(root.levels())
     solved = not any("broken by a delay" in note for level in levels for note in level.plan.notes)
-    delays = tuple(delay for level in levels for delay in _delays(level))
-    return Posedness(constant, loops, tuple(_harmless(root, loops)), order, delays, solved)
+    delays = tuple(delay for level in levels for delay in _delayed_connections(level))
+    return Posedness(constant, loops, tuple(_harmless_circles(root, loops)), order, delays, solved)
 
 
-def _harmless(root: Blueprint, loops: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, ...]]:
+def _harmless_circles(root: PlanTree, loops: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, ...]]:
     leaves = root.leaves.wiring
     edges = {
         (drive.child, child)
@@ -84,23 +84,23 @@ def _harmless(root: Blueprint, loops: tuple[tuple[str, ...], ...]) -> Iterator[t
         if drive is not None and drive.child >= 0
     }
     looping = {path.rpartition(".")[0] for loop in loops for path in loop}
-    for group in components(len(leaves.names), edges):
+    for group in strong_components(len(leaves.names), edges):
         names = tuple(leaves.names[leaf] for leaf in group)
         if len(group) > 1 and not looping.issuperset(names):
             yield names
 
 
-def _delays(level: Blueprint) -> Iterator[Delay]:
+def _delayed_connections(level: PlanTree) -> Iterator[DelayedConnection]:
     """Yield the connections between the children of a level that are extrapolated."""
     inside = f"{level.path}." if level.path else ""
-    for child, index, drive, delay in delayed(level):
+    for child, index, drive, delay in delayed_inputs(level):
         model = level.wiring.models[child]
-        how = "hold" if drive.extrapolation is None else _word(drive.extrapolation)
+        how = "hold" if drive.extrapolation is None else _describe_extrapolation(drive.extrapolation)
         reacts = any(model.inputs[index].name in output.feedthrough for output in model.outputs)
-        yield Delay(f"{inside}{delay.source}", f"{inside}{delay.target}", how, reacts)
+        yield DelayedConnection(f"{inside}{delay.source}", f"{inside}{delay.target}", how, reacts)
 
 
-def _word(extrapolation: object) -> str:
+def _describe_extrapolation(extrapolation: object) -> str:
     degree = getattr(extrapolation, "degree", 0)
     name = type(extrapolation).__name__.lower()
     return name if name in ("hold", "latch", "nepce") else f"{name} of degree {degree}"

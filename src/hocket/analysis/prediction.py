@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.driven import Driven, driven
-from hocket.analysis.exact import Exact, exact
+from hocket.analysis.driven import DrivenSolution, driven_solution
+from hocket.analysis.exact import ExactSolution, exact_solution
 from hocket.analysis.linear import Reading, read_linear
-from hocket.analysis.observed import Observed, last_rows, leaves_of, newest, observed
-from hocket.analysis.order import Order, order_of
-from hocket.analysis.pictures import saved
-from hocket.analysis.places import places
-from hocket.analysis.played import sources
-from hocket.analysis.variants import scaled
-from hocket.clock import Duration, seconds, written
+from hocket.analysis.observed import ObservedRun, last_row_times, newest_samples, observe_run, outputs_by_leaf
+from hocket.analysis.order import ErrorOrder, determine_order
+from hocket.analysis.pictures import save_figure
+from hocket.analysis.places import exact_places
+from hocket.analysis.played import played_sources
+from hocket.analysis.variants import scale_steps
+from hocket.clock import Duration, format_duration, seconds
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError, ScenarioError
-from hocket.files.drawing import Series, drawn, extra
+from hocket.files.drawing import Series, draw_series, import_extra
 from hocket.model import Array
 
 ROUNDING = 1e-12
@@ -84,7 +84,7 @@ class PredictedError:
     step: float
     """Seconds of the step that `local` is about: the outermost, or the least multiple with longer ones."""
     micro: bool
-    order: Order
+    order: ErrorOrder
 
     @property
     def worst(self) -> PortError:
@@ -120,9 +120,9 @@ class PredictedError:
         """Draw the errors over time if trajectories were asked for, else what one step adds and the run."""
         kept = [(each, each.series) for each in self.ports if each.series is not None]
         if not kept:
-            return _dots(self, path)
+            return _plot_error_dots(self, path)
         lines = [Series(t, values - truth, each.unit, each.port) for each, (t, values, truth) in kept]
-        return drawn(lines, "predicted error", path)
+        return draw_series(lines, "predicted error", path)
 
 
 def predicted_error(
@@ -141,29 +141,37 @@ def predicted_error(
     others adds how badly it fits. Sources that are played (`with_sources`) count as they are.
     """
     reading = what if isinstance(what, Reading) else read_linear(what)
-    span, played = seconds(stop), sources(reading.composite)
+    span, played = seconds(stop), played_sources(reading.composite)
     begin = played[0][1].began if played else Fraction(0)
     if span < reading.composite.step:
-        hint = f"at least one step, {written(reading.composite.step)}"
-        raise ScenarioError(f"there is no step before the stop at {written(span)}", "stop", hint=hint)
+        hint = f"at least one step, {format_duration(reading.composite.step)}"
+        raise ScenarioError(f"there is no step before the stop at {format_duration(span)}", "stop", hint=hint)
     with np.errstate(over="ignore", invalid="ignore"):  # what is unstable may grow beyond all numbers
         jumps = any(level.composite.sampled for level in reading.composite.blueprint.levels())
-        solution = driven(reading.composite, span, begin) if played or jumps else exact(reading.composite)
+        solution = (
+            driven_solution(reading.composite, span, begin)
+            if played or jumps
+            else exact_solution(reading.composite)
+        )
         if not solution.ports:
             raise ScenarioError("there are no outputs whose error could be predicted")
-        found = _global(reading, solution, _Asked(span, begin, micro, trajectories, local))
-        errors = [overall(found)] if measure else []
+        found = _global_errors(reading, solution, _PredictionRequest(span, begin, micro, trajectories, local))
+        errors = [largest_relative_error(found)] if measure else []
         try:
             for part in (2, 4) if measure else ():
-                shorter = read_linear(scaled(reading.composite, Fraction(1, part), own=True))
-                errors.append(overall(_global(shorter, solution, _Asked(span, begin, micro, local=False))))
+                shorter = read_linear(scale_steps(reading.composite, Fraction(1, part), own=True))
+                errors.append(
+                    largest_relative_error(
+                        _global_errors(shorter, solution, _PredictionRequest(span, begin, micro, local=False))
+                    )
+                )
         except HocketError:
             errors = []  # some stand-ins are good for one step only
-    order = order_of(reading.composite, errors)
+    order = determine_order(reading.composite, errors)
     return PredictedError(tuple(found), float(span), float(reading.period), micro, order)
 
 
-def overall(found: Sequence[PortError]) -> float:
+def largest_relative_error(found: Sequence[PortError]) -> float:
     """Return the largest error in relation to the values; outputs that should stay zero have none."""
     return max((each.relative for each in found if not each.stays_zero), default=0.0)
 
@@ -172,7 +180,7 @@ def overall(found: Sequence[PortError]) -> float:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PredictionRequest:
     """What shall be known of a run."""
 
     span: Fraction
@@ -184,19 +192,21 @@ class _Asked:
     """Whether the error of one step is wanted too."""
 
 
-def _global(reading: Reading, solution: Exact | Driven, asked: _Asked) -> list[PortError]:
+def _global_errors(
+    reading: Reading, solution: ExactSolution | DrivenSolution, asked: _PredictionRequest
+) -> list[PortError]:
     """Return the errors of the run, the worst first."""
-    seen = observed(reading, asked.micro, asked.start)
+    seen = observe_run(reading, asked.micro, asked.start)
     alone = dict.fromkeys(solution.ports, math.nan)
     if asked.local:
-        alone = _local(reading, seen, solution, asked.span)
-    units = dict(zip(solution.ports, _units(reading), strict=True))
-    tallies = {port: _Tally() for port in solution.ports}
+        alone = _local_errors(reading, seen, solution, asked.span)
+    units = dict(zip(solution.ports, _output_units(reading), strict=True))
+    tallies = {port: _ErrorTally() for port in solution.ports}
     weights = dict(zip(solution.ports, solution.weights(), strict=True))
     before, truth = np.zeros(0), np.zeros((0, 0))
-    for ports, t, values in _pieces(reading, seen, asked.span):
+    for ports, t, values in _trajectory_pieces(reading, seen, asked.span):
         if not np.array_equal(t, before):
-            before, truth = t, solution.along(t)
+            before, truth = t, solution.trajectory(t)
         for column, port in enumerate(ports):
             tallies[port].add(t, values[:, column], truth @ weights[port], asked.keep)
             parts = np.abs(truth) @ np.abs(weights[port])
@@ -217,12 +227,12 @@ def _global(reading: Reading, solution: Exact | Driven, asked: _Asked) -> list[P
     return sorted(found, key=lambda each: -each.relative)
 
 
-def _units(reading: Reading) -> list[str]:
+def _output_units(reading: Reading) -> list[str]:
     models = reading.composite.blueprint.leaves.wiring.models
     return [port.unit for model in models for port in model.outputs]
 
 
-class _Tally:
+class _ErrorTally:
     """The largest error so far of one port."""
 
     def __init__(self) -> None:
@@ -248,9 +258,11 @@ class _Tally:
         return t, values, truth
 
 
-def _pieces(reading: Reading, seen: Observed, span: Fraction) -> Iterator[tuple[list[str], Array, Array]]:
+def _trajectory_pieces(
+    reading: Reading, seen: ObservedRun, span: Fraction
+) -> Iterator[tuple[list[str], Array, Array]]:
     """Yield outputs over time, leaf by leaf: the start phase as it is, then by powers of Phi."""
-    ports, ends = dict(leaves_of(reading)), last_rows(reading, span)
+    ports, ends = dict(outputs_by_leaf(reading)), last_row_times(reading, span)
     for name in ports:
         t = np.array([at for at in seen.early[name] if at <= ends[name]])
         yield ports[name], t, np.array(list(seen.early[name].values()))[: len(t)]
@@ -271,23 +283,25 @@ def _pieces(reading: Reading, seen: Observed, span: Fraction) -> Iterator[tuple[
 # one step
 
 
-def _local(reading: Reading, seen: Observed, solution: Exact | Driven, span: Fraction) -> dict[str, float]:
+def _local_errors(
+    reading: Reading, seen: ObservedRun, solution: ExactSolution | DrivenSolution, span: Fraction
+) -> dict[str, float]:
     """Return the largest error of one step from an exact past, per output, along the exact solution.
 
     The values at the beginning of the step are exact (Hafner 2021, equation 6.18), and so is the past.
     """
-    past = places(solution, reading.root, reading.cells)
+    past = exact_places(solution, reading.root, reading.cells)
     period = float(reading.period)
     first = max(1, math.ceil(float(past.ago.max(initial=0.0)) / period - 1e-9))
     last = max(first + 1, int(span / reading.period))
-    where = newest(reading)
+    where = newest_samples(reading)
     step = seen.whole[[where[port] for port in solution.ports]]
     largest = np.zeros(len(step))
     width = max(1, LARGEST // max(1, len(reading.cells)))
     for start in range(first, last, width):
         reached = min(width, last - start)
         times = np.array([period * number for number in range(start, start + reached)])
-        rows = [past.filled(solution, times), np.ones((reached, 1))]
+        rows = [past.states_at(solution, times), np.ones((reached, 1))]
         if seen.tape.asked:
             rows.append(seen.tape.samples(start, reached, float(span) * (1.0 + 1e-12)))
         wrong = np.abs(np.hstack(rows) @ step.T - solution.outputs(times + period))
@@ -295,10 +309,10 @@ def _local(reading: Reading, seen: Observed, solution: Exact | Driven, span: Fra
     return dict(zip(solution.ports, largest.tolist(), strict=True))
 
 
-def _dots(found: PredictedError, path: Path | str | None) -> Any:
+def _plot_error_dots(found: PredictedError, path: Path | str | None) -> Any:
     shown = found.ports[:30][::-1]
     size = 9, 1.4 + 0.28 * len(shown)
-    figure = extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
+    figure = import_extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
     axes, at = figure.subplots(), np.arange(len(shown))
     axes.plot([each.largest for each in shown], at, "o", color="#D55E00", label=f"over {found.stop:g} s")
     axes.plot(
@@ -312,4 +326,4 @@ def _dots(found: PredictedError, path: Path | str | None) -> Any:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.03))
-    return saved(figure, path)
+    return save_figure(figure, path)

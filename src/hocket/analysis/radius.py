@@ -17,11 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.blocks import POWERS, Scaling, destabilising, scaled, size, unscaled, whatever
+from hocket.analysis.blocks import (
+    POWERS,
+    Scaling,
+    destabilising_changes,
+    identity_scaling,
+    largest_block_norm,
+    mu_upper_bound,
+    unbounded_changes,
+)
 from hocket.analysis.circle import LARGEST, Complex, Peak, Real, Transfer, peak
-from hocket.analysis.disturbance import Block, Disturbed, disturbed
+from hocket.analysis.disturbance import DisturbanceModel, UncertainBlock, disturbance_model
 from hocket.analysis.linear import Reading
-from hocket.analysis.search import lowest
+from hocket.analysis.search import find_minimum
 from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
 from hocket.errors import ScenarioError
@@ -40,7 +48,7 @@ EXACT = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Radius:
+class StabilityRadius:
     """How far a coupling is from unstable."""
 
     at_least: float
@@ -53,7 +61,7 @@ class Radius:
     """Of the eigenvalue that the changes bring to the unit circle: at 0 it drifts, at pi it alternates."""
     period: float
     """Seconds."""
-    uncertain: tuple[Block, ...] = ()
+    uncertain: tuple[UncertainBlock, ...] = ()
     """The simulators whose steps may change; none: every number of the step may."""
     stateless: tuple[str, ...] = ()
     """Those named that have no state: there is nothing in their steps that could change."""
@@ -120,9 +128,9 @@ class Radius:
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the smallest change over the angle, and the smallest of all."""
-        from hocket.analysis.pictures import BLUE, RED, saved, sheet, titled
+        from hocket.analysis.pictures import BLUE, RED, new_figure, save_figure, set_axes_title
 
-        figure, (axes,) = sheet(7, 4)
+        figure, (axes,) = new_figure(7, 4)
         shown = np.isfinite(self.sizes) & (self.sizes > 0.0)
         axes.plot(np.degrees(self.angles[shown]), self.sizes[shown], color=BLUE, linewidth=1.3)
         if shown.any() and self.sizes[shown].max() > 20.0 * self.sizes[shown].min():
@@ -139,21 +147,21 @@ class Radius:
         axes.set_xlim(0, 180)
         axes.set_xticks(range(0, 181, 30))
         axes.grid(alpha=0.3)
-        titled(axes, f"how much {self.what} may change in a step".replace("$", r"\$"))
-        return saved(figure, path)
+        set_axes_title(axes, f"how much {self.what} may change in a step".replace("$", r"\$"))
+        return save_figure(figure, path)
 
 
-def stability_radius(reading: Reading) -> Radius:
+def stability_radius(reading: Reading) -> StabilityRadius:
     """Return the unstructured radius: min over |z| = 1 of the smallest singular value of z I - Phi.
 
     (Hinrichsen & Son, 1989.) Phi is the core of the reading; the figure depends on its coordinates.
     """
-    return _bounds(Transfer.resolvent(reading.core), _unbounded(reading))
+    return _bound_radius(Transfer.resolvent(reading.core), _infinite_radius(reading))
 
 
 def structured_radius(
     reading: Reading, *uncertain: str, relative: bool = False, balanced: bool = False
-) -> Radius:
+) -> StabilityRadius:
     """Return the radius for changes of the step maps of these simulators, all of at most the same size.
 
     One that steps once per period: 1 / max of ||C (z I - Phi)^-1 B|| over |z| = 1 (formulas, section 2). Else
@@ -164,19 +172,21 @@ def structured_radius(
     """
     if not uncertain:
         raise ScenarioError("no uncertain simulator was named", expected="a simulator that may change")
-    return _structured(reading, disturbed(reading, uncertain), relative, balanced)
+    return _disturbed_radius(reading, disturbance_model(reading, uncertain), relative, balanced)
 
 
-def _structured(reading: Reading, found: Disturbed, relative: bool, balanced: bool) -> Radius:
-    weights = [_weights(own, relative, balanced) for own in found.maps]
-    transfer = _weighed(found.transfer, found.blocks, weights)
-    free = replace(_unbounded(reading), uncertain=found.blocks, stateless=found.stateless)
-    result = _bounds(transfer, replace(free, relative=relative or balanced))
+def _disturbed_radius(
+    reading: Reading, found: DisturbanceModel, relative: bool, balanced: bool
+) -> StabilityRadius:
+    weights = [_change_weights(own, relative, balanced) for own in found.maps]
+    transfer = _weigh_transfer(found.transfer, found.blocks, weights)
+    free = replace(_infinite_radius(reading), uncertain=found.blocks, stateless=found.stateless)
+    result = _bound_radius(transfer, replace(free, relative=relative or balanced))
     changed = zip(result.changes, weights, strict=False)
     return replace(result, changes=tuple(rows[:, None] * one * columns for one, (rows, columns) in changed))
 
 
-def radius_of_each(reading: Reading, most: int | None = None) -> tuple[Radius, ...]:
+def radius_per_simulator(reading: Reading, most: int | None = None) -> tuple[StabilityRadius, ...]:
     """Return the balanced radius of each simulator that has states, it alone changing; the smallest first.
 
     Simulators with more than `most` disturbances per period (states times steps) are refused.
@@ -189,27 +199,27 @@ def radius_of_each(reading: Reading, most: int | None = None) -> tuple[Radius, .
     ]
     found = []
     for name in names:
-        one = disturbed(reading, [name])
+        one = disturbance_model(reading, [name])
         if most is not None and one.transfer.D.shape[1] > most:
             times = one.blocks[0].times
             raise ScenarioError(f"`{name}` steps {times} times per period, and that takes a while")
-        found.append(_structured(reading, one, relative=True, balanced=True))
+        found.append(_disturbed_radius(reading, one, relative=True, balanced=True))
     return tuple(sorted(found, key=lambda each: each.at_least))
 
 
-def _unbounded(reading: Reading) -> Radius:
-    return Radius(math.inf, math.inf, True, 0.0, float(reading.period))
+def _infinite_radius(reading: Reading) -> StabilityRadius:
+    return StabilityRadius(math.inf, math.inf, True, 0.0, float(reading.period))
 
 
-def _weights(own: Real, relative: bool, balanced: bool) -> tuple[Real, Real]:
+def _change_weights(own: Real, relative: bool, balanced: bool) -> tuple[Real, Real]:
     """Return by what changes of a step map are measured: factors of its rows and of its columns."""
-    rows, columns = _balance(own) if balanced else (np.ones(own.shape[0]), np.ones(own.shape[1]))
+    rows, columns = _balance_factors(own) if balanced else (np.ones(own.shape[0]), np.ones(own.shape[1]))
     size = np.linalg.norm(own / rows[:, None] / columns, 2) if relative or balanced else 1.0
     # what has no effect has none after a change of what has
     return rows * float(size), np.where(own.any(axis=0), columns, 0.0) if balanced else columns
 
 
-def _balance(own: Real) -> tuple[Real, Real]:
+def _balance_factors(own: Real) -> tuple[Real, Real]:
     """Return factors of rows and columns whose products are nearest to the entries, by their logarithms.
 
     Other units of states and inputs multiply rows and columns, and so only these factors.
@@ -221,7 +231,9 @@ def _balance(own: Real) -> tuple[Real, Real]:
     return np.exp(logs[:count]), np.exp(logs[count:])
 
 
-def _weighed(transfer: Transfer, blocks: tuple[Block, ...], weights: list[tuple[Real, Real]]) -> Transfer:
+def _weigh_transfer(
+    transfer: Transfer, blocks: tuple[UncertainBlock, ...], weights: list[tuple[Real, Real]]
+) -> Transfer:
     """Return the same for changes that are measured by weights of what moves and of what is seen."""
     none = np.zeros(0)
     moved = np.concatenate([none, *(np.tile(w[0], b.times) for b, w in zip(blocks, weights, strict=True))])
@@ -230,7 +242,7 @@ def _weighed(transfer: Transfer, blocks: tuple[Block, ...], weights: list[tuple[
     return Transfer(transfer.Phi, transfer.B * moved, C, D)
 
 
-def _bounds(transfer: Transfer, free: Radius) -> Radius:
+def _bound_radius(transfer: Transfer, free: StabilityRadius) -> StabilityRadius:
     """Return the radius, from one that bounds nothing."""
     spectrum = transfer.eigenvalues
     if np.abs(spectrum).max(initial=0.0) >= 1.0 - ROUNDING:
@@ -239,14 +251,14 @@ def _bounds(transfer: Transfer, free: Radius) -> Radius:
     if not transfer.D.size:
         return free
     one = len(free.uncertain) <= 1 and all(block.times == 1 for block in free.uncertain)
-    return _single(transfer, free) if one else _several(transfer, free)
+    return _single_block_radius(transfer, free) if one else _several_block_bounds(transfer, free)
 
 
-def _single(transfer: Transfer, free: Radius) -> Radius:
+def _single_block_radius(transfer: Transfer, free: StabilityRadius) -> StabilityRadius:
     """Return the radius for one full block: exact."""
     top = peak(transfer)
     if not ROUNDING < top.gain < 1.0 / ROUNDING:
-        return _extreme(top, free)
+        return _extreme_radius(top, free)
     U, s, Vh = np.linalg.svd(transfer.at(top.angle))
     change = np.outer(Vh[0].conj(), U[:, 0].conj()) / s[0]
     return replace(
@@ -257,105 +269,107 @@ def _single(transfer: Transfer, free: Radius) -> Radius:
         angle=top.angle,
         changes=(change,),
         angles=top.angles,
-        sizes=_inverse(top.gains),
+        sizes=_inverse_gains(top.gains),
     )
 
 
-def _extreme(top: Peak, free: Radius) -> Radius:
+def _extreme_radius(top: Peak, free: StabilityRadius) -> StabilityRadius:
     """Return the radius where nothing destabilises, or next to nothing does."""
     return free if top.gain <= ROUNDING else replace(free, at_least=0.0, at_most=0.0, angle=top.angle)
 
 
-def _inverse(gains: Real) -> Real:
+def _inverse_gains(gains: Real) -> Real:
     found: Real = np.divide(1.0, gains, out=np.full(gains.shape, np.inf), where=gains > 0.0)
     return found
 
 
-def _several(transfer: Transfer, free: Radius) -> Radius:
+def _several_block_bounds(transfer: Transfer, free: StabilityRadius) -> StabilityRadius:
     """Return bounds of the radius for blocks that are repeated, or several: mu from both sides.
 
     One scaling for the whole circle, the best where it matters, mostly does; else every arc gets its own.
     """
     blocks, top = free.uncertain, peak(transfer)
     if not ROUNDING < top.gain < 1.0 / ROUNDING:
-        return _extreme(top, free)
-    scaling = unscaled(blocks)
+        return _extreme_radius(top, free)
+    scaling = identity_scaling(blocks)
     for _ in range(2):
-        _, scaling = scaled(transfer.at(top.angle), scaling)
-        top = peak(scaling.of(transfer))
+        _, scaling = mu_upper_bound(transfer.at(top.angle), scaling)
+        top = peak(scaling.scale_transfer(transfer))
     angles, gains = np.append(top.angles, top.angle), np.append(top.gains, top.gain)
-    angle, changes = _worst(transfer, blocks, angles, gains)
+    angle, changes = _smallest_changes(transfer, blocks, angles, gains)
     found = replace(
         free,
         at_least=1.0 / top.level,
-        at_most=size(changes),
+        at_most=largest_block_norm(changes),
         certified=top.certified,
         angle=angle,
         changes=changes,
         angles=top.angles,
-        sizes=_inverse(top.gains),
+        sizes=_inverse_gains(top.gains),
     )
     near = found.at_most - found.at_least <= NEAR * found.at_most
-    return found if near or transfer.D.shape[1] > WIDE else _each_angle(transfer, found)
+    return found if near or transfer.D.shape[1] > WIDE else _bounds_per_angle(transfer, found)
 
 
-def _each_angle(transfer: Transfer, found: Radius) -> Radius:
+def _bounds_per_angle(transfer: Transfer, found: StabilityRadius) -> StabilityRadius:
     """Return better bounds: a scaling for each angle."""
     blocks = found.uncertain
     angles = transfer.angles(25, 12)
-    bounds = _mu(transfer, angles, unscaled(blocks))
-    angle, changes = _worst(transfer, blocks, angles, bounds)
-    if size(changes) < found.at_most:
-        found = replace(found, at_most=size(changes), angle=angle, changes=changes)
+    bounds = _mu_upper_bounds(transfer, angles, identity_scaling(blocks))
+    angle, changes = _smallest_changes(transfer, blocks, angles, bounds)
+    if largest_block_norm(changes) < found.at_most:
+        found = replace(found, at_most=largest_block_norm(changes), angle=angle, changes=changes)
     level = max(float(bounds.max()), 1.0 / found.at_most) * (1.0 + SLACK)
-    covered = _covered(transfer, level, unscaled(blocks)) if len(transfer.Phi) <= LARGEST else None
+    covered = (
+        _cover_circle(transfer, level, identity_scaling(blocks)) if len(transfer.Phi) <= LARGEST else None
+    )
     if covered is None or 1.0 / covered < found.at_least:
         return found
-    return replace(found, at_least=1.0 / covered, certified=True, angles=angles, sizes=_inverse(bounds))
+    return replace(found, at_least=1.0 / covered, certified=True, angles=angles, sizes=_inverse_gains(bounds))
 
 
-def _mu(transfer: Transfer, angles: Real, scaling: Scaling) -> Real:
+def _mu_upper_bounds(transfer: Transfer, angles: Real, scaling: Scaling) -> Real:
     """Return upper bounds of mu, as good as they get where they are largest."""
     bounds = np.zeros(len(angles))
     best, scalings = 0.0, []
     for number, angle in enumerate(angles):
-        bounds[number], scaling = scaled(transfer.at(float(angle)), scaling, POWERS[:1])
+        bounds[number], scaling = mu_upper_bound(transfer.at(float(angle)), scaling, POWERS[:1])
         scalings.append(scaling)
     for number in np.argsort(-bounds):
         if bounds[number] <= best:
             break
-        bounds[number], _ = scaled(transfer.at(float(angles[number])), scalings[number])
+        bounds[number], _ = mu_upper_bound(transfer.at(float(angles[number])), scalings[number])
         best = max(best, float(bounds[number]))
     return bounds
 
 
-def _worst(
-    transfer: Transfer, blocks: tuple[Block, ...], angles: Real, bounds: Real
+def _smallest_changes(
+    transfer: Transfer, blocks: tuple[UncertainBlock, ...], angles: Real, bounds: Real
 ) -> tuple[float, tuple[Complex, ...]]:
     """Return the smallest changes found, and the angle where they put an eigenvalue."""
     enough = (1.0 + EXACT) / float(bounds.max())
-    angle, best = 0.0, whatever(blocks)
+    angle, best = 0.0, unbounded_changes(blocks)
     for top in np.argsort(-bounds)[:4]:
-        parts = destabilising(transfer.at(float(angles[top])), blocks, 6, enough)
-        if size(parts) < size(best):
+        parts = destabilising_changes(transfer.at(float(angles[top])), blocks, 6, enough)
+        if largest_block_norm(parts) < largest_block_norm(best):
             angle, best = float(angles[top]), parts
-        if size(best) <= (1.0 + NEAR) * enough:
+        if largest_block_norm(best) <= (1.0 + NEAR) * enough:
             return angle, best
     around = np.sort(angles)
     at = int(np.searchsorted(around, angle))
-    finer, smallest = lowest(
-        lambda a: size(destabilising(transfer.at(a), blocks, 2, enough)),
+    finer, smallest = find_minimum(
+        lambda a: largest_block_norm(destabilising_changes(transfer.at(a), blocks, 2, enough)),
         float(around[max(at - 1, 0)]),
         float(around[min(at + 1, len(around) - 1)]),
         1e-4,
     )
-    if smallest < size(best):
+    if smallest < largest_block_norm(best):
         angle = finer
-        best = destabilising(transfer.at(angle), blocks, 2, enough)
+        best = destabilising_changes(transfer.at(angle), blocks, 2, enough)
     return angle, best
 
 
-def _covered(transfer: Transfer, level: float, scaling: Scaling) -> float | None:
+def _cover_circle(transfer: Transfer, level: float, scaling: Scaling) -> float | None:
     """Return a level that mu reaches nowhere on the circle, this one or a little more; None: gave up.
 
     A scaling that keeps M below the level at one angle does so up to the next crossing, which the pencil of
@@ -363,10 +377,10 @@ def _covered(transfer: Transfer, level: float, scaling: Scaling) -> float | None
     """
     angle = 0.0
     for _ in range(ARCS):
-        bound, scaling = scaled(transfer.at(angle), scaling, enough=0.9 * level)
+        bound, scaling = mu_upper_bound(transfer.at(angle), scaling, enough=0.9 * level)
         if bound >= level:
             level = bound * (1.0 + SLACK)
-        around = scaling.of(transfer)
+        around = scaling.scale_transfer(transfer)
         crossings = around.crossings(level)
         ends = np.concatenate([[angle], crossings[crossings > angle], [np.pi]])
         beyond = np.flatnonzero(around.gains((ends[1:] + ends[:-1]) / 2.0) >= level)

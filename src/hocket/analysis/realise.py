@@ -23,7 +23,7 @@ MOST = 24
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class HankelSpectrum:
     """The Hankel matrices of Markov parameters M_k = C F^k G, taken apart.
 
     Juang and Pappa (1985), equations 12 to 24. Rows and columns are scaled to one beforehand, so that
@@ -39,11 +39,11 @@ class Spectrum:
     columns: Array
 
     @staticmethod
-    def of(markov: Array) -> Spectrum:
+    def of(markov: Array) -> HankelSpectrum:
         """Return the spectrum of parameters of shape (count, outputs, inputs)."""
         count, p, q = markov.shape
-        rows = _scale(np.abs(markov).max(axis=(0, 2), initial=0.0))
-        columns = _scale(np.abs(markov / rows[:, None]).max(axis=(0, 1), initial=0.0))
+        rows = _nonzero_scale(np.abs(markov).max(axis=(0, 2), initial=0.0))
+        columns = _nonzero_scale(np.abs(markov / rows[:, None]).max(axis=(0, 1), initial=0.0))
         scaled = markov / rows[:, None] / columns
         width = min(count - count // 2, 2 * MOST)
         height = count - width
@@ -54,7 +54,7 @@ class Spectrum:
             for ahead in (0, 1)
         )
         U, singular, Vt = np.linalg.svd(now, full_matrices=False)
-        return Spectrum(U, singular, Vt, later, rows, columns)
+        return HankelSpectrum(U, singular, Vt, later, rows, columns)
 
     def orders(self, noise: float) -> list[int]:
         """Return the orders worth a try: where singular values fall by a gap, or sink in the noise."""
@@ -66,7 +66,7 @@ class Spectrum:
         gaps = [n for n in range(1, top) if values[n - 1] > GAP * values[n]]
         return [*gaps, top]
 
-    def realised(self, n: int) -> tuple[Array, Array, Array]:
+    def realisation(self, n: int) -> tuple[Array, Array, Array]:
         """Return F, G, C of this order."""
         p, q = len(self.rows), len(self.columns)
         root = np.sqrt(self.singular[:n])
@@ -77,11 +77,11 @@ class Spectrum:
         return F, G, C
 
 
-def _scale(sizes: Array) -> Array:
+def _nonzero_scale(sizes: Array) -> Array:
     return np.where(sizes > 0.0, sizes, 1.0)
 
 
-def responses(F: Array, G: Array, C: Array, D: Array, pushes: Sequence[Array]) -> Array:
+def simulate_pushes(F: Array, G: Array, C: Array, D: Array, pushes: Sequence[Array]) -> Array:
     """Return the rows y over the steps under pushes of shape (powers, inputs), from rest.
 
     Each row is under the push of the coming step; the last one under none.

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.analysis.exact import exact
-from hocket.analysis.lasting import collected, place
-from hocket.analysis.linear import Reading, live
+from hocket.analysis.exact import exact_solution
+from hocket.analysis.lasting import gather_state, scatter_state
+from hocket.analysis.linear import Reading, live_columns
 from hocket.analysis.stability import EDGE, spectrum
-from hocket.analysis.stand_ins import Identified
-from hocket.clock import Clock, written
+from hocket.analysis.stand_ins import IdentifiedModel
+from hocket.clock import Clock, format_duration
 from hocket.engine.initialise import levels_of
 from hocket.errors import ScenarioError
 
@@ -30,12 +30,12 @@ def check_scalable(reading: Reading) -> None:
     """Refuse what has a step that cannot change."""
     for level in reading.composite.blueprint.levels():
         if level.composite.sampled:
-            what = f"`{level.path}` is sampled every {written(level.composite.step)}"
+            what = f"`{level.path}` is sampled every {format_duration(level.composite.step)}"
             raise ScenarioError(f"{what}, and the steps around it must fit that", expected="steps that scale")
         for name, model in zip(level.wiring.names, level.wiring.models, strict=True):
-            if isinstance(model, Identified):
+            if isinstance(model, IdentifiedModel):
                 path = f"{level.path}.{name}" if level.path else name
-                what = f"`{path}` was identified for steps of {written(model.h)} only"
+                what = f"`{path}` was identified for steps of {format_duration(model.h)} only"
                 raise ScenarioError(what, expected="models that know other steps")
 
 
@@ -44,36 +44,36 @@ def eigenvalues_at(reading: Reading, factor: Fraction) -> NDArray[np.complex128]
     root, size = reading.root, len(reading.z)
     saved, before = root.save(), root.clock
     ticks = before.ticks(reading.period)
-    _wind(root, Clock(before.tick * factor, before.start))
+    _set_clock(root, Clock(before.tick * factor, before.start))
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             if any(cell.kind == "history" for cell in reading.cells):
                 root.advance(root.now, ticks, root.inputs[1])  # a multistep method begins anew
-            place(root, np.hstack([np.zeros((size, 1)), np.eye(size)]))
+            scatter_state(root, np.hstack([np.zeros((size, 1)), np.eye(size)]))
             root.advance(root.now, ticks, root.inputs[1])
-            after = collected(root).reshape(size, size + 1)
+            after = gather_state(root).reshape(size, size + 1)
             Phi = after[:, 1:] - after[:, :1]
     finally:
-        _wind(root, before)
+        _set_clock(root, before)
         root.restore(saved)
-    kept = live(Phi)
+    kept = live_columns(Phi)
     if not np.isfinite(Phi).all():
         return np.array([np.inf], dtype=complex)
     return np.asarray(spectrum(Phi[np.ix_(kept, kept)], 1, vectors=False)[0], dtype=complex)
 
 
-def still_motions(reading: Reading) -> int:
+def count_still_motions(reading: Reading) -> int:
     """Return how many motions of the exact coupled system stand still: their eigenvalues are always one."""
-    return int((np.abs(own_rates(reading)) <= EDGE).sum())
+    return int((np.abs(exact_eigenvalues(reading)) <= EDGE).sum())
 
 
-def own_rates(reading: Reading) -> NDArray[np.complex128]:
+def exact_eigenvalues(reading: Reading) -> NDArray[np.complex128]:
     """Return the eigenvalues of the exact coupled system, per period."""
-    A = exact(reading.composite).A
+    A = exact_solution(reading.composite).A
     return np.asarray(np.linalg.eigvals(A) * float(reading.period) if len(A) else [], dtype=complex)
 
 
-def largest_of(values: NDArray[np.complex128], still: int = 0) -> float:
+def largest_modulus(values: NDArray[np.complex128], still: int = 0) -> float:
     """Return the radius without as many eigenvalues of one as motions stand still."""
     if still:
         order = np.argsort(np.abs(values - 1.0))
@@ -81,6 +81,6 @@ def largest_of(values: NDArray[np.complex128], still: int = 0) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _wind(root: Any, clock: Clock) -> None:
+def _set_clock(root: Any, clock: Clock) -> None:
     for level in levels_of(root):
         level.clock = level.memory.clock = clock

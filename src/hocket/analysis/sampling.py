@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.exact import Exact, block_diagonal, coupled, wires
-from hocket.analysis.played import Played
-from hocket.engine.blueprint import Blueprint
+from hocket.analysis.exact import ExactSolution, block_diagonal, coupled_system, wiring_matrices
+from hocket.analysis.played import PlayedSource
+from hocket.engine.blueprint import PlanTree
 from hocket.engine.composite import Composite
 from hocket.errors import ScenarioError
 from hocket.model import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Device:
+class SampledDevice:
     """A model that is stepped once in a period: x' = F x + G u + rate, y = C x + D u + shift."""
 
     name: str
@@ -40,11 +40,11 @@ class Device:
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class SampledSystem:
     """The system between jumps, with what is shown, kept and seen by devices behind its own states."""
 
-    system: Exact
-    devices: tuple[Device, ...]
+    system: ExactSolution
+    devices: tuple[SampledDevice, ...]
     seen: Array
     """The inputs of the devices as rows that act on the outputs, and on one."""
     places: tuple[tuple[slice, slice, slice], ...]
@@ -65,10 +65,10 @@ class Sampled:
     def jump(self, who: tuple[int, ...]) -> Array:
         """Return the states after a jump, as rows that act on [x, 1, s]: all end a period, then all look."""
         if who not in self._jumps:
-            self._jumps[who] = self._jump([self.devices[k] for k in who], [self.places[k] for k in who])
+            self._jumps[who] = self._build_jump([self.devices[k] for k in who], [self.places[k] for k in who])
         return self._jumps[who]
 
-    def _jump(self, devices: list[Device], places: list[tuple[slice, slice, slice]]) -> Array:
+    def _build_jump(self, devices: list[SampledDevice], places: list[tuple[slice, slice, slice]]) -> Array:
         n, k = len(self.system.x0), self.shares.shape[1]
         whole = np.eye(n + 1 + k)
         for device, (shows, keeps, saw) in zip(devices, places, strict=True):
@@ -89,12 +89,12 @@ class Sampled:
         return whole[:n]
 
 
-def devices_of(composite: Composite) -> tuple[Device, ...]:
+def devices_of(composite: Composite) -> tuple[SampledDevice, ...]:
     """Return what is sampled; raises ScenarioError for what cannot be told apart from its steps."""
-    return tuple(_device(level) for level in composite.blueprint.levels() if level.composite.sampled)
+    return tuple(_read_device(level) for level in composite.blueprint.levels() if level.composite.sampled)
 
 
-def _device(level: Blueprint) -> Device:
+def _read_device(level: PlanTree) -> SampledDevice:
     model: Any = level.wiring.models[0]
     name, period = level.name(0), level.composite.step
     if len(level.wiring.models) != 1 or level.inner:
@@ -102,35 +102,37 @@ def _device(level: Blueprint) -> Device:
     n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
     rate, shift = (getattr(model, key, np.zeros(size)) for key, size in (("rate", n), ("shift", p)))
     if hasattr(model, "F") and model.h == period:
-        return Device(
+        return SampledDevice(
             name, period, model.F, model.G[0], model.C[:p], model.D[0][:p], rate, shift[:p], model.x0
         )
     if hasattr(model, "D") and not n:
         D = np.array(model.D, dtype=float).reshape(p, m)
         none = np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0))
-        return Device(name, period, *none, D, np.zeros(0), np.asarray(shift), np.zeros(0))
+        return SampledDevice(name, period, *none, D, np.zeros(0), np.asarray(shift), np.zeros(0))
     raise ScenarioError(f"`{level.path}` is sampled, and moves between its samples")
 
 
-def sampled(composite: Composite, devices: tuple[Device, ...]) -> tuple[Sampled, Array]:
+def couple_devices(composite: Composite, devices: tuple[SampledDevice, ...]) -> tuple[SampledSystem, Array]:
     """Return the system with its devices, and how the sources push its states."""
     wiring = composite.blueprint.leaves.wiring
     pairs = list(zip(wiring.names, wiring.models, strict=True))
     names = {device.name for device in devices}
-    inner, pushes, shares = coupled(composite, names)
+    inner, pushes, shares = coupled_system(composite, names)
     free = [
         name in names
         for name, model in pairs
-        if name in names or isinstance(model, Played)
+        if name in names or isinstance(model, PlayedSource)
         for _ in model.outputs
     ]
     held = np.array(free, dtype=bool)
-    L, g = wires(composite)
+    L, g = wiring_matrices(composite)
     rows = [name in names for name, model in pairs for _ in model.inputs]
     seen = np.hstack([L[rows], g[rows, None]])
-    first = np.concatenate([np.zeros(0), *(model.first for _, model in pairs if isinstance(model, Played))])
+    first = np.concatenate(
+        [np.zeros(0), *(model.first for _, model in pairs if isinstance(model, PlayedSource))]
+    )
     base = inner.C @ inner.x0 + inner.d + shares[:, ~held] @ first
-    shown, looked = _begun(devices, seen, base, shares[:, held])
+    shown, looked = _start_outputs(devices, seen, base, shares[:, held])
     kept = [device.x0 for device in devices]
     x0 = np.concatenate([inner.x0, shown, *kept, looked])
     n, more = len(inner.x0), len(x0) - len(inner.x0)
@@ -141,12 +143,14 @@ def sampled(composite: Composite, devices: tuple[Device, ...]) -> tuple[Sampled,
     for device in devices:
         states = (*states, *(f"{device.name}.x{number + 1}" for number in range(len(device.x0))))
     states = (*states, *(f"seen {number}" for number in range(len(looked))))
-    system = Exact(A, np.append(inner.b, np.zeros(more)), C, inner.d, x0, states, inner.ports)
+    system = ExactSolution(A, np.append(inner.b, np.zeros(more)), C, inner.d, x0, states, inner.ports)
     moved = np.vstack([pushes[:, ~held], np.zeros((more, (~held).sum()))])
-    return Sampled(system, devices, seen, _places(devices, n), shares[:, ~held]), moved
+    return SampledSystem(system, devices, seen, _device_slices(devices, n), shares[:, ~held]), moved
 
 
-def _begun(devices: tuple[Device, ...], seen: Array, base: Array, shares: Array) -> tuple[Array, Array]:
+def _start_outputs(
+    devices: tuple[SampledDevice, ...], seen: Array, base: Array, shares: Array
+) -> tuple[Array, Array]:
     """Return what devices show and see at the start, where all agree."""
     own = np.concatenate([device.C @ device.x0 + device.shift for device in devices])
     D = block_diagonal([device.D for device in devices])
@@ -155,7 +159,7 @@ def _begun(devices: tuple[Device, ...], seen: Array, base: Array, shares: Array)
     return shown, np.asarray(seen[:, :-1] @ (base + shares @ shown) + seen[:, -1])
 
 
-def _places(devices: tuple[Device, ...], first: int) -> tuple[tuple[slice, slice, slice], ...]:
+def _device_slices(devices: tuple[SampledDevice, ...], first: int) -> tuple[tuple[slice, slice, slice], ...]:
     found = []
     for sizes in (
         [len(each.D) for each in devices],

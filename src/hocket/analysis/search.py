@@ -13,7 +13,7 @@ GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """The part of a range that is kept when it is cut by the golden section."""
 
 
-def crossing(f: Callable[[float], float], low: float, high: float, exact: float) -> float:
+def find_crossing(f: Callable[[float], float], low: float, high: float, exact: float) -> float:
     """Return where f changes its sign between two ends at which it differs, to within `exact`.
 
     Regula falsi, the weight of an end that stays twice being halved (the Illinois algorithm; Dowell &
@@ -44,7 +44,7 @@ def crossing(f: Callable[[float], float], low: float, high: float, exact: float)
     return 0.5 * (low + high)
 
 
-def lowest(f: Callable[[float], float], low: float, high: float, exact: float) -> tuple[float, float]:
+def find_minimum(f: Callable[[float], float], low: float, high: float, exact: float) -> tuple[float, float]:
     """Return where f is lowest between two ends, to within `exact`, and how low: golden section.
 
     (Kiefer 1953.) Of several valleys one is found.

@@ -17,7 +17,7 @@ from hocket.plan import Accelerator, Aitken, Newton, QuasiNewton, Relax, Repeat,
 
 
 @dataclass(frozen=True)
-class Settling:
+class IterationConvergence:
     """The iteration of one level."""
 
     level: str
@@ -52,13 +52,13 @@ class Settling:
         }
 
 
-def settling(reading: Reading) -> tuple[Settling, ...]:
+def iteration_convergence(reading: Reading) -> tuple[IterationConvergence, ...]:
     """Return how the iterations of all levels settle."""
-    repeats = _repeats(reading.composite)
-    return tuple(_settling(path, K, repeats[path]) for path, K in reading.sweeps)
+    repeats = _tolerance_loops(reading.composite)
+    return tuple(_level_convergence(path, K, repeats[path]) for path, K in reading.sweeps)
 
 
-def _repeats(composite: Composite) -> dict[str, Repeat]:
+def _tolerance_loops(composite: Composite) -> dict[str, Repeat]:
     """Return the last iteration to a tolerance of each level."""
     return {
         level.path: instruction
@@ -68,17 +68,19 @@ def _repeats(composite: Composite) -> dict[str, Repeat]:
     }
 
 
-def _settling(path: str, K: np.ndarray, repeat: Repeat) -> Settling:
+def _level_convergence(path: str, K: np.ndarray, repeat: Repeat) -> IterationConvergence:
     eigenvalues = np.linalg.eigvals(K)
     plain = float(np.abs(eigenvalues).max())
     assert repeat.until is not None
-    factor, how, sweeps = _led(eigenvalues, repeat.accelerate)
+    factor, how, sweeps = _accelerated_factor(eigenvalues, repeat.accelerate)
     if factor is not None:
-        sweeps = _sweeps(factor, repeat.until)
-    return Settling(path, plain, factor, how, len(K), sweeps)
+        sweeps = _count_iterations(factor, repeat.until)
+    return IterationConvergence(path, plain, factor, how, len(K), sweeps)
 
 
-def _led(eigenvalues: np.ndarray, accelerate: Accelerator | None) -> tuple[float | None, str, int | None]:
+def _accelerated_factor(
+    eigenvalues: np.ndarray, accelerate: Accelerator | None
+) -> tuple[float | None, str, int | None]:
     """Return the factor, words, and the sweeps where they do not follow from it."""
     match accelerate:
         case None:
@@ -95,7 +97,7 @@ def _led(eigenvalues: np.ndarray, accelerate: Accelerator | None) -> tuple[float
             return None, "Newton", 3
 
 
-def _sweeps(factor: float, until: float) -> int | None:
+def _count_iterations(factor: float, until: float) -> int | None:
     """Return how many sweeps of a factor bring what is wrong below a tolerance, the first one included."""
     if factor >= 1.0:
         return None

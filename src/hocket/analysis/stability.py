@@ -31,7 +31,7 @@ EDGE = 1e-7
 
 
 @dataclass(frozen=True)
-class Part:
+class Participation:
     """Who takes part in a mode: a simulator by its states, or an output by its samples."""
 
     name: str
@@ -46,7 +46,7 @@ class Mode:
     eigenvalue: complex
     period: float
     """Seconds of one step."""
-    parts: tuple[Part, ...]
+    parts: tuple[Participation, ...]
 
     @property
     def radius(self) -> float:
@@ -90,9 +90,9 @@ class Stability:
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the eigenvalues with the unit circle, and who takes part in the largest mode."""
-        from hocket.analysis.pictures import modes
+        from hocket.analysis.pictures import draw_modes
 
-        return modes(self, path)
+        return draw_modes(self, path)
 
 
 def stability(what: Reading | Composite, modes: int = 6) -> Stability:
@@ -105,15 +105,15 @@ def stability(what: Reading | Composite, modes: int = 6) -> Stability:
     cells = [reading.cells[place] for place in reading.live]
     kept = [place for place in order if values[place].imag >= 0.0][:modes]
     found = [
-        Mode(complex(values[place]), period, participants(cells, right[:, place], left[:, place]))
+        Mode(complex(values[place]), period, participation_factors(cells, right[:, place], left[:, place]))
         for place in kept
     ]
-    stable = rho < 1.0 - MARGIN or (rho <= 1.0 + EDGE and not grows(reading.core))
+    stable = rho < 1.0 - MARGIN or (rho <= 1.0 + EDGE and not powers_grow(reading.core))
     every = tuple(complex(value) for value in values[order])
-    return Stability(rho, stable, period, tuple(found), tuple(_alone(reading)), every)
+    return Stability(rho, stable, period, tuple(found), tuple(_radius_per_level(reading)), every)
 
 
-def radius(what: Reading | Composite) -> float:
+def spectral_radius(what: Reading | Composite) -> float:
     """Return the spectral radius of one period."""
     reading = read_linear(what) if isinstance(what, Composite) else what
     values = spectrum(reading.core, 1, vectors=False)[0]
@@ -144,7 +144,7 @@ def spectrum(Phi: Array, wanted: int, vectors: bool = True) -> tuple[Any, Any, A
     return values, right, left[:, nearest].conj()
 
 
-def grows(Phi: Array) -> bool:
+def powers_grow(Phi: Array) -> bool:
     """Return whether the powers of a matrix grow, be it ever so slowly, as with a double eigenvalue."""
     power, sizes = np.array(Phi, dtype=float), []
     with np.errstate(over="ignore", invalid="ignore"):
@@ -155,7 +155,7 @@ def grows(Phi: Array) -> bool:
     return not (np.isfinite(sizes).all() and sizes[1] <= 4.0 * sizes[0] + 1e-12)
 
 
-def participants(cells: list[Cell], right: Array, left: Array) -> tuple[Part, ...]:
+def participation_factors(cells: list[Cell], right: Array, left: Array) -> tuple[Participation, ...]:
     """Return who takes part in a mode: the products of left and right eigenvector, added up by owner.
 
     Perez-Arriaga, Verghese & Schweppe (1982): such products do not depend on the scale of the numbers.
@@ -168,16 +168,16 @@ def participants(cells: list[Cell], right: Array, left: Array) -> tuple[Part, ..
         key = (cell.owner, "simulator") if simulator else (f"{cell.owner}.{cell.name}", cell.kind)
         shares[key] = shares.get(key, 0.0) + float(weight) / total
     ranked = sorted(shares.items(), key=lambda item: -item[1])
-    return tuple(Part(name, kind, share) for (name, kind), share in ranked if share > 1e-6)
+    return tuple(Participation(name, kind, share) for (name, kind), share in ranked if share > 1e-6)
 
 
-def _alone(reading: Reading) -> list[tuple[str, float | None]]:
+def _radius_per_level(reading: Reading) -> list[tuple[str, float | None]]:
     found: list[tuple[str, float | None]] = []
     for level in reading.composite.blueprint.levels():
         if not level.path:
             continue
         try:
-            found.append((level.path, radius(level.composite)))
+            found.append((level.path, spectral_radius(level.composite)))
         except HocketError:
             found.append((level.path, None))
     return found

@@ -15,16 +15,16 @@ from functools import cached_property
 
 import numpy as np
 
-from hocket.clock import written
+from hocket.clock import format_duration
 from hocket.errors import SimulatorError
-from hocket.model import Abilities, Array, Model, Port
-from hocket.signals import shifted
+from hocket.model import Array, Capabilities, Model, Port
+from hocket.signals import shift_origin
 from hocket.simulators.methods import MethodName
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
 
 
 @dataclass(frozen=True, eq=False)
-class StandIn:
+class ModelStandIn:
     """What stand-ins share: to an orchestrator they are the original."""
 
     stands_for: Model
@@ -40,7 +40,7 @@ class StandIn:
         return self.stands_for.outputs
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """Those of the original: the plan depends on them."""
         return self.stands_for.abilities
 
@@ -51,7 +51,7 @@ class StandIn:
         return texts
 
 
-class Texts:
+class IgnoredTexts:
     """Ends of the wires that carry texts."""
 
     def text(self, port: int) -> bytes:
@@ -63,7 +63,7 @@ class Texts:
 
 
 @dataclass(frozen=True, eq=False)
-class Tangent(StandIn):
+class Tangent(ModelStandIn):
     """x' = A x + B u + rate, y = C x + D u + shift, in the units of the original, from x0 on."""
 
     A: Array
@@ -106,7 +106,7 @@ class Tangent(StandIn):
         return TangentSimulator(self)
 
 
-class TangentSimulator(Texts):
+class TangentSimulator(IgnoredTexts):
     """A StateSpaceSimulator whose last input is one."""
 
     def __init__(self, model: Tangent, inner: StateSpaceSimulator | None = None):
@@ -140,25 +140,25 @@ class TangentSimulator(Texts):
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Advance by h."""
-        return self.inner.step(t, h, _with_one(u))
+        return self.inner.step(t, h, _append_unit_input(u))
 
     def output(self, t: float, u: Array) -> Array:
         """Return the outputs."""
-        return self.inner.output(t, _with_one(u))
+        return self.inner.output(t, _append_unit_input(u))
 
     def slope(self, t: float, u: Array) -> Array:
         """Return the time derivatives of the outputs."""
-        return self.inner.slope(t, _with_one(u))
+        return self.inner.slope(t, _append_unit_input(u))
 
 
-def _with_one(u: Array) -> Array:
+def _append_unit_input(u: Array) -> Array:
     one = np.zeros((len(u), 1, *u.shape[2:]))
     one[0] = 1.0
     return np.concatenate([u, one], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
-class Identified(StandIn):
+class IdentifiedModel(ModelStandIn):
     """x' = F x + sum_k G[k] c_k + rate over one step h; y = C x + sum_k D[k] c_k + shift.
 
     c_k are the coefficients of the inputs. The rows of C, D and shift are the outputs, and below them their
@@ -183,10 +183,10 @@ class Identified(StandIn):
         return IdentifiedSimulator(self)
 
 
-class IdentifiedSimulator(Texts):
+class IdentifiedSimulator(IgnoredTexts):
     """Steps of one length; a longer one is made of several."""
 
-    def __init__(self, model: Identified):
+    def __init__(self, model: IdentifiedModel):
         self.model = model
         self.size = len(model.F)
         self.length = float(model.h)
@@ -203,31 +203,31 @@ class IdentifiedSimulator(Texts):
             return t
         model, count = self.model, round(h / self.length)
         if count < 1 or abs(h - count * self.length) > 1e-9 * h:
-            what = f"it was identified for steps of {written(model.h)}, and is stepped by {h:.9g} s"
-            raise SimulatorError(what, hint="`linearised` of the composite with the steps it shall have")
+            what = f"it was identified for steps of {format_duration(model.h)}, and is stepped by {h:.9g} s"
+            raise SimulatorError(what, hint="`linearise` of the composite with the steps it shall have")
         if np.any(u[len(model.G) :]):
             what = f"it was identified for inputs of degree {len(model.G) - 1}, and gets degree {len(u) - 1}"
-            raise SimulatorError(what, hint="`linearised` of the composite with its extrapolation")
+            raise SimulatorError(what, hint="`linearise` of the composite with its extrapolation")
         for number in range(count):
-            coefficients = shifted(list(u), number * self.length)
-            self.z = _plus(model.F @ self.z, model.rate)
+            coefficients = shift_origin(list(u), number * self.length)
+            self.z = _add_constant(model.F @ self.z, model.rate)
             for Gamma, c in zip(model.G, coefficients, strict=False):
                 self.z = self.z + Gamma @ c
         return t + h
 
     def output(self, t: float, u: Array) -> Array:
         """Return the outputs."""
-        return self._rows(u)[: len(self.model.outputs)]
+        return self._output_rows(u)[: len(self.model.outputs)]
 
     def slope(self, t: float, u: Array) -> Array:
         """Return the time derivatives of the outputs."""
         count = len(self.model.outputs)
         if len(self.model.C) < 2 * count:
             raise SimulatorError("its slopes were not identified: no connection asked for them")
-        return self._rows(u)[count:]
+        return self._output_rows(u)[count:]
 
-    def _rows(self, u: Array) -> Array:
-        y = _plus(self.model.C @ self.z, self.model.shift)
+    def _output_rows(self, u: Array) -> Array:
+        y = _add_constant(self.model.C @ self.z, self.model.shift)
         for D, c in zip(self.model.D, u, strict=False):
             y = y + D @ c
         return y
@@ -244,5 +244,5 @@ class IdentifiedSimulator(Texts):
         """Nothing is held."""
 
 
-def _plus(columns: Array, constant: Array) -> Array:
+def _add_constant(columns: Array, constant: Array) -> Array:
     return columns + (constant if columns.ndim == 1 else constant[:, None])

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from hocket.analysis.answers import relative_error
-from hocket.analysis.bench import Bench, Place, RefusedError
+from hocket.analysis.bench import BlackBoxBench, OperatingPoint, RefusedError
 from hocket.analysis.identify import ALONE, POOR
 from hocket.analysis.stand_ins import Tangent
 from hocket.errors import ScenarioError
@@ -35,7 +35,7 @@ Look: TypeAlias = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True)
-class Point:
+class LinearisationPoint:
     """Where an Ode is linearised: what is left out is as it is in the scenario."""
 
     x: Sequence[float] | None = None
@@ -44,7 +44,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Touch:
+class TangentFit:
     """A tangent, how far it is off at small changes, and what the user should know."""
 
     tangent: Tangent
@@ -52,7 +52,7 @@ class Touch:
     notes: tuple[str, ...]
 
 
-def of_ode(model: Ode, simulator: Any, point: Point, t: float, u: Array) -> Touch:
+def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: float, u: Array) -> TangentFit:
     """Return the tangent of an Ode: by its Jacobian where it has one, else by central differences."""
     x = np.array(simulator.x if point.x is None else point.x, dtype=float)
     u = u if point.u is None else np.array(point.u, dtype=float)
@@ -63,27 +63,27 @@ def of_ode(model: Ode, simulator: Any, point: Point, t: float, u: Array) -> Touc
     f = model.function(model.f)
     g = None if model.g is None else model.function(model.g)
 
-    def look(x: Array, u: Array, t: float = t) -> Array:
-        y = x if g is None else _called(g, t, x, u, len(model.outputs))
-        return np.concatenate([_called(f, t, x, u, len(x)), y])
+    def rates_and_outputs(x: Array, u: Array, t: float = t) -> Array:
+        y = x if g is None else _call_function(g, t, x, u, len(model.outputs))
+        return np.concatenate([_call_function(f, t, x, u, len(x)), y])
 
-    same = np.array_equal(look(x, u, t + 1.0), look(x, u))
+    same = np.array_equal(rates_and_outputs(x, u, t + 1.0), rates_and_outputs(x, u))
     notes: tuple[str, ...] = () if same else (f"it depends on time itself: as at {t:g} s",)
     refusal: RefusedError | None = None
-    for sizes in _sizes(x, u):
-        slopes = _differences(look, x, u, sizes)
+    for sizes in _change_sizes(x, u):
+        slopes = _central_differences(rates_and_outputs, x, u, sizes)
         if model.jacobian is not None:
-            given = _called(model.function(model.jacobian), t, x, u, len(x) ** 2)
+            given = _call_function(model.function(model.jacobian), t, x, u, len(x) ** 2)
             slopes[: len(x), : len(x)] = given.reshape(len(x), len(x))
         try:
-            return _touch(model, look, x, u, slopes, notes, sizes)
+            return _fit_tangent(model, rates_and_outputs, x, u, slopes, notes, sizes)
         except CurvedError as error:
             refusal = refusal or error
     assert refusal is not None
     raise refusal
 
 
-def _sizes(x: Array, u: Array) -> Iterator[Array]:
+def _change_sizes(x: Array, u: Array) -> Iterator[Array]:
     """Yield what a change of one is of each state and input: its value or one; then in smaller units.
 
     Where all states, or all inputs, are small, they are in units that make them so. What stands at zero tells
@@ -102,7 +102,7 @@ class CurvedError(RefusedError):
     """Its tangent does not follow it: perhaps it does closer to the point."""
 
 
-def _called(function: Callable[..., Any], t: float, x: Array, u: Array, count: int) -> Array:
+def _call_function(function: Callable[..., Any], t: float, x: Array, u: Array, count: int) -> Array:
     """Return what a function of the user's gives: so many numbers, in one row."""
     try:
         return np.array(function(t, x, u), dtype=float).reshape(count)
@@ -110,27 +110,29 @@ def _called(function: Callable[..., Any], t: float, x: Array, u: Array, count: i
         raise RefusedError(f"it failed when it was tried: {type(error).__name__}: {error}") from error
 
 
-def of_exchange(model: Fmu, place: Place) -> Touch:
+def tangent_of_fmu(model: Fmu, place: OperatingPoint) -> TangentFit:
     """Return the tangent of a model exchange FMU, from its directional derivatives or from differences."""
     live = getattr(place.simulator, "live", place.simulator)
     if model.description.event_indicators:
-        moved = Bench(place).run([np.zeros((place.powers, len(place.u)))] * ALONE)
+        moved = BlackBoxBench(place).run([np.zeros((place.powers, len(place.u)))] * ALONE)
     A, B, C, D = live.jacobian(float(place.t), place.u[np.newaxis])
     exchange = live.exchange
 
-    def look(x: Array, u: Array) -> Array:
+    def rates_and_outputs(x: Array, u: Array) -> Array:
         found = exchange.probe(x.copy(), u.copy(), len(model.outputs))
         if found is None:
             raise live.fault()
         return np.concatenate(found)
 
-    touch = _touch(model, look, np.array(exchange.x), place.u, np.block([[A, B], [C, D]]), ())
+    touch = _fit_tangent(
+        model, rates_and_outputs, np.array(exchange.x), place.u, np.block([[A, B], [C, D]]), ()
+    )
     if model.description.event_indicators:
         _check_events(touch.tangent, moved, place)
     return touch
 
 
-def _check_events(tangent: Tangent, moved: Array, place: Place) -> None:
+def _check_events(tangent: Tangent, moved: Array, place: OperatingPoint) -> None:
     """Refuse an FMU with events whose motion is not that of its tangent: events are not seen in slopes."""
     live, u, h = tangent.open(), place.u[np.newaxis], float(place.h)
     live.start(0.0)
@@ -144,7 +146,7 @@ def _check_events(tangent: Tangent, moved: Array, place: Place) -> None:
         raise RefusedError(f"it has events, and does not move as its tangent within {span}")
 
 
-def _touch(
+def _fit_tangent(
     model: Ode | Fmu,
     look: Look,
     x: Array,
@@ -152,7 +154,7 @@ def _touch(
     slopes: Array,
     notes: tuple[str, ...],
     sizes: Array | None = None,
-) -> Touch:
+) -> TangentFit:
     n, there = len(x), look(x, u)
     if not (np.isfinite(there).all() and np.isfinite(slopes).all()):
         raise RefusedError("its rates or slopes are not finite at this point")
@@ -162,7 +164,7 @@ def _touch(
         state = int(np.argmax(moving))
         notes = (*notes, f"not an equilibrium: x{state + 1} moves by {there[state]:.3g} per second")
     ones = np.maximum(np.abs(np.concatenate([x, u])), 1.0)
-    fit = _off(look, x, u, slopes, ones if sizes is None else sizes)
+    fit = _tangent_error(look, x, u, slopes, ones if sizes is None else sizes)
     if fit > POOR:
         what = f"its tangent is off by {min(fit, 1.0):.0%} at changes of {TRIED:g}"
         raise CurvedError(f"{what}: it is not smooth at this point")
@@ -181,10 +183,10 @@ def _touch(
         method=cast("MethodName", model.method if fixed else "exact"),
         step=model.step if fixed else None,
     )
-    return Touch(tangent, fit, notes)
+    return TangentFit(tangent, fit, notes)
 
 
-def _differences(look: Look, x: Array, u: Array, sizes: Array) -> Array:
+def _central_differences(look: Look, x: Array, u: Array, sizes: Array) -> Array:
     """Return the slopes of rates and outputs over states and inputs, from central differences."""
     point = np.concatenate([x, u])
     columns = []
@@ -197,7 +199,7 @@ def _differences(look: Look, x: Array, u: Array, sizes: Array) -> Array:
     return np.array(columns).T if columns else np.zeros((len(look(x, u)), 0))
 
 
-def _off(look: Look, x: Array, u: Array, slopes: Array, sizes: Array) -> float:
+def _tangent_error(look: Look, x: Array, u: Array, slopes: Array, sizes: Array) -> float:
     """Return how far the tangent is off when a state or an input changes a little, relative to the effect."""
     point, there, worst = np.concatenate([x, u]), look(x, u), 0.0
     for index in range(len(point)):

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.leaps import leaping
+from hocket.analysis.leaps import merge_micro_steps
 from hocket.analysis.linear import Reading, read_linear
-from hocket.analysis.models import linearised
-from hocket.analysis.rescaling import check_scalable, eigenvalues_at, largest_of, still_motions
+from hocket.analysis.models import linearise
+from hocket.analysis.rescaling import check_scalable, count_still_motions, eigenvalues_at, largest_modulus
 from hocket.analysis.stability import spectrum
-from hocket.analysis.variants import FINE, cold, with_step
+from hocket.analysis.variants import FINE, with_cold_starts, with_step
 from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
 from hocket.model import Connection, Model
@@ -33,18 +33,18 @@ ALPHA = "alpha"
 def is_step(composite: Composite, name: str) -> bool:
     """Return whether a name is that of a level's step, the outermost's or another."""
     return name == STEP or (
-        name.endswith(f".{STEP}") and _level(composite, name[: -len(STEP) - 1]) is not None
+        name.endswith(f".{STEP}") and _find_inner_level(composite, name[: -len(STEP) - 1]) is not None
     )
 
 
-def names_of(composite: Composite) -> list[str]:
+def variable_names(composite: Composite) -> list[str]:
     """Return what can vary and is no parameter of a model: steps and filters, as they are typed."""
     inside = [level.path for level in composite.blueprint.levels() if level.path]
     targets = [connection.target for connection in composite.scenario.connections]
     return [STEP, *(f"{path}.{STEP}" for path in inside), ALPHA, *(f"{path}.{ALPHA}" for path in targets)]
 
 
-def varied(composite: Composite, values: Mapping[str, float], where: str = "parameters") -> Composite:
+def with_values(composite: Composite, values: Mapping[str, float], where: str = "parameters") -> Composite:
     """Return the composite with other values; raises ScenarioError for names and values that do not fit.
 
     Levels inside keep their ratios to `step`. A level's own step becomes the next shorter one that divides
@@ -56,7 +56,7 @@ def varied(composite: Composite, values: Mapping[str, float], where: str = "para
         if is_step(composite, name):
             continue
         if name == ALPHA or name.endswith(f".{ALPHA}"):
-            filtered = _filtered(composite, name.rpartition(".")[0], value, where)
+            filtered = _with_filter(composite, name.rpartition(".")[0], value, where)
             if filtered is not None:
                 composite = filtered
                 continue
@@ -71,7 +71,7 @@ def varied(composite: Composite, values: Mapping[str, float], where: str = "para
     return composite
 
 
-def _level(composite: Composite, path: str) -> Composite | None:
+def _find_inner_level(composite: Composite, path: str) -> Composite | None:
     found: Any = composite
     for name in path.split("."):
         found = found.scenario.models.get(name) if isinstance(found, Composite) else None
@@ -91,29 +91,29 @@ def _with_level_step(composite: Composite, path: Sequence[str], step: Fraction) 
     return composite.with_scenario(composite.scenario.with_models(models))
 
 
-def _filtered(composite: Composite, path: str, alpha: float, where: str) -> Composite | None:
+def _with_filter(composite: Composite, path: str, alpha: float, where: str) -> Composite | None:
     """Return the composite with another filter; None: the path is that of no driven input."""
     how = composite.step, composite.orchestrator
     start = composite.start, composite.sampled
     scenario = composite.scenario
     if not path:
-        _check_filter(composite.extrapolation, ALPHA, where)
+        _check_filterable(composite.extrapolation, ALPHA, where)
         return Composite(scenario, *how, Nepce(alpha), *start)
     for number, connection in enumerate(scenario.connections):
         if connection.target == path:
-            _check_filter(connection.extrapolation or composite.extrapolation, f"{path}.{ALPHA}", where)
+            _check_filterable(connection.extrapolation or composite.extrapolation, f"{path}.{ALPHA}", where)
             others: list[Connection] = list(scenario.connections)
             others[number] = replace(connection, extrapolation=Nepce(alpha))
-            return composite.with_scenario(scenario.changed(connections=others))
+            return composite.with_scenario(scenario.with_changes(connections=others))
     name, _, rest = path.partition(".")
     inner: Model | None = scenario.models.get(name)
-    found = _filtered(inner, rest, alpha, where) if isinstance(inner, Composite) and rest else None
+    found = _with_filter(inner, rest, alpha, where) if isinstance(inner, Composite) and rest else None
     if found is None:
         return None
     return composite.with_scenario(scenario.with_models({**scenario.models, name: found}))
 
 
-def _check_filter(extrapolation: Any, name: str, where: str) -> None:
+def _check_filterable(extrapolation: Any, name: str, where: str) -> None:
     if not isinstance(extrapolation, (Hold, Nepce)):
         what = f"`{name}` cannot vary: the extrapolation is {extrapolation!r}"
         raise ScenarioError(what, where, 'a hold, or { type = "nepce", alpha = 0.5 }')
@@ -142,11 +142,11 @@ class VariedRadius:
         """Return rho; infinite where a loop has no solution, or numbers grow beyond all bounds."""
         given = dict(zip(self.names, values, strict=True))
         try:
-            return self._rescaled(given) if self.rescales else self._anew(given)
+            return self._radius_by_rescaling(given) if self.rescales else self._radius_by_reading(given)
         except (ConvergenceError, SimulatorError):
             return math.inf
 
-    def _rescaled(self, values: Mapping[str, float]) -> float:
+    def _radius_by_rescaling(self, values: Mapping[str, float]) -> float:
         others = {name: value for name, value in values.items() if name != STEP}
         key = tuple(others.values())
         if key not in self.readings:
@@ -155,22 +155,24 @@ class VariedRadius:
                 check_scalable(reading)
             except ScenarioError:
                 self.rescales = False
-                return self._anew(values)
+                return self._radius_by_reading(values)
             self.readings[key] = reading, still
         reading, still = self.readings[key]
         factor = Fraction(values[STEP]).limit_denominator(FINE) / reading.composite.step
-        return largest_of(eigenvalues_at(reading, factor), still)
+        return largest_modulus(eigenvalues_at(reading, factor), still)
 
-    def _anew(self, values: Mapping[str, float]) -> float:
+    def _radius_by_reading(self, values: Mapping[str, float]) -> float:
         reading, still = self._read(values)
-        return largest_of(np.asarray(spectrum(reading.core, 1 + still, vectors=False)[0], complex), still)
+        return largest_modulus(
+            np.asarray(spectrum(reading.core, 1 + still, vectors=False)[0], complex), still
+        )
 
     def _read(self, values: Mapping[str, float]) -> tuple[Reading, int]:
-        made = varied(self.composite, values, self.where)
+        made = with_values(self.composite, values, self.where)
         others = len(made.blueprint.leaves.places) > 1
-        linear = linearised(made, still=others, start=self.start).composite
-        reading = read_linear(cold(leaping(linear)))
+        linear = linearise(made, still=others, start=self.start).composite
+        reading = read_linear(with_cold_starts(merge_micro_steps(linear)))
         try:
-            return reading, still_motions(reading)
+            return reading, count_still_motions(reading)
         except HocketError:
             return reading, 0

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from hocket.analysis.advice import Change
+from hocket.analysis.advice import CouplingChange
 from hocket.analysis.energy import BondCheck
 from hocket.analysis.prediction import PredictedError
 from hocket.analysis.stability import MARGIN
-from hocket.files.estimate import moment
+from hocket.files.estimate import format_time
 from hocket.files.flows import KEEPS
 
 FOLLOWS = 0.8
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hocket.analysis.checking import Check
 
 
-def verdict(found: Check) -> list[str]:
+def verdict_lines(found: Check) -> list[str]:
     """Return what was found, the most important first."""
     if found.ill_posed:
         return [f"ill posed: {found.ill_posed}"]
@@ -31,29 +31,29 @@ def verdict(found: Check) -> list[str]:
     if refused:
         first = f"not judged: `{refused[0].path}`: {refused[0].refused}"
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-        return [first + more, *_energy(found.bonds), *_unjudged(found)]
-    lines = [_stable(found)] if found.stability else []
-    if not found.sure:
+        return [first + more, *_energy_lines(found.bonds), *_unjudged_lines(found)]
+    lines = [_stability_line(found)] if found.stability else []
+    if not found.is_conclusive:
         worst = max(found.leaves, key=lambda leaf: leaf.fit)
         doubt = f"the linear model of `{worst.path}` is good to {worst.fit:.2g} only"
         lines[0] = f"not sure, for {doubt}: {lines[0]}"
     if found.zero and not found.zero.stable:
         lines.append(found.zero.reason)
-    lines = [*_iterations(found), *lines]
-    lines += [_error(found.prediction)] if found.prediction else []
+    lines = [*_iteration_lines(found), *lines]
+    lines += [_error_line(found.prediction)] if found.prediction else []
     lines += [f"other steps: {found.largest.words}"] if found.largest else []
-    lines += _robust(found)
-    lines += _energy(found.bonds)
-    lines += _unjudged(found)
-    lines += [_advice(found.best, found.prediction)] if found.best else []
+    lines += _robustness_lines(found)
+    lines += _energy_lines(found.bonds)
+    lines += _unjudged_lines(found)
+    lines += [_advice_line(found.best, found.prediction)] if found.best else []
     return lines
 
 
-def _unjudged(found: Check) -> list[str]:
+def _unjudged_lines(found: Check) -> list[str]:
     return [f"not judged: {reason}" for reason in found.unjudged]
 
 
-def _iterations(found: Check) -> list[str]:
+def _iteration_lines(found: Check) -> list[str]:
     """Return what is to be said of iterations that do not settle: nothing that follows will be reached."""
     return [
         f"does not settle: each sweep of {each.name}, {each.how}, makes what is wrong {each.factor:.3g} "
@@ -63,7 +63,7 @@ def _iterations(found: Check) -> list[str]:
     ]
 
 
-def _robust(found: Check) -> list[str]:
+def _robustness_lines(found: Check) -> list[str]:
     """Return the line on the radius; 1 - rho is not it, and is never shown for it."""
     first = next((each for each in found.robustness if not each.inserted), None)
     if first is None or not math.isfinite(first.at_least) or first.at_most == 0.0:
@@ -76,7 +76,7 @@ def _robust(found: Check) -> list[str]:
     return [f"robust: a change of `{first.what}` by {size} of its step could make it {mode}; {rest}"]
 
 
-def _stable(found: Check) -> str:
+def _stability_line(found: Check) -> str:
     measured = found.stability
     assert measured is not None
     rho = f"the largest factor per step is {measured.rho:.6g}"
@@ -98,7 +98,7 @@ def _stable(found: Check) -> str:
     return f"unstable: {rho}: what is wrong grows, {pace}; in it are {who}"
 
 
-def _error(found: PredictedError) -> str:
+def _error_line(found: PredictedError) -> str:
     worst = found.worst
     if not any(each.scale for each in found.ports) and not any(each.largest for each in found.ports):
         return "expected error: none: nothing moves"
@@ -112,17 +112,17 @@ def _error(found: PredictedError) -> str:
         share = ", which should stay zero"
     order = f"; order {found.order.measured:.2g}" if found.order.measured is not None else ""
     size = f"at most {worst.largest:.2g}{unit} in `{worst.port}`{share}"
-    return f"expected error: {size}, at {moment(worst.at)} s{order}"
+    return f"expected error: {size}, at {format_time(worst.at)} s{order}"
 
 
-def _energy(found: BondCheck | None) -> list[str]:
+def _energy_lines(found: BondCheck | None) -> list[str]:
     """Return what is to be said of the power bonds: the one that gains or loses most, and what helps."""
     if found is None or not found.gains:
         return []
     if not any(gain.moved for gain in found.gains):
         return ["energy: nothing flows through the bonds in a trial run, so nothing is said of them"]
     now, size = found.now, f"{100.0 * found.now.share:.2g}% of what flows"
-    if now.keeps:
+    if now.keeps_energy:
         return [f"energy: the bonds keep it, to {size}"]
     worst = max(found.gains, key=lambda gain: abs(gain.gained) if math.isfinite(gain.gained) else math.inf)
     if not math.isfinite(worst.gained):
@@ -139,12 +139,12 @@ def _energy(found: BondCheck | None) -> list[str]:
     best = found.best
     if best is not None:
         cost = f", for {best.work:.2g} times the steps" if best.work > 1.0 else ""
-        what = "what keeps the energy" if best.keeps else "what comes nearest to keeping the energy"
+        what = "what keeps the energy" if best.keeps_energy else "what comes nearest to keeping the energy"
         lines.append(f"{what}: {best.words}: {best.share:.2g} of what flows{cost}")
     return lines
 
 
-def _advice(change: Change, predicted: PredictedError | None) -> str:
+def _advice_line(change: CouplingChange, predicted: PredictedError | None) -> str:
     now = "" if predicted is None or predicted.worthless else f" instead of {predicted.worst.relative:.2g}"
     what = ""
     if change.error is not None and math.isfinite(change.error) and (change.error or now != " instead of 0"):

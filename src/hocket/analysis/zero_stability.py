@@ -17,15 +17,23 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.gains import Gains, Loop, flat_of, largest, part_of, reaction, strongest_loop
+from hocket.analysis.gains import (
+    FeedthroughGains,
+    FeedthroughLoop,
+    feedthrough_matrix,
+    feedthrough_part,
+    flat_gains,
+    radius_and_group,
+    strongest_loop,
+)
 from hocket.analysis.linear import is_linear, read_linear
-from hocket.analysis.pictures import saved
+from hocket.analysis.pictures import save_figure
 from hocket.analysis.stability import MARGIN
-from hocket.engine.blueprint import Blueprint
+from hocket.engine.blueprint import PlanTree
 from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, Fault, InternalError, ScenarioError
-from hocket.files.drawing import extra
-from hocket.model import Abilities, Array, Port
+from hocket.files.drawing import import_extra
+from hocket.model import Array, Capabilities, Port
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.parameters import with_leaves
 from hocket.signals import Hold, Polynomial
@@ -47,9 +55,9 @@ class ZeroStability:
     """The radius of the composed map; None: a loop has no single solution, so that nothing starts."""
     semisimple: bool | None
     """Whether eigenvalues on the unit circle have all their eigenvectors; None: none is on it."""
-    levels: tuple[Gains, ...]
+    levels: tuple[FeedthroughGains, ...]
     """Each level by itself, the outermost first: they tell where the trouble is, and decide nothing."""
-    flat: Gains
+    flat: FeedthroughGains
     """All leaves wired directly to each other."""
     norm_certifies: bool | None
     """||D||_inf <= 1 (Hafner, Bicher & Popper, theorem 2 and corollary 3); None: it does not apply."""
@@ -57,7 +65,7 @@ class ZeroStability:
     """rho(|D|) < 1, the sharper one (formulas, section 3); None: it does not apply."""
     uncertified: str
     """Why the certificates do not apply; empty where they do."""
-    loop: Loop | None
+    loop: FeedthroughLoop | None
     """The loop with the largest gain per step, among those that decide."""
     T: Array = field(repr=False)
     """The composed map of one period: the linear reading of the plan with nothing moving."""
@@ -73,7 +81,7 @@ class ZeroStability:
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the gains of the levels, and the eigenvalues of the composed map with the unit circle."""
-        return _picture(self, path)
+        return _plot_zero_stability(self, path)
 
 
 def zero_stability(composite: Composite) -> ZeroStability:
@@ -83,21 +91,21 @@ def zero_stability(composite: Composite) -> ZeroStability:
     enough: the composed map decides.
     """
     design = composite.blueprint
-    _check(design)
-    part = part_of(design)
-    levels, flat = part.levels, flat_of(part)
+    _check_static_linear(design)
+    part = feedthrough_part(design)
+    levels, flat = part.levels, flat_gains(part)
     try:
         reading = read_linear(at_rest(composite))
     except ConvergenceError as error:
         reason = f"ill posed: {error.faults[0].what}: {error.faults[0].where}"
         loop, nothing = strongest_loop(levels, flat), np.zeros((0, 0))
         return ZeroStability(False, reason, None, None, levels, flat, None, None, reason, loop, nothing)
-    rho, worst = largest(reading.core)
+    rho, worst = radius_and_group(reading.core)
     cells = [reading.cells[reading.live[place]] for place in worst]
     deciding = {port for cell in cells for port in part.behind.get(f"{cell.owner}.{cell.name}", ())}
     # rounding moves a double eigenvalue with one eigenvector by the root of its size
-    on_circle = semisimple(reading.core) if -MARGIN <= rho - 1.0 <= math.sqrt(MARGIN) else None
-    uncertified = _uncertified(design)
+    on_circle = is_semisimple(reading.core) if -MARGIN <= rho - 1.0 <= math.sqrt(MARGIN) else None
+    uncertified = _why_uncertified(design)
     found = ZeroStability(
         stable=rho < 1.0 - MARGIN or (rho <= 1.0 + MARGIN and bool(on_circle)),
         reason="",
@@ -111,7 +119,9 @@ def zero_stability(composite: Composite) -> ZeroStability:
         loop=strongest_loop(levels, flat, deciding if rho else None),
         T=reading.core,
     )
-    return replace(found, reason=_reason(found, f"`{cells[0].owner}.{cells[0].name}`" if cells else ""))
+    return replace(
+        found, reason=_describe_zero_stability(found, f"`{cells[0].owner}.{cells[0].name}`" if cells else "")
+    )
 
 
 def at_rest(composite: Composite) -> Composite:
@@ -120,7 +130,7 @@ def at_rest(composite: Composite) -> Composite:
     leaves = design.leaves.wiring
     still = with_leaves(
         design.composite,
-        {name: Resting(model) for name, model in zip(leaves.names, leaves.models, strict=True)},
+        {name: RestingModel(model) for name, model in zip(leaves.names, leaves.models, strict=True)},
     )
     if still.plan() != design.plan:
         raise InternalError("the plan changes when the models come to rest")
@@ -128,7 +138,7 @@ def at_rest(composite: Composite) -> Composite:
 
 
 @dataclass(frozen=True)
-class Resting:
+class RestingModel:
     """A linear model whose state does not move: what its outputs change by is D u."""
 
     model: Any
@@ -145,18 +155,18 @@ class Resting:
         return tuple(self.model.outputs)
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """Those of the model."""
-        found: Abilities = self.model.abilities
+        found: Capabilities = self.model.abilities
         return found
 
     def open(self) -> StateSpaceSimulator:
         """Make a live simulator."""
-        D = reaction(self.model).tolist() if self.inputs and self.outputs else ()
+        D = feedthrough_matrix(self.model).tolist() if self.inputs and self.outputs else ()
         return StateSpace(D=D, inputs=self.inputs, outputs=self.outputs).open()
 
 
-def semisimple(Phi: Array) -> bool:
+def is_semisimple(Phi: Array) -> bool:
     """Return whether the eigenvalues on the unit circle have as many eigenvectors as they count."""
     from scipy.linalg import eigvals, svdvals
 
@@ -174,7 +184,7 @@ def semisimple(Phi: Array) -> bool:
     return True
 
 
-def _check(design: Blueprint) -> None:
+def _check_static_linear(design: PlanTree) -> None:
     leaves = design.leaves.wiring
     faults = [
         Fault(f"`{name}` is not linear", name, "models with matrices A, B, C and D")
@@ -185,7 +195,7 @@ def _check(design: Blueprint) -> None:
         raise ScenarioError(faults)
 
 
-def _uncertified(design: Blueprint) -> str:
+def _why_uncertified(design: PlanTree) -> str:
     """Return why the certificates do not apply: they are for holds, stale outputs and Jacobi everywhere."""
     for level in design.levels():
         name = f"`{level.path}`" if level.path else "the outermost level"
@@ -198,7 +208,7 @@ def _uncertified(design: Blueprint) -> str:
     return ""
 
 
-def _reason(found: ZeroStability, memory: str) -> str:
+def _describe_zero_stability(found: ZeroStability, memory: str) -> str:
     """Return the verdict in words."""
     loop = f"; the strongest loop is {found.loop}" if found.loop else ""
     if found.stable and not found.flat.rho_abs:
@@ -226,19 +236,19 @@ def _reason(found: ZeroStability, memory: str) -> str:
     return f"{grows}{loop}"
 
 
-def _picture(found: ZeroStability, path: Path | str | None) -> Any:
-    figure = extra("matplotlib.figure", "plot").Figure(figsize=(9, 3.8), layout="constrained")
+def _plot_zero_stability(found: ZeroStability, path: Path | str | None) -> Any:
+    figure = import_extra("matplotlib.figure", "plot").Figure(figsize=(9, 3.8), layout="constrained")
     bars, plane = figure.subplots(1, 2, width_ratios=(3, 2))
-    _draw_gains(bars, found)
-    _draw_map(plane, found)
+    _draw_level_gains(bars, found)
+    _draw_composed_map(plane, found)
     for axes in (bars, plane):
         axes.grid(color="#e4e4e4", linewidth=0.8)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
-def _draw_gains(axes: Any, found: ZeroStability) -> None:
+def _draw_level_gains(axes: Any, found: ZeroStability) -> None:
     parts = (*found.levels, found.flat)
     names = [*(each.path or "outermost" for each in found.levels), "all, flat"]
     places = np.arange(len(parts))
@@ -255,7 +265,7 @@ def _draw_gains(axes: Any, found: ZeroStability) -> None:
     axes.legend(frameon=False, fontsize="small")
 
 
-def _draw_map(axes: Any, found: ZeroStability) -> None:
+def _draw_composed_map(axes: Any, found: ZeroStability) -> None:
     turn = np.exp(2j * np.pi * np.linspace(0.0, 1.0, 361))
     axes.plot(turn.real, turn.imag, color="#444444", linewidth=1.0)
     values = np.linalg.eigvals(found.T) if len(found.T) else np.zeros(0)

@@ -16,21 +16,21 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.choosing import chosen
-from hocket.cli.facts import keep
-from hocket.cli.screen import say
-from hocket.cli.tables import table
+from hocket.cli.choosing import with_algorithms
+from hocket.cli.facts import write_json
+from hocket.cli.screen import print_out
+from hocket.cli.tables import titled_table
 from hocket.cli.targets import check_file
-from hocket.cli.typed import studied
+from hocket.cli.typed import read_study
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files import toml
 from hocket.files.formats import write
-from hocket.files.study import Study
-from hocket.passing import with_ports_made
-from hocket.wiring import check
+from hocket.files.study import Experiment
+from hocket.passing import with_level_ports
+from hocket.wiring import scenario_faults
 
 if TYPE_CHECKING:
-    from hocket.passes.emulation import Emulated
+    from hocket.passes.emulation import EmulationResult
     from hocket.passes.needs import Need
 
 _FEW = ("rewind", "variable step", "slopes", "input degree", "feedthrough", "re-evaluation", "order")
@@ -66,7 +66,7 @@ def abilities(
     Exit code 2 if something that is needed is missing.
     """
     from hocket.passes.abilities import ABILITIES, abilities
-    from hocket.passes.emulation import emulated
+    from hocket.passes.emulation import emulate_missing
     from hocket.passes.needs import needs
 
     if emulate:
@@ -74,95 +74,99 @@ def abilities(
         if emulate.suffix.lower() != ".toml":
             what = f"`{emulate.name}` is no name for a scenario that says what is emulated"
             raise FileError(what, str(emulate), "a name that ends in .toml")
-    study = _read(files, connect or (), algorithm, extrapolation)
+    study = _read_unchecked(files, connect or (), algorithm, extrapolation)
     level: Any = study.composite
     found = needs(level, passes or ())
     can = abilities(level)
-    changed = emulated(level, wanted=wanted, probe=probe, passes=passes or ()) if emulate or probe else None
+    changed = (
+        emulate_missing(level, wanted=wanted, probe=probe, passes=passes or ()) if emulate or probe else None
+    )
     if json:
-        facts = {"abilities": can.rows(), "needs": [_facts(need) for need in found]}
-        keep(json, facts | ({"emulated": changed.rows()} if changed else {}))
+        facts = {"abilities": can.rows(), "needs": [_need_facts(need) for need in found]}
+        write_json(json, facts | ({"emulated": changed.rows()} if changed else {}))
     if str(json) != "-":
         columns = ABILITIES if everything else _FEW
         rows = [{k: v for k, v in row.items() if k in ("simulator", "kind", *columns)} for row in can.rows()]
-        say(*table(f"what the simulators of {study.name} can", rows, None))
-        say(*_page(level, found))
-        say(*(Text(f"note: {note}", "yellow") for note in study.notes))
+        print_out(*titled_table(f"what the simulators of {study.name} can", rows, None))
+        print_out(*_need_lines(level, found))
+        print_out(*(Text(f"note: {note}", "yellow") for note in study.notes))
     if changed:
-        _write(study, changed, emulate, str(json) == "-")
+        _write_emulated(study, changed, emulate, str(json) == "-")
         found = needs(changed.level, passes or ()) if emulate else found
-    if any(need.required and need.unmet for need in found):
+    if any(need.is_required and need.unmet for need in found):
         raise typer.Exit(2)
 
 
-def _read(
+def _read_unchecked(
     files: Sequence[Path],
     connect: Sequence[str],
     algorithm: Sequence[str] | None,
     extrapolation: Sequence[str] | None,
-) -> Study:
+) -> Experiment:
     """Return the study; a file that is refused for what its simulators cannot do is read all the same."""
     from hocket.passes.needs import needs
 
     try:
-        study = studied(files, connect)
+        study = read_study(files, connect)
     except ScenarioError:
         if len(files) > 1 or files[0].suffix.lower() != ".toml":
             raise
         study = toml.read(files[0], check=False)
-        if _faulty(study) or not any(need.required and need.unmet for need in needs(study.composite)):
+        if _has_other_faults(study) or not any(
+            need.is_required and need.unmet for need in needs(study.composite)
+        ):
             raise
-    return chosen(study, algorithm, extrapolation, suited=False)
+    return with_algorithms(study, algorithm, extrapolation, suited=False)
 
 
-def _faulty(study: Study) -> bool:
+def _has_other_faults(study: Experiment) -> bool:
     """Return whether more is wrong than what simulators cannot do."""
-    return bool(check(with_ports_made(study.composite.scenario)))
+    return bool(scenario_faults(with_level_ports(study.composite.scenario)))
 
 
-def _page(level: Any, found: Sequence[Need]) -> Iterator[RenderableType]:
-    from hocket.passes.emulation import otherwise, remedy
+def _need_lines(level: Any, found: Sequence[Need]) -> Iterator[RenderableType]:
+    from hocket.passes.emulation import other_remedy, remedy
 
     rows = [
         {
             "level": need.level or "outermost",
             "by": need.by,
             "needs": need.ability,
-            "of": _listed(need.of),
-            "verdict": _verdict(need),
-            "missing in": _listed(need.unmet),
+            "of": _join_paths(need.of),
+            "verdict": _need_verdict(need),
+            "missing in": _join_paths(need.unmet),
             "emulated by": "; ".join(
                 dict.fromkeys(filter(None, (remedy(level, p, need) for p in need.unmet)))
             ),
         }
         for need in found
     ]
-    yield from table("what is needed", rows, None)
+    yield from titled_table("what is needed", rows, None)
     if not rows:
         yield from ("", "nothing is needed beyond stepping")
     for need in found:
         if need.unmet:
-            whom, what = _listed(need.unmet), f"{need.by} needs {need.ability}: {need.why}"
+            whom, what = _join_paths(need.unmet), f"{need.by} needs {need.ability}: {need.why}"
             yield ""
-            yield Text(f"{whom}: {what}", "red" if need.required else "yellow")
-            yield f"  without it {'the scenario is refused' if need.required else need.loses}"
-            others = {path: otherwise(level, path, need) for path in need.unmet}
+            yield Text(f"{whom}: {what}", "red" if need.is_required else "yellow")
+            yield f"  without it {'the scenario is refused' if need.is_required else need.loses}"
+            others = {path: other_remedy(level, path, need) for path in need.unmet}
             yield from (f"  try, for {path}: {words}" for path, words in others.items() if words)
 
 
-def _verdict(need: Need) -> str:
-    if need.met:
+def _need_verdict(need: Need) -> str:
+    if need.is_met:
         return "met, emulated" if need.emulated else "met"
-    return "NOT MET" if need.required else "lost"
+    return "NOT MET" if need.is_required else "lost"
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _join_paths(paths: Sequence[str]) -> str:
     return ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
 
 
-def _write(study: Study, changed: Emulated, file: Path | None, quiet: bool) -> None:
+def _write_emulated(study: Experiment, changed: EmulationResult, file: Path | None, quiet: bool) -> None:
     """Tell what is emulated, and write it."""
-    from hocket.passes.emulation import otherwise
+    from hocket.passes.emulation import other_remedy
 
     if changed.left and file:
         raise ScenarioError(
@@ -171,23 +175,23 @@ def _write(study: Study, changed: Emulated, file: Path | None, quiet: bool) -> N
                     f"{need.by} needs {need.ability} of `{path}`, which nothing emulates",
                     need.level or "the outermost level",
                     need.ability,
-                    otherwise(changed.level, path, need),
+                    other_remedy(changed.level, path, need),
                 )
                 for need in changed.left
                 for path in need.unmet
             ]
         )
     if not quiet:
-        say(*table("what is emulated", changed.rows(), None))
+        print_out(*titled_table("what is emulated", changed.rows(), None))
         if not changed.done:
-            say("", "nothing has to be emulated")
+            print_out("", "nothing has to be emulated")
     if file:
         write(replace(study, composite=changed.level), file)
         if not quiet:
-            say("", f"wrote {file}")
+            print_out("", f"wrote {file}")
 
 
-def _facts(need: Need) -> dict[str, object]:
+def _need_facts(need: Need) -> dict[str, object]:
     """Return a need, for JSON."""
     return {
         "level": need.level,
@@ -195,8 +199,8 @@ def _facts(need: Need) -> dict[str, object]:
         "needs": need.ability,
         "why": need.why,
         "of": list(need.of),
-        "required": need.required,
-        "met": need.met,
+        "required": need.is_required,
+        "met": need.is_met,
         "unmet": list(need.unmet),
         "emulated": list(need.emulated),
         "loses": need.loses,

@@ -22,7 +22,7 @@ from hocket.cli.describe import describe
 from hocket.cli.export import export
 from hocket.cli.nest import nest
 from hocket.cli.new import new
-from hocket.cli.options import Plotting
+from hocket.cli.options import PlotCommand
 from hocket.cli.plan import plan
 from hocket.cli.plot import plot
 from hocket.cli.probe import probe
@@ -32,8 +32,8 @@ from hocket.cli.schema import schema
 from hocket.cli.show import show
 from hocket.cli.sweep import sweep
 from hocket.cli.tune import tune
-from hocket.cli.verb import verb
-from hocket.errors import nearest
+from hocket.cli.verb import as_command
+from hocket.errors import suggest_nearest
 from hocket.files.formats import ENDINGS
 
 
@@ -49,11 +49,11 @@ class Verbs(TyperGroup):
         word = args[0]
         if word not in self.commands and not word.startswith("-"):
             hint = f"did you mean `hocket run {word}`?" if word.endswith(ENDINGS) else ""
-            ctx.fail(f"There is no verb `{word}`: {hint or nearest(word, self.commands)}")
+            ctx.fail(f"There is no verb `{word}`: {hint or suggest_nearest(word, self.commands)}")
         return super().resolve_command(ctx, args)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"hocket {hocket.__version__}")
         raise typer.Exit
@@ -62,7 +62,9 @@ def _version(wanted: bool) -> None:
 def _hocket(
     version: Annotated[
         bool,
-        typer.Option("--version", metavar="", help="Print the version.", callback=_version, is_eager=True),
+        typer.Option(
+            "--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Couple simulators into one simulation, at any depth.
@@ -135,10 +137,10 @@ for _function, *_examples in (
 ):
     _paragraphs = (inspect.getdoc(_function) or "").split("\n\n")
     app.command(
-        cls=Plotting if _function is run else None,
+        cls=PlotCommand if _function is run else None,
         help="\n\n".join(paragraph.replace("\n", " ") for paragraph in _paragraphs),
         epilog="\n\n".join(f"Example: [bold]{example}[/bold]" for example in _examples),
-    )(verb(_function))
+    )(as_command(_function))
 
 
 def main() -> None:

@@ -19,15 +19,15 @@ from rich.text import Text
 from hocket.cli import check_run as runs
 from hocket.cli import map as maps
 from hocket.cli import options
-from hocket.cli.choosing import chosen
-from hocket.cli.facts import keep
-from hocket.cli.screen import say
-from hocket.cli.tables import table
+from hocket.cli.choosing import with_algorithms
+from hocket.cli.facts import write_json
+from hocket.cli.screen import print_out
+from hocket.cli.tables import titled_table
 from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import assigned, placed, studied
-from hocket.clock import seconds, written
+from hocket.cli.typed import locate_faults, parse_assignments, read_study
+from hocket.clock import format_duration, seconds
 from hocket.errors import ScenarioError
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.parameters import with_parameters
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ ROWS = 8
 
 
 def check(
-    files: runs.Files,
+    files: runs.FilesOrRun,
     stop: options.Stop = None,
     algorithm: options.Algorithm = None,
     extrapolation: options.Extrapolation = None,
@@ -96,10 +96,10 @@ def check(
         }
         runs.check_run(files[0], quick, again, plot, as_json, everything, others)
         return
-    runs.refuse(files, {"--quick": quick, "--again": again})
-    study = chosen(studied(files, connect or ()), algorithm, extrapolation)
-    composite = with_parameters(study.composite, assigned(study, assign or ()), "--set")
-    study = _timed(replace(study, composite=composite), stop)
+    runs.refuse_run_options(files, {"--quick": quick, "--again": again})
+    study = with_algorithms(read_study(files, connect or ()), algorithm, extrapolation)
+    composite = with_parameters(study.composite, parse_assignments(study, assign or ()), "--set")
+    study = _with_stop(replace(study, composite=composite), stop)
     if plot:
         check_picture(plot)
     if as_json and str(as_json) != "-":
@@ -107,70 +107,72 @@ def check(
     most = None if everything else ROWS
     printed = str(as_json) == "-"
     if vary:
-        over = maps.ranges(composite, vary)
-        shown = maps.mapped(study, over, quiet=printed)
+        over = maps.parse_ranges(composite, vary)
+        shown = maps.map_stability(study, over, quiet=printed)
         if as_json:
-            keep(as_json, maps.facts_of(shown))
+            write_json(as_json, maps.stability_facts(shown))
         if not printed:
-            maps.told_of(shown, picture=plot is not None, most=most)
+            maps.print_stability(shown, picture=plot is not None, most=most)
         if plot:
             shown.plot(plot)
-        _wrote(plot, as_json)
+        _print_written(plot, as_json)
         return
     from hocket.analysis.checking import check as checked  # here: the other verbs start sooner
 
-    with placed(files, ["stop"] if stop else []):
+    with locate_faults(files, ["stop"] if stop else []):
         found = checked(study, robust=robust)
     if as_json:
-        keep(as_json, _facts(found))
+        write_json(as_json, _check_facts(found))
     if not printed:
         first, *rest = found.verdict()
-        say(Text(first, "bold" if found.good else "bold red"), *(_as_typed(line) for line in rest))
-        say(*_tables(found, most))
+        print_out(
+            Text(first, "bold" if found.good else "bold red"), *(_with_option_names(line) for line in rest)
+        )
+        print_out(*_check_tables(found, most))
     if plot and found.stability:
         found.stability.plot(plot)
-    _wrote(plot, as_json)
+    _print_written(plot, as_json)
     if not found.good:
         raise typer.Exit(1)
 
 
-def _as_typed(line: str) -> str:
+def _with_option_names(line: str) -> str:
     """Return a line with options as they are typed."""
     if line.startswith("not judged: other steps: ") and line.endswith(" only"):
         return f"{line}: `--vary step=LOW:HIGH` identifies it anew"
     return line.replace("`robust=True` judges it", "`--robust` judges it")
 
 
-def _wrote(*files: Path | None) -> None:
+def _print_written(*files: Path | None) -> None:
     if "-" not in map(str, files):
-        say(*(f"wrote {file}" for file in files if file))
+        print_out(*(f"wrote {file}" for file in files if file))
 
 
-def _timed(study: Study, typed: str | None) -> Study:
+def _with_stop(study: Experiment, typed: str | None) -> Experiment:
     """Return the study with the end that was typed."""
     try:
         end = study.stop if typed is None else seconds(typed)
     except ValueError as error:
         raise ScenarioError(str(error), "--stop") from None
     if end is not None and end <= study.start:
-        when = f"the run stops at {written(end)} and starts at {written(study.start)}"
+        when = f"the run stops at {format_duration(end)} and starts at {format_duration(study.start)}"
         raise ScenarioError(when, "--stop")
     return replace(study, stop=end)
 
 
-def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
+def _check_tables(found: Check, most: int | None) -> Iterator[RenderableType]:
     if found.stability:
-        yield from table("what lasts longest", found.stability.rows(), most)
+        yield from titled_table("what lasts longest", found.stability.rows(), most)
         alone = [{"level": path, "factor": rho} for path, rho in found.stability.levels]
-        yield from table("each level by itself, its inputs held", alone, most)
+        yield from titled_table("each level by itself, its inputs held", alone, most)
     if found.prediction:
-        yield from table("expected errors", found.prediction.rows(), most)
+        yield from titled_table("expected errors", found.prediction.rows(), most)
         yield ""
         yield f"order: {found.prediction.order.words}"
-    yield from table("iterations", [each.row() for each in found.iterations], most)
+    yield from titled_table("iterations", [each.row() for each in found.iterations], most)
     if found.largest:
-        yield from table("steps for which it is stable", found.largest.rows(), most)
-    yield from table("how much one simulator may change", _radii(found), most)
+        yield from titled_table("steps for which it is stable", found.largest.rows(), most)
+    yield from titled_table("how much one simulator may change", _radius_rows(found), most)
     if found.consistency:
         yield ""
         delta = f"delta {found.consistency.delta:.4g} after {found.consistency.k} steps"
@@ -184,12 +186,12 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
         }
         for change in found.advice
     ]
-    yield from table("what would change it", tried, most)
+    yield from titled_table("what would change it", tried, most)
     if found.bonds:
-        yield from table("energy that bonds gain in a trial run", _gains(found.bonds), most)
-        yield from table("what the bonds would do", _remedies(found.bonds), most)
+        yield from titled_table("energy that bonds gain in a trial run", _bond_gain_rows(found.bonds), most)
+        yield from titled_table("what the bonds would do", _remedy_rows(found.bonds), most)
         yield from found.bonds.failures
-    yield from table("inputs that are extrapolated", found.posedness.rows(), most)
+    yield from titled_table("inputs that are extrapolated", found.posedness.rows(), most)
     for loop in found.posedness.loops:
         how = "solved in every step" if found.posedness.solved else "broken by a delay of one step"
         how = "without a single solution" if found.ill_posed else how
@@ -204,10 +206,10 @@ def _tables(found: Check, most: int | None) -> Iterator[RenderableType]:
         for leaf in found.leaves
         if leaf.how != "exact"
     ]
-    yield from table("what is not linear", models, most)
+    yield from titled_table("what is not linear", models, most)
 
 
-def _gains(found: BondCheck) -> list[dict[str, object]]:
+def _bond_gain_rows(found: BondCheck) -> list[dict[str, object]]:
     return [
         {
             "bond": each.bond,
@@ -219,21 +221,21 @@ def _gains(found: BondCheck) -> list[dict[str, object]]:
     ]
 
 
-def _remedies(found: BondCheck) -> list[dict[str, object]]:
+def _remedy_rows(found: BondCheck) -> list[dict[str, object]]:
     shares = ("gained or lost", "stored energy off by")
     return [
         row
-        | {name: _percent(row[name]) for name in shares if row.get(name) is not None}
+        | {name: _format_share(row[name]) for name in shares if row.get(name) is not None}
         | {"steps": f"{row['steps']:.3g} times"}
         for row in found.rows()
     ]
 
 
-def _percent(share: Any) -> str:
+def _format_share(share: Any) -> str:
     return "it fails" if math.isinf(share) else f"{100.0 * share:.3g}%"
 
 
-def _radii(found: Check) -> list[dict[str, object]]:
+def _radius_rows(found: Check) -> list[dict[str, object]]:
     return [
         {
             "simulator": each.what,
@@ -246,7 +248,7 @@ def _radii(found: Check) -> list[dict[str, object]]:
     ]
 
 
-def _facts(found: Check) -> dict[str, Any]:
+def _check_facts(found: Check) -> dict[str, Any]:
     zero = found.zero
     return {
         "good": found.good,

@@ -16,18 +16,18 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hocket import Run, open_run
-from hocket.cli.facts import keep
-from hocket.cli.progress import shown
-from hocket.cli.screen import say, tell
-from hocket.cli.summary import errors
-from hocket.cli.tables import table
+from hocket.cli.facts import write_json
+from hocket.cli.progress import run_progress
+from hocket.cli.screen import print_err, print_out
+from hocket.cli.summary import error_table
+from hocket.cli.tables import titled_table
 from hocket.cli.targets import check_file, check_picture
 from hocket.errors import FileError, ScenarioError
 from hocket.execution import Progress
-from hocket.files.flows import KEEPS, Flows, flows
+from hocket.files.flows import KEEPS, BondFlows, read_bond_flows
 from hocket.files.run import FACTS
-from hocket.files.study import Study
-from hocket.files.trust import Trust, read_trust, write_trust
+from hocket.files.study import Experiment
+from hocket.files.trust import ErrorEstimate, read_estimate, write_estimate
 
 if TYPE_CHECKING:
     from hocket.trusting import Watch
@@ -38,7 +38,7 @@ ROWS = 8
 ARCHIVES = ("SystemStructure.ssd", "modelDescription.xml")
 """What a folder that is no run may hold."""
 
-Files = Annotated[
+FilesOrRun = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE",
@@ -78,7 +78,7 @@ def is_run(files: list[Path]) -> bool:
     )
 
 
-def refuse(files: list[Path], typed: Mapping[str, object]) -> None:
+def refuse_run_options(files: list[Path], typed: Mapping[str, object]) -> None:
     """Refuse options that are for runs only."""
     for name, value in typed.items():
         if value:
@@ -104,100 +104,102 @@ def check_run(
         raise ScenarioError(f"`{typed[0]}` is for scenarios, and this is a run", str(folder), "", hint)
     if plot:
         check_picture(plot)
-        check_picture(_energy(plot))
+        check_picture(_energy_picture_path(plot))
     if as_json and str(as_json) != "-":
         check_file(as_json)
     run = open_run(folder)
     if run.status == "running":
         raise ScenarioError(f"`{run.path.name}` is still under way", str(folder), "a run that has ended")
-    flowed = flows(run)
-    found, kept = _found(run.without_accounts(), quick, again, quiet=str(as_json) == "-")
-    _answer(run, found, flowed, kept, as_json, everything)
-    drawn = _drawn(found, flowed, plot) if plot else []
+    flowed = read_bond_flows(run)
+    found, kept = _read_or_estimate(run.without_accounts(), quick, again, quiet=str(as_json) == "-")
+    _print_estimate(run, found, flowed, kept, as_json, everything)
+    drawn = _draw_pictures(found, flowed, plot) if plot else []
     if str(as_json) != "-":
-        say(*(f"wrote {file}" for file in (*drawn, as_json) if file))
+        print_out(*(f"wrote {file}" for file in (*drawn, as_json) if file))
     if not found.good:
         raise typer.Exit(1)
 
 
-def _energy(plot: Path) -> Path:
+def _energy_picture_path(plot: Path) -> Path:
     """Return the name of the picture of energies beside that of errors."""
     return plot.with_stem(f"{plot.stem}-energy")
 
 
-def _drawn(found: Trust, flowed: Flows, plot: Path) -> list[Path]:
+def _draw_pictures(found: ErrorEstimate, flowed: BondFlows, plot: Path) -> list[Path]:
     """Draw the errors, and what the bonds gained if that was recorded; return the pictures."""
     found.plot(plot)
     if flowed.series:
-        flowed.plot(_energy(plot))
-        return [plot, _energy(plot)]
+        flowed.plot(_energy_picture_path(plot))
+        return [plot, _energy_picture_path(plot)]
     if flowed.bonds:
-        tell("no picture of the energy of its bonds: `hocket run --ledger` records it")
+        print_err("no picture of the energy of its bonds: `hocket run --ledger` records it")
     return [plot]
 
 
-def _found(run: Run, quick: bool, again: bool, quiet: bool) -> tuple[Trust, bool]:
+def _read_or_estimate(run: Run, quick: bool, again: bool, quiet: bool) -> tuple[ErrorEstimate, bool]:
     """Return the estimate, and whether it was in the folder already."""
-    from hocket.trusting import trust_of  # here: the other verbs start sooner
+    from hocket.trusting import estimate_run_error  # here: the other verbs start sooner
 
     kept = None
     try:
-        kept = read_trust(run.path)
+        kept = read_estimate(run.path)
     except FileError as error:
-        tell(f"{error.faults[0].what}; the error is estimated anew")
+        print_err(f"{error.faults[0].what}; the error is estimated anew")
     if kept and not again and (quick or kept.method == "Richardson"):
         return kept, True
-    found = trust_of(run, quick, watching(quiet))
+    found = estimate_run_error(run, quick, announce_reruns(quiet))
     if kept is None or found.runs >= kept.runs:
         try:
-            write_trust(run.path, found)
+            write_estimate(run.path, found)
         except FileError as error:
-            tell(f"not kept: {error.faults[0].what}")
+            print_err(f"not kept: {error.faults[0].what}")
     return found, False
 
 
-def watching(quiet: bool) -> Watch:
+def announce_reruns(quiet: bool) -> Watch:
     """Return what tells of the runs that are made, with a bar on a terminal."""
 
     @contextmanager
-    def watch(study: Study, how: str) -> Iterator[Progress | None]:
+    def watch(study: Experiment, how: str) -> Iterator[Progress | None]:
         if not quiet:
-            tell(f"again {how}")
-        with shown(study.name, study.start, study.composite.step, quiet) as progress:
+            print_err(f"again {how}")
+        with run_progress(study.name, study.start, study.composite.step, quiet) as progress:
             yield progress
 
     return watch
 
 
-def _answer(
-    run: Run, found: Trust, flowed: Flows, kept: bool, as_json: Path | None, everything: bool
+def _print_estimate(
+    run: Run, found: ErrorEstimate, flowed: BondFlows, kept: bool, as_json: Path | None, everything: bool
 ) -> None:
     if as_json:
-        keep(as_json, _facts(run, found, flowed, kept))
+        write_json(as_json, _estimate_facts(run, found, flowed, kept))
         if str(as_json) == "-":
             return
     first, *rest = found.verdict() or ["nothing is known of its error"]
-    say(Text(first, "bold" if found.good else "bold red"), *rest)
+    print_out(Text(first, "bold" if found.good else "bold red"), *rest)
     if kept:
-        say("this was found before and is kept in the folder: --again estimates it anew")
-    say(*flowed.verdict())
-    say(*_tables(run, found, flowed, None if everything else ROWS))
+        print_out("this was found before and is kept in the folder: --again estimates it anew")
+    print_out(*flowed.verdict())
+    print_out(*_estimate_tables(run, found, flowed, None if everything else ROWS))
 
 
-def _tables(run: Run, found: Trust, flowed: Flows, most: int | None) -> Iterator[RenderableType]:
-    yield from errors(run, found, most)
-    yield from table("energy through power bonds", flowed.rows(), most)
+def _estimate_tables(
+    run: Run, found: ErrorEstimate, flowed: BondFlows, most: int | None
+) -> Iterator[RenderableType]:
+    yield from error_table(run, found, most)
+    yield from titled_table("energy through power bonds", flowed.rows(), most)
     if len(flowed.bonds) > 1:
-        yield from table("the same, summed per level", flowed.level_rows(), most)
+        yield from titled_table("the same, summed per level", flowed.level_rows(), most)
     if flowed.bonds:
         yield GAINED
-    yield from table("stored energy", flowed.stored_rows(), most)
+    yield from titled_table("stored energy", flowed.stored_rows(), most)
     if found.gaps:
-        yield from table("defects of connections", found.gap_rows(), most)
+        yield from titled_table("defects of connections", found.defect_rows(), most)
         yield DEFECT
 
 
-def _facts(run: Run, found: Trust, flowed: Flows, kept: bool) -> dict[str, Any]:
+def _estimate_facts(run: Run, found: ErrorEstimate, flowed: BondFlows, kept: bool) -> dict[str, Any]:
     return {
         "run": str(run.path),
         "status": run.status,
@@ -207,7 +209,7 @@ def _facts(run: Run, found: Trust, flowed: Flows, kept: bool) -> dict[str, Any]:
         "found before": kept,
         "promised order": found.predicted,
         "errors": found.rows(),
-        "defects": found.gap_rows(),
+        "defects": found.defect_rows(),
         "bonds": flowed.rows(),
         "bonds by level": flowed.level_rows(),
         "stored energy": flowed.stored_rows(),

@@ -13,14 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from hocket.engine.composite import Composite
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.files.study import Study
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.files.study import Experiment
 from hocket.files.toml.codec import EXTRAPOLATIONS, ORCHESTRATORS
-from hocket.files.toml.kinds import Family
-from hocket.files.toml.place import Findings, Place, Source
+from hocket.files.toml.kinds import KindFamily
+from hocket.files.toml.place import FilePlace, Source, TomlFindings
 from hocket.passes.contract import levels
 
-_FAMILIES: dict[str, Family] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
+_FAMILIES: dict[str, KindFamily] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
 _EXAMPLES = {
     "algorithm": "iterate(tolerance=1e-6)",
     "extrapolation": "nepce(alpha=-0.1)",
@@ -40,12 +40,12 @@ _KEYS = ("orchestrator", "order", "rates", "inner", "tolerance")
 _VALUES = ("true", "false", "inf", "nan")
 
 
-def chosen(
-    study: Study,
+def with_algorithms(
+    study: Experiment,
     algorithm: Sequence[str] | None,
     extrapolation: Sequence[str] | None,
     suited: bool = True,
-) -> Study:
+) -> Experiment:
     """Return the study with what was typed for its levels; without a level's name it is the outermost.
 
     `suited`: what does not suit its level is refused.
@@ -57,7 +57,7 @@ def chosen(
     for option, texts in (("algorithm", algorithm or ()), ("extrapolation", extrapolation or ())):
         for text in texts:
             try:
-                path, read = _read(text, option, known)
+                path, read = _parse_level_choice(text, option, known)
                 how.setdefault(path, {})[option] = read
                 if option == "algorithm":
                     typed[path] = f"--algorithm {text}"
@@ -67,11 +67,11 @@ def chosen(
         raise ScenarioError(faults)
     if not how:
         return study
-    made = _changed(study.composite, how)
-    return replace(study, composite=_suited(made, typed) if suited else made)
+    made = _replace_algorithms(study.composite, how)
+    return replace(study, composite=_require_suitable(made, typed) if suited else made)
 
 
-def _suited(composite: Composite, typed: Mapping[str, str]) -> Composite:
+def _require_suitable(composite: Composite, typed: Mapping[str, str]) -> Composite:
     """Return the composite if what was typed suits its levels; other faults are for the run to tell."""
     try:
         _ = composite.blueprint
@@ -87,10 +87,12 @@ def _suited(composite: Composite, typed: Mapping[str, str]) -> Composite:
     return composite
 
 
-def _changed(composite: Composite, how: Mapping[str, Mapping[str, Any]], path: str = "") -> Composite:
+def _replace_algorithms(
+    composite: Composite, how: Mapping[str, Mapping[str, Any]], path: str = ""
+) -> Composite:
     inside = f"{path}." if path else ""
     models = {
-        name: _changed(model, how, f"{inside}{name}") if isinstance(model, Composite) else model
+        name: _replace_algorithms(model, how, f"{inside}{name}") if isinstance(model, Composite) else model
         for name, model in composite.scenario.models.items()
     }
     new = how.get(path, {})
@@ -104,7 +106,7 @@ def _changed(composite: Composite, how: Mapping[str, Mapping[str, Any]], path: s
     )
 
 
-def _read(text: str, option: str, known: Mapping[str, Composite]) -> tuple[str, Any]:
+def _parse_level_choice(text: str, option: str, known: Mapping[str, Composite]) -> tuple[str, Any]:
     """Return the path of a level and what was typed for it."""
     where = f"--{option} {text}"
     head, sign, rest = text.partition("=")
@@ -112,27 +114,27 @@ def _read(text: str, option: str, known: Mapping[str, Composite]) -> tuple[str, 
     path, meant = (head.strip(), rest.strip()) if named else ("", text.strip())
     if path not in known:
         inner = [name for name in known if name.endswith(f".{path}")] or [name for name in known if name]
-        hint = nearest(path, inner) if inner else f"there is the outermost only: `--{option} {meant}`"
+        hint = suggest_nearest(path, inner) if inner else f"there is the outermost only: `--{option} {meant}`"
         raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
-    return path, typed_kind(_FAMILIES[option], meant, option, where)
+    return path, parse_kind(_FAMILIES[option], meant, option, where)
 
 
-def typed_kind(
-    family: Family, text: str, option: str, where: str, more: Mapping[str, Any] | None = None
+def parse_kind(
+    family: KindFamily, text: str, option: str, where: str, more: Mapping[str, Any] | None = None
 ) -> Any:
     """Return what a text such as `iterate(tolerance=1e-6)` means; `more` are options that may be left out."""
-    value = _value(text, option, where)
+    value = _parse_toml_value(text, option, where)
     if more:
         value = {**more, **(value if isinstance(value, dict) else {"type": value})}
-    findings = Findings()
-    place = Place(findings, Source(where, table={option: value}), (option,))
+    findings = TomlFindings()
+    place = FilePlace(findings, Source(where, table={option: value}), (option,))
     read = family.read(value, place)
     if findings.faults:
-        raise ScenarioError(findings.in_order())
+        raise ScenarioError(findings.sorted_faults())
     return read
 
 
-def _value(text: str, option: str, where: str) -> Any:
+def _parse_toml_value(text: str, option: str, where: str) -> Any:
     """Return what a file would hold: a word, or a table; `a(b=c)` is short for `{ type = "a", b = "c" }`."""
     if not set("({[=") & set(text):
         return text
@@ -141,18 +143,18 @@ def _value(text: str, option: str, where: str) -> Any:
     except tomllib.TOMLDecodeError:
         example = _EXAMPLES[option]
         expected = f"a word, or a word with options in quotes: '{example}'"
-        raise ScenarioError(f"`{text}` cannot be read", where, expected, _closed(text)) from None
+        raise ScenarioError(f"`{text}` cannot be read", where, expected, _bracket_hint(text)) from None
 
 
-def _closed(text: str) -> str:
+def _bracket_hint(text: str) -> str:
     return "" if text.count("(") == text.count(")") else "a bracket is not closed"
 
 
 def _as_toml(text: str) -> str:
-    return "".join(_part(found) for found in _PARTS.finditer(text))
+    return "".join(_token_to_toml(found) for found in _PARTS.finditer(text))
 
 
-def _part(found: re.Match[str]) -> str:
+def _token_to_toml(found: re.Match[str]) -> str:
     match found.lastgroup:
         case "call" | "none":
             return f'{{ type = "{found["call"]}"' + (" }" if found["none"] else ", ")

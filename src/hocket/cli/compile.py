@@ -17,19 +17,19 @@ import typer
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.choosing import typed_kind
-from hocket.cli.facts import keep
-from hocket.cli.screen import say
+from hocket.cli.choosing import parse_kind
+from hocket.cli.facts import write_json
+from hocket.cli.screen import print_out
 from hocket.cli.targets import check_file
 from hocket.errors import FileError
 from hocket.files import toml
 from hocket.files.formats import read
-from hocket.files.resources import resources
-from hocket.files.study import Study
+from hocket.files.resources import resource_folder
+from hocket.files.study import Experiment
 from hocket.files.whole import write_text
 
 if TYPE_CHECKING:
-    from hocket.passes.compiler import Compiled
+    from hocket.passes.compiler import Compilation
 
 
 def compile(
@@ -68,43 +68,45 @@ def compile(
     from hocket.passes.compiler import compile as compiled_by
 
     if undo:
-        _undo(file, out)
+        _restore_original(file, out)
         return
     target = out or file.with_name(f"{file.stem}.compiled.toml")
     writes = not explain and not diff
     if json and str(json) != "-":
         check_file(json)
     if writes:
-        _check_target(target, file)
+        _check_compile_target(target, file)
     study = read(file)
-    made = compiled_by(study.composite, [_pass(text, study) for text in passes] if passes else None)
-    after = replace(study, composite=made.level, original=_text(file), **_run(made))
+    made = compiled_by(study.composite, [_parse_pass(text, study) for text in passes] if passes else None)
+    after = replace(study, composite=made.level, original=_toml_source(file), **_run_settings(made))
     if json:
-        keep(json, _facts(made))
+        write_json(json, _compilation_facts(made))
     if str(json) != "-":
-        say(*_page(made, explain))
+        print_out(*_compilation_lines(made, explain))
     if diff:
-        say(*_differences(study, after, file, target))
+        print_out(*_diff_lines(study, after, file, target))
     if writes:
         toml.write(after, target)
         if str(json) != "-":
-            say(f"wrote {target}")
+            print_out(f"wrote {target}")
             if file.suffix.lower() == ".ssp":
-                say(f"its FMUs are in {resources(target)}: keep them together")
-            if _run(made):
-                say(f"its steps are counted, three or four to each of t: hocket run {target} --stop 1000")
+                print_out(f"its FMUs are in {resource_folder(target)}: keep them together")
+            if _run_settings(made):
+                print_out(
+                    f"its steps are counted, three or four to each of t: hocket run {target} --stop 1000"
+                )
 
 
-def _pass(text: str, study: Study) -> Any:
+def _parse_pass(text: str, study: Experiment) -> Any:
     from hocket.files.toml.passes import PASSES
 
     more: dict[str, Any] = {}
     if text.strip().startswith("accuracy"):
         more = {"begin": float(study.start)} | ({"stop": float(study.stop)} if study.stop is not None else {})
-    return typed_kind(PASSES, text, "pass", f"--pass {text}", more)
+    return parse_kind(PASSES, text, "pass", f"--pass {text}", more)
 
 
-def _check_target(target: Path, file: Path) -> None:
+def _check_compile_target(target: Path, file: Path) -> None:
     """Refuse names that are no scenario's, and the file that is compiled: its text would be gone."""
     check_file(target)
     if target.suffix.lower() != ".toml":
@@ -114,7 +116,7 @@ def _check_target(target: Path, file: Path) -> None:
         raise FileError(what, "--out", "another file", f"--out {file.stem}.compiled.toml")
 
 
-def _undo(file: Path, out: Path | None) -> None:
+def _restore_original(file: Path, out: Path | None) -> None:
     study = toml.read(file, check=False)
     if not study.original:
         what = f"`{file.name}` was not compiled, or not from a .toml file"
@@ -124,21 +126,21 @@ def _undo(file: Path, out: Path | None) -> None:
     if target.exists() and target.read_bytes() != study.original.encode():
         raise FileError(f"`{target}` is there, and differs", str(target), "a new file", "--out another.toml")
     write_text(target, study.original)
-    say(f"wrote {target}")
+    print_out(f"wrote {target}")
 
 
-def _text(file: Path) -> str:
+def _toml_source(file: Path) -> str:
     """Return the text of a scenario file, with the ends of lines that it has; of another format, none."""
     return file.read_bytes().decode() if file.suffix.lower() == ".toml" else ""
 
 
-def _run(made: Compiled) -> dict[str, Any]:
+def _run_settings(made: Compilation) -> dict[str, Any]:
     """Return how the compiled scenario is run, if not as before: steps under control are counted by s."""
     over_s = any(chapter.by == "accuracy" for chapter in made.chapters)
     return {"start": Fraction(0), "stop": None, "every": None} if over_s else {}
 
 
-def _facts(made: Compiled) -> dict[str, Any]:
+def _compilation_facts(made: Compilation) -> dict[str, Any]:
     return {
         "passes": [{"pass": each.by, "because": list(each.why)} for each in made.chapters],
         "inserted": made.rows(),
@@ -146,7 +148,7 @@ def _facts(made: Compiled) -> dict[str, Any]:
     }
 
 
-def _page(made: Compiled, explain: bool) -> Iterator[Text | str]:
+def _compilation_lines(made: Compilation, explain: bool) -> Iterator[Text | str]:
     if explain:
         for line in made.story():
             yield Text(line, "bold" if line[:1].isdigit() and "." in line[:3] else "")
@@ -158,7 +160,7 @@ def _page(made: Compiled, explain: bool) -> Iterator[Text | str]:
         yield from (f"  {path}: {reason}" for path, reason in chapter.inserted)
 
 
-def _differences(before: Study, after: Study, file: Path, target: Path) -> Iterator[Text]:
+def _diff_lines(before: Experiment, after: Experiment, file: Path, target: Path) -> Iterator[Text]:
     old, new = (toml.dumps(replace(each, original=""), strict=False).splitlines() for each in (before, after))
     for line in unified_diff(old, new, str(file), str(target), lineterm="", n=1):
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from hocket import open_run
-from hocket.cli.screen import say
+from hocket.cli.screen import print_out
 from hocket.cli.targets import check_file
 from hocket.errors import FileError
 
@@ -35,4 +35,4 @@ def export(
         raise FileError(f"cannot write a `{kind}` file", str(file), "a name that ends in .csv or .parquet")
     check_file(file)
     writers[kind](file, ports or None)
-    say(f"wrote {file}")
+    print_out(f"wrote {file}")

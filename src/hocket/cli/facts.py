@@ -15,21 +15,21 @@ from typing import Any
 from hocket.files.whole import write_text
 
 
-def keep(target: Path, facts: Mapping[str, Any]) -> None:
+def write_json(target: Path, facts: Mapping[str, Any]) -> None:
     """Write facts as JSON, or print them."""
-    text = json.dumps(_plain(facts), indent=2, allow_nan=False) + "\n"
+    text = json.dumps(_json_value(facts), indent=2, allow_nan=False) + "\n"
     if str(target) == "-":
         print(text, end="")
     else:
         write_text(target, text)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return a value as JSON can hold it: it has no infinity."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _json_value(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_json_value(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

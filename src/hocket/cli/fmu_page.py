@@ -17,17 +17,23 @@ from rich.table import Table
 from rich.text import Text
 
 from hocket.cli.words import count
-from hocket.clock import written
+from hocket.clock import format_duration
 from hocket.errors import ScenarioError
-from hocket.files.fmus import study_of
+from hocket.files.fmus import study_from_fmus
 from hocket.files.formats import read
 from hocket.simulators.fmu import Fmu
-from hocket.simulators.fmu.archive import DESCRIPTION, unpacked
-from hocket.simulators.fmu.binaries import binary, offered
-from hocket.simulators.fmu.description import read as read_description
+from hocket.simulators.fmu.archive import DESCRIPTION, unpack_archive
+from hocket.simulators.fmu.binaries import exported_functions, find_binary
+from hocket.simulators.fmu.description import read_description as read_description
 from hocket.simulators.fmu.elements import array_of
-from hocket.simulators.fmu.facts import Description, Interface, Variable
-from hocket.simulators.fmu.functions import DIRECTIONAL, INPUT_SLOPES, OUTPUT_SLOPES, STATE, wanted
+from hocket.simulators.fmu.facts import Description, FmuInterface, FmuVariable
+from hocket.simulators.fmu.functions import (
+    DIRECTIONAL,
+    INPUT_SLOPES,
+    OUTPUT_SLOPES,
+    STATE,
+    required_functions,
+)
 
 _GROUPS = (
     ("inputs", ("input",)),
@@ -38,17 +44,17 @@ _GROUPS = (
 )
 
 
-def _wanted(part: str) -> dict[int, tuple[str, ...]]:
+def _functions_containing(part: str) -> dict[int, tuple[str, ...]]:
     """Return the functions of FMI whose names have a part, by version."""
     return {
-        major: tuple(name for name in wanted(major, exchange=False) if part in name.lower())
+        major: tuple(name for name in required_functions(major, exchange=False) if part in name.lower())
         for major in (1, 2, 3)
     }
 
 
 _CLAIMS: tuple[tuple[str, str, Mapping[int, str | tuple[str, ...]]], ...] = (
     ("can_save", "saves and restores its state", STATE),
-    ("can_serialise", "also as bytes", _wanted("serialize")),
+    ("can_serialise", "also as bytes", _functions_containing("serialize")),
     ("variable_step", "steps of any length", {}),
     ("interpolates_inputs", "inputs that move during a step", INPUT_SLOPES),
     ("output_derivatives", "slopes of outputs", OUTPUT_SLOPES),
@@ -56,7 +62,7 @@ _CLAIMS: tuple[tuple[str, str, Mapping[int, str | tuple[str, ...]]], ...] = (
     ("event_mode", "event mode", {}),
     ("early_return", "steps may end early", {}),
     ("directional", "directional derivatives", DIRECTIONAL),
-    ("adjoint", "adjoint derivatives", _wanted("adjoint")),
+    ("adjoint", "adjoint derivatives", _functions_containing("adjoint")),
     ("asynchronous", "steps in the background", {}),
     ("completed_step", "wants to be told of each completed step", {}),
     ("only_once", "one instance per process (hocket gives each a process of its own)", {}),
@@ -72,11 +78,11 @@ def is_fmu(file: Path) -> bool:
 
 def fmu_page(file: Path, everything: bool) -> Iterator[RenderableType]:
     """Yield what there is to know of an FMU; its locals too, if everything is asked for."""
-    folder = unpacked(file.absolute())
+    folder = unpack_archive(file.absolute())
     description = read_description(folder, str(file))
     interfaces = {"co-simulation": description.cs, "model exchange": description.me}
     there = {name: interface for name, interface in interfaces.items() if interface is not None}
-    fmu, refusal = _recipe(file)
+    fmu, refusal = _model_or_refusal(file)
     yield Text.assemble((description.name, "bold"), f"  FMI {description.version}, ", " and ".join(there))
     if description.about:
         yield Padding(Text(description.about), (0, 0, 0, 2), expand=False)
@@ -84,11 +90,11 @@ def fmu_page(file: Path, everything: bool) -> Iterator[RenderableType]:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     facts: list[tuple[str, str | Text]] = [
-        *_made(description),
-        *_here(folder, description, there, refusal),
-        *_experiment(description, fmu),
-        *((name, _abilities(folder, description, one)) for name, one in there.items()),
-        *_contents(description),
+        *_tool_facts(description),
+        *_platform_facts(folder, description, there, refusal),
+        *_experiment_facts(description, fmu),
+        *((name, _capability_words(folder, description, one)) for name, one in there.items()),
+        *_content_facts(description),
     ]
     for label, text in facts:
         grid.add_row(label, text)
@@ -97,7 +103,7 @@ def fmu_page(file: Path, everything: bool) -> Iterator[RenderableType]:
         chosen = [variable for variable in description.variables if variable.causality in causalities]
         if chosen and (everything or title != "locals"):
             yield ""
-            yield _variables(title, chosen, fmu)
+            yield _variable_table(title, chosen, fmu)
     notes = fmu.notes if fmu else description.problems
     if notes:
         yield ""
@@ -107,7 +113,7 @@ def fmu_page(file: Path, everything: bool) -> Iterator[RenderableType]:
         yield f"run it:  hocket run {shlex.quote(str(file))} --plot"
 
 
-def _recipe(file: Path) -> tuple[Fmu | None, str]:
+def _model_or_refusal(file: Path) -> tuple[Fmu | None, str]:
     """Return the FMU as a model, or why it cannot be one."""
     try:
         (model,) = read(file).composite.scenario.models.values()
@@ -117,26 +123,26 @@ def _recipe(file: Path) -> tuple[Fmu | None, str]:
     return model, ""
 
 
-def _made(description: Description) -> Iterator[tuple[str, str]]:
+def _tool_facts(description: Description) -> Iterator[tuple[str, str]]:
     made = ", ".join(text for text in (description.tool, description.date) if text)
     if made:
         yield "made by", made
 
 
-def _here(
-    folder: Path, description: Description, there: dict[str, Interface], refusal: str
+def _platform_facts(
+    folder: Path, description: Description, there: dict[str, FmuInterface], refusal: str
 ) -> Iterator[tuple[str, Text]]:
     """Yield whether it runs on this computer, and the platforms it is for."""
     try:
         for interface in there.values():
-            binary(folder, description, interface)
+            find_binary(folder, description, interface)
     except ScenarioError as error:
         refusal = refusal or f"{error.faults[0].what}; {error.faults[0].hint}"
     yield "runs here", Text(f"no: {refusal}", "bold red") if refusal else Text("yes", "green")
     yield "platforms", Text(", ".join(description.platforms) or "none")
 
 
-def _experiment(description: Description, fmu: Fmu | None) -> Iterator[tuple[str, str]]:
+def _experiment_facts(description: Description, fmu: Fmu | None) -> Iterator[tuple[str, str]]:
     ends = (("from", description.start), ("to", description.stop))
     span = [f"{word} {time:g} s" for word, time in ends if time is not None]
     told = [" ".join(span)] if span else []
@@ -144,13 +150,13 @@ def _experiment(description: Description, fmu: Fmu | None) -> Iterator[tuple[str
     told += [f"tolerance {description.tolerance:g}"] if description.tolerance is not None else []
     yield "experiment", ", ".join(told) or "not told"
     if fmu is not None:
-        study = study_of({"fmu": fmu})
+        study = study_from_fmus({"fmu": fmu})
         assert study.stop is not None
-        step, start, stop = map(written, (study.composite.step, study.start, study.stop))
+        step, start, stop = map(format_duration, (study.composite.step, study.start, study.stop))
         yield "hocket run", f"steps of {step} from {start} to {stop}, unless told otherwise"
 
 
-def _abilities(folder: Path, description: Description, interface: Interface) -> Text:
+def _capability_words(folder: Path, description: Description, interface: FmuInterface) -> Text:
     """Return what an interface can do; what its binary has no functions for is said so."""
     words: list[str] = []
     lacking: list[str] = []
@@ -159,7 +165,7 @@ def _abilities(folder: Path, description: Description, interface: Interface) -> 
         needed = (needed,) if isinstance(needed, str) else needed
         integrated = name == "variable_step" and interface is description.me
         if getattr(interface, name) and not integrated:
-            missing = _missing(folder, description, interface, needed)
+            missing = _missing_functions(folder, description, interface, needed)
             (lacking if missing else words).append(f"{word} ({', '.join(missing)})" if missing else word)
     if interface.fixed_step:
         words.append(f"internal steps of {interface.fixed_step:g} s")
@@ -169,17 +175,19 @@ def _abilities(folder: Path, description: Description, interface: Interface) -> 
     return text
 
 
-def _missing(
-    folder: Path, description: Description, interface: Interface, needed: Sequence[str]
+def _missing_functions(
+    folder: Path, description: Description, interface: FmuInterface, needed: Sequence[str]
 ) -> list[str]:
     try:
-        there = offered(binary(folder, description, interface), description, interface, needed)
+        there = exported_functions(
+            find_binary(folder, description, interface), description, interface, needed
+        )
     except ScenarioError:
         return []
     return [name for name in needed if name not in there]
 
 
-def _contents(description: Description) -> Iterator[tuple[str, str]]:
+def _content_facts(description: Description) -> Iterator[tuple[str, str]]:
     counts = {
         title: sum(variable.causality in causalities for variable in description.variables)
         for title, causalities in _GROUPS
@@ -194,7 +202,7 @@ def _contents(description: Description) -> Iterator[tuple[str, str]]:
         yield "event indicators", str(description.event_indicators)
 
 
-def _variables(title: str, variables: Iterable[Variable], fmu: Fmu | None) -> Table:
+def _variable_table(title: str, variables: Iterable[FmuVariable], fmu: Fmu | None) -> Table:
     """Return a table of variables; columns that nothing has are left out."""
     outputs = fmu.outputs if fmu else ()
     reacts = {array_of(port.name): port.feedthrough for port in outputs}
@@ -202,10 +210,10 @@ def _variables(title: str, variables: Iterable[Variable], fmu: Fmu | None) -> Ta
     rows = [
         (
             variable.name,
-            _type(variable),
+            _variable_type(variable),
             variable.unit,
-            _start(variable.start),
-            _range(variable),
+            _format_start_value(variable.start),
+            _variable_range(variable),
             ", ".join(reacts.get(variable.name, ())) if variable.causality == "output" else "",
             variable.about,
         )
@@ -221,15 +229,15 @@ def _variables(title: str, variables: Iterable[Variable], fmu: Fmu | None) -> Ta
     return table
 
 
-def _type(variable: Variable) -> str:
+def _variable_type(variable: FmuVariable) -> str:
     sizes = f" [{' x '.join(map(str, variable.dimensions))}]" if variable.dimensions else ""
     fixed = " tunable" if variable.variability == "tunable" else ""
     return f"{variable.type}{sizes}{fixed}"
 
 
-def _start(value: Any) -> str:
+def _format_start_value(value: Any) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(_start, value[:6])) + (" ..." if len(value) > 6 else "")
+        return ", ".join(map(_format_start_value, value[:6])) + (" ..." if len(value) > 6 else "")
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes):
@@ -237,7 +245,7 @@ def _start(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else repr(value)
 
 
-def _range(variable: Variable) -> str:
+def _variable_range(variable: FmuVariable) -> str:
     if variable.items:
         return ", ".join(f"{item} = {number}" for item, number in variable.items.items())
     low, high = variable.minimum, variable.maximum

@@ -14,25 +14,25 @@ from itertools import count
 from pathlib import Path
 
 import hocket
-from hocket.engine.recording import unwritable
+from hocket.engine.recording import write_error
 from hocket.errors import FileError, HocketError, ScenarioError
 
 
 @contextmanager
-def kept(folder: Path | None, stem: str, overwrite: bool) -> Iterator[Path]:
+def run_folder(folder: Path | None, stem: str, overwrite: bool) -> Iterator[Path]:
     """Give the folder of the run; if it is new and nothing was recorded, a faulty scenario leaves none."""
     if overwrite and folder is None:
         hint = "leave it out: without --folder there is a new folder in runs/ each time"
         raise ScenarioError("`--overwrite` needs `--folder`", "", "the folder that is replaced", hint)
-    if folder is not None and not overwrite and _opened(folder):
+    if folder is not None and not overwrite and _open_if_run(folder):
         hint = "choose another folder, or replace that run with --overwrite"
         raise FileError(f"`{folder.name}` holds a run already", str(folder), "", hint)
     new = folder is None or not folder.exists()
-    place = _next(stem) if folder is None else folder
+    place = _make_next_folder(stem) if folder is None else folder
     try:
         yield place
     except ScenarioError:
-        if new and not any(run and run.ports for run in map(_opened, [place, *_inside(place)])):
+        if new and not any(run and run.ports for run in map(_open_if_run, [place, *_folder_entries(place)])):
             shutil.rmtree(place, ignore_errors=True)
             if folder is None:
                 with suppress(OSError):
@@ -43,18 +43,18 @@ def kept(folder: Path | None, stem: str, overwrite: bool) -> Iterator[Path]:
         raise
 
 
-def _inside(place: Path) -> list[Path]:
+def _folder_entries(place: Path) -> list[Path]:
     return list(place.iterdir()) if place.is_dir() else []
 
 
-def _opened(folder: Path) -> hocket.Run | None:
+def _open_if_run(folder: Path) -> hocket.Run | None:
     try:
         return hocket.open_run(folder)
     except HocketError:
         return None
 
 
-def _next(stem: str) -> Path:
+def _make_next_folder(stem: str) -> Path:
     """Make the next of the folders runs/stem-001, runs/stem-002 ..."""
     runs = Path("runs")
     numbered = re.compile(re.escape(stem) + r"-(\d{3,})")
@@ -67,5 +67,5 @@ def _next(stem: str) -> Path:
                 folder.mkdir(parents=True)
                 return folder
     except OSError as error:
-        raise unwritable(runs, error) from error
+        raise write_error(runs, error) from error
     raise AssertionError("numbers do not end")

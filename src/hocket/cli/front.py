@@ -1,6 +1,6 @@
 """The answer of `hocket tune` on the screen: the front, the proposal, the lines to change, what runs show.
 
-In:  a Tuned, and the study it is about
+In:  a TuningResult, and the study it is about
 Out: lines for the screen, facts for JSON, the tuned scenario as a file
 """
 
@@ -16,16 +16,16 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from hocket.cli.tables import shown, table
+from hocket.cli.tables import format_cell, titled_table
 from hocket.cli.words import count
-from hocket.clock import written as duration
+from hocket.clock import format_duration as duration
 from hocket.errors import ScenarioError
 from hocket.files.formats import write
-from hocket.files.study import Study
-from hocket.files.toml.changes import Change, changes, own_lines, rewritten, table_of
+from hocket.files.study import Experiment
+from hocket.files.toml.changes import LineChange, changes_in_text, line_changes, rewrite_text, scenario_tables
 from hocket.files.whole import write_text
 from hocket.tuning.reasons import reason
-from hocket.tuning.tuned import Tuned
+from hocket.tuning.tuned import TuningResult
 
 SHOWN = 20
 """Rows of the front on a screen."""
@@ -34,23 +34,23 @@ LINES = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Story:
+class FrontRow:
     """A row of the front: why, and what changes for it."""
 
     row: int
     proposed: bool
     why: str
-    before: Study
-    after: Study
+    before: Experiment
+    after: Experiment
     text: str | None
     """Of the file that was tuned; None: it is no TOML file."""
-    changed: tuple[Change, ...]
+    changed: tuple[LineChange, ...]
 
 
-def row_of(made: Tuned, wanted: int | None, file: Path) -> int:
+def select_row(made: TuningResult, wanted: int | None, file: Path) -> int:
     """Return the row to tell about, the proposed one if none is wanted; raises if there is none."""
     if not made.front:
-        raise ScenarioError(*_nothing(made, file))
+        raise ScenarioError(*_empty_front_reason(made, file))
     if wanted is None:
         return made.knee
     if wanted >= len(made.front):
@@ -59,7 +59,7 @@ def row_of(made: Tuned, wanted: int | None, file: Path) -> int:
     return wanted
 
 
-def _nothing(made: Tuned, file: Path) -> tuple[str, str, str, str]:
+def _empty_front_reason(made: TuningResult, file: Path) -> tuple[str, str, str, str]:
     """Return why the front is empty: what has no number, or what is beyond its limit."""
     many = count(len(made.points), "coupling")
     for number, each in enumerate(made.wanted):
@@ -71,7 +71,7 @@ def _nothing(made: Tuned, file: Path) -> tuple[str, str, str, str]:
     return f"none of {many} is within the limits", limits, "", hint
 
 
-def story(made: Tuned, study: Study, row: int) -> Story:
+def explain_row(made: TuningResult, study: Experiment, row: int) -> FrontRow:
     """Return what there is to say about a row of the front."""
     numbers = made.numbers[made.front[row]]
     goals = slice(made.goals)
@@ -79,66 +79,68 @@ def story(made: Tuned, study: Study, row: int) -> Story:
     text = None
     if study.path is not None and study.path.suffix.lower() == ".toml":
         text = study.path.read_bytes().decode("utf-8-sig")
-    changed = changes(table_of(study), table_of(after))
-    return Story(
+    changed = line_changes(scenario_tables(study), scenario_tables(after))
+    return FrontRow(
         row,
         row == made.knee,
         reason(made.wanted[goals], numbers[goals], made.now[goals]),
         study,
         after,
         text,
-        tuple(own_lines(text, changed) if text is not None else changed),
+        tuple(changes_in_text(text, changed) if text is not None else changed),
     )
 
 
-def runs_of(made: Tuned, told: Story) -> list[dict[str, object]]:
+def verification_rows(made: TuningResult, told: FrontRow) -> list[dict[str, object]]:
     """Return what was predicted, and what runs show, of now and of the row."""
-    from hocket.tuning.verifying import verified
+    from hocket.tuning.verifying import check_prediction
 
     assert made.stop is not None
     both = {"now": told.before.composite, f"row {told.row}": told.after.composite}
-    spans = {name: _fitting(made.stop, each.step) for name, each in both.items()}
+    spans = {name: _nearest_multiple(made.stop, each.step) for name, each in both.items()}
     uneven = any(span != made.stop for span in spans.values())
     return [
         {"coupling": name}
         | ({"run to [s]": float(made.start + spans[name])} if uneven else {})
-        | verified(each, spans[name], made.start).row()
+        | check_prediction(each, spans[name], made.start).row()
         for name, each in both.items()
     ]
 
 
-def _fitting(span: Fraction, step: Fraction) -> Fraction:
+def _nearest_multiple(span: Fraction, step: Fraction) -> Fraction:
     """Return the length nearest to that of the run which the step divides."""
     return step * max(round(span / step), 1)
 
 
-def page(made: Tuned, told: Story, everything: bool) -> Iterator[Any]:
+def front_lines(made: TuningResult, told: FrontRow, everything: bool) -> Iterator[Any]:
     """Yield the front, the proposal and what changes for it."""
     rows = made.rows()
-    differ, same = _split(made)
-    yield from _front(made, rows if everything else _thinned(rows, (told.row, made.knee)), differ)
+    differ, same = _split_choices(made)
+    yield from _front_table(made, rows if everything else _thin_rows(rows, (told.row, made.knee)), differ)
     if same:
         yield Text(f"in all of them: {', '.join(f'{name} = {word}' for name, word in same.items())}", "dim")
     if not everything and len(rows) > SHOWN:
         yield f"{len(rows)} rows are on the front: --all shows them"
-    yield f"{count(len(made.points), 'coupling')} judged{_failed(made)}"
+    yield f"{count(len(made.points), 'coupling')} judged{_failure_note(made)}"
     yield from made.notes
     if made.stop is None:
         yield "nothing says when a run stops: with --stop errors can count, too"
     yield ""
     yield Text(f"row {told.row}{' is proposed' if told.proposed else ''}: {told.why}", "bold")
-    yield from _lines(made, told)
-    yield from _uneven(made, told.after.composite.step)
+    yield from _change_lines(made, told)
+    yield from _uneven_step_note(made, told.after.composite.step)
 
 
-def _split(made: Tuned) -> tuple[list[str], dict[str, str]]:
+def _split_choices(made: TuningResult) -> tuple[list[str], dict[str, str]]:
     """Return the names that differ along the front, and the others with what they all have."""
     words = [made.space.words(made.points[k]) for k in made.front]
     differ = [name for name in words[0] if len({each[name] for each in words}) > 1]
     return differ, {name: word for name, word in words[0].items() if name not in differ}
 
 
-def _front(made: Tuned, rows: Sequence[Mapping[str, object]], differ: Sequence[str]) -> Iterator[Any]:
+def _front_table(
+    made: TuningResult, rows: Sequence[Mapping[str, object]], differ: Sequence[str]
+) -> Iterator[Any]:
     """Yield the front with that of now on top; where it is narrow, words are folded and numbers are not."""
     names = [each.name for each in made.wanted]
     grid = Table(box=None, pad_edge=False)
@@ -146,10 +148,10 @@ def _front(made: Tuned, rows: Sequence[Mapping[str, object]], differ: Sequence[s
         grid.add_column(head, header_style="dim", justify="left" if head == "row" else "right", no_wrap=True)
     for head in differ:
         grid.add_column(head, header_style="dim", overflow="fold")
-    grid.add_row("now", *map(_number, names, made.now))
+    grid.add_row("now", *map(_format_objective, names, made.now))
     for row in rows:
         chosen = row["row"] == made.knee
-        numbers = (_number(name, row[name]) for name in names)
+        numbers = (_format_objective(name, row[name]) for name in names)
         words = (str(row[name]) for name in differ)
         grid.add_row(
             f"{row['row']}{' *' if chosen else ''}", *numbers, *words, style="bold" if chosen else ""
@@ -157,24 +159,24 @@ def _front(made: Tuned, rows: Sequence[Mapping[str, object]], differ: Sequence[s
     yield from ("", Text("what no other coupling beats; * is proposed", "cyan"), grid)
 
 
-def _number(name: str, value: object) -> str:
+def _format_objective(name: str, value: object) -> str:
     """Return a number in three digits; of a radius near one in more."""
-    return shown(value) if name == "rho" or not isinstance(value, float) else f"{value:.3g}"
+    return format_cell(value) if name == "rho" or not isinstance(value, float) else f"{value:.3g}"
 
 
-def _failed(made: Tuned) -> str:
+def _failure_note(made: TuningResult) -> str:
     none = sum(any(math.isnan(value) for value in row) for row in made.numbers)
     return f", {none:,} of which could not be" if none else ""
 
 
-def _thinned(rows: Sequence[Mapping[str, object]], kept: Sequence[int]) -> list[Mapping[str, object]]:
+def _thin_rows(rows: Sequence[Mapping[str, object]], kept: Sequence[int]) -> list[Mapping[str, object]]:
     if len(rows) <= SHOWN:
         return list(rows)
     wanted = {round(k * (len(rows) - 1) / (SHOWN - 3)) for k in range(SHOWN - 2)} | set(kept)
     return [row for number, row in enumerate(rows) if number in wanted]
 
 
-def _lines(made: Tuned, told: Story) -> Iterator[Text | str]:
+def _change_lines(made: TuningResult, told: FrontRow) -> Iterator[Text | str]:
     if not told.changed:
         yield "nothing changes: it is the coupling of now"
         return
@@ -193,11 +195,11 @@ def _lines(made: Tuned, told: Story) -> Iterator[Text | str]:
         if change.table != header:
             header = change.table
             yield Text(f"  [{header}]", "cyan")
-        for line in change.rows():
+        for line in change.diff_lines():
             yield Text(f"  {line}", "red" if line[0] == "-" else "green")
 
 
-def _uneven(made: Tuned, step: Fraction) -> Iterator[str]:
+def _uneven_step_note(made: TuningResult, step: Fraction) -> Iterator[str]:
     """Yield what to do about a step that does not divide the run: it was judged, and would be refused."""
     if made.stop is not None and (steps := made.stop / step).denominator != 1:
         below, ends = made.start + step * math.floor(steps), made.start + made.stop
@@ -205,13 +207,13 @@ def _uneven(made: Tuned, step: Fraction) -> Iterator[str]:
         yield f"its step of {duration(step)} does not divide the run to {duration(ends)}: stop at {near}"
 
 
-def compared(runs: Sequence[Mapping[str, object]]) -> Iterator[Any]:
+def comparison_lines(runs: Sequence[Mapping[str, object]]) -> Iterator[Any]:
     """Yield predictions beside what runs show."""
-    yield from table("predicted, and what runs show", runs, None)
-    yield from _apart(runs)
+    yield from titled_table("predicted, and what runs show", runs, None)
+    yield from _prediction_accuracy(runs)
 
 
-def _apart(runs: Sequence[Mapping[str, object]]) -> Iterator[str]:
+def _prediction_accuracy(runs: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Yield how far apart prediction and reality are, at the most."""
     worst = 1.0
     for run in runs:
@@ -225,11 +227,11 @@ def _apart(runs: Sequence[Mapping[str, object]]) -> Iterator[str]:
     yield f"the predictions are within {far} of the runs"
 
 
-def written(told: Story, target: Path) -> str:
+def write_tuned_scenario(told: FrontRow, target: Path) -> str:
     """Write the tuned scenario, with the text of its file where that can be; return what to say of it."""
     if told.text is not None and target.suffix == ".toml":
-        wanted = changes(table_of(told.before), table_of(told.after))
-        text = rewritten(told.text, wanted, told.after, target.absolute().parent)
+        wanted = line_changes(scenario_tables(told.before), scenario_tables(told.after))
+        text = rewrite_text(told.text, wanted, told.after, target.absolute().parent)
         if text is not None:
             write_text(target, text)
             return f"{target}: the file with {count(len(wanted), 'line')} changed"
@@ -239,7 +241,7 @@ def written(told: Story, target: Path) -> str:
     return f"{target}{lost}"
 
 
-def facts(made: Tuned, told: Story, runs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+def front_facts(made: TuningResult, told: FrontRow, runs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     """Return all of it as JSON can hold it."""
     names = [each.name for each in made.wanted]
     return {

@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from hocket.cli.screen import tell
+from hocket.cli.screen import print_err
 from hocket.errors import HocketError
 from hocket.simulators.fmu.logs import LOGGER, deliver
 
 _NUMBER = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
 
 
-class _Ear(logging.Handler):
+class _LogPrinter(logging.Handler):
     """Prints records; of those that differ by numbers only the first, and counts the others."""
 
     def __init__(self, everything: bool):
@@ -32,27 +32,27 @@ class _Ear(logging.Handler):
         kind = _NUMBER.sub("#", text)
         self.counts[kind] = self.counts.get(kind, 0) + 1
         if self.everything:
-            tell(f"{text}  ({record.levelname.lower()})")
+            print_err(f"{text}  ({record.levelname.lower()})")
         elif record.levelno >= logging.ERROR:
             self.errors.append(text)  # the error that ends the run most often says the same
         elif self.counts[kind] == 1:
-            tell(text)
+            print_err(text)
 
     def finish(self, said: Iterable[str]) -> None:
         """Say what was held back, unless it was said otherwise."""
         failures = [" ".join(text.split()) for text in said]
         for text in dict.fromkeys(self.errors):
             if not any(text.partition(": ")[2] in failure for failure in failures):
-                tell(text)
+                print_err(text)
         more = sum(self.counts.values()) - len(self.counts) - len(self.errors)
         if more > 0 and not self.everything:
-            tell(f"({more:,} more such messages: --log shows all)")
+            print_err(f"({more:,} more such messages: --log shows all)")
 
 
 @contextmanager
-def heard(everything: bool) -> Iterator[list[str]]:
+def relay_fmu_logs(everything: bool) -> Iterator[list[str]]:
     """Print what FMUs say, while a verb is at work; to the list it adds what it tells about errors itself."""
-    ear, level = _Ear(everything), LOGGER.level
+    ear, level = _LogPrinter(everything), LOGGER.level
     said: list[str] = []
     LOGGER.addHandler(ear)
     LOGGER.setLevel(logging.INFO if everything else logging.WARNING)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.cli.progress import counted
-from hocket.cli.screen import say
-from hocket.cli.tables import table
-from hocket.cli.typed import halves
+from hocket.cli.progress import count_progress
+from hocket.cli.screen import print_out
+from hocket.cli.tables import titled_table
+from hocket.cli.typed import split_assignment
 from hocket.clock import seconds
 from hocket.engine.composite import Composite
-from hocket.errors import ScenarioError, nearest
-from hocket.files.study import Study
+from hocket.errors import ScenarioError, suggest_nearest
+from hocket.files.study import Experiment
 from hocket.parameters import leaves
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ WIDE = 100.0
 
 
 @dataclass(frozen=True)
-class Range:
+class VariedRange:
     """What varies, from where to where."""
 
     name: str
@@ -54,7 +54,7 @@ class Range:
         return [float(value) for value in places(self.low, self.high, self.count or count)]
 
 
-def ranges(composite: Composite, written: Sequence[str]) -> list[Range]:
+def parse_ranges(composite: Composite, written: Sequence[str]) -> list[VariedRange]:
     """Return what was typed; each fault says what is wrong with it."""
     from hocket.analysis.energy import balanced_leaves
 
@@ -64,18 +64,18 @@ def ranges(composite: Composite, written: Sequence[str]) -> list[Range]:
         what = f"`{path}` cannot be judged: its bonds are balanced, by a law that is not linear"
         hint = "`hocket check` without --vary, which tries them; `hocket sweep` runs it for each value"
         raise ScenarioError(what, OPTION, "bonds without `balance`", hint)
-    found = [_range(composite, text) for text in written]
+    found = [_parse_range(composite, text) for text in written]
     if len(found) == 2 and found[0].name == found[1].name:
         raise ScenarioError(f"`{found[0].name}` varies twice", OPTION, "two different names")
     return found
 
 
-def _range(composite: Composite, text: str) -> Range:
+def _parse_range(composite: Composite, text: str) -> VariedRange:
     from hocket.analysis.varied import is_step
 
     if "=" not in text:
         raise ScenarioError(f"`{text}` says not from where to where", OPTION, "name=low:high, as k=1:100")
-    name, values = halves(text, OPTION)
+    name, values = split_assignment(text, OPTION)
     where = f"{OPTION} {text}"
     step = is_step(composite, name)
     expected = "low:high, as step=10ms:200ms" if step else "low:high, as k=1:100"
@@ -95,64 +95,67 @@ def _range(composite: Composite, text: str) -> Range:
         raise ScenarioError(f"the range {values} of `{name}` {same}", where, "the lower value first")
     if step and low <= 0.0:
         raise ScenarioError("a step must be above zero", where, expected)
-    _check_name(composite, name, low, where)
-    return Range(name, low, high, int(count) if count else None)
+    _check_varied_name(composite, name, low, where)
+    return VariedRange(name, low, high, int(count) if count else None)
 
 
-def _check_name(composite: Composite, name: str, value: float, where: str) -> None:
+def _check_varied_name(composite: Composite, name: str, value: float, where: str) -> None:
     """Refuse what cannot vary; near misses of steps and filters are offered."""
-    from hocket.analysis.varied import names_of, varied
+    from hocket.analysis.varied import variable_names, with_values
 
     try:
-        varied(composite, {name: value}, where)
+        with_values(composite, {name: value}, where)
     except ScenarioError as error:
         models = [path for path, _ in leaves(composite)]
         if len(models) > 1 and not any(name.startswith(f"{path}.") for path in models):
             expected = "a step, or a parameter of a model"
             raise ScenarioError(
-                f"there is no `{name}`", where, expected, nearest(name, [*names_of(composite), *models])
+                f"there is no `{name}`",
+                where,
+                expected,
+                suggest_nearest(name, [*variable_names(composite), *models]),
             ) from None
         raise error from None
 
 
-def mapped(study: Study, over: Sequence[Range], quiet: bool) -> Intervals | StabilityMap:
+def map_stability(study: Experiment, over: Sequence[VariedRange], quiet: bool) -> Intervals | StabilityMap:
     """Return the intervals of one parameter, or the map over two."""
-    from hocket.analysis.intervals import intervals_of
-    from hocket.analysis.maps import map_of
+    from hocket.analysis.intervals import intervals_below
+    from hocket.analysis.maps import map_radius
     from hocket.analysis.varied import VariedRadius
 
     rho = VariedRadius(study.composite, [each.name for each in over], study.start, OPTION)
-    with counted(study.name or "check", "values", quiet) as told:
+    with count_progress(study.name or "check", "values", quiet) as told:
         if len(over) == 1:
             (only,) = over
-            return intervals_of(rho, only.low, only.high, only.logarithmic, only.name, told=told)
+            return intervals_below(rho, only.low, only.high, only.logarithmic, only.name, told=told)
         x, y = over
         scales = x.logarithmic, y.logarithmic
-        return map_of(rho, x.points(COLUMNS), y.points(ROWS), (x.name, y.name), scales, told)
+        return map_radius(rho, x.points(COLUMNS), y.points(ROWS), (x.name, y.name), scales, told)
 
 
-def told_of(found: Intervals | StabilityMap, picture: bool, most: int | None) -> None:
+def print_stability(found: Intervals | StabilityMap, picture: bool, most: int | None) -> None:
     """Print what was found."""
     from hocket.analysis.maps import StabilityMap
 
     if isinstance(found, StabilityMap):
         known = np.isfinite(found.rho)
         stable = int((found.rho[known] < 1.0).sum())
-        say(f"stable at {stable:,} of {found.rho.size:,} points of the map")
+        print_out(f"stable at {stable:,} of {found.rho.size:,} points of the map")
         if (~known).any():
-            say(f"not judged, or without a solution: {int((~known).sum()):,} points")
+            print_out(f"not judged, or without a solution: {int((~known).sum()):,} points")
         if not picture:
-            say(f"{OPTION} ... --plot map.png draws it, with the boundary; --json writes it")
+            print_out(f"{OPTION} ... --plot map.png draws it, with the boundary; --json writes it")
         return
     if not found.intervals:
-        say(f"stable for no `{found.name}` from {found.low:.4g} to {found.high:.4g}")
+        print_out(f"stable for no `{found.name}` from {found.low:.4g} to {found.high:.4g}")
         return
     spans = "; ".join(f"{each.low:.6g} to {each.high:.6g}" for each in found.intervals)
-    say(f"stable for `{found.name}` from {spans}")
-    say(*table("where it is stable", found.rows(), most))
+    print_out(f"stable for `{found.name}` from {spans}")
+    print_out(*titled_table("where it is stable", found.rows(), most))
 
 
-def facts_of(found: Intervals | StabilityMap) -> dict[str, Any]:
+def stability_facts(found: Intervals | StabilityMap) -> dict[str, Any]:
     """Return everything, for JSON."""
     from hocket.analysis.maps import StabilityMap
 

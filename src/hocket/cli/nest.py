@@ -14,18 +14,18 @@ import typer
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.choosing import chosen
-from hocket.cli.facts import keep as keep_facts
-from hocket.cli.progress import counted
-from hocket.cli.screen import say, tell
-from hocket.cli.tables import table
+from hocket.cli.choosing import with_algorithms
+from hocket.cli.facts import write_json as keep_facts
+from hocket.cli.progress import count_progress
+from hocket.cli.screen import print_err, print_out
+from hocket.cli.tables import titled_table
 from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import assigned, placed, studied
+from hocket.cli.typed import locate_faults, parse_assignments, read_study
 from hocket.errors import FileError
 from hocket.parameters import with_parameters
 
 if TYPE_CHECKING:
-    from hocket.files.study import Study
+    from hocket.files.study import Experiment
     from hocket.nesting.nest import Nesting
 
 ROWS = 8
@@ -73,33 +73,33 @@ def nest(
 
     With --out the exit code is 1 if there is nothing better to write.
     """
-    study = chosen(studied(files, connect or ()), algorithm, extrapolation)
-    composite = with_parameters(study.composite, assigned(study, assign or ()), "--set")
+    study = with_algorithms(read_study(files, connect or ()), algorithm, extrapolation)
+    composite = with_parameters(study.composite, parse_assignments(study, assign or ()), "--set")
     study = replace(study, composite=composite)
-    _check_targets(out, plot, as_json, files)
+    _check_nest_targets(out, plot, as_json, files)
     from hocket.nesting.nest import nest as nested  # here: the other verbs start sooner
 
     printed = str(as_json) == "-"
     with (
-        placed(files, ["stop"] if stop else [], ("tolerance", "work")),
-        counted("nest", "couplings", quiet=printed) as told,
+        locate_faults(files, ["stop"] if stop else [], ("tolerance", "work")),
+        count_progress("nest", "couplings", quiet=printed) as told,
     ):
         found = nested(study, tolerance, stop=stop, work=work, keep=keep, told=told)
     if as_json:
-        keep_facts(as_json, _facts(found))
+        keep_facts(as_json, _nesting_facts(found))
     if not printed:
-        _told(found, None if everything else ROWS)
+        _print_nesting(found, None if everything else ROWS)
     if plot:
         found.plot(plot)
-    written = _written(found, study, out)
+    written = _write_nested(found, study, out)
     if not printed:
-        say(*(f"wrote {file}" for file in (plot, as_json, written) if file))
+        print_out(*(f"wrote {file}" for file in (plot, as_json, written) if file))
     if out and not written:
-        tell(f"nothing was written to {out}: the scenario as it is stays the best that was found")
+        print_err(f"nothing was written to {out}: the scenario as it is stays the best that was found")
         raise typer.Exit(1)
 
 
-def _check_targets(out: Path | None, plot: Path | None, as_json: Path | None, files: list[Path]) -> None:
+def _check_nest_targets(out: Path | None, plot: Path | None, as_json: Path | None, files: list[Path]) -> None:
     if out:
         check_file(out)
         if out.suffix != ".toml":
@@ -113,14 +113,14 @@ def _check_targets(out: Path | None, plot: Path | None, as_json: Path | None, fi
         check_file(as_json)
 
 
-def _told(found: Nesting, most: int | None) -> None:
+def _print_nesting(found: Nesting, most: int | None) -> None:
     first, *rest = found.verdict()
-    say(Text(first, "bold"), *rest)
-    say(*table("what each connection does wrong", found.strengths.rows(), most))
-    say(*table("compared", found.rows(), None))
+    print_out(Text(first, "bold"), *rest)
+    print_out(*titled_table("what each connection does wrong", found.strengths.rows(), most))
+    print_out(*titled_table("compared", found.rows(), None))
 
 
-def _written(found: Nesting, study: Study, out: Path | None) -> Path | None:
+def _write_nested(found: Nesting, study: Experiment, out: Path | None) -> Path | None:
     if out is None or found.composite is None:
         return None
     from hocket.files.toml import write
@@ -129,10 +129,10 @@ def _written(found: Nesting, study: Study, out: Path | None) -> Path | None:
     return out
 
 
-def _facts(found: Nesting) -> dict[str, object]:
+def _nesting_facts(found: Nesting) -> dict[str, object]:
     return {
         "verdict": found.verdict(),
-        "nested": found.nested,
+        "nested": found.is_nested,
         "clusters": found.clusters,
         "levels": None if found.chosen is None else found.chosen.tree.words,
         "tolerance": found.tolerance,

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from hocket.cli.screen import say
+from hocket.cli.screen import print_out
 from hocket.errors import FileError
 
 _STARTERS = Path(__file__).with_name("starters")
@@ -39,4 +39,4 @@ def new(
     except OSError as error:
         what = f"`{file.name}` cannot be written: {error.strerror or error}"
         raise FileError(what, str(file), "a folder that exists and that you may write to") from error
-    say(f"wrote {file}", f"run it:  hocket run {shlex.quote(str(file))}")
+    print_out(f"wrote {file}", f"run it:  hocket run {shlex.quote(str(file))}")

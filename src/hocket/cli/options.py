@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 from hocket.files.formats import ENDINGS
 
 
-class Interface(StrEnum):
+class InterfaceChoice(StrEnum):
     """Which interface of an FMU is used."""
 
     auto = "auto"
@@ -80,7 +80,7 @@ Observe = Annotated[
     ),
 ]
 Interfaces = Annotated[
-    Interface | None,
+    InterfaceChoice | None,
     typer.Option(
         "--interface", metavar="NAME", help="co-simulation or model-exchange.", rich_help_panel=FMU_PANEL
     ),
@@ -108,15 +108,15 @@ IN_FOLDER = Path(".")
 """What `--plot` alone means: a picture in the folder of the run."""
 
 
-class Plotting(TyperCommand):
+class PlotCommand(TyperCommand):
     """A verb whose `--plot` need not be followed by a file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give `--plot` its value where what follows is another option, a scenario or nothing."""
         pairs = pairwise([*args, "-"])
-        return super().parse_args(ctx, [_with_value(word, after) for word, after in pairs])
+        return super().parse_args(ctx, [_fill_in_plot(word, after) for word, after in pairs])
 
 
-def _with_value(word: str, after: str) -> str:
+def _fill_in_plot(word: str, after: str) -> str:
     alone = after.startswith("-") or Path(after).suffix.lower() in ENDINGS
     return f"--plot={IN_FOLDER}" if word == "--plot" and alone else word

@@ -18,14 +18,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.choosing import chosen
-from hocket.cli.screen import say
+from hocket.cli.choosing import with_algorithms
+from hocket.cli.screen import print_out
 from hocket.cli.targets import check_file
-from hocket.cli.typed import studied
-from hocket.clock import written
-from hocket.engine.blueprint import Blueprint
+from hocket.cli.typed import read_study
+from hocket.clock import format_duration
+from hocket.engine.blueprint import PlanTree
 from hocket.files import wording
-from hocket.plan.cost import Cost, LinkCost, cost
+from hocket.plan.cost import Cost, LinkCost, plan_cost
 
 
 def plan(
@@ -38,29 +38,32 @@ def plan(
     ] = None,
 ) -> None:
     """Print what a step of each level consists of. Nothing is run."""
-    from hocket.report.picture import check_ending, write_picture  # here: the other verbs start sooner
+    from hocket.report.picture import (  # here: the other verbs start sooner
+        check_svg_ending,
+        write_timeline_svg,
+    )
 
     if plot:
-        check_ending(plot)
+        check_svg_ending(plot)
         check_file(plot)
-    study = chosen(studied(files, connect or ()), algorithm, extrapolation)
+    study = with_algorithms(read_study(files, connect or ()), algorithm, extrapolation)
     levels = {level.path: level for level in study.composite.blueprint.levels()}
     for path, level in levels.items():
         around = levels[path.rpartition(".")[0]] if path else None
         if around:
-            say("")
-        say(*_page(level, around, path or study.name))
-    say("", *_costs(cost(study.composite.blueprint)))
-    say(*(Text(f"note: {note}", "yellow") for note in study.notes))
+            print_out("")
+        print_out(*_plan_lines(level, around, path or study.name))
+    print_out("", *_cost_lines(plan_cost(study.composite.blueprint)))
+    print_out(*(Text(f"note: {note}", "yellow") for note in study.notes))
     if plot:
-        write_picture(study.composite.blueprint, study.name, plot)
-        say(f"wrote {plot}")
+        write_timeline_svg(study.composite.blueprint, study.name, plot)
+        print_out(f"wrote {plot}")
 
 
-def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[RenderableType]:
+def _plan_lines(level: PlanTree, around: PlanTree | None, name: str) -> Iterator[RenderableType]:
     facts = (
-        wording.pace(level, around),
-        wording.orchestrator(level.composite.orchestrator),
+        wording.describe_pace(level, around),
+        wording.describe_orchestrator(level.composite.orchestrator),
         f"outputs {level.plan.outputs}",
     )
     yield Text.assemble((name, "bold"), ": ", ", ".join(facts))
@@ -82,30 +85,30 @@ def _page(level: Blueprint, around: Blueprint | None, name: str) -> Iterator[Ren
         yield Padding(Text(f"{joint.name} from {giver} to {taker}{how}"), (0, 0, 0, 4), expand=False)
 
 
-def _costs(made: Cost) -> Iterator[RenderableType]:
+def _cost_lines(made: Cost) -> Iterator[RenderableType]:
     """Yield what a step of the outermost level costs, and what passes from host to host."""
-    step = written(made.step)
+    step = format_duration(made.step)
     yield Text.assemble(("costs", "bold"), f": per step of {step}")
     steps = sum(made.steps.values(), Fraction(0))
     rate = float(steps / made.step)
     lines = [
-        f"{_whole(steps)} simulator steps, {rate:.6g} per second",
-        f"{_whole(made.values)} values exchanged",
+        f"{_format_fraction(steps)} simulator steps, {rate:.6g} per second",
+        f"{_format_fraction(made.values)} values exchanged",
     ]
     for each in made.links:
-        lines.append(_sent(each, made))
+        lines.append(_link_cost_line(each, made))
     if made.links:
-        lines.append(f"{made.waiting:.3g} s on the links per second, messages one after the other")
+        lines.append(f"{made.link_time:.3g} s on the links per second, messages one after the other")
     for line in lines:
         yield Padding(Text(line), (0, 0, 0, 2), expand=False)
 
 
-def _sent(each: LinkCost, made: Cost) -> str:
+def _link_cost_line(each: LinkCost, made: Cost) -> str:
     sweeps = f", {made.sweeps} sweeps" + (" at the least" if made.settles else "") if made.sweeps > 1 else ""
-    now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {written(made.hosts_step)}{sweeps}"
+    now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {format_duration(made.hosts_step)}{sweeps}"
     start = f"{each.start.messages} ({each.bytes(each.start)} bytes) to start"
     return f"messages from {each.source} to {each.target}: {now}; {start}"
 
 
-def _whole(number: Fraction) -> str:
+def _format_fraction(number: Fraction) -> str:
     return str(number) if number.denominator == 1 else f"{float(number):.6g}"

@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 
 from hocket import open_run
-from hocket.cli.screen import say, tell
+from hocket.cli.screen import print_err, print_out
 from hocket.cli.targets import check_picture
 from hocket.errors import FileError
-from hocket.files.bands import add_bands, saved
-from hocket.files.trust import Trust, read_trust
+from hocket.files.bands import add_bands, save_figure
+from hocket.files.trust import ErrorEstimate, read_estimate
 
 
 def plot(
@@ -37,16 +37,16 @@ def plot(
     picture = out or Path(f"{opened.path.name}.png")
     check_picture(picture)
     drawn = opened.plot(*(ports or ()))
-    trust = _trust(opened.path)
+    trust = _trust_if_readable(opened.path)
     if trust:
         add_bands(drawn, [opened[port] for port in opened.select(ports or None)], trust)
-    saved(drawn, picture)
-    say(f"wrote {picture}")
+    save_figure(drawn, picture)
+    print_out(f"wrote {picture}")
 
 
-def _trust(folder: Path) -> Trust | None:
+def _trust_if_readable(folder: Path) -> ErrorEstimate | None:
     try:
-        return read_trust(folder)
+        return read_estimate(folder)
     except FileError as error:
-        tell(f"without bands: {error.faults[0].what}")
+        print_err(f"without bands: {error.faults[0].what}")
         return None

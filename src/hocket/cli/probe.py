@@ -14,11 +14,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from hocket.cli.screen import console, say, watched
+from hocket.cli.screen import console, is_terminal, print_out
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.probe import Probe
 from hocket.simulators.fmu.probe import probe as probed
-from hocket.simulators.recipes import positive
+from hocket.simulators.recipes import positive_duration
 
 _STYLES = {"true": "green", "false": "bold red", "not declared": "dim", "untried": "yellow"}
 
@@ -37,17 +37,22 @@ def probe(
 
     Exit codes: 0 it is, 1 it is not or the FMU fails, 2 the FMU cannot be read.
     """
-    options: dict[str, Any] = {"interface": interface, "time_limit": positive(time_limit, "--time-limit")}
+    options: dict[str, Any] = {
+        "interface": interface,
+        "time_limit": positive_duration(time_limit, "--time-limit"),
+    }
     model = Fmu(file, **options)
-    busy = console(stderr=True).status(f"probing {file.name}") if watched(stderr=True) else nullcontext()
+    busy = console(stderr=True).status(f"probing {file.name}") if is_terminal(stderr=True) else nullcontext()
     with busy:
         found = probed(model, here=here)
-    say(_table(found), "", Text(found.summary, "bold red" if found.false else "bold green"))
-    if found.false:
+    print_out(
+        _findings_table(found), "", Text(found.summary, "bold red" if found.failed_checks else "bold green")
+    )
+    if found.failed_checks:
         raise typer.Exit(1)
 
 
-def _table(found: Probe) -> Table:
+def _findings_table(found: Probe) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("ability", "verdict", "found"):
         table.add_column(heading, header_style="dim", overflow="fold", no_wrap=heading != "found")

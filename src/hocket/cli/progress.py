@@ -14,13 +14,13 @@ from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemai
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from hocket.cli.screen import console, watched
-from hocket.cli.words import short
+from hocket.cli.screen import console, is_terminal
+from hocket.cli.words import format_with_prefix
 from hocket.clock import Duration, seconds
 from hocket.execution import Progress
 
 
-class _Rate(ProgressColumn):
+class _RateColumn(ProgressColumn):
     """Simulated seconds and steps per second of real time."""
 
     def __init__(self, step: Duration):
@@ -32,27 +32,27 @@ class _Rate(ProgressColumn):
         if not speed:
             return Text("starting", style="dim")
         steps = speed / float(seconds(self.step))
-        return Text(f"{short(speed)} s/s  {short(steps)} steps/s", style="dim")
+        return Text(f"{format_with_prefix(speed)} s/s  {format_with_prefix(steps)} steps/s", style="dim")
 
 
 @contextmanager
-def counted(name: str, what: str, quiet: bool, total: int = 1) -> Iterator[Progress | None]:
+def count_progress(name: str, what: str, quiet: bool, total: int = 1) -> Iterator[Progress | None]:
     """Give what is called with how many of how many are done; None where nobody would see it."""
-    if quiet or not watched(stderr=True):
+    if quiet or not is_terminal(stderr=True):
         yield None
         return
-    with bar_of(TextColumn(f"{{task.fields[done]}} of {{task.total:g}} {what}")) as bar:
+    with progress_bar(TextColumn(f"{{task.fields[done]}} of {{task.total:g}} {what}")) as bar:
         task = bar.add_task(name, total=total, done=0)
         yield lambda done, wanted: bar.update(task, completed=done, total=wanted, done=int(done))
 
 
 @contextmanager
-def shown(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[Progress | None]:
+def run_progress(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[Progress | None]:
     """Give what `run` calls to show its progress; None where nobody would see it."""
-    if quiet or not watched(stderr=True):
+    if quiet or not is_terminal(stderr=True):
         yield None
         return
-    with bar_of(TextColumn("{task.fields[reached]}"), _Rate(step)) as bar:
+    with progress_bar(TextColumn("{task.fields[reached]}"), _RateColumn(step)) as bar:
         task = bar.add_task(name, total=1.0, reached="")
 
         def update(t: float, stop: float) -> None:
@@ -64,7 +64,7 @@ def shown(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[P
         yield update
 
 
-def bar_of(*columns: ProgressColumn) -> Bar:
+def progress_bar(*columns: ProgressColumn) -> Bar:
     """Return a bar with these columns beside it."""
     return Bar(
         TextColumn("{task.description}", style="bold"),
@@ -74,5 +74,5 @@ def bar_of(*columns: ProgressColumn) -> Bar:
         console=console(stderr=True),
         transient=True,
         expand=True,
-        redirect_stdout=watched(),
+        redirect_stdout=is_terminal(),
     )

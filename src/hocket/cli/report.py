@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from hocket import open_run
-from hocket.cli.screen import say, tell
+from hocket.cli.screen import print_err, print_out
 from hocket.cli.targets import check_file
 from hocket.files.run import REPORT
 
@@ -38,6 +38,6 @@ def report(
     check_file(target)
     write_report(opened, target)
     size = target.stat().st_size
-    say(f"wrote {target} ({size / 1000:,.0f} kB)")
+    print_out(f"wrote {target} ({size / 1000:,.0f} kB)")
     if show and not webbrowser.open(target.resolve().as_uri()):
-        tell("no browser could be opened")
+        print_err("no browser could be opened")

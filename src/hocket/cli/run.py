@@ -14,21 +14,29 @@ import typer
 
 import hocket
 from hocket.cli import options
-from hocket.cli.check_run import watching
-from hocket.cli.choosing import chosen
-from hocket.cli.folders import kept
-from hocket.cli.logs import heard
-from hocket.cli.progress import shown
-from hocket.cli.screen import say, tell
-from hocket.cli.summary import errors, summary
+from hocket.cli.check_run import announce_reruns
+from hocket.cli.choosing import with_algorithms
+from hocket.cli.folders import run_folder
+from hocket.cli.logs import relay_fmu_logs
+from hocket.cli.progress import run_progress
+from hocket.cli.screen import print_err, print_out
+from hocket.cli.summary import error_table, print_summary
 from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import assigned, check_bonds, check_stop, fmu_options, placed, recorded, studied
-from hocket.files.study import Study
-from hocket.files.trust import Trust, write_trust
-from hocket.running import study_to_run, varied
+from hocket.cli.typed import (
+    check_bonds,
+    check_stop,
+    fmu_options,
+    locate_faults,
+    parse_assignments,
+    read_study,
+    record_patterns,
+)
+from hocket.files.study import Experiment
+from hocket.files.trust import ErrorEstimate, write_estimate
+from hocket.running import study_to_run, vary_study
 
 
-class Engine(StrEnum):
+class EngineChoice(StrEnum):
     """Who runs the plan."""
 
     native = "native"
@@ -54,8 +62,8 @@ def run(
         float | None, typer.Option(metavar="FACTOR", help="Keep pace with the clock; 2: twice as fast.")
     ] = None,
     engine: Annotated[
-        Engine, typer.Option(metavar="NAME", help="native, or interpreter: slow, the same numbers.")
-    ] = Engine.native,
+        EngineChoice, typer.Option(metavar="NAME", help="native, or interpreter: slow, the same numbers.")
+    ] = EngineChoice.native,
     threads: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="If not as many as pay off.")
     ] = None,
@@ -85,7 +93,7 @@ def run(
     the scenario or the command is wrong.
     """
     how = fmu_options(interface, isolate, time_limit, log)
-    study = chosen(studied(files, connect or (), observe or (), how), algorithm, extrapolation)
+    study = with_algorithms(read_study(files, connect or (), observe or (), how), algorithm, extrapolation)
     check_stop(study, stop, files, "run")
     if ledger:
         check_bonds(study, files)
@@ -96,17 +104,17 @@ def run(
     typed = {"start": start, "stop": stop, "every": every, "record": record}
     stem = files[0].stem if len(files) == 1 else study.name
     with (
-        kept(folder, stem, overwrite) as place,
-        placed(files, [name for name, value in typed.items() if value]),
-        heard(log),
-        shown(study.name, start or study.start, step or study.composite.step, quiet) as progress,
+        run_folder(folder, stem, overwrite) as place,
+        locate_faults(files, [name for name, value in typed.items() if value]),
+        relay_fmu_logs(log),
+        run_progress(study.name, start or study.start, step or study.composite.step, quiet) as progress,
     ):
-        parameters = assigned(study, assign or ())
+        parameters = parse_assignments(study, assign or ())
         meant = study_to_run(study, start=start, stop=stop, step=step, every=every)
         done = hocket.run(
             meant,
             parameters=parameters,
-            record=recorded(study, record),
+            record=record_patterns(study, record),
             ledger=ledger,
             folder=place,
             overwrite=overwrite,
@@ -116,13 +124,13 @@ def run(
             progress=progress,
         )
     if done.status == "stopped":
-        tell(f"stopped by Ctrl-C at t = {done.info['reached']:g} s; every row so far is kept")
+        print_err(f"stopped by Ctrl-C at t = {done.info['reached']:g} s; every row so far is kept")
     if quiet:
-        say(str(place))
+        print_out(str(place))
     else:
-        summary(done, place)
+        print_summary(done, place)
     picture = place / "plot.png" if plot == options.IN_FOLDER else plot
-    believed = _trust(varied(meant, parameters), done, quiet) if trust else None
+    believed = _estimate_trust(vary_study(meant, parameters), done, quiet) if trust else None
     if csv:
         done.to_csv(csv)
     if picture and believed and believed.ports:
@@ -130,20 +138,20 @@ def run(
     elif picture:
         done.plot(path=picture)
     if not quiet:
-        say(*(f"wrote {written}" for written in (csv, picture) if written))
+        print_out(*(f"wrote {written}" for written in (csv, picture) if written))
     if done.status != "finished":
         raise typer.Exit(1)
 
 
-def _trust(study: Study, done: hocket.Run, quiet: bool) -> Trust | None:
+def _estimate_trust(study: Experiment, done: hocket.Run, quiet: bool) -> ErrorEstimate | None:
     """Estimate how wrong the run was, keep it with the run, and print it."""
-    from hocket.trusting import trust  # here: other runs start sooner
+    from hocket.trusting import estimate_error  # here: other runs start sooner
 
     if done.status != "finished":
-        tell(f"the run was not finished: `hocket check {done.path}` tells how wrong it is up to here")
+        print_err(f"the run was not finished: `hocket check {done.path}` tells how wrong it is up to here")
         return None
-    found = trust(study, done.without_accounts(), watch=watching(quiet))
-    write_trust(done.path, found)
+    found = estimate_error(study, done.without_accounts(), watch=announce_reruns(quiet))
+    write_estimate(done.path, found)
     if not quiet:
-        say("", *found.verdict(), *errors(done, found))
+        print_out("", *found.verdict(), *error_table(done, found))
     return found

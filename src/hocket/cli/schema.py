@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from hocket.files.toml.schema import text
+from hocket.files.toml.schema import schema_text
 
 
 def schema() -> None:
@@ -16,4 +16,4 @@ def schema() -> None:
 
     Save it beside your files and begin them with [bold]#:schema hocket.schema.json[/bold]
     """
-    typer.echo(text(), nl=False)
+    typer.echo(schema_text(), nl=False)

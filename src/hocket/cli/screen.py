@@ -20,20 +20,20 @@ _HEAD = re.compile(r" *(?:\d+\. |((?:where|expected|try): *))?")
 _NAME = re.compile(r"`[^`\n]+`")
 
 
-def watched(stderr: bool = False) -> bool:
+def is_terminal(stderr: bool = False) -> bool:
     """Return whether the stream is a terminal, at which somebody looks."""
     return (sys.stderr if stderr else sys.stdout).isatty()
 
 
 def console(stderr: bool = False) -> Console:
     """Return a console for the stream as it is now."""
-    return Console(stderr=stderr, highlight=False, width=None if watched(stderr) else UNBROKEN)
+    return Console(stderr=stderr, highlight=False, width=None if is_terminal(stderr) else UNBROKEN)
 
 
-def say(*lines: RenderableType) -> None:
+def print_out(*lines: RenderableType) -> None:
     """Print an answer; texts are taken as they are, without markup."""
     screen = console()
-    if watched():
+    if is_terminal():
         for line in lines:
             screen.print(line, markup=False, emoji=False)
         return
@@ -44,16 +44,16 @@ def say(*lines: RenderableType) -> None:
         print(line.rstrip())
 
 
-def tell(*lines: str) -> None:
+def print_err(*lines: str) -> None:
     """Print on stderr."""
     for line in lines:
         console(stderr=True).print(line, markup=False, emoji=False, soft_wrap=True)
 
 
-def failure(message: str) -> None:
+def print_failure(message: str) -> None:
     """Print the message of an error on stderr; on a terminal its lines are broken between words."""
-    if not watched(stderr=True):
-        tell(message)
+    if not is_terminal(stderr=True):
+        print_err(message)
         return
     screen = console(stderr=True)
     for line in message.splitlines():

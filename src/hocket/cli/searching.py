@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from rich.progress import Progress as Bar
 from rich.progress import TaskID, TextColumn
 
-from hocket.cli.progress import bar_of
-from hocket.cli.screen import tell, watched
+from hocket.cli.progress import progress_bar
+from hocket.cli.screen import is_terminal, print_err
 
 if TYPE_CHECKING:
-    from hocket.tuning.tuned import Tuned
+    from hocket.tuning.tuned import TuningResult
 
 EVERY = 1.0
 """Seconds between two early results."""
@@ -26,7 +26,7 @@ SELDOM = 30.0
 """Seconds between two lines, where no bar is drawn."""
 
 
-class Watch:
+class SearchMonitor:
     """What is known of a search while it goes on."""
 
     def __init__(self, bar: Bar | None, task: TaskID | None, writes: bool = False):
@@ -35,33 +35,33 @@ class Watch:
         """Whether a line is written now and then, where no bar is drawn."""
         self.stopped = False
         self._bar, self._task = bar, task
-        self._latest: Tuned | None = None
+        self._latest: TuningResult | None = None
         self._shown = time.monotonic()
 
-    def told(self, done: float, total: float) -> None:
+    def report_progress(self, done: float, total: float) -> None:
         """Be told how many of how many were judged."""
         self.done, self.total = int(done), int(total)
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total, done=f"{self.done:,} of {self.total:,}")
         elif self._writes and time.monotonic() - self._shown >= SELDOM:
             self._shown = time.monotonic()
-            tell(f"{self.done:,} of {self.total:,} couplings are judged")
+            print_err(f"{self.done:,} of {self.total:,} couplings are judged")
 
-    def early(self, tuned: Tuned) -> None:
+    def report_early(self, tuned: TuningResult) -> None:
         """Be told what was judged so far; the best of it is shown now and then."""
         self._latest = tuned
         if self._bar is None or self._task is None or time.monotonic() - self._shown < EVERY:
             return
         self._shown = time.monotonic()
-        self._bar.update(self._task, best=_best(tuned))
+        self._bar.update(self._task, best=_best_so_far(tuned))
 
-    def so_far(self) -> Tuned | None:
+    def stop_search(self) -> TuningResult | None:
         """Return the answer so far: the search was stopped."""
         self.stopped = True
         return self._latest
 
 
-def _best(tuned: Tuned) -> str:
+def _best_so_far(tuned: TuningResult) -> str:
     if not tuned.front:
         return "none within limits"
     numbers = tuned.numbers[tuned.front[tuned.knee]]
@@ -72,12 +72,12 @@ def _best(tuned: Tuned) -> str:
 
 
 @contextmanager
-def watching(name: str, quiet: bool) -> Iterator[Watch]:
+def watch_search(name: str, quiet: bool) -> Iterator[SearchMonitor]:
     """Give what a search tells its progress to; it draws a bar if somebody looks."""
-    if quiet or not watched(stderr=True):
-        yield Watch(None, None, writes=not quiet)
+    if quiet or not is_terminal(stderr=True):
+        yield SearchMonitor(None, None, writes=not quiet)
         return
-    with bar_of(
+    with progress_bar(
         TextColumn("{task.fields[done]} couplings"), TextColumn("{task.fields[best]}", style="dim")
     ) as bar:
-        yield Watch(bar, bar.add_task(name, total=None, done="0", best=""))
+        yield SearchMonitor(bar, bar.add_task(name, total=None, done="0", best=""))

@@ -15,12 +15,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hocket.cli.screen import say, watched
-from hocket.cli.tables import table
-from hocket.cli.words import count, significant
-from hocket.files.flows import Flows, flows
+from hocket.cli.screen import is_terminal, print_out
+from hocket.cli.tables import titled_table
+from hocket.cli.words import count, format_significant
+from hocket.files.flows import BondFlows, read_bond_flows
 from hocket.files.run import Run
-from hocket.files.trust import Trust
+from hocket.files.trust import ErrorEstimate
 
 MOST = 12
 """Ports in the table of a run."""
@@ -29,28 +29,33 @@ BONDS = 6
 _COLOURS = {"finished": "bold green", "stopped": "bold yellow"}
 
 
-def summary(run: Run, folder: Path) -> None:
+def print_summary(run: Run, folder: Path) -> None:
     """Print how it went and where to look."""
-    simulated, took, kept = _simulated(run), _took(run), _kept(run)
+    simulated, took, kept = _simulated_span(run), _wall_time(run), _recorded_size(run)
     look = f'hocket.open_run("{folder.as_posix()}")'
     because = str(run.info["engine"]).partition(", because ")[2]
     notes = [str(note) for note in run.info.get("notes", [])]
-    pace, sweeps, adapted, flowed = _pace(run), _sweeps(run), _adapted(run), flows(run)
-    bonds, stored, sent = _bonds(flowed, folder), flowed.balance, _sent(run)
-    if not watched():
-        say(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
+    pace, sweeps, adapted, flowed = (
+        _realtime_words(run),
+        _iteration_lines(run),
+        _step_control_lines(run),
+        read_bond_flows(run),
+    )
+    bonds, stored, sent = _bond_lines(flowed, folder), flowed.stored_text, _message_lines(run)
+    if not is_terminal():
+        print_out(f"{run.name} {run.status}: {simulated} in {took}; {kept}")
         if because:
-            say(f"run by the interpreter, because {because}")
+            print_out(f"run by the interpreter, because {because}")
         if pace:
-            say(f"real time: {pace}")
-        say(*(f"iterated: {line}" for line in sweeps))
-        say(*(f"adapted: {line}" for line in adapted))
-        say(*(f"sent: {line}" for line in sent))
-        say(*(f"bond: {line}" for line in bonds))
+            print_out(f"real time: {pace}")
+        print_out(*(f"iterated: {line}" for line in sweeps))
+        print_out(*(f"adapted: {line}" for line in adapted))
+        print_out(*(f"sent: {line}" for line in sent))
+        print_out(*(f"bond: {line}" for line in bonds))
         if stored:
-            say(f"stored: {stored}")
-        say(*(f"note: {note}" for note in notes))
-        say(f"{folder}  {look}")
+            print_out(f"stored: {stored}")
+        print_out(*(f"note: {note}" for note in notes))
+        print_out(f"{folder}  {look}")
         return
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
@@ -73,11 +78,11 @@ def summary(run: Run, folder: Path) -> None:
     ]
     for label, text in lines:
         grid.add_row(label, text)
-    say(Text.assemble((run.name, "bold"), " ", (run.status, _COLOURS.get(run.status, "bold red"))))
-    say(Padding(grid, (0, 0, 0, 2), expand=False))
+    print_out(Text.assemble((run.name, "bold"), " ", (run.status, _COLOURS.get(run.status, "bold red"))))
+    print_out(Padding(grid, (0, 0, 0, 2), expand=False))
 
 
-def _sweeps(run: Run) -> list[str]:
+def _iteration_lines(run: Run) -> list[str]:
     """Return how often the steps of each level were made, in words."""
     counted = run.info.get("counts", {}).get("sweeps", {})
     return [
@@ -86,17 +91,17 @@ def _sweeps(run: Run) -> list[str]:
     ]
 
 
-def _adapted(run: Run) -> list[str]:
+def _step_control_lines(run: Run) -> list[str]:
     """Return how many steps each level with step control made, and how long they were, in words."""
     counted = run.info.get("counts", {}).get("adapted", {})
     return [
         f"{path or 'outermost'}, {count(each['accepted'], 'step')}, {each['rejected']} rejected, "
-        f"{_span(each['shortest'])} to {_span(each['longest'])}"
+        f"{_format_duration(each['shortest'])} to {_format_duration(each['longest'])}"
         for path, each in counted.items()
     ]
 
 
-def _sent(run: Run) -> list[str]:
+def _message_lines(run: Run) -> list[str]:
     """Return what passed from host to host, in words."""
     counted = run.info.get("counts", {}).get("messages", {})
     return [
@@ -105,23 +110,23 @@ def _sent(run: Run) -> list[str]:
     ]
 
 
-def _bonds(flowed: Flows, folder: Path) -> list[str]:
+def _bond_lines(flowed: BondFlows, folder: Path) -> list[str]:
     """Return what flowed through the power bonds, in words; those that gain or lose the most first."""
     found = flowed.bonds
     more = len(found) - BONDS
-    lines = [each.words for each in found[:BONDS]]
+    lines = [each.account_text for each in found[:BONDS]]
     return [*lines, f"and {more} more: hocket check {shlex.quote(str(folder))}"] if more > 0 else lines
 
 
-def _span(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """Return a time in the unit that suits it."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
-            return f"{significant(seconds / size)} {unit}"
-    return f"{significant(seconds / 1e-9)} ns"
+            return f"{format_significant(seconds / size)} {unit}"
+    return f"{format_significant(seconds / 1e-9)} ns"
 
 
-def errors(run: Run, trust: Trust, most: int | None = MOST) -> Iterator[RenderableType]:
+def error_table(run: Run, trust: ErrorEstimate, most: int | None = MOST) -> Iterator[RenderableType]:
     """Yield a table of ports: where they ended, and how wrong they are; the worst first."""
     rows = [
         {
@@ -131,43 +136,43 @@ def errors(run: Run, trust: Trust, most: int | None = MOST) -> Iterator[Renderab
             "estimated error": each.largest,
             "at [s]": each.at,
             "of the largest value": each.relative,
-            **({"order": _two(each.order)} if trust.method == "Richardson" else {}),
+            **({"order": _round_order(each.order)} if trust.method == "Richardson" else {}),
         }
         for each in trust.ports
     ]
     how = "from shorter steps" if trust.method == "Richardson" else "from linear models"
-    yield from table(f"how wrong it was, {how}", rows[:most], None)
+    yield from titled_table(f"how wrong it was, {how}", rows[:most], None)
     if most is not None and len(rows) > most:
         yield f"and {len(rows) - most} more: hocket check {shlex.quote(str(run.path))} --all"
 
 
-def _two(order: float | None) -> float | None:
+def _round_order(order: float | None) -> float | None:
     return None if order is None else round(order, 2)
 
 
-def _simulated(run: Run) -> str:
+def _simulated_span(run: Run) -> str:
     start, reached = run.info["start"], run.info["reached"]
     steps = count(run.info["counts"]["steps"], "step")
     rest = "" if run.status == "finished" else f" of {run.info['stop']:g} s"
     return f"{steps} from {start:g} to {reached:g} s{rest}"
 
 
-def _took(run: Run) -> str:
+def _wall_time(run: Run) -> str:
     wall = run.info["timings"]["wall"]
     factor = (run.info["reached"] - run.info["start"]) / wall
-    return f"{significant(wall)} s ({significant(factor)} times real time)"
+    return f"{format_significant(wall)} s ({format_significant(factor)} times real time)"
 
 
-def _kept(run: Run) -> str:
+def _recorded_size(run: Run) -> str:
     rows = sum(run.table(table.name).num_rows for table in run.tables)
     rates = f" at {len(run.tables)} rates" if len(run.tables) > 1 else ""
     return f"{count(rows, 'row')}{rates}, {count(len(run.ports), 'port')}"
 
 
-def _pace(run: Run) -> str:
+def _realtime_words(run: Run) -> str:
     """Return how well the run kept pace with the clock; empty if it was not to."""
     if "realtime" not in run.info:
         return ""
     facts = run.info["realtime"]
     late = count(facts["overruns"], "overrun")
-    return f"factor {facts['factor']:g}, {late}, at most {significant(1000 * facts['largest_lag'])} ms late"
+    return f"factor {facts['factor']:g}, {late}, at most {format_significant(1000 * facts['largest_lag'])} ms late"

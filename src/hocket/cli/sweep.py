@@ -22,26 +22,26 @@ from rich.text import Text
 
 import hocket
 from hocket.cli import options
-from hocket.cli.folders import kept
-from hocket.cli.logs import heard
-from hocket.cli.progress import counted
-from hocket.cli.screen import say, tell, watched
+from hocket.cli.folders import run_folder
+from hocket.cli.logs import relay_fmu_logs
+from hocket.cli.progress import count_progress
+from hocket.cli.screen import is_terminal, print_err, print_out
 from hocket.cli.targets import check_file
 from hocket.cli.typed import (
-    assigned,
     check_bonds,
     check_stop,
     fmu_options,
-    halves,
-    placed,
-    plain,
-    recorded,
-    studied,
-    value_of,
+    locate_faults,
+    parse_assignments,
+    parse_literal,
+    parse_value_for,
+    read_study,
+    record_patterns,
+    split_assignment,
 )
 from hocket.cli.words import count
 from hocket.errors import FileError, ScenarioError
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.whole import write_text
 
 MOST = 1_000_000
@@ -93,12 +93,12 @@ def sweep(
     Ctrl-C stops all of them: every row so far is kept. The exit code is 1 then, and when a run fails.
     """
     how = fmu_options(interface, isolate, time_limit, log)
-    study = studied(files, connect or (), observe or (), how)
+    study = read_study(files, connect or (), observe or (), how)
     check_stop(study, stop, files, "sweep")
     if ledger:
         check_bonds(study, files)
-    fixed = assigned(study, assign or ())
-    varied = _combinations(study, vary)
+    fixed = parse_assignments(study, assign or ())
+    varied = _parameter_combinations(study, vary)
     if csv:
         check_file(csv)
     typed = {
@@ -110,10 +110,10 @@ def sweep(
     }
     stem = files[0].stem if len(files) == 1 else study.name
     with (
-        kept(folder, f"{stem}-sweep", overwrite) as place,
-        placed(files, [name for name, value in typed.items() if value]),
-        heard(log) as said,
-        counted(study.name, "runs", quiet, len(varied)) as progress,
+        run_folder(folder, f"{stem}-sweep", overwrite) as place,
+        locate_faults(files, [name for name, value in typed.items() if value]),
+        relay_fmu_logs(log) as said,
+        count_progress(study.name, "runs", quiet, len(varied)) as progress,
     ):
         results = hocket.sweep(
             study,
@@ -122,7 +122,7 @@ def sweep(
             start=start,
             step=step,
             every=every,
-            record=recorded(study, record),
+            record=record_patterns(study, record),
             ledger=ledger,
             folder=place,
             overwrite=overwrite,
@@ -132,7 +132,7 @@ def sweep(
         )
         said += [str(result) for result in results if isinstance(result, Exception)]
         _raise_scenario_fault(results)
-    _report(varied, results, place, quiet, csv)
+    _print_results(varied, results, place, quiet, csv)
     good = [isinstance(result, hocket.Run) and result.status == "finished" for result in results]
     if not all(good) or len(results) < len(varied):
         raise typer.Exit(1)
@@ -147,33 +147,33 @@ def _raise_scenario_fault(results: Sequence[hocket.Run | Exception]) -> None:
         raise (files or wrong)[0]
 
 
-def _combinations(study: Study, vary: Sequence[str]) -> list[dict[str, Any]]:
+def _parameter_combinations(study: Experiment, vary: Sequence[str]) -> list[dict[str, Any]]:
     """Return every combination of the values, the last parameter varying fastest."""
     columns = {}
     for text in vary:
-        name, values = halves(text, "--vary")
+        name, values = split_assignment(text, "--vary")
         if name in columns:
             raise ScenarioError(f"`{name}` varies twice", f"--vary {text}", "each parameter once")
-        columns[name] = _values(study, name, values)
-    _check_count(math.prod(map(len, columns.values())), "--vary")
+        columns[name] = _parse_values(study, name, values)
+    _check_run_count(math.prod(map(len, columns.values())), "--vary")
     return [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
 
 
-def _check_count(number: int, where: str) -> None:
+def _check_run_count(number: int, where: str) -> None:
     """Refuse more runs than anybody waits for: a count that was mistyped."""
     if number > MOST:
         hint = "fewer values, or several sweeps"
         raise ScenarioError(f"that would be {number:,} runs", where, f"at most {MOST:,}", hint)
 
 
-def _values(study: Study, name: str, text: str) -> list[Any]:
+def _parse_values(study: Experiment, name: str, text: str) -> list[Any]:
     """Return the values of `1,2,5` or of `1:3:5`, the second with equal distances."""
     parts = text.split(":")
-    if len(parts) > 1 and all(isinstance(plain(part), int | float) for part in parts):
+    if len(parts) > 1 and all(isinstance(parse_literal(part), int | float) for part in parts):
         if len(parts) != 3 or not parts[2].strip().isdecimal() or int(parts[2]) < 1:
             raise ScenarioError(f"`{text}` is no range", f"--vary {name}", "first:last:count, as 1:3:5")
         first, last, number = float(parts[0]), float(parts[1]), int(parts[2])
-        _check_count(number, f"--vary {name}={text}")
+        _check_run_count(number, f"--vary {name}={text}")
         return [float(f"{value:.12g}") for value in np.linspace(first, last, number)]
     try:
         listed = tomllib.loads(f"values = [{text}]")["values"]
@@ -184,10 +184,10 @@ def _values(study: Study, name: str, text: str) -> list[Any]:
     words = [word.strip() for word in text.split(",")]
     if not all(words):
         raise ScenarioError(f"`{name}` has no values", f"--vary {name}={text}", "values as 1,2,5 or 1:3:5")
-    return [value_of(study, name, word, "--vary") for word in words]
+    return [parse_value_for(study, name, word, "--vary") for word in words]
 
 
-def _report(
+def _print_results(
     varied: list[dict[str, Any]],
     results: Sequence[hocket.Run | Exception],
     place: Path,
@@ -196,23 +196,23 @@ def _report(
 ) -> None:
     """Print the table and where the runs are; write the table."""
     runs = [run for run in results if isinstance(run, hocket.Run)]
-    gains = list(dict.fromkeys(name for run in runs for name in _gains(run)))
+    gains = list(dict.fromkeys(name for run in runs for name in _bond_gains(run)))
     ports = list(dict.fromkeys(port for run in runs for port in run.ports if port not in gains))
     pairs = list(zip(varied, results, strict=False))
-    rows = [_row(f"{n:03}", one, result, [*ports, *gains]) for n, (one, result) in enumerate(pairs, 1)]
+    rows = [_result_row(f"{n:03}", one, result, [*ports, *gains]) for n, (one, result) in enumerate(pairs, 1)]
     heads = ["run", *(varied[0] if varied else ()), *ports, *gains, "status"]
     for one, result in pairs:
         if isinstance(result, Exception):
             which = ", ".join(f"{name} = {value}" for name, value in one.items())
-            tell(f"{which}: {str(result).splitlines()[0]}")
+            print_err(f"{which}: {str(result).splitlines()[0]}")
     if len(results) < len(varied) or any(row[-1] == "stopped" for row in rows):
-        tell(f"stopped by Ctrl-C: {len(results):,} of {count(len(varied), 'run')} were begun")
+        print_err(f"stopped by Ctrl-C: {len(results):,} of {count(len(varied), 'run')} were begun")
     if csv:
-        _write(csv, heads, rows)
+        _write_csv(csv, heads, rows)
     if quiet:
-        say(str(place))
+        print_out(str(place))
         return
-    left_out = {*ports[COLUMNS:], *gains[BONDS:]} if watched() else set()
+    left_out = {*ports[COLUMNS:], *gains[BONDS:]} if is_terminal() else set()
     shown = [number for number, head in enumerate(heads[:-1]) if head not in left_out]
     table = Table(box=None, pad_edge=False)
     for number in shown:
@@ -220,31 +220,33 @@ def _report(
     table.add_column("")
     for row in rows:
         bad = row[-1] != "finished"
-        cells = (_shown(row[number]) for number in shown)
+        cells = (_format_value(row[number]) for number in shown)
         table.add_row(*cells, Text(row[-1] if bad else "", "bold red"))
-    say(table, f"final values of {count(len(rows), 'run')} in {place}")
+    print_out(table, f"final values of {count(len(rows), 'run')} in {place}")
     if left_out:
-        say(f"{count(len(left_out), 'more column')}: --record chooses, --csv writes all")
-    say(*([f"wrote {csv}"] if csv else []))
+        print_out(f"{count(len(left_out), 'more column')}: --record chooses, --csv writes all")
+    print_out(*([f"wrote {csv}"] if csv else []))
 
 
-def _gains(run: hocket.Run) -> dict[str, float]:
+def _bond_gains(run: hocket.Run) -> dict[str, float]:
     """Return what every power bond gained, by the name under which the ledger records it."""
     return {f"{bond}.gained": facts["gained"] for bond, facts in run.info.get("bonds", {}).items()}
 
 
-def _row(number: str, one: dict[str, Any], result: hocket.Run | Exception, columns: list[str]) -> list[Any]:
+def _result_row(
+    number: str, one: dict[str, Any], result: hocket.Run | Exception, columns: list[str]
+) -> list[Any]:
     if isinstance(result, Exception):
         return [number, *one.values(), *(None for _ in columns), "failed"]
-    finals = _gains(result) | {name: result.final(name) for name in columns if name in result}
+    finals = _bond_gains(result) | {name: result.final(name) for name in columns if name in result}
     return [number, *one.values(), *(finals.get(name) for name in columns), result.status]
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _write(file: Path, heads: list[str], rows: list[list[Any]]) -> None:
+def _write_csv(file: Path, heads: list[str], rows: list[list[Any]]) -> None:
     text = StringIO()
     writer = comma_separated.writer(text, lineterminator="\n")
     writer.writerows([heads, *rows])

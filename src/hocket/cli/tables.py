@@ -13,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 
-def table(title: str, rows: Sequence[Mapping[str, object]], most: int | None) -> Iterator[RenderableType]:
+def titled_table(
+    title: str, rows: Sequence[Mapping[str, object]], most: int | None
+) -> Iterator[RenderableType]:
     """Yield rows as a table under a title; `most` of them."""
     if not rows:
         return
@@ -23,13 +25,13 @@ def table(title: str, rows: Sequence[Mapping[str, object]], most: int | None) ->
     for head, value in rows[0].items():
         grid.add_column(head, header_style="dim", justify="left" if isinstance(value, str) else "right")
     for row in rows[:most]:
-        grid.add_row(*(shown(value) for value in row.values()))
+        grid.add_row(*(format_cell(value) for value in row.values()))
     yield grid
     if most is not None and len(rows) > most:
         yield f"and {len(rows) - most} more: --all"
 
 
-def shown(value: object) -> str:
+def format_cell(value: object) -> str:
     """Return a value in few digits; near one in more."""
     if isinstance(value, float):
         return f"{value:.6g}" if 0.5 < abs(value) < 2.0 else f"{value:.3g}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hocket.errors import FileError
-from hocket.files.drawing import drawable
+from hocket.files.drawing import check_drawable
 
 
 def check_file(target: Path) -> None:
@@ -24,4 +24,4 @@ def check_file(target: Path) -> None:
 def check_picture(target: Path) -> None:
     """Refuse what no picture can be written to."""
     check_file(target)
-    drawable(target)
+    check_drawable(target)

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hocket.cli import options
-from hocket.cli.asked import Asked, asked_for
-from hocket.cli.facts import keep
-from hocket.cli.screen import say, tell
-from hocket.cli.searching import Watch, watching
+from hocket.cli.asked import TuningRequest, read_tuning_request
+from hocket.cli.facts import write_json
+from hocket.cli.screen import print_err, print_out
+from hocket.cli.searching import SearchMonitor, watch_search
 from hocket.cli.targets import check_file, check_picture
 from hocket.cli.typed import check_stop
 from hocket.errors import FileError
 
 if TYPE_CHECKING:
-    from hocket.tuning.tuned import Tuned
+    from hocket.tuning.tuned import TuningResult
 
 
 def tune(
@@ -91,51 +91,51 @@ def tune(
     Prints the couplings that no other beats in all that counts, proposes one, and shows the lines to change.
     Ctrl-C ends the search and shows what was found so far; with --folder the same command goes on there.
     """
-    asked = asked_for(file, over, objective, limit, stop)
+    asked = read_tuning_request(file, over, objective, limit, stop)
     if verify:
         check_stop(asked.study, stop, [file], "tune")
     target = out or file.with_name(f"{file.stem}.tuned.toml")
     writes = apply is not None or out is not None
-    _check_targets(file, target if writes else None, plot, page, json)
+    _check_tune_targets(file, target if writes else None, plot, page, json)
     if folder:
-        _make(folder)
+        _make_search_folder(folder)
     how = {"search": search, "budget": budget, "seed": seed, "workers": workers, "dask": dask}
     printed = str(json) == "-"
-    with watching(asked.study.name, quiet or printed) as watch:
-        made = _searched(asked, how, folder, watch)
+    with watch_search(asked.study.name, quiet or printed) as watch:
+        made = _search_couplings(asked, how, folder, watch)
     from hocket.cli import front
 
-    story = front.story(made, asked.study, front.row_of(made, apply, file))
+    story = front.explain_row(made, asked.study, front.select_row(made, apply, file))
     if not printed:
-        say(*front.page(made, story, everything))
+        print_out(*front.front_lines(made, story, everything))
     wrote: list[str] = []
     if plot:
         made.plot(plot)
         wrote.append(str(plot))
     if page:
-        from hocket.report.tuned import write_tuned
+        from hocket.report.tuned import write_tuning_page
 
-        write_tuned(made, page, asked.study)
+        write_tuning_page(made, page, asked.study)
         wrote.append(f"{page} ({page.stat().st_size / 1000:,.0f} kB)")
     if writes:
-        wrote.append(front.written(story, target))
+        wrote.append(front.write_tuned_scenario(story, target))
     if json and not (verify and printed):
-        keep(json, front.facts(made, story, ()))
+        write_json(json, front.front_facts(made, story, ()))
         wrote += [] if printed else [str(json)]
     if not printed:
-        say(*(f"wrote {each}" for each in wrote))
+        print_out(*(f"wrote {each}" for each in wrote))
     if verify and not watch.stopped:
-        runs = front.runs_of(made, story)
+        runs = front.verification_rows(made, story)
         if json:
-            keep(json, front.facts(made, story, runs))
+            write_json(json, front.front_facts(made, story, runs))
         if not printed:
-            say(*front.compared(runs))
+            print_out(*front.comparison_lines(runs))
     if watch.stopped:
         _tell_stopped(watch, folder)
         raise typer.Exit(1)
 
 
-def _check_targets(
+def _check_tune_targets(
     file: Path, out: Path | None, plot: Path | None, page: Path | None, json: Path | None
 ) -> None:
     if out:
@@ -152,7 +152,7 @@ def _check_targets(
             check_file(each)
 
 
-def _make(folder: Path) -> None:
+def _make_search_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -160,10 +160,12 @@ def _make(folder: Path) -> None:
         raise FileError(what, "--folder", "a folder, or a name for a new one") from None
 
 
-def _searched(asked: Asked, how: dict[str, Any], folder: Path | None, watch: Watch) -> Tuned:
+def _search_couplings(
+    asked: TuningRequest, how: dict[str, Any], folder: Path | None, watch: SearchMonitor
+) -> TuningResult:
     from hocket.tuning.tune import tune as tuned_by
 
-    with asked.placed():
+    with asked.locate_faults():
         try:
             return tuned_by(
                 asked.study.composite,
@@ -173,21 +175,21 @@ def _searched(asked: Asked, how: dict[str, Any], folder: Path | None, watch: Wat
                 stop=asked.stop,
                 start=asked.study.start,
                 folder=folder,
-                progress=watch.told,
-                early=watch.early,
+                progress=watch.report_progress,
+                early=watch.report_early,
                 **how,
             )
         except KeyboardInterrupt as error:
-            found = watch.so_far()
+            found = watch.stop_search()
             if found is None:
                 error.add_note("nothing was judged yet")
                 raise
             return found
 
 
-def _tell_stopped(watch: Watch, folder: Path | None) -> None:
-    tell(f"stopped by Ctrl-C: {watch.done:,} of {watch.total:,} couplings were judged")
+def _tell_stopped(watch: SearchMonitor, folder: Path | None) -> None:
+    print_err(f"stopped by Ctrl-C: {watch.done:,} of {watch.total:,} couplings were judged")
     if folder:
-        tell(f"they are kept in {folder}: the same command goes on from there")
+        print_err(f"they are kept in {folder}: the same command goes on from there")
     else:
-        tell("they are not kept: with --folder DIR the same command goes on where it was stopped")
+        print_err("they are not kept: with --folder DIR the same command goes on where it was stopped")

@@ -15,37 +15,37 @@ from pathlib import Path
 from typing import Any
 
 import hocket
-from hocket.cli.options import Interface
+from hocket.cli.options import InterfaceChoice
 from hocket.engine.composite import Composite
 from hocket.errors import Fault, ScenarioError
-from hocket.files.fmus import model_name, study_of
-from hocket.files.study import Study
+from hocket.files.fmus import model_name, study_from_fmus
+from hocket.files.study import Experiment
 from hocket.model import Connection
-from hocket.parameters import leaves, split, with_leaves
+from hocket.parameters import leaves, split_parameter_path, with_leaves
 from hocket.simulators.fmu import Fmu
-from hocket.simulators.fmu.remaking import remade
-from hocket.simulators.recipes import positive
+from hocket.simulators.fmu.remaking import remake_fmu
+from hocket.simulators.recipes import positive_duration
 
 _OPTIONS = {"step": "--step", "parameters": "--set", "threads": "--threads", "realtime": "--realtime"}
 _RUN_KEYS = ("start", "stop", "every", "record")
 
 
-def studied(
+def read_study(
     files: Sequence[Path],
     connect: Sequence[str] = (),
     observe: Sequence[str] = (),
     how: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Study:
+) -> Experiment:
     """Return what was typed as one study; `how` are options of its FMUs, by what was typed."""
-    study = hocket.read(files[0]) if len(files) == 1 else _several(files)
-    composite = _equipped(study.composite, how or {}, str(files[0]))
-    composite = _observed(composite, observe)
-    composite = _connected(composite, connect)
+    study = hocket.read(files[0]) if len(files) == 1 else _couple_fmus(files)
+    composite = _with_fmu_options(study.composite, how or {}, str(files[0]))
+    composite = _with_observed(composite, observe)
+    composite = _with_connections(composite, connect)
     return replace(study, composite=composite)
 
 
 def fmu_options(
-    interface: Interface | None, isolate: bool, time_limit: str | None, log: bool
+    interface: InterfaceChoice | None, isolate: bool, time_limit: str | None, log: bool
 ) -> dict[str, dict[str, Any]]:
     """Return the options of FMUs that were typed, and what they mean to an `Fmu`."""
     found: dict[str, dict[str, Any]] = {}
@@ -54,13 +54,13 @@ def fmu_options(
     if isolate:
         found["--isolate"] = {"isolate": True}
     if time_limit is not None:
-        found["--time-limit"] = {"isolate": True, "time_limit": positive(time_limit, "--time-limit")}
+        found["--time-limit"] = {"isolate": True, "time_limit": positive_duration(time_limit, "--time-limit")}
     if log:
         found["--log"] = {"logging": True}
     return found
 
 
-def _equipped(composite: Composite, how: Mapping[str, Mapping[str, Any]], where: str) -> Composite:
+def _with_fmu_options(composite: Composite, how: Mapping[str, Mapping[str, Any]], where: str) -> Composite:
     """Return the composite with these options of all of its FMUs; without any FMU they are refused."""
     fmus = {path: model for path, model in leaves(composite) if isinstance(model, Fmu)}
     if how and not fmus:
@@ -69,10 +69,12 @@ def _equipped(composite: Composite, how: Mapping[str, Mapping[str, Any]], where:
         ]
         raise ScenarioError(faults)
     meant = {name: value for meaning in how.values() for name, value in meaning.items()}
-    return with_leaves(composite, {path: remade(fmu, **meant) for path, fmu in fmus.items()} if how else {})
+    return with_leaves(
+        composite, {path: remake_fmu(fmu, **meant) for path, fmu in fmus.items()} if how else {}
+    )
 
 
-def _several(files: Sequence[Path]) -> Study:
+def _couple_fmus(files: Sequence[Path]) -> Experiment:
     others = [file for file in files if file.suffix.lower() != ".fmu" and not file.is_dir()]
     if others:
         what = f"{len(files)} files were given, and `{others[0]}` is no FMU"
@@ -82,15 +84,15 @@ def _several(files: Sequence[Path]) -> Study:
         (fmu,) = hocket.read(file).composite.scenario.models.values()
         assert isinstance(fmu, Fmu)
         fmus[model_name(file, fmus)] = fmu
-    study = study_of(fmus)
+    study = study_from_fmus(fmus)
     return replace(study, name="-".join(fmus))
 
 
-def _observed(composite: Composite, names: Sequence[str]) -> Composite:
+def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
     """Return the composite with variables of its FMUs put out."""
     wanted: dict[str, tuple[str, ...]] = {}
     for written in names:
-        path, name = split(composite, written, f"--observe {written}")
+        path, name = split_parameter_path(composite, written, f"--observe {written}")
         wanted[path] = (*wanted.get(path, ()), name)
     models, changed, faults = dict(leaves(composite)), {}, []
     for path, observe in wanted.items():
@@ -99,7 +101,7 @@ def _observed(composite: Composite, names: Sequence[str]) -> Composite:
             faults.append(Fault(f"`{path}` is no FMU", f"--observe {path}.{observe[0]}"))
             continue
         try:
-            changed[path] = remade(fmu, observe=(*fmu.observe, *observe))
+            changed[path] = remake_fmu(fmu, observe=(*fmu.observe, *observe))
         except ScenarioError as error:
             faults += [replace(fault, where="--observe") for fault in error.faults]
     if faults:
@@ -107,7 +109,7 @@ def _observed(composite: Composite, names: Sequence[str]) -> Composite:
     return with_leaves(composite, changed)
 
 
-def _connected(composite: Composite, written: Sequence[str]) -> Composite:
+def _with_connections(composite: Composite, written: Sequence[str]) -> Composite:
     """Return the composite with more connections, written `b.u=a.y` or `a.y->b.u`."""
     made = []
     for text in written:
@@ -117,11 +119,11 @@ def _connected(composite: Composite, written: Sequence[str]) -> Composite:
         if not (source and arrow and target):
             expected = "input=output, as b.u=a.y, or output->input in quotes"
             raise ScenarioError(f"`{text}` is no connection", "--connect", expected)
-        made.append(Connection(_full(composite, source), _full(composite, target)))
+        made.append(Connection(_full_port_path(composite, source), _full_port_path(composite, target)))
     scenario = composite.scenario
     if not made:
         return composite
-    joined = composite.with_scenario(scenario.changed(connections=(*scenario.connections, *made)))
+    joined = composite.with_scenario(scenario.with_changes(connections=(*scenario.connections, *made)))
     _check_connections(joined)
     return joined
 
@@ -136,7 +138,7 @@ def _check_connections(composite: Composite) -> None:
             raise ScenarioError([replace(fault, where="--connect") for fault in faults]) from None
 
 
-def _full(composite: Composite, port: str) -> str:
+def _full_port_path(composite: Composite, port: str) -> str:
     """Return the path of a port: where there is one model only, that need not be named."""
     models = composite.scenario.models
     name, model = next(iter(models.items()))
@@ -147,17 +149,17 @@ def _full(composite: Composite, port: str) -> str:
     )
 
 
-def recorded(study: Study, patterns: Sequence[str] | None) -> list[str] | None:
+def record_patterns(study: Experiment, patterns: Sequence[str] | None) -> list[str] | None:
     """Return the patterns of `--record` as paths; None: what the scenario records."""
     for pattern in patterns or ():
         _check_port(study.composite, pattern)
-    return [_full(study.composite, pattern) for pattern in patterns] if patterns else None
+    return [_full_port_path(study.composite, pattern) for pattern in patterns] if patterns else None
 
 
 def _check_port(composite: Composite, name: str) -> None:
     """Refuse a variable of an FMU that would have to be observed first."""
     try:
-        path, variable = split(composite, name)
+        path, variable = split_parameter_path(composite, name)
     except ScenarioError:
         return  # a pattern, or a name that the run refuses
     model = dict(leaves(composite))[path]
@@ -171,16 +173,16 @@ def _check_port(composite: Composite, name: str) -> None:
 _A = {True: "an array of them", False: "a variable inside"}
 
 
-def assigned(study: Study, written: Sequence[str], option: str = "--set") -> dict[str, Any]:
+def parse_assignments(study: Experiment, written: Sequence[str], option: str = "--set") -> dict[str, Any]:
     """Return parameters by path from texts such as `a.k=20`."""
     values: dict[str, Any] = {}
     for text in written:
-        name, value = halves(text, option)
-        values[name] = value_of(study, name, value, option)
+        name, value = split_assignment(text, option)
+        values[name] = parse_value_for(study, name, value, option)
     return values
 
 
-def halves(text: str, option: str) -> tuple[str, str]:
+def split_assignment(text: str, option: str) -> tuple[str, str]:
     """Return the name and the value of `k=20`."""
     name, sign, value = text.partition("=")
     if not (name.strip() and sign):
@@ -189,17 +191,17 @@ def halves(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def value_of(study: Study, name: str, text: str, option: str) -> Any:
+def parse_value_for(study: Experiment, name: str, text: str, option: str) -> Any:
     """Return what a text means to the variable it is for: a number, true, false, a list; else the text."""
-    path, variable = split(study.composite, name, f"{option} {name}")
+    path, variable = split_parameter_path(study.composite, name, f"{option} {name}")
     model = dict(leaves(study.composite))[path]
     declared = model.description.by_name.get(variable) if isinstance(model, Fmu) else None
-    found = plain(text)
+    found = parse_literal(text)
     is_text = declared is not None and declared.type in ("string", "binary") and not declared.dimensions
     return text if is_text and not isinstance(found, str) else found
 
 
-def plain(text: str) -> Any:
+def parse_literal(text: str) -> Any:
     """Return a text as the number, truth, list or text it is."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
@@ -213,7 +215,7 @@ def plain(text: str) -> Any:
     return found if isinstance(found, (bool, int, float, str, list)) else text
 
 
-def check_stop(study: Study, stop: str | None, files: Sequence[Path], verb: str) -> None:
+def check_stop(study: Experiment, stop: str | None, files: Sequence[Path], verb: str) -> None:
     """Refuse a run that nothing would end."""
     if study.stop is None and stop is None:
         hint = f"`hocket {verb} {files[0]} --stop 10`"
@@ -221,7 +223,7 @@ def check_stop(study: Study, stop: str | None, files: Sequence[Path], verb: str)
         raise ScenarioError("nothing says when the run stops", str(files[0]), "a stop time", hint)
 
 
-def check_bonds(study: Study, files: Sequence[Path]) -> None:
+def check_bonds(study: Experiment, files: Sequence[Path]) -> None:
     """Refuse to keep the ledger of a study without power bonds."""
     if not any(level.wiring.bonds for level in study.composite.blueprint.levels()):
         hint = "leave it out"
@@ -235,13 +237,13 @@ def _is_toml(files: Sequence[Path]) -> bool:
 
 
 @contextmanager
-def placed(files: Sequence[Path], typed: Sequence[str], own: Sequence[str] = ()) -> Iterator[None]:
+def locate_faults(files: Sequence[Path], typed: Sequence[str], own: Sequence[str] = ()) -> Iterator[None]:
     """Let faults of the run say whether they come from an option or from the file; `own` are options only."""
     try:
         yield
     except ScenarioError as error:
         places = [
-            f"--{fault.where}" if fault.where in own else _place(fault.where, files, typed)
+            f"--{fault.where}" if fault.where in own else _fault_location(fault.where, files, typed)
             for fault in error.faults
         ]
         error.faults = tuple(
@@ -250,7 +252,7 @@ def placed(files: Sequence[Path], typed: Sequence[str], own: Sequence[str] = ())
         raise
 
 
-def _place(where: str, files: Sequence[Path], typed: Sequence[str]) -> str:
+def _fault_location(where: str, files: Sequence[Path], typed: Sequence[str]) -> str:
     key, sign, rest = where.partition(",")
     if key in _RUN_KEYS:
         return f"--{key}" if key in typed else f"`{key}` in {', '.join(map(str, files))}"

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hocket.cli.screen import failure, tell
+from hocket.cli.screen import print_err, print_failure
 from hocket.errors import Fault, HocketError, InternalError, ScenarioError
 
 _REPORT = "This is a fault of hocket's own: please report it, with what `--debug` shows."
@@ -31,7 +31,7 @@ _DEBUG = inspect.Parameter(
 )
 
 
-def verb(function: Callable[..., None]) -> Callable[..., None]:
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
     """Return the function as a command with the option `--debug`."""
     signature = inspect.signature(function, eval_str=True)
     parameters = [*signature.parameters.values(), _DEBUG]
@@ -45,33 +45,33 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
         except (Exception, KeyboardInterrupt) as error:
             if debug:
                 traceback.print_exception(error)
-            raise typer.Exit(answered(error)) from None
+            raise typer.Exit(report_error(error)) from None
 
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
-def answered(error: BaseException) -> int:
+def report_error(error: BaseException) -> int:
     """Tell the user what went wrong; return the exit code."""
     if isinstance(error, KeyboardInterrupt):
-        tell("interrupted", *getattr(error, "__notes__", ()))
+        print_err("interrupted", *getattr(error, "__notes__", ()))
         return 1
     if not isinstance(error, HocketError):
-        failure(f"{type(error).__name__}: {error}")
-        tell(_REPORT)
+        print_failure(f"{type(error).__name__}: {error}")
+        print_err(_REPORT)
         return 1
-    error.faults = tuple(map(_as_typed, error.faults))
-    failure(error.text())
+    error.faults = tuple(map(_with_option_hint, error.faults))
+    print_failure(error.text())
     if isinstance(error, ScenarioError):
         return 2  # before anything ran: no rows to speak of in notes
-    tell(*getattr(error, "__notes__", ()))
+    print_err(*getattr(error, "__notes__", ()))
     if isinstance(error, InternalError):
-        tell(_REPORT)
+        print_err(_REPORT)
     return 1
 
 
-def _as_typed(fault: Fault) -> Fault:
+def _with_option_hint(fault: Fault) -> Fault:
     """Return a fault whose hint names options as they are typed, too."""
     hint = fault.hint
     for name, option in _TYPED.items():

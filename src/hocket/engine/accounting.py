@@ -24,25 +24,25 @@ from hocket.plan import (
     Together,
     walk,
 )
-from hocket.plan.walking import named, parts
+from hocket.plan.walking import inner_bodies, named_simulators
 
 
-def accounted(operations: list[Operation], level: Level) -> list[Operation]:
+def insert_accounts(operations: list[Operation], level: Level) -> list[Operation]:
     """Return the operations of a body with those of the accounts."""
     before: list[Operation | None] = [None, *operations]
     program: list[Operation] = []
-    closing, alike = _Closing(), plainly_read(level)
-    stepped = closing.stepped if alike and _read_twice(level) else None
+    closing, alike = _PendingCloses(), can_reopen_accounts(level)
+    stepped = closing.stepped if alike and _reads_twice(level) else None
     for last, now in zip(before, operations, strict=False):
-        program += closing.due_before(now)
+        program += closing.flush_before(now)
         *rest, end = _with_accounts(now, last, level, alike, stepped)
         program += rest
-        if not closing.waits(end, now.children):
+        if not closing.defer(end, now.children):
             program.append(end)
-    return [*program, *closing.due()]
+    return [*program, *closing.flush()]
 
 
-class _Closing:
+class _PendingCloses:
     """Accounts of steps of a known length that are closed together, when the last of these steps was made.
 
     Nothing that they look at changes until the simulator itself is fed or steps again.
@@ -54,7 +54,7 @@ class _Closing:
         self.stepped: set[int] = set()
         """Who made a step, and was not read since."""
 
-    def waits(self, operation: Operation, children: list[int]) -> bool:
+    def defer(self, operation: Operation, children: list[int]) -> bool:
         """Keep an operation that closes accounts of children for later; return whether it can be."""
         if operation.kind != "close" or operation.count == 0:
             return False
@@ -66,12 +66,12 @@ class _Closing:
         self.children |= set(children)
         return True
 
-    def due_before(self, operation: Operation) -> list[Operation]:
+    def flush_before(self, operation: Operation) -> list[Operation]:
         """Return what must be closed before an operation."""
         others = operation.kind in ("feed", "step_read") and self.children.isdisjoint(operation.children)
-        return [] if others else self.due()
+        return [] if others else self.flush()
 
-    def due(self) -> list[Operation]:
+    def flush(self) -> list[Operation]:
         """Return what waits; nothing does after that."""
         every = list(self.waiting.values())
         self.waiting, self.children = {}, set()
@@ -97,7 +97,7 @@ def _with_accounts(
     numbers = [number for child in closing for number in level.ledger.of.get(child, ())]
     if not numbers:
         return [operation]
-    held = [number for number in numbers if level.ledger.held(level, number)]
+    held = [number for number in numbers if level.ledger.has_held_input(level, number)]
     rest = [number for number in numbers if number not in set(held)]
     before = [Operation("open", signals=rest, slopes=held)]
     fixed = alike and operation.kind == "step_read"
@@ -117,7 +117,7 @@ def _with_accounts(
     ]
 
 
-def plainly_read(level: Level) -> bool:
+def can_reopen_accounts(level: Level) -> bool:
     """Return whether accounts can be opened again as they are closed.
 
     Nothing must happen to their outputs between the end of a step and the start of the next. Where outputs
@@ -127,16 +127,16 @@ def plainly_read(level: Level) -> bool:
     every = [each for _, each in walk(level.plan.step)]
     if level.plan.output or any(isinstance(each, Solve) for each in every):
         return False
-    if any(side.asked or side.anew for side in sides) or _unread(level.plan.step, set()):
+    if any(side.asked or side.anew for side in sides) or _steps_before_read(level.plan.step, set()):
         return False
-    twice = _read_twice(level)
-    if twice and not all(map(_straight, every)):
+    twice = _reads_twice(level)
+    if twice and not all(map(_is_sequential, every)):
         return False
     again = twice or any(isinstance(each, (Save, Repeat)) for each in every)
     return not (again and any(level.ledger.reacts(level, side) for side in sides))
 
 
-def _unread(body: Body, stepped: set[str]) -> bool:
+def _steps_before_read(body: Body, stepped: set[str]) -> bool:
     """Return whether anyone makes a step before the last one was read: an account goes over both."""
     for each in body:
         if isinstance(each, Step):
@@ -144,20 +144,22 @@ def _unread(body: Body, stepped: set[str]) -> bool:
                 return True
             stepped.add(each.sim)
         elif isinstance(each, (Read, Restore)):
-            stepped -= set(named(each))
+            stepped -= set(named_simulators(each))
         times = 2 if isinstance(each, (Times, Next)) else 1
-        if any(_unread(inner, stepped) for inner, _ in parts(each, ()) for _ in range(times)):
+        if any(
+            _steps_before_read(inner, stepped) for inner, _ in inner_bodies(each, ()) for _ in range(times)
+        ):
             return True
     return False
 
 
-def _read_twice(level: Level) -> bool:
+def _reads_twice(level: Level) -> bool:
     """Return whether outputs are read more than once in a step."""
     read = [each.sim for _, each in walk(level.plan.step) if isinstance(each, Read)]
     return len(read) > len(set(read))
 
 
-def _straight(instruction: Instruction) -> bool:
+def _is_sequential(instruction: Instruction) -> bool:
     """Return whether steps and reads inside an instruction follow each other in one body."""
     if isinstance(instruction, Together):
         return all(len(body) == 1 for body in instruction.bodies)

@@ -20,7 +20,7 @@ ATTEMPTS = 50
 """How often one step is made shorter."""
 
 
-def attempt(level: Level, body: Body) -> None:
+def run_try(level: Level, body: Body) -> None:
     """Do a body to the end of the step, in as many parts as its simulators want.
 
     With step control only the first part: what is to come has steps of its own.
@@ -36,7 +36,7 @@ def attempt(level: Level, body: Body) -> None:
                 break
             except EarlyError as early:
                 level.restore(saved)
-                level.reached = _between(level, early, start, level.reached)
+                level.reached = _early_tick(level, early, start, level.reached)
         else:
             raise SimulatorError(
                 f"the step was made shorter {ATTEMPTS} times, and one still ended early",
@@ -48,14 +48,14 @@ def attempt(level: Level, body: Body) -> None:
         level.now, level.reached = level.reached, end
 
 
-def _between(level: Level, early: EarlyError, start: int, end: int) -> int:
+def _early_tick(level: Level, early: EarlyError, start: int, end: int) -> int:
     """Return the tick where a simulator stopped; it need not be a whole number."""
-    tick = exact((Fraction(early.reached) - level.clock.start) / level.clock.tick)
+    tick = normalise_ticks((Fraction(early.reached) - level.clock.start) / level.clock.tick)
     if not start < tick < end or level.clock.time(tick) <= level.clock.time(start):
         raise early
     return tick
 
 
-def exact(ticks: Fraction | int) -> int:
+def normalise_ticks(ticks: Fraction | int) -> int:
     """Return ticks as they are counted: whole, but for a step that ended early."""
     return ticks if isinstance(ticks, int) or ticks.denominator != 1 else ticks.numerator  # type: ignore[return-value]

@@ -13,12 +13,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hocket.clock import Clock, common, written
+from hocket.clock import Clock, common_tick, format_duration
 from hocket.engine.interpreter import Level
 from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError
 from hocket.feedthrough import Feedthrough
 from hocket.model import Extrapolator, Model, Scenario, Simulator, as_level
-from hocket.orchestrators.exchange import instructions, together
+from hocket.orchestrators.exchange import evaluation_body, in_parallel
 from hocket.plan import Body, Plan, Read, adapts, step_fractions, tries, verify
 from hocket.signals import Hold
 from hocket.wiring import CONSTANT, OWN, Drive, Wiring, wire
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Blueprint:
+class PlanTree:
     """One level as it will be built; `inner` has the levels inside, by the number of the child."""
 
     path: str
     composite: Composite
     wiring: Wiring
     plan: Plan
-    inner: dict[int, Blueprint] = field(default_factory=dict)
+    inner: dict[int, PlanTree] = field(default_factory=dict)
 
     @cached_property
     def leaves(self) -> Leaves:
         """The simulators at the ends of this tree."""
-        return flatten(self)
+        return flatten_tree(self)
 
-    def levels(self) -> Iterator[Blueprint]:
+    def levels(self) -> Iterator[PlanTree]:
         """Yield this level and all inside it."""
         yield self
         for inner in self.inner.values():
@@ -62,25 +62,25 @@ class Leaves:
     """Per leaf: the path of its level and its number there."""
 
 
-def blueprint(composite: Composite) -> Blueprint:
+def make_blueprint(composite: Composite) -> PlanTree:
     """Return the tree of a prepared composite; raises ScenarioError with every fault."""
     faults: list[Fault] = []
-    root = _blueprint(composite, "", faults)
+    root = _plan_level(composite, "", faults)
     if faults:
         raise ScenarioError(faults)
-    from hocket.engine.notes import notes
+    from hocket.engine.notes import tree_notes
 
     _nest_plans(root)
     leaves = root.leaves
     root.plan = replace(
         root.plan,
         start=start_body(leaves),
-        notes=(*root.plan.notes, *notes(root, leaves)),
+        notes=(*root.plan.notes, *tree_notes(root, leaves)),
     )
     return root
 
 
-def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprint:
+def _plan_level(composite: Composite, path: str, faults: list[Fault]) -> PlanTree:
     scenario = composite.scenario
     wiring = wire(scenario, composite.extrapolation)
     inside = f"{path}." if path else ""
@@ -93,7 +93,7 @@ def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprin
     if planned:
         wrong = verify(plan, scenario, composite.step)
         faults += [replace(fault, where=f"{inside}orchestrator, {fault.where}") for fault in wrong]
-    built = Blueprint(path, composite, wiring, plan)
+    built = PlanTree(path, composite, wiring, plan)
     for child, model in enumerate(wiring.models):
         name = built.name(child)
         step = getattr(model, "step", None)
@@ -102,7 +102,7 @@ def _blueprint(composite: Composite, path: str, faults: list[Fault]) -> Blueprin
         faults += _slope_faults(wiring, child, name)
         if as_level(model):
             inner: Any = model
-            built.inner[child] = _blueprint(inner, name, faults)
+            built.inner[child] = _plan_level(inner, name, faults)
     return built
 
 
@@ -120,7 +120,7 @@ def _with_slopes(scenario: Scenario, wiring: Wiring, default: Extrapolator) -> S
         replace(each, extrapolation=default) if each.extrapolation is None and each.target in sloped else each
         for each in scenario.connections
     ]
-    return scenario.changed(connections=connections)
+    return scenario.with_changes(connections=connections)
 
 
 def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> Iterator[Fault]:
@@ -132,10 +132,10 @@ def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> It
     else:
         near = [outer * (1 / ratio).__floor__(), outer * (1 / ratio).__ceil__()] if nested else [outer]
     yield Fault(
-        f"the step {written(step)} of `{name}` does not divide the step {written(outer)} around it",
+        f"the step {format_duration(step)} of `{name}` does not divide the step {format_duration(outer)} around it",
         where=f"{name}.step",
         expected="the outer step divided by a whole number" + (", or a multiple of it" if nested else ""),
-        hint=" or ".join(map(written, near)),
+        hint=" or ".join(map(format_duration, near)),
     )
 
 
@@ -159,7 +159,7 @@ def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
             )
 
 
-def _nest_plans(tree: Blueprint) -> Plan:
+def _nest_plans(tree: PlanTree) -> Plan:
     inner = {tree.wiring.names[child]: _nest_plans(design) for child, design in tree.inner.items()}
     tree.plan = replace(tree.plan, inner=inner)
     return tree.plan
@@ -174,11 +174,11 @@ def start_body(leaves: Leaves) -> Body:
         for child, model in enumerate(wiring.models)
         if any(not port.feedthrough for port in model.outputs)
     ]
-    body: Body = (together(Read(name) for name in first),) if first else ()
-    return (*body, *instructions(graph, graph.rounds()))
+    body: Body = (in_parallel(Read(name) for name in first),) if first else ()
+    return (*body, *evaluation_body(graph, graph.rounds()))
 
 
-def stuck(leaves: Leaves) -> list[str]:
+def window_obstacles(leaves: Leaves) -> list[str]:
     """Return the leaves that cannot take part in a start window."""
     return [
         name
@@ -187,7 +187,7 @@ def stuck(leaves: Leaves) -> list[str]:
     ]
 
 
-def window_degree(level: Blueprint) -> int:
+def window_degree(level: PlanTree) -> int:
     """Return the highest degree that looks back on a level with a window; 0: it needs none."""
     if level.composite.start == "cold":
         return 0
@@ -196,11 +196,11 @@ def window_degree(level: Blueprint) -> int:
     return looking + 1 if adapts(level.plan.step) else looking
 
 
-def flatten(root: Blueprint) -> Leaves:
+def flatten_tree(root: PlanTree) -> Leaves:
     """Return the leaves of the tree, each input wired to the leaf that drives it in the end."""
     number: dict[tuple[str, int], int] = {}
     names: list[str] = []
-    parents: dict[str, tuple[Blueprint, int]] = {}
+    parents: dict[str, tuple[PlanTree, int]] = {}
     for level in root.levels():
         for child in range(len(level.wiring.models)):
             if child in level.inner:
@@ -209,7 +209,7 @@ def flatten(root: Blueprint) -> Leaves:
                 number[(level.path, child)] = len(names)
                 names.append(level.name(child))
 
-    def source(level: Blueprint, drive: Drive | None) -> Drive | None:
+    def follow_drive(level: PlanTree, drive: Drive | None) -> Drive | None:
         """Follow a drive to a leaf, or to an input of the outermost level; factors add up on the way."""
         gain, offset, extrapolation = 1.0, 0.0, None
         while drive is not None:
@@ -234,28 +234,30 @@ def flatten(root: Blueprint) -> Leaves:
     for level in root.levels():
         for child, model in enumerate(level.wiring.models):
             if child not in level.inner:
-                drives.append(tuple(source(level, drive) for drive in level.wiring.drives[child]))
+                drives.append(tuple(follow_drive(level, drive) for drive in level.wiring.drives[child]))
                 models.append(model)
                 places.append((level.path, child))
-    outputs = tuple(drive for drive in (source(root, d) for d in root.wiring.outputs) if drive is not None)
+    outputs = tuple(
+        drive for drive in (follow_drive(root, d) for d in root.wiring.outputs) if drive is not None
+    )
     return Leaves(Wiring(tuple(names), tuple(models), tuple(drives), outputs), places)
 
 
-def clock_of(root: Blueprint, *more: Fraction, start: Fraction = Fraction(0)) -> Clock:
+def clock_of(root: PlanTree, *more: Fraction, start: Fraction = Fraction(0)) -> Clock:
     """Return a clock in whose ticks every step of the tree, and `more` durations, are whole."""
-    return Clock(common([*_lengths(root, root.composite.step), *more]), start)
+    return Clock(common_tick([*_step_lengths(root, root.composite.step), *more]), start)
 
 
-def _lengths(level: Blueprint, asked: Fraction) -> Iterator[Fraction]:
+def _step_lengths(level: PlanTree, asked: Fraction) -> Iterator[Fraction]:
     """Yield the steps of a level and of those inside; parts of what is asked for under step control."""
     steps = {level.composite.step, asked} if adapts(level.plan.step) else {level.composite.step}
     own = [step * part for step in steps for part in (Fraction(1), *step_fractions(level.plan.step))]
     yield from own
     for inner in level.inner.values():
-        yield from _lengths(inner, common(own))
+        yield from _step_lengths(inner, common_tick(own))
 
 
-def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = False) -> Level:
+def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = False) -> Level:
     """Open every model of the tree; what was opened is closed again if one fails.
 
     `degree` is that of the inputs the level will be given; `sloped` says that its outputs need slopes.
@@ -272,10 +274,10 @@ def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = Fals
             if child in design.inner:
                 memory = level.memory
                 children.append(
-                    opened(design.inner[child], clock, memory.degrees[child], memory.sloped[child])
+                    open_level(design.inner[child], clock, memory.degrees[child], memory.sloped[child])
                 )
             else:
-                children.append(_opened(model, design.name(child)))
+                children.append(_open_model(model, design.name(child)))
     except BaseException:
         for simulator in children:
             with suppress(Exception):  # what failed to open is the news, not what failed to close
@@ -286,11 +288,11 @@ def opened(design: Blueprint, clock: Clock, degree: int = 0, sloped: bool = Fals
             simulator.early = True  # it may stop where it likes: the level goes back
     level.children = children
     level.ticks = [0] * len(children)
-    level.ledger.look_inside(level)
+    level.ledger.link_inner_accounts(level)
     return level
 
 
-def _opened(model: Model, name: str) -> Simulator:
+def _open_model(model: Model, name: str) -> Simulator:
     try:
         return model.open()
     except HocketError as error:

@@ -35,7 +35,7 @@ def read_only(u: Array) -> Array:
     return view
 
 
-def numbers(returned: Any, count: int) -> Array:
+def output_array(returned: Any, count: int) -> Array:
     """Return what output() returned as an array; rows are kept as they are."""
     if returned is None:
         raise TypeError(f"output() returned None, expected {count} numbers")
@@ -48,16 +48,16 @@ def numbers(returned: Any, count: int) -> Array:
     return y
 
 
-def blame(name: str, call: str, t: float, error: Exception) -> SimulatorError:
+def simulator_error(name: str, call: str, t: float, error: Exception) -> SimulatorError:
     """Return the error of a simulator with its name, the call and the time."""
-    where = f"`{name}`, {call}() at t = {t!r} s{_line(error)}"
+    where = f"`{name}`, {call}() at t = {t!r} s{_raising_line(error)}"
     if isinstance(error, HocketError):
         fault = error.faults[0]
         return SimulatorError(fault.what, where=where, expected=fault.expected, hint=fault.hint)
     return SimulatorError(f"`{name}` raised {type(error).__name__}: {error}", where=where)
 
 
-def _line(error: Exception) -> str:
+def _raising_line(error: Exception) -> str:
     """Return the line of the simulator's own code that raised, if it has one."""
     frames = traceback.extract_tb(error.__traceback__)
     package = str(Path(__file__).parents[1])

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def pause_collector() -> Iterator[None]:
     """Pause Python's garbage collector, if it is on."""
     was_on = gc.isenabled()
     gc.disable()

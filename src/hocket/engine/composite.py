@@ -13,19 +13,19 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from hocket import orchestrators, signals
-from hocket.clock import Duration, seconds, written
-from hocket.engine.balance import balanced
-from hocket.engine.blueprint import Blueprint, blueprint, clock_of, opened
+from hocket.clock import Duration, format_duration, seconds
+from hocket.engine.balance import balance_bonds
+from hocket.engine.blueprint import PlanTree, clock_of, make_blueprint, open_level
 from hocket.engine.interpreter import Level
-from hocket.errors import ScenarioError, nearest
+from hocket.errors import ScenarioError, suggest_nearest
 from hocket.feedthrough import Feedthrough
-from hocket.model import Abilities, Connection, Extrapolator, Model, Orchestrator, Port, Scenario
+from hocket.model import Capabilities, Connection, Extrapolator, Model, Orchestrator, Port, Scenario
 from hocket.passes.contract import levels
 from hocket.passes.modularity import Modularity
-from hocket.passing import with_ports_made
+from hocket.passing import with_level_ports
 from hocket.plan import Plan
 from hocket.signals import Hold
-from hocket.wiring import check, unchecked
+from hocket.wiring import scenario_faults, wire_unchecked
 
 StartMode: TypeAlias = Literal["window", "cold"]
 
@@ -64,14 +64,16 @@ class Composite:
             raise ScenarioError(str(error), where="step") from None
         if length <= 0:
             raise ScenarioError(
-                f"the step {written(length)} is not positive", where="step", expected="a step above zero"
+                f"the step {format_duration(length)} is not positive",
+                where="step",
+                expected="a step above zero",
             )
-        extrapolation = _named(extrapolation, signals.NAMED, "extrapolation", "fit")
-        orchestrator = _named(orchestrator, orchestrators.NAMED, "orchestrator", "plan")
+        extrapolation = _resolve_word(extrapolation, signals.EXTRAPOLATORS, "extrapolation", "fit")
+        orchestrator = _resolve_word(orchestrator, orchestrators.ORCHESTRATORS, "orchestrator", "plan")
         if start not in ("window", "cold"):
             raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
         for name, value in (
-            ("scenario", _extrapolated(scenario)),
+            ("scenario", _resolve_extrapolations(scenario)),
             ("step", length),
             ("orchestrator", orchestrator),
             ("extrapolation", extrapolation),
@@ -82,9 +84,9 @@ class Composite:
 
     def with_scenario(self, scenario: Scenario) -> Composite:
         """Return the same level around another scenario."""
-        return self.changed(scenario=scenario)
+        return self.with_changes(scenario=scenario)
 
-    def changed(self, **parts: Any) -> Composite:
+    def with_changes(self, **parts: Any) -> Composite:
         """Return the same level with other parts."""
         return Composite(**{part.name: getattr(self, part.name) for part in fields(Composite)} | parts)
 
@@ -99,7 +101,7 @@ class Composite:
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
         """The outputs of the scenario; they react to whatever reaches them through consistent levels."""
-        wiring = unchecked(self.scenario)
+        wiring = wire_unchecked(self.scenario)
         reacts = (getattr(self.orchestrator, "outputs", ""), getattr(self.orchestrator, "inputs", ""))
         if "stale" in reacts or "delayed" in reacts:
             return self.scenario.outputs
@@ -107,15 +109,15 @@ class Composite:
             return self.scenario.outputs
         return tuple(
             replace(port, feedthrough=tuple(self.inputs[number].name for number in reach))
-            for port, reach in zip(self.scenario.outputs, Feedthrough(wiring).reach(), strict=True)
+            for port, reach in zip(self.scenario.outputs, Feedthrough(wiring).inputs_by_output(), strict=True)
         )
 
     @cached_property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """What all the simulators inside can do."""
         children = [model.abilities for model in self.scenario.models.values()]
         orders = [ability.order for ability in children if ability.order is not None]
-        return Abilities(
+        return Capabilities(
             rewind=all(ability.rewind for ability in children),
             variable_step=bool(getattr(self.orchestrator, "adaptive", False)),
             slopes=all(ability.slopes for ability in children),
@@ -127,21 +129,21 @@ class Composite:
         return self.blueprint.plan
 
     @cached_property
-    def blueprint(self) -> Blueprint:
+    def blueprint(self) -> PlanTree:
         """Everything that follows from the scenario, at all levels; raises ScenarioError with every fault."""
-        return blueprint(prepared(self))
+        return make_blueprint(prepare_composite(self))
 
     def open(self) -> Level:
         """Make a live level with a clock of its own, for inputs of any degree up to 8."""
         design = self.blueprint
-        return opened(design, clock_of(design), 8 if self.inputs else 0, sloped=self.abilities.slopes)
+        return open_level(design, clock_of(design), 8 if self.inputs else 0, sloped=self.abilities.slopes)
 
 
-def _named(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
+def _resolve_word(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
     """Return what a word stands for, or the thing itself."""
     if isinstance(given, str):
         if given not in known:
-            raise ScenarioError(f"there is no {key} `{given}`", key, hint=nearest(given, known))
+            raise ScenarioError(f"there is no {key} `{given}`", key, hint=suggest_nearest(given, known))
         return known[given]
     if isinstance(given, type) or not hasattr(given, method):
         words = ", ".join(f'"{word}"' for word in known)
@@ -149,69 +151,69 @@ def _named(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
     return given
 
 
-def _extrapolated(scenario: Scenario) -> Scenario:
+def _resolve_extrapolations(scenario: Scenario) -> Scenario:
     """Return the scenario with what the words on its connections stand for; the unknown stay, to be told."""
-    known: Mapping[Any, Any] = signals.NAMED
+    known: Mapping[Any, Any] = signals.EXTRAPOLATORS
     made = tuple(
         replace(each, extrapolation=known.get(each.extrapolation, each.extrapolation))
         if isinstance(each.extrapolation, str)
         else each
         for each in scenario.connections
     )
-    return scenario if made == scenario.connections else scenario.changed(connections=made)
+    return scenario if made == scenario.connections else scenario.with_changes(connections=made)
 
 
-def drafted(composite: Composite) -> Blueprint:
+def draft_blueprint(composite: Composite) -> PlanTree:
     """Return everything that is known before a model is opened; raises ScenarioError with every fault."""
     compiled = any(each.scenario.constraints for _, each in levels(composite))
-    return blueprint(prepared(composite, tries=False)) if compiled else composite.blueprint
+    return make_blueprint(prepare_composite(composite, tries=False)) if compiled else composite.blueprint
 
 
-def prepared(composite: Composite, tries: bool = True) -> Composite:
+def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     """Return the composite as it will run: without constraints, bonds are balanced, ports are made.
 
     Sampled models become levels. Raises ScenarioError with all faults at once. Without `tries` no simulator
     is opened to see how constraints react to their inputs; that cannot be run.
     """
     composite = without_constraints(composite, tries)
-    scenario = with_ports_made(_with_sampled(balanced(composite)))
-    faults = check(scenario)
+    scenario = with_level_ports(_with_sampled_levels(balance_bonds(composite)))
+    faults = scenario_faults(scenario)
     if faults:
         raise ScenarioError(faults)
     return composite.with_scenario(scenario)
 
 
 def without_constraints(composite: Composite, tries: bool = True) -> Composite:
-    """Return the composite with simulators that solve its constraints in their place; see `prepared`."""
+    """Return the composite with simulators that solve its constraints in their place; see `prepare_composite`."""
     needed = Modularity(tries=tries)
-    if not needed.wanted(composite):
+    if not needed.reasons(composite):
         return composite
     kept: dict[Any, Composite] = composite.__dict__.setdefault("_compiled", {})
     if tries not in kept:
-        kept[tries] = _solved(composite, needed)
+        kept[tries] = _eliminate_constraints(composite, needed)
     return kept[tries]
 
 
-def _solved(composite: Composite, needed: Modularity) -> Composite:
+def _eliminate_constraints(composite: Composite, needed: Modularity) -> Composite:
     try:
         return needed.apply(composite)
     except ScenarioError as error:
-        others = check(with_ports_made(composite.scenario))
+        others = scenario_faults(with_level_ports(composite.scenario))
         connected = [fault for fault in others if "connections." in fault.where]
         raise ScenarioError([*connected, *error.faults]) from None
 
 
-def _with_sampled(scenario: Scenario) -> Scenario:
+def _with_sampled_levels(scenario: Scenario) -> Scenario:
     changed: dict[str, Model] = {}
     for name, model in scenario.models.items():
         if isinstance(model, Composite):
-            changed[name] = model.with_scenario(_with_sampled(model.scenario))
+            changed[name] = model.with_scenario(_with_sampled_levels(model.scenario))
         elif getattr(model, "period", None) is not None:
-            changed[name] = sampled(model)
+            changed[name] = as_sampled_level(model)
     return scenario.with_models({**scenario.models, **changed}) if changed else scenario
 
 
-def sampled(model: Any) -> Composite:
+def as_sampled_level(model: Any) -> Composite:
     """Return a model with a period as a level of one child: inputs are sampled and held, outputs too."""
     taken = [Connection(port.name, f"sampled.{port.name}", Hold()) for port in model.inputs]
     given = [Connection(f"sampled.{port.name}", port.name) for port in model.outputs]

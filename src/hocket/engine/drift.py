@@ -11,25 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from hocket.engine.selection import Recorded
+from hocket.engine.selection import RecordedTable
 from hocket.model import Array
 from hocket.simulators.constraint import Coupler, gap_names
 
 
-class Drift:
+class ConstraintDrift:
     """The columns that are residuals, and the largest value of each so far."""
 
-    def __init__(self, recorded: Sequence[Recorded]):
+    def __init__(self, recorded: Sequence[RecordedTable]):
         self.columns: dict[int, list[tuple[int, str, str]]] = {}
         """Per table: column, its path, and the equation."""
         self.largest: dict[str, float] = {}
-        self.determined = [path for entry in recorded for path in _determined(entry)]
+        self.determined = [path for entry in recorded for path in _determined_inputs(entry)]
         for index, entry in enumerate(recorded):
-            known = _gaps(entry) if entry.child is None else {}
+            known = _residual_equations(entry) if entry.child is None else {}
             paths = enumerate(entry.table.columns, 1)
             self.columns[index] = [(column, path, known[path]) for column, path in paths if path in known]
 
-    def see(self, index: int, block: Array) -> None:
+    def observe(self, index: int, block: Array) -> None:
         """Look at rows of a table."""
         for column, path, _ in self.columns.get(index, ()):
             size = float(np.max(np.abs(block[:, column])))
@@ -49,13 +49,13 @@ class Drift:
         return {"gaps": self.largest, "determined": self.determined}
 
 
-def _determined(entry: Recorded) -> Iterator[str]:
+def _determined_inputs(entry: RecordedTable) -> Iterator[str]:
     for child, model in enumerate(entry.level.wiring.models):
         if isinstance(model, Coupler):
             yield from (f"{entry.level.name(child)}.{port.name}" for port in model.determines)
 
 
-def _gaps(entry: Recorded) -> dict[str, str]:
+def _residual_equations(entry: RecordedTable) -> dict[str, str]:
     """Return the equations of a level by the paths of their residuals."""
     found: dict[str, str] = {}
     for child, model in enumerate(entry.level.wiring.models):

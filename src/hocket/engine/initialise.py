@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from hocket.engine.attempts import exact
-from hocket.engine.blueprint import Blueprint, Leaves, stuck, window_degree
-from hocket.engine.calls import blame, not_finite, numbers
+from hocket.engine.attempts import normalise_ticks
+from hocket.engine.blueprint import Leaves, PlanTree, window_degree, window_obstacles
+from hocket.engine.calls import not_finite, output_array, simulator_error
 from hocket.engine.interpreter import Level
 from hocket.engine.loops import fixed_point
-from hocket.engine.traffic import of_leaves, of_level, spread
-from hocket.engine.window import Curves, window
+from hocket.engine.traffic import distributed_level, level_post, start_post
+from hocket.engine.window import Curves, window_curves
 from hocket.errors import ConvergenceError
 from hocket.feedthrough import Feedthrough, Round
 from hocket.model import Array, Simulator
 from hocket.plan import first_part
 from hocket.plan.post import Post
-from hocket.signals import shifted, value_at
+from hocket.signals import shift_origin, value_at
 from hocket.wiring import CONSTANT, OWN
 
 SETTLED = 1e-9
@@ -36,7 +36,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
 
     `stop` is when the run will end, for those who want to know (`stop_time`).
     """
-    design: Blueprint = root.blueprint
+    design: PlanTree = root.blueprint
     leaves = design.leaves
     levels = {level.path: level for level in levels_of(root)}
     simulators = [levels[path].children[child] for path, child in leaves.places]
@@ -46,10 +46,10 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
         try:
             simulator.start(t)
         except Exception as error:
-            raise blame(name, "start", t, error) from error
-    apart = spread(design)
-    traffic = of_leaves(design, apart) if apart else None
-    y = consistent(leaves, simulators, t, root.starts, traffic)
+            raise simulator_error(name, "start", t, error) from error
+    apart = distributed_level(design)
+    traffic = start_post(design, apart) if apart else None
+    y = consistent_outputs(leaves, simulators, t, root.starts, traffic)
     for level in levels.values():
         level.memory.clear()
         level.ticks = [0] * len(level.children)
@@ -62,20 +62,20 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
         own = each.composite.step * first_part(each.plan.step), window_degree(each)
         told = next((key for key in found if key[1] >= own[1] > 0), own) if traffic else own
         if told not in found:
-            past = bool(own[1]) and not stuck(leaves)
+            past = bool(own[1]) and not window_obstacles(leaves)
             found[own] = (
-                window(leaves, simulators, frozen, t, float(own[0]), own[1], y, root.starts, traffic)
+                window_curves(leaves, simulators, frozen, t, float(own[0]), own[1], y, root.starts, traffic)
                 if past
                 else flat
             )
         own = told
-        _store(levels[each.path], dict(zip(leaves.places, found[own], strict=True)))
+        _store_past(levels[each.path], dict(zip(leaves.places, found[own], strict=True)))
     inputs = np.zeros((root.degree + 1, len(root.starts)))
     inputs[0] = root.starts
-    _feed(root, inputs)
+    _feed_level(root, inputs)
     if apart and traffic:
         traffic.flush()
-        levels[apart.path].traffic = of_level(levels[apart.path], traffic)
+        levels[apart.path].traffic = level_post(levels[apart.path], traffic)
 
 
 def levels_of(level: Level) -> list[Level]:
@@ -86,7 +86,7 @@ def levels_of(level: Level) -> list[Level]:
     ]
 
 
-def consistent(
+def consistent_outputs(
     leaves: Leaves,
     simulators: list[Simulator],
     t: float,
@@ -98,7 +98,7 @@ def consistent(
     y = [np.zeros(len(model.outputs)) for model in wiring.models]
     known: set[int] = set()
 
-    def read(leaf: int) -> None:
+    def read_leaf(leaf: int) -> None:
         if post is not None:
             post.read(leaf)
         u = np.zeros((1, len(wiring.models[leaf].inputs)))
@@ -116,13 +116,13 @@ def consistent(
                 )
         known.add(leaf)
         try:
-            y[leaf] = numbers(simulators[leaf].output(t, u), len(wiring.models[leaf].outputs))
+            y[leaf] = output_array(simulators[leaf].output(t, u), len(wiring.models[leaf].outputs))
         except Exception as error:
-            raise blame(wiring.names[leaf], "output", t, error) from error
+            raise simulator_error(wiring.names[leaf], "output", t, error) from error
 
     for leaf, model in enumerate(wiring.models):
         if any(not port.feedthrough for port in model.outputs):
-            read(leaf)
+            read_leaf(leaf)
     graph = Feedthrough(wiring, at_start=True)
     rounds = graph.rounds()
 
@@ -132,33 +132,33 @@ def consistent(
                 if post is not None:
                     post.feed_all(turn.feed)
                 for leaf in turn.read:
-                    read(leaf)
+                    read_leaf(leaf)
                 continue
 
-            def around(values: list[float], turn: Round = turn) -> list[float]:
+            def evaluate_loop(values: list[float], turn: Round = turn) -> list[float]:
                 for (leaf, port), value in zip(turn.loop, values, strict=True):
                     y[leaf][port] = value
                 found = {}
                 for leaf in turn.read:
                     before = y[leaf]
-                    read(leaf)
+                    read_leaf(leaf)
                     found[leaf], y[leaf] = y[leaf], before
                 return [float(found[leaf][port]) for leaf, port in turn.loop]
 
             guess = [float(y[leaf][port]) for leaf, port in turn.loop]
-            solution = fixed_point(around, guess, [graph.name(node) for node in turn.loop], t)
-            around(solution)
+            solution = fixed_point(evaluate_loop, guess, [graph.name(node) for node in turn.loop], t)
+            evaluate_loop(solution)
             if post is not None:
                 post.solve(turn.read, turn.loop)
 
-    def moved() -> list[str]:
+    def update_states() -> list[str]:
         """Give the final inputs to those whose initial state may depend on them; name what that changes."""
         names = []
         for leaf, simulator in enumerate(simulators):
             if not (wiring.models[leaf].inputs and getattr(simulator, "settles", False)):
                 continue
             before = y[leaf]
-            read(leaf)
+            read_leaf(leaf)
             apart = np.abs(y[leaf] - before) > SETTLED * np.maximum(1.0, np.abs(before))
             if not apart.any():
                 y[leaf] = before
@@ -168,7 +168,7 @@ def consistent(
     evaluate()
     waiting = [leaf for leaf, simulator in enumerate(simulators) if hasattr(simulator, "ready")]
     for _ in range(SETTLING):
-        unsettled = moved()
+        unsettled = update_states()
         if unsettled:
             evaluate()
             continue
@@ -178,7 +178,7 @@ def consistent(
             try:
                 simulators[leaf].ready()  # type: ignore[attr-defined]
             except Exception as error:
-                raise blame(wiring.names[leaf], "start", t, error) from error
+                raise simulator_error(wiring.names[leaf], "start", t, error) from error
         waiting = []
     else:
         raise ConvergenceError(
@@ -193,26 +193,28 @@ def consistent(
     return y
 
 
-def _store(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> None:
+def _store_past(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> None:
     """Store samples of the start in a level, and of a past where the curves tell one."""
-    length = exact(level.length * first_part(level.plan.step))
+    length = normalise_ticks(level.length * first_part(level.plan.step))
     for child in range(len(level.children)):
-        own = _curves(level, child, curves)
+        own = _child_curves(level, child, curves)
         for port, (curve, depth) in enumerate(zip(own, level.memory.depths[child], strict=True)):
             for back in range(depth - 1 if len(curve) > 1 else 0, -1, -1):
                 s = -level.clock.span(back * length)
-                slope = shifted([*curve, 0.0], s)[1] if level.memory.sloped[child] else None
-                level.memory.put(child, port, -back * length, value_at(curve, s), slope)
+                slope = shift_origin([*curve, 0.0], s)[1] if level.memory.sloped[child] else None
+                level.memory.put_sample(child, port, -back * length, value_at(curve, s), slope)
 
 
-def _curves(level: Level, child: int, curves: dict[tuple[str, int], list[list[Any]]]) -> list[list[Any]]:
+def _child_curves(
+    level: Level, child: int, curves: dict[tuple[str, int], list[list[Any]]]
+) -> list[list[Any]]:
     """Return the curves of the outputs of a child, which may be a level itself."""
     simulator = level.children[child]
     if not isinstance(simulator, Level):
         return curves[(level.path, child)]
     outputs = []
     for drive in simulator.wiring.outputs:
-        curve = _curves(simulator, drive.child, curves)[drive.port]
+        curve = _child_curves(simulator, drive.child, curves)[drive.port]
         if drive.gain != 1.0 or drive.offset != 0.0:
             curve = [drive.gain * c for c in curve]
             curve[0] = curve[0] + drive.offset
@@ -220,7 +222,7 @@ def _curves(level: Level, child: int, curves: dict[tuple[str, int], list[list[An
     return outputs
 
 
-def _feed(level: Level, inputs: Array) -> None:
+def _feed_level(level: Level, inputs: Array) -> None:
     """Fit every input once, so that what is in use at the start is known; find the slopes under it."""
     level.inputs = level.offered = (0, inputs)
     sloped = any(level.memory.sloped)
@@ -229,7 +231,7 @@ def _feed(level: Level, inputs: Array) -> None:
         for child, simulator in enumerate(level.children):
             level.feed(child)
             if isinstance(simulator, Level):
-                _feed(simulator, level.memory.u[child].copy())
+                _feed_level(simulator, level.memory.u[child].copy())
         for child in range(len(level.children)):
             if level.memory.sloped[child]:
                 values = np.array([ring[-1][1] for ring in level.memory.rings[child]])

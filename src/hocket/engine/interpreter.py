@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from hocket.clock import Clock, seconds
-from hocket.engine.accelerating import Live, live
-from hocket.engine.adapting import Pace, Steps, adapt, lowest
-from hocket.engine.attempts import attempt, exact
-from hocket.engine.calls import EarlyError, blame, not_finite, numbers, read_only
-from hocket.engine.iterating import Sweeps, handed_back, repeat
+from hocket.engine.accelerating import LiveAccelerator, make_accelerator
+from hocket.engine.adapting import MacroStepController, StepCounts, lowest_degree, run_adapt
+from hocket.engine.attempts import normalise_ticks, run_try
+from hocket.engine.calls import EarlyError, not_finite, output_array, read_only, simulator_error
+from hocket.engine.iterating import SweepCounts, feedback_unknowns, run_repeat
 from hocket.engine.ledger import Ledger
-from hocket.engine.memory import Memory
+from hocket.engine.memory import ExchangeMemory
 from hocket.engine.nexting import run_next
-from hocket.engine.rewinding import Kept, restore, save
+from hocket.engine.rewinding import SavedChild, restore_children, save_children
 from hocket.engine.rows import Rows
-from hocket.engine.snapshots import go_back, whole
+from hocket.engine.snapshots import restore_tree, save_tree
 from hocket.engine.unknowns import Unknowns
 from hocket.errors import SimulatorError
 from hocket.model import Array, Simulator
@@ -49,7 +49,7 @@ from hocket.plan import (
     adapts,
 )
 from hocket.plan.post import Load, Post
-from hocket.signals import shifted
+from hocket.signals import shift_origin
 from hocket.wiring import Wiring
 
 EPSILON = 2.0**-52
@@ -84,7 +84,7 @@ class Level:
         self.starts = tuple(starts)
         self.adaptive = adapts(plan.step)
         degrees = [self._degree_of(child) for child in range(len(wiring.models))]
-        self.memory = Memory(wiring, clock, degrees, deeper=1 if self.adaptive else 0)
+        self.memory = ExchangeMemory(wiring, clock, degrees, deeper=1 if self.adaptive else 0)
         self.ledger = Ledger(wiring, self.memory.degrees)
         self.ticks = [0] * len(self.children)
         self.now = self.reached = 0
@@ -95,17 +95,17 @@ class Level:
         self.rows: Rows | None = None
         self.micro_rows: dict[int, Rows] = {}
         """Per child that reports its micro steps: the rows of them."""
-        self.kept: dict[int, Kept] = {}
+        self.kept: dict[int, SavedChild] = {}
         """Per child that was saved within the step: where it stood."""
         self.repeating = 0
         """How many Repeats are under way: in one, the newest samples stay when simulators go back."""
-        self.sweeps = Sweeps()
+        self.sweeps = SweepCounts()
         self.sweep_matrix: Array | None = None
         """In the linear reading: of an iteration to a tolerance, what a sweep makes of what it is given."""
-        self.steps = Steps()
-        self.pace: Pace | None = None
+        self.steps = StepCounts()
+        self.pace: MacroStepController | None = None
         self._handed_back: dict[int, Unknowns] = {}
-        self.accelerators: dict[int, Live] = {}
+        self.accelerators: dict[int, LiveAccelerator] = {}
         self.blueprint: Any = None
         """The Blueprint it was built from."""
         self.traffic: Post | None = None
@@ -132,19 +132,19 @@ class Level:
         """Step from tick by so many ticks under the inputs u: several own steps, or part of one."""
         if self.adaptive:
             self.offered = (tick, u.copy())
-            self._own_step(tick, ticks)
+            self._run_step(tick, ticks)
             return
         if ticks % self.length == 0:
             self.offered = (tick, u.copy())
             for start in range(tick, tick + ticks, self.length):
-                self._own_step(start, self.length)
+                self._run_step(start, self.length)
             return
         if tick == self.now:
             self.offered = (tick, u.copy())
         if tick + ticks == self.now + self.length:
-            self._own_step(self.now, self.length)
+            self._run_step(self.now, self.length)
 
-    def _own_step(self, tick: int, ticks: int) -> None:
+    def _run_step(self, tick: int, ticks: int) -> None:
         self.now, self.span = tick, ticks
         self.reached = tick + ticks
         self.run(self.plan.step)
@@ -157,7 +157,7 @@ class Level:
                 case Feed(sim):
                     self.feed(self.number[sim])
                 case Step(sim, fraction):
-                    self.step_child(self.number[sim], exact(self.span * fraction))
+                    self.step_child(self.number[sim], normalise_ticks(self.span * fraction))
                 case Read(sim):
                     self.read(self.number[sim])
                 case Together(bodies):
@@ -169,9 +169,9 @@ class Level:
                 case Next():
                     run_next(self, instruction)
                 case Try(inner):
-                    attempt(self, inner)
+                    run_try(self, inner)
                 case Adapt():
-                    adapt(self, instruction)
+                    run_adapt(self, instruction)
                 case Admit():
                     self.inputs = self.offered
                 case Record():
@@ -180,11 +180,11 @@ class Level:
                 case Solve(sims, ports):
                     self.solve(sims, ports)
                 case Save(sims):
-                    save(self, (self.number[sim] for sim in sims))
+                    save_children(self, (self.number[sim] for sim in sims))
                 case Restore(sims):
-                    restore(self, (self.number[sim] for sim in sims))
+                    restore_children(self, (self.number[sim] for sim in sims))
                 case Repeat():
-                    repeat(self, instruction)
+                    run_repeat(self, instruction)
 
     def feed(self, child: int) -> None:
         """Fit the inputs of a child from the samples."""
@@ -198,7 +198,7 @@ class Level:
             try:
                 target.set_text(drive.target_port, source.text(drive.port))  # type: ignore[attr-defined]
             except Exception as error:
-                raise self.blamed(child, "step", t, error) from error
+                raise self.child_error(child, "step", t, error) from error
 
     def step_child(self, child: int, ticks: int) -> None:
         """Advance a child under its polynomials."""
@@ -216,7 +216,7 @@ class Level:
             returned = simulator.step(t, h, read_only(u))
             reached = end if returned is None else float(returned)
         except Exception as error:
-            raise self.blamed(child, "step", t, error) from error
+            raise self.child_error(child, "step", t, error) from error
         if not abs(reached - end) <= 1e-9 * h + 4.0 * EPSILON * abs(end):
             raise EarlyError(self.name(child), reached, t, h, end)
 
@@ -225,7 +225,7 @@ class Level:
         if self.traffic is not None:
             self.traffic.read(child)
         tick = self.ticks[child]
-        u = self.seen_from(child, tick)
+        u = self.inputs_since(child, tick)
         slopes = None
         y = self.outputs_of(child, tick, u)
         if self.memory.sloped[child]:
@@ -236,10 +236,14 @@ class Level:
         self.memory.store(child, at, y, slopes)
         self.ledger.close(self, child)
 
-    def seen_from(self, child: int, tick: int) -> Array:
+    def inputs_since(self, child: int, tick: int) -> Array:
         """Return the polynomials of a child in powers of the time since a tick."""
         u, base = self.memory.u[child], self.memory.base[child]
-        return u if base == tick or len(u) == 1 else np.array(shifted(list(u), self.clock.span(tick - base)))
+        return (
+            u
+            if base == tick or len(u) == 1
+            else np.array(shift_origin(list(u), self.clock.span(tick - base)))
+        )
 
     def outputs_of(self, child: int, tick: int, u: Array) -> Array:
         """Return what a child puts out at a tick; anything but finite numbers is an error."""
@@ -248,9 +252,9 @@ class Level:
             return simulator.outputs_at(tick, u)
         t = self.clock.time(tick)
         try:
-            y = numbers(simulator.output(t, read_only(u)), len(model.outputs))
+            y = output_array(simulator.output(t, read_only(u)), len(model.outputs))
         except Exception as error:
-            raise self.blamed(child, "output", t, error) from error
+            raise self.child_error(child, "output", t, error) from error
         if not np.isfinite(y).all():
             port = int(np.argmin(np.isfinite(y).reshape(len(y), -1).all(axis=1)))
             raise not_finite(self.name(child), model, port, float(y[port]), t)
@@ -259,16 +263,16 @@ class Level:
     def slopes_of(self, child: int, tick: int, u: Array) -> Array:
         simulator: Any = self.children[child]
         if isinstance(simulator, Level):
-            return simulator.gathered(2, u.shape[2:])
+            return simulator.newest_outputs(2, u.shape[2:])
         t = self.clock.time(tick)
         try:
-            return numbers(simulator.slope(t, u), len(self.wiring.models[child].outputs))
+            return output_array(simulator.slope(t, u), len(self.wiring.models[child].outputs))
         except Exception as error:
-            raise self.blamed(child, "slope", t, error) from error
+            raise self.child_error(child, "slope", t, error) from error
 
-    def blamed(self, child: int, call: str, t: float, error: Exception) -> SimulatorError:
+    def child_error(self, child: int, call: str, t: float, error: Exception) -> SimulatorError:
         """Return an error that says which simulator failed, in which call, when."""
-        return blame(self.name(child), call, t, error)
+        return simulator_error(self.name(child), call, t, error)
 
     # the level as a simulator among others
 
@@ -278,9 +282,9 @@ class Level:
             self.reached = tick
             self.offered = (tick, u.copy())
             self.run(self.plan.output)
-        return self.gathered(1, u.shape[2:])
+        return self.newest_outputs(1, u.shape[2:])
 
-    def gathered(self, what: int, shape: tuple[int, ...] = ()) -> Array:
+    def newest_outputs(self, what: int, shape: tuple[int, ...] = ()) -> Array:
         """Return the newest samples behind the level's outputs: values (1) or slopes (2)."""
         y = np.zeros((len(self.wiring.outputs), *shape))
         for index, drive in enumerate(self.wiring.outputs):
@@ -291,27 +295,27 @@ class Level:
 
     def solve(self, sims: Sequence[str], ports: Sequence[str]) -> None:
         """Solve a loop inside a step."""
-        from hocket.engine.loops import Loop
+        from hocket.engine.loops import AlgebraicLoop
 
-        Loop(self, sims, ports).solve()
+        AlgebraicLoop(self, sims, ports).solve()
 
     def unknowns_of(self, instruction: Repeat) -> Unknowns:
         """Return what the repetitions of a Repeat hand to each other."""
         if id(instruction) not in self._handed_back:
-            places = handed_back(self, instruction.body)
+            places = feedback_unknowns(self, instruction.body)
             self._handed_back[id(instruction)] = Unknowns(self, places)
         return self._handed_back[id(instruction)]
 
-    def pace_of(self, instruction: Adapt) -> Pace:
+    def controller_of(self, instruction: Adapt) -> MacroStepController:
         """Return which step is to be tried next."""
         if self.pace is None:
-            self.pace = Pace(instruction.control, self.length, lowest(self))
+            self.pace = MacroStepController(instruction.control, self.length, lowest_degree(self))
         return self.pace
 
-    def accelerator_of(self, instruction: Repeat) -> Live:
+    def accelerator_of(self, instruction: Repeat) -> LiveAccelerator:
         """Return what leads a Repeat to its end."""
         if id(instruction) not in self.accelerators:
-            self.accelerators[id(instruction)] = live(instruction.accelerate)
+            self.accelerators[id(instruction)] = make_accelerator(instruction.accelerate)
         return self.accelerators[id(instruction)]
 
     # Simulator
@@ -331,7 +335,7 @@ class Level:
 
         before = [(level, level.memory.save(), level.inputs, level.offered) for level in levels_of(self)]
         try:
-            return self.outputs_at(self._tick(t), self._padded(u))
+            return self.outputs_at(self._tick_at(t), self._pad_inputs(u))
         finally:
             for level, memory, inputs, offered in before:
                 level.memory.restore(memory)
@@ -339,15 +343,15 @@ class Level:
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Advance by h, a whole number of own steps."""
-        tick = self._tick(t)
-        self.advance(tick, self._tick(t + h) - tick, self._padded(u))
+        tick = self._tick_at(t)
+        self.advance(tick, self._tick_at(t + h) - tick, self._pad_inputs(u))
         return t + h
 
     def slope(self, t: float, u: Array) -> Array:
         """Return the slopes of the outputs at t."""
-        return self.gathered(2, np.shape(u)[2:])
+        return self.newest_outputs(2, np.shape(u)[2:])
 
-    def _tick(self, t: float) -> int:
+    def _tick_at(self, t: float) -> int:
         tick = round((t - self.clock.time(0)) / self.clock.span(1))
         if abs(self.clock.time(tick) - t) > 1e-9 * max(abs(t), self.clock.span(1)):
             step = self.clock.span(self.length)
@@ -356,20 +360,20 @@ class Level:
             )
         return tick
 
-    def _padded(self, u: Array) -> Array:
+    def _pad_inputs(self, u: Array) -> Array:
         padded = np.zeros((self.degree + 1, len(self.starts), *np.shape(u)[2:]))
         padded[: len(u)] = u
         return padded
 
     def save(self) -> Any:
         """Return the state of the whole tree."""
-        return whole(self)
+        return save_tree(self)
 
     def restore(self, state: Any) -> None:
         """Go back to a saved state; rows kept since then are dropped."""
-        go_back(self, state)
+        restore_tree(self, state)
 
-    def each(self, call: str, child: int, *arguments: Any) -> Any:
+    def call_child(self, call: str, child: int, *arguments: Any) -> Any:
         """Save or restore a child."""
         simulator = self.children[child]
         try:
@@ -377,7 +381,7 @@ class Level:
         except Exception as error:
             if isinstance(simulator, Level):
                 raise
-            raise self.blamed(child, call, self.clock.time(self.ticks[child]), error) from error
+            raise self.child_error(child, call, self.clock.time(self.ticks[child]), error) from error
 
     def close(self) -> None:
         """Close every simulator, the later ones even if an earlier one fails."""
@@ -388,7 +392,7 @@ class Level:
             except Exception as error:  # the rest must still be closed
                 t = self.clock.time(self.ticks[child])
                 errors.append(
-                    error if isinstance(simulator, Level) else self.blamed(child, "close", t, error)
+                    error if isinstance(simulator, Level) else self.child_error(child, "close", t, error)
                 )
         if errors:
             raise errors[0]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.engine.loops import SingularError, linear_fixed_point
-from hocket.engine.unknowns import SLOPE, VALUE, Unknown, Unknowns, relative
+from hocket.engine.unknowns import SLOPE, VALUE, Unknown, Unknowns, relative_residual
 from hocket.errors import ConvergenceError
 from hocket.model import Value
 from hocket.plan import Accelerator, Body, Feed, Instruction, Read, Repeat, Solve, walk
@@ -34,7 +34,7 @@ GROWN = 1e12
 
 
 @dataclass(slots=True)
-class Sweeps:
+class SweepCounts:
     """How often the steps of a level were made again."""
 
     repeats: int = 0
@@ -48,12 +48,12 @@ class Sweeps:
         self.most = max(self.most, sweeps)
 
 
-def handed_back(level: Level, body: Body) -> list[Unknown]:
+def feedback_unknowns(level: Level, body: Body) -> list[Unknown]:
     """Return what a repetition takes from the one before it: outputs fed from before they are read."""
     read: set[int] = set()
     found: set[Unknown] = set()
     for _, instruction in walk(body):
-        for child in _fed(level, instruction):
+        for child in _fed_children(level, instruction):
             for drive in level.wiring.drives[child]:
                 if drive is None or drive.child == OWN or drive.child in read:
                     continue
@@ -68,7 +68,7 @@ def handed_back(level: Level, body: Body) -> list[Unknown]:
     return sorted(found, key=lambda unknown: (unknown[2], unknown))
 
 
-def _fed(level: Level, instruction: Instruction) -> Iterator[int]:
+def _fed_children(level: Level, instruction: Instruction) -> Iterator[int]:
     match instruction:
         case Feed(sim):
             yield level.number[sim]
@@ -76,27 +76,27 @@ def _fed(level: Level, instruction: Instruction) -> Iterator[int]:
             yield from (level.number[sim] for sim in sims)
 
 
-def repeat(level: Level, instruction: Repeat) -> None:
+def run_repeat(level: Level, instruction: Repeat) -> None:
     """Do a body until what it hands back agrees with what it was given."""
     level.repeating += 1
     try:
-        _repeat(level, instruction)
+        _run_repetitions(level, instruction)
     finally:
         level.repeating -= 1
 
 
-def _repeat(level: Level, instruction: Repeat) -> None:
+def _run_repetitions(level: Level, instruction: Repeat) -> None:
     unknowns = level.unknowns_of(instruction)
     level.run(instruction.body)
     if not unknowns.places:
         level.sweeps.add(1)
     elif instruction.until is not None and np.ndim(unknowns.newest()[0]):
-        _limit(level, instruction.body, unknowns)
+        _solve_limit(level, instruction.body, unknowns)
     else:
-        level.sweeps.add(_swept(level, instruction, unknowns))
+        level.sweeps.add(_iterate_body(level, instruction, unknowns))
 
 
-def _swept(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
+def _iterate_body(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
     """Repeat a body that was done once; return how often it was done."""
     until, at_most = instruction.until, instruction.at_most
     accelerator = level.accelerator_of(instruction)
@@ -120,14 +120,16 @@ def _swept(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
         if until is not None:
             change = [a - b for a, b in zip(found, given, strict=True)]
             first = first or found
-            if relative(change, found) <= until:
+            if relative_residual(change, found) <= until:
                 return count
-            residuals.append(relative(change, first))  # beside values that grow too, growth would not show
+            residuals.append(
+                relative_residual(change, first)
+            )  # beside values that grow too, growth would not show
             if not residuals[-1] <= GROWN * max(1.0, residuals[0]):
                 break
         if turn + 1 < at_most:
             try:
-                given = accelerator.next(given, found, sweep)
+                given = accelerator.next_guess(given, found, sweep)
             except SingularError:
                 break
     if until is not None:
@@ -135,7 +137,7 @@ def _swept(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
     return count
 
 
-def _limit(level: Level, body: Body, unknowns: Unknowns) -> None:
+def _solve_limit(level: Level, body: Body, unknowns: Unknowns) -> None:
     """Leave the level where a linear iteration ends, if it ends; its matrix is kept to be judged."""
 
     def sweep(numbers: Sequence[Value]) -> list[Value]:
@@ -173,11 +175,11 @@ def no_agreement(
         f"the iteration of {listed} {'grows' if grows else 'did not settle'} in {len(residuals) + 1} sweeps",
         where=f"{where}step from t = {t!r} s; the last residuals: {shown}",
         expected=f"a residual of {until:g}",
-        hint=_other_lead(led) + ("a shorter step" if grows else "more sweeps"),
+        hint=_acceleration_advice(led) + ("a shorter step" if grows else "more sweeps"),
     )
 
 
-def _other_lead(led: Accelerator | None) -> str:
+def _acceleration_advice(led: Accelerator | None) -> str:
     """Return the advice to lead sweeps in a better way, unless it was followed."""
     if isinstance(led, Newton):
         return ""

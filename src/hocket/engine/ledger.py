@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from hocket.bonding import TOLD, Account, of_children
+from hocket.bonding import SELF_KEPT, Account, accounts_by_child
 from hocket.errors import Fault, SimulatorError
 from hocket.model import as_level
 from hocket.signals import value_at
@@ -39,7 +39,7 @@ COLUMNS = ("given", "taken", "gained")
 State: TypeAlias = tuple[float, float, float, float, float, float, int]
 
 
-class Slopes(NamedTuple):
+class SlopeGains(NamedTuple):
     """How the slope of a linear model's output follows from its state and inputs: C A x + C B u + D u'."""
 
     x: list[float]
@@ -49,13 +49,13 @@ class Slopes(NamedTuple):
 
 
 @dataclass(slots=True)
-class Side:
+class RunningAccount:
     """An account while it is kept."""
 
     account: Account
     asked: bool = False
     """Whether the simulator is asked for the slope of its output."""
-    slopes: Slopes | None = None
+    slopes: SlopeGains | None = None
     """How the slope is known without asking."""
     anew: bool = False
     """Whether the output at the start of a step is asked for again: it reacts at once to inputs."""
@@ -92,18 +92,21 @@ class Ledger:
 
     def __init__(self, wiring: Wiring, degrees: Sequence[int]):
         accounts = [account for bond in wiring.bonds for account in (bond.given, bond.taken)]
-        self.sides = [_side(wiring, account, degrees[account.child]) for account in accounts]
-        self.of = of_children(wiring.bonds)
+        self.sides = [_running_account(wiring, account, degrees[account.child]) for account in accounts]
+        self.of = accounts_by_child(wiring.bonds)
         self.pairs = len(wiring.bonds)
 
-    def look_inside(self, level: Level) -> None:
+    def link_inner_accounts(self, level: Level) -> None:
         """Let children that are levels keep the accounts of their borders, at their own steps."""
         for side in self.sides:
-            if side.account.input != TOLD and as_level(level.wiring.models[side.account.child]) is not None:
+            if (
+                side.account.input != SELF_KEPT
+                and as_level(level.wiring.models[side.account.child]) is not None
+            ):
                 inner: Any = level.children[side.account.child]
                 side.inside = inner.ledger.border(inner, side.account)
 
-    def border(self, level: Level, outer: Account) -> int:
+    def add_border_account(self, level: Level, outer: Account) -> int:
         """Keep an account of the level's own ports; return its number.
 
         It is one of the child behind the output, if the input leads to that child: else it is NOT kept here.
@@ -118,7 +121,7 @@ class Ledger:
             return NOT
         index, drive = entries[0]
         account = Account(source.child, source.port, index, outer.factor * source.gain / drive.gain)
-        side = _side(level.wiring, account, level.memory.degrees[source.child])
+        side = _running_account(level.wiring, account, level.memory.degrees[source.child])
         if as_level(level.wiring.models[source.child]) is not None:
             inner: Any = level.children[source.child]
             side.inside = inner.ledger.border(inner, account)
@@ -130,12 +133,12 @@ class Ledger:
         """Keep no account any more."""
         self.of = {}
 
-    def held(self, level: Level, number: int) -> bool:
+    def has_held_input(self, level: Level, number: int) -> bool:
         """Return whether an account is one of a held input."""
         account, inside = self.sides[number].account, self.sides[number].inside
-        return account.input != TOLD and inside == NOT and level.memory.degrees[account.child] == 0
+        return account.input != SELF_KEPT and inside == NOT and level.memory.degrees[account.child] == 0
 
-    def reacts(self, level: Level, side: Side) -> bool:
+    def reacts(self, level: Level, side: RunningAccount) -> bool:
         """Return whether what an account looks at may react to inputs at once."""
         return bool(level.wiring.models[side.account.child].outputs[side.account.output].feedthrough)
 
@@ -143,11 +146,15 @@ class Ledger:
         """Note the power at the start of a run; the levels inside have done so."""
         for side in self.sides:
             if side.inside != NOT:
-                side.power = _inside(level, side).power
+                side.power = _border_account(level, side).power
                 continue
-            side.from_y, side.from_rest = _newest(level, side), _rest(level, side)
-            if side.account.input != TOLD:
-                side.power = side.account.factor * _input(level, side, _age(level, side)) * side.from_y
+            side.from_y, side.from_rest = _newest_output(level, side), _state_slope(level, side)
+            if side.account.input != SELF_KEPT:
+                side.power = (
+                    side.account.factor
+                    * _input_at(level, side, _seconds_since_fit(level, side))
+                    * side.from_y
+                )
 
     def open(self, level: Level, child: int) -> None:
         """Note where a step starts."""
@@ -156,53 +163,57 @@ class Ledger:
             if side.inside != NOT or side.since >= 0:
                 continue  # it was not read since: the account goes over both steps
             side.since = level.ticks[child]
-            side.from_y = _at_the_start(level, side)
-            held = side.account.input != TOLD and len(level.memory.u[child]) == 1
-            side.from_rest = _input(level, side, 0.0) if held else _rest(level, side)
-            side.from_slope = _asked(level, side)
+            side.from_y = _output_at_start(level, side)
+            held = side.account.input != SELF_KEPT and len(level.memory.u[child]) == 1
+            side.from_rest = _input_at(level, side, 0.0) if held else _state_slope(level, side)
+            side.from_slope = _reported_slope(level, side)
 
     def close(self, level: Level, child: int) -> None:
         """Add the energy of the step that ends: Simpson's rule, on an output that is a cubic, or a line."""
         for number in self.of.get(child, ()):
             side = self.sides[number]
             if side.inside != NOT:
-                kept = _inside(level, side)
+                kept = _border_account(level, side)
                 side.power, side.energy, side.moved = kept.power, kept.energy, kept.moved
                 continue
             if side.since < 0:
                 continue
-            factor, y = side.account.factor, _newest(level, side)
+            factor, y = side.account.factor, _newest_output(level, side)
             h = level.clock.span(level.ticks[child] - side.since)
             side.since = -1
-            if side.account.input == TOLD:
+            if side.account.input == SELF_KEPT:
                 side.power = (factor * y - side.energy) / h
                 side.moved = side.moved + abs(factor * y - side.energy)
                 side.energy = factor * y
                 continue
-            s = _age(level, side)
-            rows, first, last = len(level.memory.u[child]), _input(level, side, s - h), _input(level, side, s)
+            s = _seconds_since_fit(level, side)
+            rows, first, last = (
+                len(level.memory.u[child]),
+                _input_at(level, side, s - h),
+                _input_at(level, side, s),
+            )
             if rows == 1:
                 start, side.power = factor * side.from_rest * side.from_y, factor * last * y
                 work = 0.5 * h * (start + side.power)
             else:
-                bend = side.from_slope - _asked(level, side)
+                bend = side.from_slope - _reported_slope(level, side)
                 if side.slopes is not None:
-                    bend = _bend(level, side, side.from_rest - _rest(level, side), s, h)
-                half = first + last if rows == 2 else 2.0 * _input(level, side, s - 0.5 * h)
+                    bend = _slope_drop(level, side, side.from_rest - _state_slope(level, side), s, h)
+                half = first + last if rows == 2 else 2.0 * _input_at(level, side, s - 0.5 * h)
                 middle = (side.from_y + y) + 0.25 * h * bend
                 side.power = factor * (last * y)
                 work = h / 6.0 * factor * (first * side.from_y + last * y + half * middle)
             side.energy = side.energy + work
             side.moved = side.moved + abs(work)
 
-    def gained_since(self, before: list[float]) -> float:
+    def residual_since(self, before: list[float]) -> float:
         """Return what the bonds gained since then, in sum."""
         total = 0.0
-        for now, then in zip(self.gained(), before, strict=True):
+        for now, then in zip(self.energy_residuals(), before, strict=True):
             total = total + abs(now - then)
         return total
 
-    def gained(self) -> list[float]:
+    def energy_residuals(self) -> list[float]:
         """Return, per bond, what was taken and not given."""
         energies = [side.energy for side in self.sides[: 2 * self.pairs]]
         return [taken - given for given, taken in zip(energies[::2], energies[1::2], strict=True)]
@@ -211,7 +222,7 @@ class Ledger:
         """Return what flowed on balance, and what moved whichever way, per side."""
         return [(side.energy, side.moved) for side in self.sides[: 2 * self.pairs]]
 
-    def column(self, number: int) -> float:
+    def recorded_value(self, number: int) -> float:
         """Return a recorded number: of the bond number // 3, the one of COLUMNS."""
         given, taken = self.sides[2 * (number // 3)], self.sides[2 * (number // 3) + 1]
         what = number % 3
@@ -224,7 +235,7 @@ class Ledger:
     def save_child(self, level: Level, child: int) -> dict[int, State]:
         """Return the accounts of a child that may go back within the step."""
         for number in self.of.get(child, ()):
-            self.sides[number].saved_y = _newest(level, self.sides[number])
+            self.sides[number].saved_y = _newest_output(level, self.sides[number])
         return {number: self.sides[number].state() for number in self.of.get(child, ())}
 
     def restore(self, states: dict[int, State]) -> None:
@@ -233,56 +244,56 @@ class Ledger:
             self.sides[number].restore(state)
 
 
-def _side(wiring: Wiring, account: Account, degree: int) -> Side:
+def _running_account(wiring: Wiring, account: Account, degree: int) -> RunningAccount:
     model = wiring.models[account.child]
-    told = account.input == TOLD
+    told = account.input == SELF_KEPT
     anew = (
         not told and isinstance(model, (StateSpace, Ode)) and bool(model.outputs[account.output].feedthrough)
     )
     if degree == 0 or told or not model.abilities.slopes or as_level(model) is not None:
-        return Side(account, anew=anew)
+        return RunningAccount(account, anew=anew)
     if not isinstance(model, StateSpace):
-        return Side(account, asked=True, anew=anew)
+        return RunningAccount(account, asked=True, anew=anew)
     C, D = model.C[account.output], model.D[account.output]
     x = [dot(C, [row[k] for row in model.A]) for k in range(len(C))]
     u = [dot(C, [row[k] for row in model.B]) for k in range(len(D))]
-    return Side(account, slopes=Slopes(x, u, list(D) if any(D) else []), anew=anew)
+    return RunningAccount(account, slopes=SlopeGains(x, u, list(D) if any(D) else []), anew=anew)
 
 
-def _newest(level: Level, side: Side) -> float:
+def _newest_output(level: Level, side: RunningAccount) -> float:
     return float(level.memory.rings[side.account.child][side.account.output][-1][1])
 
 
-def _inside(level: Level, side: Side) -> Side:
+def _border_account(level: Level, side: RunningAccount) -> RunningAccount:
     """Return the account that a child keeps of its border."""
     inner: Any = level.children[side.account.child]
-    kept: Side = inner.ledger.sides[side.inside]
+    kept: RunningAccount = inner.ledger.sides[side.inside]
     return kept
 
 
-def _at_the_start(level: Level, side: Side) -> float:
+def _output_at_start(level: Level, side: RunningAccount) -> float:
     """Return the output at the start of the step under way."""
     child = side.account.child
     if side.anew:
         tick = level.ticks[child]
-        return float(level.outputs_of(child, tick, level.seen_from(child, tick))[side.account.output])
+        return float(level.outputs_of(child, tick, level.inputs_since(child, tick))[side.account.output])
     # in a Repeat the newest output of one that went back is one of the end of the step
     back = level.repeating > 0 and level.kept[child].tick == level.ticks[child]
-    return side.saved_y if back else _newest(level, side)
+    return side.saved_y if back else _newest_output(level, side)
 
 
-def _age(level: Level, side: Side) -> float:
+def _seconds_since_fit(level: Level, side: RunningAccount) -> float:
     """Return the seconds since the time that the polynomials of a child are about."""
     child = side.account.child
     return level.clock.span(level.ticks[child] - level.memory.base[child])
 
 
-def _input(level: Level, side: Side, s: float) -> float:
+def _input_at(level: Level, side: RunningAccount, s: float) -> float:
     """Return the input of a side, s seconds after the time that the polynomials are about."""
     return float(value_at(level.memory.u[side.account.child][:, side.account.input].tolist(), s))
 
 
-def _rest(level: Level, side: Side) -> float:
+def _state_slope(level: Level, side: RunningAccount) -> float:
     """Return what the state gives to the slope of a linear model's output."""
     if side.slopes is None:
         return 0.0
@@ -290,7 +301,7 @@ def _rest(level: Level, side: Side) -> float:
     return dot(side.slopes.x, simulator.z[: simulator.size].tolist())
 
 
-def _bend(level: Level, side: Side, rest: float, s: float, h: float) -> float:
+def _slope_drop(level: Level, side: RunningAccount, rest: float, s: float, h: float) -> float:
     """Return how much larger the slope of a linear model's output was at the start of a step than at its end.
 
     The polynomials are about a time s seconds ago; `rest` is what the state gives to it.
@@ -308,16 +319,16 @@ def _bend(level: Level, side: Side, rest: float, s: float, h: float) -> float:
     return float(total)
 
 
-def _asked(level: Level, side: Side) -> float:
+def _reported_slope(level: Level, side: RunningAccount) -> float:
     """Return the slope that a simulator tells of its output, under its inputs now."""
     child = side.account.child
     if not side.asked:
         return 0.0
     tick = level.ticks[child]
-    return float(level.slopes_of(child, tick, level.seen_from(child, tick))[side.account.output])
+    return float(level.slopes_of(child, tick, level.inputs_since(child, tick))[side.account.output])
 
 
-def check_stored(stored: Mapping[str, float], t: float) -> None:
+def check_stored_energies(stored: Mapping[str, float], t: float) -> None:
     """Refuse to start where a simulator stores what is no number."""
     faults = [
         Fault(
@@ -348,5 +359,5 @@ def stored_energies(root: Level) -> dict[str, float]:
                 found[root.name(child)] = float(simulator.energy())
             except Exception as error:
                 t = root.clock.time(root.ticks[child])
-                raise root.blamed(child, "energy", t, error) from error
+                raise root.child_error(child, "energy", t, error) from error
     return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hocket.engine.unknowns import SLOPE, VALUE, Unknowns, relative
+from hocket.engine.unknowns import SLOPE, VALUE, Unknowns, relative_residual
 from hocket.errors import ConvergenceError
 from hocket.model import Array, Value
 
@@ -43,7 +43,7 @@ class StuckError(ArithmeticError):
     """Newton's method did not reach the tolerance; the argument is the last residual."""
 
 
-def solved(matrix: list[Values], right: list[Value]) -> list[Value]:
+def solve_linear(matrix: list[Values], right: list[Value]) -> list[Value]:
     """Return x with matrix x = right, by elimination with partial pivoting; both are overwritten.
 
     `right` may hold rows.
@@ -77,9 +77,9 @@ def solved(matrix: list[Values], right: list[Value]) -> list[Value]:
 def newton(evaluate: Callable[[Values], Sequence[Value]], guess: Values) -> Values:
     """Return v with evaluate(v) = v; raises SingularError or StuckError."""
     v = list(guess)
-    residual = _minus(evaluate(v), v)
+    residual = _loop_residual(evaluate(v), v)
     before = 0.0
-    size = relative(residual, v)
+    size = relative_residual(residual, v)
     for iteration in range(ITERATIONS):
         if not size < float("inf"):
             break
@@ -89,24 +89,24 @@ def newton(evaluate: Callable[[Values], Sequence[Value]], guess: Values) -> Valu
         for j in range(len(v)):
             moved = list(v)
             moved[j] = v[j] + NUDGE * max(1.0, abs(v[j]), abs(residual[j]))
-            after = _minus(evaluate(moved), moved)
+            after = _loop_residual(evaluate(moved), moved)
             columns.append([(a - r) / (moved[j] - v[j]) for a, r in zip(after, residual, strict=True)])
         rows = [[column[i] for column in columns] for i in range(len(v))]
-        change = solved(rows, [-r for r in residual])
+        change = solve_linear(rows, [-r for r in residual])
         before = size
         for fraction in FRACTIONS:
             trial = [x + fraction * c for x, c in zip(v, change, strict=True)]
-            trial_residual = _minus(evaluate(trial), trial)
-            if relative(trial_residual, v) < before:  # on the old scale: running away is no progress
+            trial_residual = _loop_residual(evaluate(trial), trial)
+            if relative_residual(trial_residual, v) < before:  # on the old scale: running away is no progress
                 break
         v, residual = trial, trial_residual
-        size = relative(residual, v)
+        size = relative_residual(residual, v)
     if size <= TOLERANCE:
         return v
     raise StuckError(size)
 
 
-def _minus(one: Sequence[Value], other: Values) -> Values:
+def _loop_residual(one: Sequence[Value], other: Values) -> Values:
     return [float(a - b) for a, b in zip(one, other, strict=True)]
 
 
@@ -140,7 +140,7 @@ def linear_fixed_point(
         K[:, first : first + some] = (np.array(evaluate(list(units))) - apart)[:, :some]
     matrix = np.eye(size) - K
     if size <= SMALL:
-        return solved(matrix.tolist(), list(apart)), K
+        return solve_linear(matrix.tolist(), list(apart)), K
     try:
         return list(np.linalg.solve(matrix, apart)), K
     except np.linalg.LinAlgError:
@@ -154,7 +154,7 @@ def no_solution(ports: Sequence[str], t: float) -> ConvergenceError:
         where=f"{' -> '.join(ports)} -> {ports[0]} at t = {t!r} s",
         expected="outputs that, fed back through the loop, agree with themselves",
         hint="break the loop by a simulator whose output does not react at once, or change its gain"
-        + _sampled(ports),
+        + _sampled_advice(ports),
     )
 
 
@@ -164,11 +164,11 @@ def no_convergence(ports: Sequence[str], t: float, residual: float) -> Convergen
         "an algebraic loop did not converge",
         where=f"{' -> '.join(ports)} -> {ports[0]} at t = {t!r} s",
         expected=f"a residual of {TOLERANCE:g}; it stayed at {residual:.2g}",
-        hint="better start values for the inputs of the loop" + _sampled(ports),
+        hint="better start values for the inputs of the loop" + _sampled_advice(ports),
     )
 
 
-def _sampled(ports: Sequence[str]) -> str:
+def _sampled_advice(ports: Sequence[str]) -> str:
     """Return what else breaks a loop of models with a period; each is a level with one child, `sampled`."""
     models = [path for path, _, _ in (port.rpartition(".sampled.") for port in ports) if path]
     if not models:
@@ -179,7 +179,7 @@ def _sampled(ports: Sequence[str]) -> str:
     )
 
 
-class Loop:
+class AlgebraicLoop:
     """A loop inside a step of a level."""
 
     def __init__(self, level: Level, sims: Sequence[str], ports: Sequence[str]):
@@ -193,7 +193,7 @@ class Loop:
             if drive is not None and drive.child in self.children
         ]
         slopes = {(d.child, d.port) for d in within if d.extrapolation is not None and d.extrapolation.slopes}
-        nodes = nodes_of(level, ports)
+        nodes = output_nodes(level, ports)
         # a slope follows every input at once, so with slopes all that is handed on inside is in the loop
         more = {(d.child, d.port) for d in within} - set(nodes) if slopes else set()
         values = [*nodes, *sorted(more)]
@@ -206,15 +206,15 @@ class Loop:
         guess = self.unknowns.newest()
         try:
             if np.ndim(guess[0]):
-                self._around(linear_fixed_point(self._around, guess)[0])
+                self._evaluate(linear_fixed_point(self._evaluate, guess)[0])
             else:
-                self._around(newton(self._around, [float(value) for value in guess]))
+                self._evaluate(newton(self._evaluate, [float(value) for value in guess]))
         except SingularError:
             raise no_solution(self.names, t) from None
         except StuckError as stuck:
             raise no_convergence(self.names, t, stuck.args[0]) from None
 
-    def _around(self, numbers: Sequence[Value]) -> list[Value]:
+    def _evaluate(self, numbers: Sequence[Value]) -> list[Value]:
         self.unknowns.put(numbers)
         for child in self.children:
             self.level.feed(child)
@@ -223,7 +223,7 @@ class Loop:
         return self.unknowns.newest()
 
 
-def nodes_of(level: Level, ports: Sequence[str]) -> list[tuple[int, int]]:
+def output_nodes(level: Level, ports: Sequence[str]) -> list[tuple[int, int]]:
     """Return child and output of each path."""
     nodes = []
     for path in ports:

@@ -20,18 +20,18 @@ from hocket.simulators.state_space import StateSpaceSimulator
 NONE = np.zeros(0)
 
 
-def twinned(simulator: Any, degree: int) -> TypeGuard[Projected]:
+def has_native_twin(simulator: Any, degree: int) -> TypeGuard[Projected]:
     """Return whether compiled code has the twin of a balanced simulator, under inputs of this degree."""
     return isinstance(simulator, Projected) and simulator.exact and simulator.recipe.linked and degree > 0
 
 
 def linear_part(simulator: Any, degree: int) -> StateSpaceSimulator | None:
     """Return the linear simulator whose state compiled code has: this one, or the one inside, or none."""
-    inside = simulator.plain if twinned(simulator, degree) else simulator
+    inside = simulator.plain if has_native_twin(simulator, degree) else simulator
     return inside if isinstance(inside, StateSpaceSimulator) else None
 
 
-def lengths_of(level: Level) -> list[tuple[int, ...]]:
+def step_ticks(level: Level) -> list[tuple[int, ...]]:
     """Return the steps that each child will make, in ticks; those of an adaptive level follow."""
     found: list[set[int]] = [set() for _ in level.children]
     for _, each in walk(level.plan.step):
@@ -46,19 +46,21 @@ class Matrices:
     def __init__(self) -> None:
         self.models: dict[Any, Any] = {}
 
-    def plain(self, simulator: StateSpaceSimulator, level: Level, degree: int, ticks: tuple[int, ...]) -> Any:
+    def linear_model(
+        self, simulator: StateSpaceSimulator, level: Level, degree: int, ticks: tuple[int, ...]
+    ) -> Any:
         """Return those of a linear simulator."""
         key = id(simulator.model), degree, ticks, level.adaptive
         if key not in self.models:
-            self.models[key] = _linear(simulator, level, degree, ticks, None)
+            self.models[key] = _build_linear(simulator, level, degree, ticks, None)
         return self.models[key]
 
-    def balanced(self, simulator: Projected, level: Level, degree: int, ticks: tuple[int, ...]) -> Any:
+    def balanced_model(self, simulator: Projected, level: Level, degree: int, ticks: tuple[int, ...]) -> Any:
         """Return those of one whose state follows the agreed energy."""
         key = id(simulator.recipe), degree, ticks, level.adaptive
         if key not in self.models:
-            linear = _linear(simulator.plain, level, degree, ticks, simulator)
-            self.models[key] = _balance(simulator, linear)
+            linear = _build_linear(simulator.plain, level, degree, ticks, simulator)
+            self.models[key] = _build_balance(simulator, linear)
         return self.models[key]
 
 
@@ -69,7 +71,7 @@ def add_projected(built: Any, simulator: Projected, balance: Any) -> None:
     built.add_projected(balance, plain.z, plain.last_h or 0.0, simulator.work, simulator.brought, t, terms)
 
 
-def _linear(
+def _build_linear(
     simulator: StateSpaceSimulator,
     level: Level,
     degree: int,
@@ -84,7 +86,7 @@ def _linear(
         size, inputs, outputs,
     )  # fmt: skip
 
-    def maps(ticks: int) -> tuple[Any, ...]:
+    def step_maps(ticks: int) -> tuple[Any, ...]:
         """Return a step of a length: its micro steps, the matrices of one, and the work of bonds."""
         h = clock.span(ticks)
         count = micro_steps(h, simulator.step_length)
@@ -94,13 +96,13 @@ def _linear(
         return h, count, h / count, maps.Phi, maps.Gamma, *first, works
 
     for ticks in lengths:
-        made.add(ticks, *maps(ticks))
+        made.add(ticks, *step_maps(ticks))
     if level.adaptive:
-        made.ask(maps)
+        made.ask(step_maps)
     return made
 
 
-def _balance(simulator: Projected, linear: Any) -> Any:
+def _build_balance(simulator: Projected, linear: Any) -> Any:
     recipe, stored = simulator.recipe, simulator.plain.model.stored
     seats = [
         (

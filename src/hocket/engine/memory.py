@@ -14,7 +14,7 @@ import numpy as np
 
 from hocket.clock import Clock
 from hocket.model import Array, Extrapolator, Sample, Value
-from hocket.signals import Hold, shifted
+from hocket.signals import Hold, shift_origin
 from hocket.wiring import OWN, Drive, Wiring
 
 Ring: TypeAlias = deque[tuple[int, Value, Value]]
@@ -22,7 +22,7 @@ Ring: TypeAlias = deque[tuple[int, Value, Value]]
 
 
 @dataclass(slots=True)
-class Filter:
+class FilterMemory:
     """The memory w of one connection: before and after the sample at tick `seen`."""
 
     seen: int
@@ -30,7 +30,7 @@ class Filter:
     after: Value
 
 
-class Memory:
+class ExchangeMemory:
     """Samples per output, filters per connection, polynomials per child.
 
     `deeper` samples are kept beyond what extrapolators look at.
@@ -52,7 +52,7 @@ class Memory:
                     depth[drive.port] = max(depth[drive.port], wanted.samples + deeper)
                     self.sloped[drive.child] |= wanted.slopes
         self.rings: list[list[Ring]] = [[deque(maxlen=depth) for depth in depths] for depths in self.depths]
-        self.filters: dict[tuple[int, int], Filter] = {}
+        self.filters: dict[tuple[int, int], FilterMemory] = {}
         self.u: list[Array] = []
         self.base: list[int] = [0] * len(wiring.models)
         """Per child: the tick from which its polynomials count."""
@@ -70,7 +70,7 @@ class Memory:
                 u[0, index] = port.start or 0.0
             self.u.append(u)
 
-    def forget(self) -> None:
+    def forget_past(self) -> None:
         """Keep only the newest samples: what was before a jump does not lead beyond it."""
         for rings in self.rings:
             for ring in rings:
@@ -80,9 +80,9 @@ class Memory:
     def store(self, child: int, tick: int, y: Array, slopes: Array | None) -> None:
         """Keep the outputs of a child at a tick; a sample at the same tick is replaced."""
         for port in range(len(self.rings[child])):
-            self.put(child, port, tick, y[port], None if slopes is None else slopes[port])
+            self.put_sample(child, port, tick, y[port], None if slopes is None else slopes[port])
 
-    def put(self, child: int, port: int, tick: int, value: Value, slope: Value) -> None:
+    def put_sample(self, child: int, port: int, tick: int, value: Value, slope: Value) -> None:
         """Keep one output of a child at a tick; what was kept of that time or later is gone."""
         ring = self.rings[child][port]
         while ring and ring[-1][0] >= tick:
@@ -97,9 +97,9 @@ class Memory:
             if drive is None:
                 continue
             coefficients = (
-                self._passed(drive, tick, inputs, inputs_base)
+                self._pass_input(drive, tick, inputs, inputs_base)
                 if drive.child == OWN
-                else self._fitted(child, index, drive, tick)
+                else self._fit_samples(child, index, drive, tick)
             )
             if drive.gain != 1.0 or drive.offset != 0.0:
                 coefficients = [drive.gain * c for c in coefficients]
@@ -107,12 +107,12 @@ class Memory:
             for power in range(len(u)):
                 u[power, index] = coefficients[power] if power < len(coefficients) else 0.0
 
-    def _passed(self, drive: Drive, tick: int, inputs: Array, base: int) -> list[Value]:
+    def _pass_input(self, drive: Drive, tick: int, inputs: Array, base: int) -> list[Value]:
         """Return an input of the level, seen from tick: the same curve, or held if so asked."""
-        coefficients = shifted(list(inputs[:, drive.port]), self.clock.span(tick - base))
+        coefficients = shift_origin(list(inputs[:, drive.port]), self.clock.span(tick - base))
         return coefficients[:1] if isinstance(drive.extrapolation, Hold) else coefficients
 
-    def _fitted(self, child: int, index: int, drive: Drive, tick: int) -> list[Value]:
+    def _fit_samples(self, child: int, index: int, drive: Drive, tick: int) -> list[Value]:
         extrapolator: Extrapolator = drive.extrapolation or Hold()
         ring = self.rings[drive.child][drive.port]
         newest = [ring[-1]] if extrapolator.samples == 1 else list(ring)[-extrapolator.samples :]
@@ -121,7 +121,7 @@ class Memory:
         memory = self.filters.get(key)
         if memory is None:
             w = extrapolator.start(samples[-1].value)
-            memory = self.filters[key] = Filter(newest[-1][0], w, w)
+            memory = self.filters[key] = FilterMemory(newest[-1][0], w, w)
         elif memory.seen != newest[-1][0]:
             memory.seen, memory.before = newest[-1][0], memory.after
         coefficients, memory.after = extrapolator.fit(samples, memory.before)
@@ -140,6 +140,6 @@ class Memory:
             for ring, samples in zip(mine, saved, strict=True):
                 ring.clear()
                 ring.extend(samples)
-        self.filters = {key: Filter(*kept) for key, kept in filters.items()}
+        self.filters = {key: FilterMemory(*kept) for key, kept in filters.items()}
         self.u = [each.copy() for each in u]
         self.base = list(base)

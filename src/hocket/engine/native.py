@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
-from hocket.engine.accounting import plainly_read
-from hocket.engine.adapting import Steps, not_met
-from hocket.engine.calls import EarlyError, blame, not_finite
+from hocket.engine.accounting import can_reopen_accounts
+from hocket.engine.adapting import StepCounts, tolerance_not_met
+from hocket.engine.calls import EarlyError, not_finite, simulator_error
 from hocket.engine.interpreter import Level
-from hocket.engine.iterating import Sweeps, no_agreement
+from hocket.engine.iterating import SweepCounts, no_agreement
 from hocket.engine.ledger import stored_energies
 from hocket.engine.loops import no_convergence, no_solution
-from hocket.engine.matrices import Matrices, add_projected, lengths_of, linear_part, twinned
-from hocket.engine.program import encoded, found
-from hocket.engine.selection import Recorded, attach
-from hocket.engine.traffic import counted, handed_over
+from hocket.engine.matrices import Matrices, add_projected, has_native_twin, linear_part, step_ticks
+from hocket.engine.program import encode_body, find_instructions
+from hocket.engine.selection import RecordedTable, attach_micro_rows
+from hocket.engine.traffic import encode_post, message_counts
 from hocket.errors import HocketError, InternalError
 from hocket.model import Array
 from hocket.plan import Adapt, Repeat, Save, Solve, tries, walk
 from hocket.plan.post import Load
 from hocket.signals import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
-from hocket.simulators.balancing import no_energy
+from hocket.simulators.balancing import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
 from hocket.wiring import OWN, Drive
 
@@ -40,7 +40,7 @@ TICKS = 1 << 62
 """No native run has more of them."""
 
 
-def obstacle(level: Level, ticks: int = 0) -> str:
+def native_obstacle(level: Level, ticks: int = 0) -> str:
     """Return why this tree cannot run natively for so many ticks; empty if it can."""
     for drives in level.wiring.drives:
         for drive in drives:
@@ -52,19 +52,19 @@ def obstacle(level: Level, ticks: int = 0) -> str:
     choosy = [child for child, each in enumerate(level.children) if hasattr(each, "prefers")]
     if choosy and level.adaptive:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
-    away = [child for child, each in enumerate(level.children) if _apart(each)]
+    away = [child for child, each in enumerate(level.children) if _is_isolated(each)]
     if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
         return f"`{level.name(away[0])}` is isolated, and goes back through Python only"
-    if max(level.length, ticks, *map(abs, level.clock.whole)) > TICKS:
+    if max(level.length, ticks, *map(abs, level.clock.integer_ratio)) > TICKS:
         return "its clock needs more digits than the native one has"
-    inner = (obstacle(child) for child in level.children if isinstance(child, Level))
+    inner = (native_obstacle(child) for child in level.children if isinstance(child, Level))
     return next((why for why in inner if why), "")
 
 
-def _apart(simulator: Any) -> bool:
+def _is_isolated(simulator: Any) -> bool:
     """Return whether a simulator lives in a process of its own, or has one inside that does."""
     if isinstance(simulator, Level):
-        return any(map(_apart, simulator.children))
+        return any(map(_is_isolated, simulator.children))
     return isinstance(getattr(simulator, "native", None), _native.Isolated)
 
 
@@ -73,7 +73,7 @@ class NativeEngine:
 
     name = "native"
 
-    def __init__(self, root: Level, recorded: list[Recorded], threads: int | None = None):
+    def __init__(self, root: Level, recorded: list[RecordedTable], threads: int | None = None):
         self.root = root
         self.levels: dict[int, Level] = {}
         self.matrices = Matrices()
@@ -83,8 +83,8 @@ class NativeEngine:
             for index, entry in enumerate(recorded)
             if entry.child is None or isinstance(entry.level.children[entry.child], StateSpaceSimulator)
         }
-        attach(entry for index, entry in enumerate(recorded) if index not in self.native_rows)
-        outermost = self._built(root)
+        attach_micro_rows(entry for index, entry in enumerate(recorded) if index not in self.native_rows)
+        outermost = self._build_level(root)
         self.levels[outermost.address()] = root
         count = len(os.sched_getaffinity(0)) if threads is None else threads
         rows = list(self.native_rows.values())
@@ -101,13 +101,17 @@ class NativeEngine:
         """Keep the last row of every level, though none may be due."""
         self.engine.keep_last_rows()
 
-    def sweeps(self) -> dict[str, Sweeps]:
+    def sweeps(self) -> dict[str, SweepCounts]:
         """Return how often the steps of each level were made again."""
-        return {self.levels[address].path: Sweeps(*counts[:3]) for address, *counts in self.engine.sweeps()}
+        return {
+            self.levels[address].path: SweepCounts(*counts[:3]) for address, *counts in self.engine.sweeps()
+        }
 
-    def steps(self) -> dict[str, Steps]:
+    def steps(self) -> dict[str, StepCounts]:
         """Return how many steps each adaptive level made."""
-        return {self.levels[address].path: Steps(*counts[3:]) for address, *counts in self.engine.sweeps()}
+        return {
+            self.levels[address].path: StepCounts(*counts[3:]) for address, *counts in self.engine.sweeps()
+        }
 
     def energies(self) -> dict[str, list[tuple[float, float]]]:
         """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
@@ -119,18 +123,18 @@ class NativeEngine:
             post = self.levels[address].traffic
             assert post is not None
             post.sent = {pair: Load(*link) for pair, link in zip(post.used, links, strict=True)}
-            return counted([self.levels[address]])
+            return message_counts([self.levels[address]])
         return {}
 
-    def stored(self) -> dict[str, float]:
+    def stored_energy(self) -> dict[str, float]:
         """Return the stored energy of every simulator that tells it."""
         found: dict[str, float] = {}
         for address, level in self.levels.items():
             for child, simulator in enumerate(level.children):
                 linear = linear_part(simulator, level.memory.degrees[child])
-                if linear is not None and linear.model.stored is not None:
+                if linear is not None and linear.model.stored_energy is not None:
                     z = np.array(self.engine.state(address, child))
-                    found[level.name(child)] = linear.model.stored.value(z[: linear.size])
+                    found[level.name(child)] = linear.model.stored_energy.value(z[: linear.size])
         return stored_energies(self.root) | found
 
     @property
@@ -149,8 +153,8 @@ class NativeEngine:
 
     # handing over
 
-    def _built(self, level: Level) -> Any:
-        tick, start, denominator = level.clock.whole
+    def _build_level(self, level: Level) -> Any:
+        tick, start, denominator = level.clock.integer_ratio
         micro = {
             (id(entry.level), entry.child): (
                 self.native_rows[index],
@@ -160,19 +164,19 @@ class NativeEngine:
             if entry.child is not None and index in self.native_rows
         }
         built = _native.Level(tick, start, denominator, level.length, level.degree, len(level.starts))
-        lengths = lengths_of(level)
+        lengths = step_ticks(level)
         for child, simulator in enumerate(level.children):
             model, degree = level.wiring.models[child], level.memory.degrees[child]
             sizes = degree + 1, len(model.inputs), len(model.outputs)
             if isinstance(simulator, StateSpaceSimulator):
-                linear = self.matrices.plain(simulator, level, degree, lengths[child])
+                linear = self.matrices.linear_model(simulator, level, degree, lengths[child])
                 rows, ports = micro.get((id(level), child), (None, []))
                 built.add_state_space(linear, simulator.z, simulator.last_h or 0.0, rows, ports)
-            elif twinned(simulator, degree):
-                balance = self.matrices.balanced(simulator, level, degree, lengths[child])
+            elif has_native_twin(simulator, degree):
+                balance = self.matrices.balanced_model(simulator, level, degree, lengths[child])
                 add_projected(built, simulator, balance)
             elif isinstance(simulator, Level):
-                inner = self._built(simulator)
+                inner = self._build_level(simulator)
                 self.levels[built.add_level(inner, *sizes)] = simulator
             elif hasattr(simulator, "native"):
                 built.add_native(simulator.native, *sizes)
@@ -184,8 +188,8 @@ class NativeEngine:
                 children, ports, kinds = (list(part) for part in zip(*entry.rows.columns, strict=True))
                 built.record(self.native_rows[index], children, ports, kinds)
         if level.traffic is not None:
-            built.set_post(*handed_over(level.traffic))
-        built.set_programs(encoded(level.plan.step, level), encoded(level.plan.output, level))
+            built.set_post(*encode_post(level.traffic))
+        built.set_programs(encode_body(level.plan.step, level), encode_body(level.plan.output, level))
         return built
 
     def _hand_over_memory(self, level: Level, built: Any) -> None:
@@ -198,7 +202,7 @@ class NativeEngine:
             for index, drive in enumerate(drives):
                 if drive is None:
                     continue
-                kind, samples, alpha = _kind(drive)
+                kind, samples, alpha = _extrapolator_code(drive)
                 plain = kind == HOLD and drive.gain == 1.0 and drive.offset == 0.0
                 if kind in (POLYNOMIAL, HERMITE, NEPCE, LATCH, CORRECTION) or (
                     level.adaptive and drive.child != OWN
@@ -229,7 +233,7 @@ class NativeEngine:
                         np.array(values, dtype=float),
                         np.array([slope or 0.0 for slope in slopes], dtype=float),
                     )
-        alike = plainly_read(level)
+        alike = can_reopen_accounts(level)
         built.set_bonds(level.ledger.pairs)
         for side in level.ledger.sides:
             account, known = side.account, side.slopes
@@ -264,31 +268,33 @@ class NativeEngine:
             return EarlyError(name, value, t, level.clock.span(ticks), level.clock.time(tick + ticks))
         if kind == "reported":
             simulator: Any = level.children[child]
-            return blame(name, CALLS[call], t, simulator.fault())
+            return simulator_error(name, CALLS[call], t, simulator.fault())
         if kind == "no_agreement":
-            repeat = found(level.plan, Repeat)[port]
+            repeat = find_instructions(level.plan, Repeat)[port]
             unknowns = level.unknowns_of(repeat)
             level.now = tick
             until, residuals = repeat.until or 0.0, self.engine.residuals()
             return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
         if kind == "no_energy":
-            return blame(name, CALLS[call], t, no_energy(value))
+            return simulator_error(name, CALLS[call], t, energy_error(value))
         if kind == "not_met":
-            return not_met(level, level.pace_of(found(level.plan, Adapt)[port]), tick, value)
+            return tolerance_not_met(
+                level, level.controller_of(find_instructions(level.plan, Adapt)[port]), tick, value
+            )
         if kind in ("loop_singular", "loop_stuck"):
-            loop = found(level.plan, Solve)[port]
+            loop = find_instructions(level.plan, Solve)[port]
             ports = [f"{level.path}.{path}" if level.path else path for path in loop.ports]
             return no_solution(ports, t) if kind == "loop_singular" else no_convergence(ports, t, value)
         if kind == "raised":
             if not isinstance(error, Exception):
                 raise error  # Ctrl-C, or an order to exit: nobody's fault
-            failure = blame(name, CALLS[call], t, error)
+            failure = simulator_error(name, CALLS[call], t, error)
             failure.__cause__ = error
             return failure
         return InternalError(f"`{name}` was asked for a step it was not prepared for", where=f"t = {t!r} s")
 
 
-def _kind(drive: Drive) -> tuple[int, int, float]:
+def _extrapolator_code(drive: Drive) -> tuple[int, int, float]:
     """Return how the native engine knows an extrapolator: kind, samples, alpha."""
     match drive.extrapolation:
         case Polynomial(degree) if drive.child != OWN and degree > 0:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hocket.engine.attempts import exact
+from hocket.engine.attempts import normalise_ticks
 from hocket.plan.instructions import Next
-from hocket.plan.turns import stepped_in, turns
+from hocket.plan.turns import steps_in, turn_order
 
 if TYPE_CHECKING:
     from hocket.engine.interpreter import Level
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def run_next(level: Level, instruction: Next) -> None:
     """Let simulators take turns until all stand at the end of the step."""
-    steps = [stepped_in(body)[0] for body in instruction.bodies]
+    steps = [steps_in(body)[0] for body in instruction.bodies]
     start = [level.ticks[level.number[step.sim]] for step in steps]
-    parts = [exact(level.span * step.fraction) for step in steps]
-    for number in turns(start, parts, level.now + level.span):
+    parts = [normalise_ticks(level.span * step.fraction) for step in steps]
+    for number in turn_order(start, parts, level.now + level.span):
         level.run(instruction.bodies[number])

@@ -9,31 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import copysign
 
-from hocket.bonding import TOLD, Account, Joint
-from hocket.engine.blueprint import Blueprint, Leaves, stuck
+from hocket.bonding import SELF_KEPT, Account, WiredBond
+from hocket.engine.blueprint import Leaves, PlanTree, window_obstacles
 from hocket.model import Extrapolator, Model
 from hocket.plan import Adapt, Save, Try, walk
 from hocket.signals import BalanceCorrection
 from hocket.simulators.balanced import Balanced
 from hocket.simulators.declared import CLOSE, linear_faults
-from hocket.simulators.emulating import layers
+from hocket.simulators.emulating import emulation_layers
 from hocket.simulators.reacting import Reacting
 from hocket.simulators.replay import Replay
 from hocket.simulators.state_space import StateSpace
-from hocket.units import conversion, product
+from hocket.units import conversion, product_factor
 
 
-def notes(root: Blueprint, leaves: Leaves) -> Iterator[str]:
+def tree_notes(root: PlanTree, leaves: Leaves) -> Iterator[str]:
     """Yield all notes."""
     yield from start_notes(root, leaves)
     yield from degree_notes(root)
     yield from replay_notes(root, leaves)
     yield from emulation_notes(leaves)
     yield from sign_notes(root)
-    yield from blindness_notes(root)
+    yield from energy_control_notes(root)
 
 
-def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
+def start_notes(root: PlanTree, leaves: Leaves) -> tuple[str, ...]:
     """Return what the user must know about the order at the start."""
     capped = {
         level.path: min(_cold_order(each) for each in level.wiring.extrapolators if _needs_past(each))
@@ -41,7 +41,7 @@ def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
         if any(map(_needs_past, level.wiring.extrapolators))
     }
     cold = [level for level in root.levels() if level.path in capped and level.composite.start == "cold"]
-    fixed = stuck(leaves)
+    fixed = window_obstacles(leaves)
     if cold:
         names = ", ".join(f"`{level.path}`" if level.path else "the outermost level" for level in cold)
         order = min(capped[level.path] for level in cold)
@@ -53,7 +53,7 @@ def start_notes(root: Blueprint, leaves: Leaves) -> tuple[str, ...]:
     return ()
 
 
-def degree_notes(root: Blueprint) -> Iterator[str]:
+def degree_notes(root: PlanTree) -> Iterator[str]:
     """Yield who does not follow the polynomials it is given, and what that costs."""
     for level in root.levels():
         for child, model in enumerate(level.wiring.models):
@@ -76,40 +76,40 @@ def _needs_past(extrapolator: Extrapolator) -> bool:
     return extrapolator.degree + 1 > _cold_order(extrapolator)
 
 
-def replay_notes(root: Blueprint, leaves: Leaves) -> Iterator[str]:
+def replay_notes(root: PlanTree, leaves: Leaves) -> Iterator[str]:
     """Yield who goes back by making all its steps again, where a plan goes back at all."""
     instructions = (each for level in root.levels() for _, each in walk(level.plan.step))
     if any(isinstance(each, (Save, Try, Adapt)) for each in instructions):
         for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True):
-            if any(isinstance(layer, Replay) for layer in layers(model)):
+            if any(isinstance(layer, Replay) for layer in emulation_layers(model)):
                 yield f"`{name}` goes back by replaying from the start: a run of n steps costs n^2/2"
 
 
 def emulation_notes(leaves: Leaves) -> Iterator[str]:
     """Yield who does what it cannot do by itself, how, and at what price."""
     for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True):
-        for layer in layers(model):
+        for layer in emulation_layers(model):
             told = isinstance(layer, Replay) or (isinstance(layer, Reacting) and not layer.probed)
             if not told:
-                yield f"`{name}` has {layer.emulated}: {layer.price}"
+                yield f"`{name}` has {layer.emulation}: {layer.price}"
 
 
-def sign_notes(root: Blueprint) -> Iterator[str]:
+def sign_notes(root: PlanTree) -> Iterator[str]:
     """Yield bonds whose power does not fit the stored energies that are declared at their ends."""
     for level in root.levels():
         for joint in level.wiring.bonds:
-            told = next(_misfits(level, joint), None)
+            told = next(_energy_misfits(level, joint), None)
             if told is not None:
-                yield f"the bond {_named(level, joint)} and the energy of {told}"
+                yield f"the bond {_bond_label(level, joint)} and the energy of {told}"
 
 
-def _named(level: Blueprint, joint: Joint) -> str:
+def _bond_label(level: PlanTree, joint: WiredBond) -> str:
     return f"`{level.path}.{joint.name}`" if level.path else f"`{joint.name}`"
 
 
-def _misfits(level: Blueprint, joint: Joint) -> Iterator[str]:
+def _energy_misfits(level: PlanTree, joint: WiredBond) -> Iterator[str]:
     for account, sign in ((joint.given, -1.0), (joint.taken, 1.0)):
-        model, side = _end(level.wiring.models[account.child], joint, account, sign)
+        model, side = _bond_end(level.wiring.models[account.child], joint, account, sign)
         if not isinstance(model, StateSpace) or model.energy is None or side is None:
             continue
         for fault in linear_faults(model, [side], CLOSE):
@@ -117,35 +117,35 @@ def _misfits(level: Blueprint, joint: Joint) -> Iterator[str]:
             yield f"`{level.name(account.child)}` do not fit: what is gained {wrong}; look at {fault.hint}"
 
 
-def _end(
-    model: Model, joint: Joint, account: Account, sign: float
+def _bond_end(
+    model: Model, joint: WiredBond, account: Account, sign: float
 ) -> tuple[Model, tuple[str, str, float] | None]:
     """Return the model at an end of a bond; output, input and sign of the power into it, where known."""
     if isinstance(model, Balanced):
         kept = model.outputs[account.output].name
         sides = [each for each in model.bonds if f"{each.input}_work" == kept]
         return model.model, (sides[0].output, sides[0].input, float(sides[0].sign)) if sides else None
-    if account.input == TOLD:
+    if account.input == SELF_KEPT:
         return model, None
     output, entry = model.outputs[account.output], model.inputs[account.input]
     try:
-        _, watts = conversion(joint.unit, "W"), product(output.unit, entry.unit, "W")
+        _, watts = conversion(joint.unit, "W"), product_factor(output.unit, entry.unit, "W")
     except ValueError:
         return model, None
     return model, (output.name, entry.name, sign * copysign(watts, account.factor))
 
 
-def blindness_notes(root: Blueprint) -> Iterator[str]:
+def energy_control_notes(root: PlanTree) -> Iterator[str]:
     """Yield bonds that mislead a step control by energy."""
     for level in root.levels():
         controls = [each.control for _, each in walk(level.plan.step) if isinstance(each, Adapt)]
         if not any(control.estimate == "energy" for control in controls):
             continue
         for joint in level.wiring.bonds:
-            name = _named(level, joint)
+            name = _bond_label(level, joint)
             if _follows_energy(level.wiring.models[joint.given.child]):
                 yield f"{name} is balanced by energy and gains nothing: step control is blind to it"
-            elif any(_corrected(level, account) for account in (joint.given, joint.taken)):
+            elif any(_is_corrected(level, account) for account in (joint.given, joint.taken)):
                 yield (
                     f"the correction of {name} hands on what the last step missed, however short the next "
                     "one is: step control by energy may find none short enough"
@@ -156,6 +156,6 @@ def _follows_energy(model: Model) -> bool:
     return isinstance(model, Balanced) and model.form == "energy"
 
 
-def _corrected(level: Blueprint, account: Account) -> bool:
-    drive = None if account.input == TOLD else level.wiring.drives[account.child][account.input]
+def _is_corrected(level: PlanTree, account: Account) -> bool:
+    drive = None if account.input == SELF_KEPT else level.wiring.drives[account.child][account.input]
     return drive is not None and isinstance(drive.extrapolation, BalanceCorrection)

@@ -11,25 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from hocket.engine.adapting import Steps
+from hocket.engine.adapting import StepCounts
 from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
-from hocket.engine.iterating import Sweeps
+from hocket.engine.iterating import SweepCounts
 from hocket.engine.ledger import stored_energies
-from hocket.engine.selection import Recorded, attach
-from hocket.engine.traffic import counted
+from hocket.engine.selection import RecordedTable, attach_micro_rows
+from hocket.engine.traffic import message_counts
 from hocket.model import Array
 
 
-class PlainEngine:
+class InterpreterEngine:
     """Runs a started tree in Python."""
 
     name = "interpreter"
 
-    def __init__(self, root: Level, recorded: list[Recorded]):
+    def __init__(self, root: Level, recorded: list[RecordedTable]):
         self.root = root
         self.recorded = recorded
-        attach(recorded)
+        attach_micro_rows(recorded)
 
     def run(self, steps: int, seconds: float) -> int:
         """Run up to so many steps for about so long; return how many were done."""
@@ -47,11 +47,11 @@ class PlainEngine:
             if entry.child is None and level.now > 0 and rows.newest != level.now:
                 rows.keep(level, level.now, due=True)
 
-    def sweeps(self) -> dict[str, Sweeps]:
+    def sweeps(self) -> dict[str, SweepCounts]:
         """Return how often the steps of each level were made again."""
         return {level.path: level.sweeps for level in levels_of(self.root)}
 
-    def steps(self) -> dict[str, Steps]:
+    def steps(self) -> dict[str, StepCounts]:
         """Return how many steps each adaptive level made."""
         return {level.path: level.steps for level in levels_of(self.root)}
 
@@ -61,9 +61,9 @@ class PlainEngine:
 
     def messages(self) -> dict[str, Any]:
         """Return what passed from host to host."""
-        return counted(levels_of(self.root))
+        return message_counts(levels_of(self.root))
 
-    def stored(self) -> dict[str, float]:
+    def stored_energy(self) -> dict[str, float]:
         """Return the stored energy of every simulator that tells it."""
         return stored_energies(self.root)
 

@@ -11,10 +11,10 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from hocket.engine.accounting import accounted
-from hocket.engine.adapting import controlled
+from hocket.engine.accounting import insert_accounts
+from hocket.engine.adapting import controlled_outputs
 from hocket.engine.interpreter import Level
-from hocket.engine.loops import nodes_of
+from hocket.engine.loops import output_nodes
 from hocket.engine.operations import Operation
 from hocket.engine.unknowns import SLOPE, VALUE, Unknown
 from hocket.errors import InternalError
@@ -43,31 +43,31 @@ from hocket.simulators.state_space import StateSpaceSimulator
 T = TypeVar("T", Solve, Repeat, Adapt)
 
 
-def encoded(body: Body, level: Level) -> list[tuple[Any, ...]]:
+def encode_body(body: Body, level: Level) -> list[tuple[Any, ...]]:
     """Return a body as plain tuples."""
-    return [astuple(operation) for operation in _program(body, level)]
+    return [astuple(operation) for operation in _compile_body(body, level)]
 
 
-def found(plan: Plan, kind: type[T]) -> list[T]:
+def find_instructions(plan: Plan, kind: type[T]) -> list[T]:
     """Return the instructions of a kind, in the order of the plan of a level."""
     whole = [*walk(plan.step), *walk(plan.output)]
     return [instruction for _, instruction in whole if isinstance(instruction, kind)]
 
 
-def _number(level: Level, instruction: Solve | Repeat | Adapt) -> int:
+def _instruction_number(level: Level, instruction: Solve | Repeat | Adapt) -> int:
     """Return which one of its kind an instruction is."""
-    alike: list[Any] = found(level.plan, type(instruction))
+    alike: list[Any] = find_instructions(level.plan, type(instruction))
     return next(number for number, each in enumerate(alike) if each is instruction)
 
 
-def _program(body: Body, level: Level) -> list[Operation]:
-    return accounted(_merged(body, level), level)
+def _compile_body(body: Body, level: Level) -> list[Operation]:
+    return insert_accounts(_merge_operations(body, level), level)
 
 
-def _merged(body: Body, level: Level) -> list[Operation]:
+def _merge_operations(body: Body, level: Level) -> list[Operation]:
     operations: list[Operation] = []
     for instruction in body:
-        fresh = _operation(instruction, level)
+        fresh = _compile_instruction(instruction, level)
         if operations:
             last = operations[-1]
             if fresh.kind == last.kind in ("feed", "read"):
@@ -75,19 +75,19 @@ def _merged(body: Body, level: Level) -> list[Operation]:
                 continue
             read = [child for child in last.children if level.wiring.models[child].outputs]
             both = (last.kind, fresh.kind) == ("step", "read") and fresh.children == read
-            if both and _compiled(level, last.children):
+            if both and _all_native(level, last.children):
                 last.kind = "step_read"
                 continue
         operations.append(fresh)
     return operations
 
 
-def _compiled(level: Level, children: list[int]) -> bool:
+def _all_native(level: Level, children: list[int]) -> bool:
     simulators = (level.children[child] for child in children)
     return all(isinstance(s, (StateSpaceSimulator, Level)) or hasattr(s, "native") for s in simulators)
 
 
-def _operation(instruction: Instruction, level: Level) -> Operation:
+def _compile_instruction(instruction: Instruction, level: Level) -> Operation:
     number = level.number
     match instruction:
         case Feed(sim):
@@ -102,46 +102,46 @@ def _operation(instruction: Instruction, level: Level) -> Operation:
         case Record():
             return Operation("record")
         case Solve(sims, ports):
-            places: list[Unknown] = [(child, port, VALUE) for child, port in nodes_of(level, ports)]
-            signals = _signals(level, places, VALUE)
-            which = _number(level, instruction)
+            places: list[Unknown] = [(child, port, VALUE) for child, port in output_nodes(level, ports)]
+            signals = _signal_numbers(level, places, VALUE)
+            which = _instruction_number(level, instruction)
             return Operation("solve", [number[sim] for sim in sims], signals=signals, number=which)
         case Save(sims):
             return Operation("save", [number[sim] for sim in sims])
         case Restore(sims):
             return Operation("restore", [number[sim] for sim in sims])
         case Repeat():
-            return _repeat(instruction, level)
+            return _compile_repeat(instruction, level)
         case Adapt():
-            return _adapt(instruction, level)
+            return _compile_adapt(instruction, level)
         case Next(bodies):
-            return Operation("next", bodies=[_program(inner, level) for inner in bodies])
+            return Operation("next", bodies=[_compile_body(inner, level) for inner in bodies])
         case Times(n, inner):
-            return Operation("times", count=n, bodies=[_program(inner, level)])
+            return Operation("times", count=n, bodies=[_compile_body(inner, level)])
         case Together(bodies):
-            return _together(bodies, level)
+            return _compile_together(bodies, level)
     raise InternalError(f"the native engine does not know {instruction}")
 
 
-def _together(bodies: tuple[Body, ...], level: Level) -> Operation:
-    each = [_operation(inner[0], level) for inner in bodies if len(inner) == 1]
+def _compile_together(bodies: tuple[Body, ...], level: Level) -> Operation:
+    each = [_compile_instruction(inner[0], level) for inner in bodies if len(inner) == 1]
     alike = all((one.kind, one.count) == (each[0].kind, each[0].count) for one in each)
     if len(each) == len(bodies) and alike and each[0].kind in ("feed", "read", "step"):
         children = [one.children[0] for one in each]
         return Operation(each[0].kind, children, each[0].count, each[0].kind == "step", part=each[0].part)
-    return Operation("together", parallel=True, bodies=[_program(inner, level) for inner in bodies])
+    return Operation("together", parallel=True, bodies=[_compile_body(inner, level) for inner in bodies])
 
 
-def _repeat(repeat: Repeat, level: Level) -> Operation:
+def _compile_repeat(repeat: Repeat, level: Level) -> Operation:
     places = level.unknowns_of(repeat).places
     led = repeat.accelerate
     return Operation(
         "repeat",
         count=repeat.at_most,
-        bodies=[_program(repeat.body, level)],
-        signals=_signals(level, places, VALUE),
-        slopes=_signals(level, places, SLOPE),
-        number=_number(level, repeat),
+        bodies=[_compile_body(repeat.body, level)],
+        signals=_signal_numbers(level, places, VALUE),
+        slopes=_signal_numbers(level, places, SLOPE),
+        number=_instruction_number(level, repeat),
         until=-1.0 if repeat.until is None else repeat.until,
         accelerator="" if led is None else type(led).__name__,
         numbers=[] if led is None else [float(number) for number in astuple(led)],
@@ -151,9 +151,9 @@ def _repeat(repeat: Repeat, level: Level) -> Operation:
 ESTIMATES: tuple[str, ...] = get_args(Estimate)
 
 
-def _adapt(adapt: Adapt, level: Level) -> Operation:
-    control, pace = adapt.control, level.pace_of(adapt)
-    places = controlled(level)
+def _compile_adapt(adapt: Adapt, level: Level) -> Operation:
+    control, pace = adapt.control, level.controller_of(adapt)
+    places = controlled_outputs(level)
     numbers = [
         control.tolerance, ESTIMATES.index(control.estimate), control.per_unit, *control.gains,
         pace.quantum, pace.wanted, pace.largest, control.rejects, control.safety, control.most, control.least,
@@ -161,15 +161,15 @@ def _adapt(adapt: Adapt, level: Level) -> Operation:
     ]  # fmt: skip
     return Operation(
         "adapt",
-        bodies=[_program(adapt.body, level)],
-        signals=_signals(level, [(child, port, VALUE) for child, port, _ in places], VALUE),
-        number=_number(level, adapt),
+        bodies=[_compile_body(adapt.body, level)],
+        signals=_signal_numbers(level, [(child, port, VALUE) for child, port, _ in places], VALUE),
+        number=_instruction_number(level, adapt),
         numbers=[float(number) for number in numbers],
         degrees=[degree for _, _, degree in places],
     )
 
 
-def _signals(level: Level, places: Any, what: int) -> list[int]:
+def _signal_numbers(level: Level, places: Any, what: int) -> list[int]:
     """Return where outputs are in the array of all outputs of the level."""
     first = np.cumsum([0, *(len(model.outputs) for model in level.wiring.models)])
     return [int(first[child]) + port for child, port, meant in places if meant == what]

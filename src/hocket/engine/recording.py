@@ -27,7 +27,7 @@ _TORN = (pa.ArrowException, OSError, EOFError)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SampleTable:
     """The rows of one rate. Columns are port paths (`axle.wheel.force`), without the time.
 
     The name is the path of its level, "" for the outermost one, or `axle.wheel@micro`.
@@ -45,7 +45,7 @@ class Table:
         object.__setattr__(self, "units", self.units or ("",) * len(self.columns))
 
     @property
-    def clock(self) -> str:
+    def time_heading(self) -> str:
         """The heading of the time column: `time`, unless a port is called so."""
         return "time" if "time" not in self.columns else "time [s]"
 
@@ -54,18 +54,18 @@ class Table:
         """The Arrow schema: the time, then the columns, each with its unit as metadata."""
         fields = [
             pa.field(name, pa.float64(), nullable=False, metadata={_UNIT: unit})
-            for name, unit in zip((self.clock, *self.columns), ("s", *self.units), strict=True)
+            for name, unit in zip((self.time_heading, *self.columns), ("s", *self.units), strict=True)
         ]
         return pa.schema(fields, metadata={_NAME: self.name})
 
     @staticmethod
-    def of(schema: pa.Schema) -> Table | None:
+    def from_schema(schema: pa.Schema) -> SampleTable | None:
         """Return the table that a schema was made from; None if it is not one of hocket's."""
         name = (schema.metadata or {}).get(_NAME)
         if name is None:
             return None
         units = tuple((field.metadata or {}).get(_UNIT, b"").decode() for field in schema)
-        return Table(name.decode(), tuple(schema.names[1:]), units[1:])
+        return SampleTable(name.decode(), tuple(schema.names[1:]), units[1:])
 
     def file_name(self, index: int) -> str:
         """Return the name of its file; the index keeps apart what a file system may not (case, length)."""
@@ -76,7 +76,7 @@ class Table:
 class Recorder(Protocol):
     """Keeps rows. The engine calls it between macro steps, always from one thread."""
 
-    def open(self, tables: Sequence[Table]) -> None:
+    def open(self, tables: Sequence[SampleTable]) -> None:
         """Get ready for blocks of these tables; called once, first."""
 
     def write(self, table: int, block: Array) -> None:
@@ -103,19 +103,19 @@ class ArrowRecorder:
         self._paths: list[Path] = []
         self._ends: list[int] = []
 
-    def open(self, tables: Sequence[Table]) -> None:
+    def open(self, tables: Sequence[SampleTable]) -> None:
         samples = self.folder / SAMPLES
         try:
             samples.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise unwritable(samples, error) from error
+            raise write_error(samples, error) from error
         for index, table in enumerate(tables):
             path, schema = samples / table.file_name(index), table.schema
             try:
                 path.touch(exist_ok=False)
-                self._ends.append(_append(path, 0, schema.serialize()))
+                self._ends.append(_append_message(path, 0, schema.serialize()))
             except OSError as error:
-                raise unwritable(path, error) from error
+                raise write_error(path, error) from error
             self._paths.append(path)
             self._schemas.append(schema)
 
@@ -130,16 +130,16 @@ class ArrowRecorder:
         ]
         message = pa.RecordBatch.from_arrays(columns, schema=schema).serialize()
         try:
-            self._ends[table] = _append(path, self._ends[table], message)
+            self._ends[table] = _append_message(path, self._ends[table], message)
         except OSError as error:
-            raise unwritable(path, error, "; all rows written before are kept") from error
+            raise write_error(path, error, "; all rows written before are kept") from error
 
     def close(self) -> None:
         # An Arrow stream needs no end mark: it may end with its file.
         self._paths, self._schemas, self._ends = [], [], []
 
 
-def _append(path: Path, end: int, message: pa.Buffer) -> int:
+def _append_message(path: Path, end: int, message: pa.Buffer) -> int:
     """Append the whole message to a file that ends at `end`, or nothing of it; return the new end."""
     with path.open("r+b", buffering=0) as file:
         if file.seek(0, os.SEEK_END) != end:
@@ -166,7 +166,7 @@ _HINTS = {
 }
 
 
-def unwritable(path: Path, error: OSError, and_yet: str = "") -> HocketError:
+def write_error(path: Path, error: OSError, and_yet: str = "") -> HocketError:
     """Return the error that says why a file cannot be written, and what to do.
 
     `and_yet` says what is kept of a file that was there before.
@@ -187,14 +187,14 @@ class Samples:
     """A table as it is on disk: it may still grow, and it may end in the middle of a block."""
 
     path: Path
-    table: Table
+    table: SampleTable
 
     @staticmethod
     def open(path: Path) -> Samples | None:
         """Return None if not even the heading is whole, or if the file is not one of hocket's."""
-        with _mapped(path) as file:
+        with _map_samples(path) as file:
             try:
-                table = Table.of(pa.ipc.open_stream(file).schema)
+                table = SampleTable.from_schema(pa.ipc.open_stream(file).schema)
             except _TORN:
                 return None
         return Samples(path, table) if table else None
@@ -206,7 +206,7 @@ class Samples:
         """
         columns = sorted({1 + self.table.columns.index(port) for port in ports})
         options = pa.ipc.IpcReadOptions(included_fields=[0, *columns])
-        with _mapped(self.path) as file, pa.ipc.open_stream(file, options=options) as stream:
+        with _map_samples(self.path) as file, pa.ipc.open_stream(file, options=options) as stream:
             while True:
                 try:
                     block = stream.read_next_batch()
@@ -231,7 +231,7 @@ class Samples:
         return sum(block.num_rows for block in self.blocks())
 
 
-def _mapped(path: Path) -> pa.MemoryMappedFile:
+def _map_samples(path: Path) -> pa.MemoryMappedFile:
     try:
         return pa.memory_map(str(path))
     except OSError as error:

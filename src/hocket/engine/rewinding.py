@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hocket.engine.ledger import State
-from hocket.engine.memory import Filter, Ring
+from hocket.engine.memory import FilterMemory, Ring
 from hocket.model import Value
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Kept:
+class SavedChild:
     """Where a child stood."""
 
     state: Any
@@ -31,13 +31,13 @@ class Kept:
     accounts: dict[int, State]
 
 
-def save(level: Level, children: Iterable[int]) -> None:
+def save_children(level: Level, children: Iterable[int]) -> None:
     """Keep where children stand."""
     memory = level.memory
     for child in children:
         rows = level.micro_rows.get(child)
-        level.kept[child] = Kept(
-            level.each("save", child),
+        level.kept[child] = SavedChild(
+            level.call_child("save", child),
             level.ticks[child],
             [list(ring) for ring in memory.rings[child]],
             {
@@ -50,25 +50,25 @@ def save(level: Level, children: Iterable[int]) -> None:
         )
 
 
-def restore(level: Level, children: Iterable[int]) -> None:
+def restore_children(level: Level, children: Iterable[int]) -> None:
     """Go back to where children were saved."""
     memory = level.memory
     for child in children:
         kept = level.kept[child]
-        level.each("restore", child, kept.state)
+        level.call_child("restore", child, kept.state)
         level.ticks[child] = kept.tick
         level.ledger.restore(kept.accounts)
         for ring, samples in zip(memory.rings[child], kept.rings, strict=True):
-            _rewound(ring, samples, keep=level.repeating > 0)
+            _restore_ring(ring, samples, keep=level.repeating > 0)
         for key in [key for key in memory.filters if key[0] == child]:
             del memory.filters[key]
-        memory.filters |= {key: Filter(*numbers) for key, numbers in kept.filters.items()}
+        memory.filters |= {key: FilterMemory(*numbers) for key, numbers in kept.filters.items()}
         rows = level.micro_rows.get(child)
         if rows is not None and kept.micro is not None:
             rows.back_to(kept.micro)
 
 
-def _rewound(ring: Ring, samples: list[tuple[int, Value, Value]], keep: bool) -> None:
+def _restore_ring(ring: Ring, samples: list[tuple[int, Value, Value]], keep: bool) -> None:
     """Give a ring the samples it had; in a Repeat a newer one stays: the next sweep begins with it."""
     newest = ring[-1]
     ring.clear()

@@ -53,7 +53,7 @@ class Rows:
         if self.kept and self.newest == tick:
             self.kept.pop()
         self.newest = tick
-        values = (_value(level, column, tick) for column in self.columns)
+        values = (_column_value(level, column, tick) for column in self.columns)
         self.kept.append([level.clock.time(tick), *values])
 
     def keep_micro(self, t: float, y: Array) -> None:
@@ -67,10 +67,10 @@ class Rows:
         return block
 
 
-def _value(level: Level, column: Column, tick: int) -> float:
+def _column_value(level: Level, column: Column, tick: int) -> float:
     child, port, is_input = column
     if child == LEDGER:
-        return level.ledger.column(port)
+        return level.ledger.recorded_value(port)
     if not is_input:
         return float(level.memory.rings[child][port][-1][1])
     u, base = level.memory.u[child], level.memory.base[child]

@@ -15,24 +15,24 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hocket.clock import Clock, written
-from hocket.engine.blueprint import Blueprint
+from hocket.clock import Clock, format_duration
+from hocket.engine.blueprint import PlanTree
 from hocket.engine.initialise import levels_of
 from hocket.engine.interpreter import Level
 from hocket.engine.ledger import COLUMNS, LEDGER
-from hocket.engine.recording import Table
+from hocket.engine.recording import SampleTable
 from hocket.engine.rows import Column, Rows
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.simulators.fmu.elements import INDICES
 
 Every = Fraction | Literal["micro"] | None
 
 
 @dataclass(frozen=True)
-class Choice:
+class TableChoice:
     """A table to be kept: which columns of which level; `child` is set for the micro steps of a simulator."""
 
-    table: Table
+    table: SampleTable
     level: str
     columns: list[Column]
     interval: int = 1
@@ -40,18 +40,18 @@ class Choice:
 
 
 @dataclass
-class Recorded:
+class RecordedTable:
     """A table while it is filled: its rows, and the live level they come from."""
 
-    table: Table
+    table: SampleTable
     level: Level
     rows: Rows
     child: int | None = None
 
 
-def choose(
-    design: Blueprint, clock: Clock, patterns: Sequence[str], every: Every, ledger: bool = False
-) -> list[Choice]:
+def choose_tables(
+    design: PlanTree, clock: Clock, patterns: Sequence[str], every: Every, ledger: bool = False
+) -> list[TableChoice]:
     """Return the tables to keep, before anything is opened; with `ledger` also accounts of power bonds.
 
     A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
@@ -63,11 +63,11 @@ def choose(
     known: list[str] = []
     found: set[str] = set()
     whole = ledger and not any(
-        _meant(path, patterns) for level in design.levels() for path, *_ in _accounts(level)
+        _selects_account(path, patterns) for level in design.levels() for path, *_ in _account_columns(level)
     )
-    chosen: list[Choice] = []
+    chosen: list[TableChoice] = []
 
-    def visit(level: Blueprint, wild: list[tuple[int, re.Pattern[str]]]) -> None:
+    def visit(level: PlanTree, wild: list[tuple[int, re.Pattern[str]]]) -> None:
         columns: list[Column] = []
         names: list[str] = []
         units: list[str] = []
@@ -93,40 +93,40 @@ def choose(
             if every == "micro" and outputs and model.abilities.micro:
                 kept = [model.outputs[index] for _, index, _ in outputs]
                 paths = tuple(f"{prefix}.{port.name}" for port in kept)
-                table = Table(f"{prefix}@micro", paths, tuple(port.unit for port in kept))
-                chosen.append(Choice(table, level.path, outputs, child=child))
-        for path, unit, number in _accounts(level):
+                table = SampleTable(f"{prefix}@micro", paths, tuple(port.unit for port in kept))
+                chosen.append(TableChoice(table, level.path, outputs, child=child))
+        for path, unit, number in _account_columns(level):
             if exact:
                 known.append(path)
-            if whole or _meant(path, patterns):
+            if whole or _selects_account(path, patterns):
                 found.add(path)
                 names.append(path)
                 units.append(unit)
                 columns.append((LEDGER, number, False))
         if columns:
-            table = Table(level.path, tuple(names), tuple(units))
-            chosen.append(Choice(table, level.path, columns, _interval(level, clock, every)))
+            table = SampleTable(level.path, tuple(names), tuple(units))
+            chosen.append(TableChoice(table, level.path, columns, _row_interval(level, clock, every)))
         for deeper in level.inner.values():
             own = deeper.composite.scenario.record
-            narrower = [] if own == ("*",) else [(len(deeper.path) + 1, _pattern(own))]
+            narrower = [] if own == ("*",) else [(len(deeper.path) + 1, _compile_patterns(own))]
             visit(deeper, [*wild, *narrower])
 
-    visit(design, [(0, _pattern(pattern for pattern in patterns if pattern not in exact))])
+    visit(design, [(0, _compile_patterns(pattern for pattern in patterns if pattern not in exact))])
     missing = [
-        Fault(f"there is no port `{path}` to record", "record", "", nearest(path, known))
+        Fault(f"there is no port `{path}` to record", "record", "", suggest_nearest(path, known))
         for path in sorted(exact - found)
     ]
     missing += [
-        Fault(f"no output matches `{pattern}`", "record", "", _advice(pattern, design))
+        Fault(f"no output matches `{pattern}`", "record", "", _pattern_advice(pattern, design))
         for pattern in patterns
-        if pattern not in exact and pattern != "*" and not any(map(_pattern([pattern]).match, found))
+        if pattern not in exact and pattern != "*" and not any(map(_compile_patterns([pattern]).match, found))
     ]
     if missing:
         raise ScenarioError(missing)
     return chosen
 
 
-def _accounts(level: Blueprint) -> Iterator[tuple[str, str, int]]:
+def _account_columns(level: PlanTree) -> Iterator[tuple[str, str, int]]:
     """Yield path, unit and number of what may be recorded of the power bonds of a level."""
     prefix = f"{level.path}." if level.path else ""
     for number, joint in enumerate(level.wiring.bonds):
@@ -135,16 +135,16 @@ def _accounts(level: Blueprint) -> Iterator[tuple[str, str, int]]:
             yield f"{prefix}{joint.name}.{name}", unit, len(COLUMNS) * number + what
 
 
-def _meant(account: str, patterns: Iterable[str]) -> bool:
+def _selects_account(account: str, patterns: Iterable[str]) -> bool:
     """Return whether a pattern selects this account, and is about accounts: `*` alone is not."""
     bond = f"{account.rpartition('.')[0]}."
     about = [each for each in patterns if each.startswith(bond) or each.rpartition(".")[2] in COLUMNS]
-    return _pattern(about).match(account) is not None
+    return _compile_patterns(about).match(account) is not None
 
 
-def _advice(pattern: str, design: Blueprint) -> str:
+def _pattern_advice(pattern: str, design: PlanTree) -> str:
     """Return what to do about a pattern that selects nothing."""
-    bonds = [path.rpartition(".")[0] for level in design.levels() for path, *_ in _accounts(level)]
+    bonds = [path.rpartition(".")[0] for level in design.levels() for path, *_ in _account_columns(level)]
     named = [bond for bond in bonds if pattern.startswith(f"{bond}.")]
     if not named and pattern.rpartition(".")[2] not in COLUMNS:
         return "`hocket show` lists the ports"
@@ -152,14 +152,14 @@ def _advice(pattern: str, design: Blueprint) -> str:
     return f"`{which}.*`: {', '.join(COLUMNS)}" if which else "accounts are of power bonds: there is none"
 
 
-def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:
+def bind_tables(root: Level, chosen: Iterable[TableChoice]) -> list[RecordedTable]:
     """Give every live level the rows it must keep."""
     levels = {level.path: level for level in levels_of(root)}
     for level in reversed(levels.values()):
         level.ledger.begin(level)
     recorded = []
     for choice in chosen:
-        entry = Recorded(
+        entry = RecordedTable(
             choice.table, levels[choice.level], Rows(choice.columns, choice.interval), choice.child
         )
         if choice.child is None:
@@ -170,12 +170,12 @@ def bind(root: Level, chosen: Iterable[Choice]) -> list[Recorded]:
     return recorded
 
 
-def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:
+def _compile_patterns(patterns: Iterable[str]) -> re.Pattern[str]:
     plain = (INDICES.sub(lambda indices: f"[[]{indices[0][1:]}", pattern) for pattern in patterns)
     return re.compile("|".join(map(translate, plain)) or r"(?!)")
 
 
-def attach(recorded: Iterable[Recorded]) -> None:
+def attach_micro_rows(recorded: Iterable[RecordedTable]) -> None:
     """Let simulators report their micro steps to their rows."""
     for entry in recorded:
         if entry.child is not None:
@@ -183,7 +183,7 @@ def attach(recorded: Iterable[Recorded]) -> None:
             simulator.micro = entry.rows.keep_micro
 
 
-def keep_start(recorded: Iterable[Recorded]) -> None:
+def keep_start_rows(recorded: Iterable[RecordedTable]) -> None:
     """Keep the first row of every table, at the start."""
     for entry in recorded:
         level = entry.level
@@ -194,7 +194,7 @@ def keep_start(recorded: Iterable[Recorded]) -> None:
             entry.rows.keep_micro(level.clock.time(0), y)
 
 
-def _interval(level: Blueprint, clock: Clock, every: Every) -> int:
+def _row_interval(level: PlanTree, clock: Clock, every: Every) -> int:
     if every is None or every == "micro":
         return 1
     step = level.composite.step
@@ -202,10 +202,10 @@ def _interval(level: Blueprint, clock: Clock, every: Every) -> int:
         return 1
     if every % step:
         raise ScenarioError(
-            f"rows every {written(every)} do not fall on the steps of {written(step)}"
+            f"rows every {format_duration(every)} do not fall on the steps of {format_duration(step)}"
             + (f" of `{level.path}`" if level.path else ""),
             where="every",
             expected="a multiple of the step",
-            hint=written(step * (every // step)),
+            hint=format_duration(step * (every // step)),
         )
     return clock.ticks(every)

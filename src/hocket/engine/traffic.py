@@ -14,11 +14,11 @@ from hocket.hosts import Hosts
 from hocket.plan.post import Load, Post
 
 if TYPE_CHECKING:
-    from hocket.engine.blueprint import Blueprint
+    from hocket.engine.blueprint import PlanTree
     from hocket.engine.interpreter import Level
 
 
-def spread(design: Blueprint) -> Blueprint | None:
+def distributed_level(design: PlanTree) -> PlanTree | None:
     """Return the level whose models are on several hosts; None: all run on one."""
     for level in design.levels():
         hosts = level.composite.scenario.hosts
@@ -27,31 +27,31 @@ def spread(design: Blueprint) -> Blueprint | None:
     return None
 
 
-def of_leaves(design: Blueprint, level: Blueprint) -> Post:
+def start_post(design: PlanTree, level: PlanTree) -> Post:
     """Return what passes at the start, between the simulators at the ends of the tree."""
     wiring = design.leaves.wiring
     prefix = f"{level.path}." if level.path else ""
-    placed = _hosts(level).of_model()
+    placed = _hosts_of(level).host_by_model()
     inside = [name for name in wiring.names if name.startswith(prefix)]
     homes = {name: placed.get(name.removeprefix(prefix).partition(".")[0], "") for name in inside}
-    post = Post.of(wiring, homes)
+    post = Post.from_wiring(wiring, homes)
     for leaf in range(len(wiring.names)):
         post.step(leaf)  # none has been evaluated yet
     return post
 
 
-def of_level(level: Level, start: Post) -> Post:
+def level_post(level: Level, start: Post) -> Post:
     """Return what passes in the steps of a started level; what was sent at its start is kept with it."""
-    post = Post.of(level.wiring, _hosts(level.blueprint).of_model())
+    post = Post.from_wiring(level.wiring, _hosts_of(level.blueprint).host_by_model())
     for child in range(len(level.children)):
         post.step(child)
         post.read(child)
-    post.settle()
+    post.mark_all_known()
     level.sent_at_start = start.loads()
     return post
 
 
-def handed_over(post: Post) -> tuple[int, list[list[int]], list[Any], list[Any]]:
+def encode_post(post: Post) -> tuple[int, list[list[int]], list[Any], list[Any]]:
     """Return a post as the native engine has it: outputs, links, and of each child inputs and outputs.
 
     An input is the output that drives it, its link and its place there; an output itself and the inputs it
@@ -85,18 +85,18 @@ def handed_over(post: Post) -> tuple[int, list[list[int]], list[Any], list[Any]]
     return first[-1], links, inputs, outputs
 
 
-def _hosts(level: Blueprint) -> Hosts:
+def _hosts_of(level: PlanTree) -> Hosts:
     hosts = level.composite.scenario.hosts
     assert hosts is not None
     return hosts
 
 
-def counted(levels: Iterable[Level]) -> dict[str, Any]:
+def message_counts(levels: Iterable[Level]) -> dict[str, Any]:
     """Return messages and bytes per pair of hosts: of the start, and of all."""
     for level in levels:
         if level.traffic is None:
             continue
-        hosts = _hosts(level.blueprint)
+        hosts = _hosts_of(level.blueprint)
         found = {}
         for pair, run in level.traffic.loads().items():
             begun = level.sent_at_start.get(pair, Load())

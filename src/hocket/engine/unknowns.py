@@ -51,7 +51,7 @@ class Unknowns:
         return f"{self.level.name(child)}.{self.level.wiring.models[child].outputs[port].name}"
 
 
-def relative(residual: Sequence[float], v: Sequence[float]) -> float:
+def relative_residual(residual: Sequence[float], v: Sequence[float]) -> float:
     """Return the largest of some differences, each over its value; values below one count as one."""
     size = 0.0
     for r, x in zip(residual, v, strict=True):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.errors import FileError, ScenarioError, nearest
-from hocket.files.whole import writing
+from hocket.errors import FileError, ScenarioError, suggest_nearest
+from hocket.files.whole import replace_file
 from hocket.model import Array
 
 if TYPE_CHECKING:
@@ -55,42 +55,44 @@ class Series:
         return f"<Series {self.name}{unit}: {len(self.t)} samples{span}>"
 
 
-def drawn(series: Sequence[Series], title: str, path: Path | str | None = None) -> Figure:
+def draw_series(series: Sequence[Series], title: str, path: Path | str | None = None) -> Figure:
     """Return the picture; `path` also saves it, in the format of its ending."""
     if path is not None:
-        drawable(path)
-    figures = extra("matplotlib.figure", "plot")
+        check_drawable(path)
+    figures = import_extra("matplotlib.figure", "plot")
     by_unit: dict[str, list[Series]] = {}
     for each in series:
         by_unit.setdefault(each.unit, []).append(each)
     figure: Figure = figures.Figure(figsize=(9, 0.9 + 2.1 * len(by_unit)), layout="constrained")
     stack = figure.subplots(len(by_unit), 1, sharex=True, squeeze=False)[:, 0]
     for axes, lines in zip(stack, by_unit.values(), strict=True):
-        _draw(axes, lines)
-    stack[0].set_title(_label(title), loc="left", fontsize="medium", fontweight="bold")
+        _draw_lines(axes, lines)
+    stack[0].set_title(_fit_label(title), loc="left", fontsize="medium", fontweight="bold")
     stack[-1].set_xlabel("time [s]")
     figure.align_ylabels()
     if path is not None:
-        with writing(path) as file:
+        with replace_file(path) as file:
             figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
     return figure
 
 
-def drawable(path: Path | str) -> None:
+def check_drawable(path: Path | str) -> None:
     """Refuse a picture that could not be drawn, by the ending of its name or for want of Matplotlib."""
-    canvas = extra("matplotlib.figure", "plot").Figure().canvas
+    canvas = import_extra("matplotlib.figure", "plot").Figure().canvas
     kinds, kind = canvas.get_supported_filetypes(), Path(path).suffix[1:].lower()
     if kind not in kinds:
         what = f"cannot draw a `{kind}` file" if kind else f"`{Path(path).name}` has no ending"
-        raise FileError(what, str(path), "a name that ends in .png, .svg or .pdf", _meant(kind, kinds))
+        raise FileError(
+            what, str(path), "a name that ends in .png, .svg or .pdf", _suggest_ending(kind, kinds)
+        )
 
 
-def _meant(kind: str, kinds: Iterable[str]) -> str:
-    hint = nearest(kind, kinds)
+def _suggest_ending(kind: str, kinds: Iterable[str]) -> str:
+    hint = suggest_nearest(kind, kinds)
     return hint if hint.startswith("did") else ""
 
 
-def extra(module: str, name_of_extra: str) -> Any:
+def import_extra(module: str, name_of_extra: str) -> Any:
     """Import a module that only some users need, or say how to get it."""
     try:
         return importlib.import_module(module)
@@ -100,19 +102,19 @@ def extra(module: str, name_of_extra: str) -> Any:
         raise ScenarioError(what, hint=f"pip install hocket[{name_of_extra}]") from None
 
 
-def _draw(axes: Axes, lines: Sequence[Series]) -> None:
+def _draw_lines(axes: Axes, lines: Sequence[Series]) -> None:
     for i, series in enumerate(lines):
         style = ("-", "--", ":", "-.")[i // len(_COLOURS) % 4]
         marker = "." if len(series.t) == 1 else ""
-        axes.plot(*_thinned(series), marker + style, color=_COLOURS[i % len(_COLOURS)], linewidth=1.3)
+        axes.plot(*_decimate(series), marker + style, color=_COLOURS[i % len(_COLOURS)], linewidth=1.3)
     last_names = {series.name.rpartition(".")[2] for series in lines}
     shared = f"{last_names.pop()} " if len(last_names) == 1 else ""
-    axes.set_ylabel(_label(f"{shared}[{lines[0].unit or '-'}]"))
+    axes.set_ylabel(_fit_label(f"{shared}[{lines[0].unit or '-'}]"))
     axes.margins(x=0)
     axes.grid(color="#e4e4e4", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    labels = [_label(series.name) for series in lines]
+    labels = [_fit_label(series.name) for series in lines]
     handles = list(axes.lines)
     if len(labels) > _LABELS:
         labels[_LABELS - 1 :] = [f"and {len(labels) - _LABELS + 1} more"]
@@ -121,7 +123,7 @@ def _draw(axes: Axes, lines: Sequence[Series]) -> None:
     axes.legend(handles, labels, loc="upper left", bbox_to_anchor=outside, frameon=False, fontsize="small")
 
 
-def _thinned(series: Series) -> tuple[Array, Array]:
+def _decimate(series: Series) -> tuple[Array, Array]:
     """Return the lowest and the highest value in each of many short spans, if there are more samples."""
     t, x = series.t, np.where(np.abs(series.values) < _HUGE, series.values, np.nan)
     if len(t) <= 2 * _BINS:
@@ -131,6 +133,6 @@ def _thinned(series: Series) -> tuple[Array, Array]:
     return t[edges].repeat(2), envelope.ravel()
 
 
-def _label(text: str) -> str:
+def _fit_label(text: str) -> str:
     """Return text that fits beside the axes and that Matplotlib does not take for a formula."""
     return (text if len(text) <= 40 else f"…{text[-39:]}").replace("$", r"\$")

@@ -1,7 +1,7 @@
 """What is believed of the error of a run: an estimate per port, defects per connection, and the doubts.
 
 In:  series of a run, and what was estimated of them
-Out: a Trust: frozen data with rows, words and a picture
+Out: an ErrorEstimate: frozen data with rows, words and a picture
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.errors import ScenarioError, nearest
+from hocket.errors import ScenarioError, suggest_nearest
 from hocket.files.drawing import Series
 from hocket.model import Array
 
@@ -24,20 +24,20 @@ WRONG = 0.5
 """An error above this part of the largest value is of its size."""
 
 
-def near(t: Array, others: Array) -> Array:
+def time_tolerance(t: Array, others: Array) -> Array:
     """Return how far two times may be apart that are the same but for rounding, at each of some times."""
     apart = np.diff(others)
     shortest = float(apart[apart > 0.0].min(initial=np.inf))
     return np.asarray(np.minimum(1e-9 * (1.0 + np.abs(t)), 0.1 * shortest))
 
 
-def moment(t: float) -> str:
+def format_time(t: float) -> str:
     """Return a time in few digits, but to a hundredth of a second: a run may start late."""
     return f"{t:.4g}" if abs(t) < 1e3 else f"{t:.2f}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, eq=False)
-class Doubted:
+class PortEstimate:
     """One port: how far it is from where it should be."""
 
     run: Series
@@ -76,7 +76,7 @@ class Doubted:
 
 
 @dataclass(frozen=True)
-class Gap:
+class InputDefect:
     """One connection: how far its input was from the output that drives it, at the ends of steps."""
 
     input: str
@@ -91,10 +91,10 @@ class Gap:
 
 
 @dataclass(frozen=True, eq=False)
-class Trust:
+class ErrorEstimate:
     """An estimate per port, the worst in relation to its values first, and when not to believe it."""
 
-    ports: tuple[Doubted, ...]
+    ports: tuple[PortEstimate, ...]
     doubts: tuple[str, ...]
     """Why not to believe it; empty: it may be believed."""
     predicted: int | None
@@ -102,17 +102,17 @@ class Trust:
     method: Method = "Richardson"
     unseen: tuple[str, ...] = ()
     """What the estimate leaves out."""
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[InputDefect, ...] = ()
     """Of the method `defect`: each connection, the worst first."""
     runs: int = 0
     """How many runs with shorter steps came to their end, of two."""
 
-    def __getitem__(self, port: str) -> Doubted:
+    def __getitem__(self, port: str) -> PortEstimate:
         for each in self.ports:
             if each.port == port:
                 return each
         known = [each.port for each in self.ports]
-        raise ScenarioError(f"no error of `{port}` was estimated", hint=nearest(port, known))
+        raise ScenarioError(f"no error of `{port}` was estimated", hint=suggest_nearest(port, known))
 
     def __contains__(self, port: object) -> bool:
         return any(each.port == port for each in self.ports)
@@ -131,7 +131,7 @@ class Trust:
             for each in self.ports
         ]
 
-    def gap_rows(self) -> list[dict[str, object]]:
+    def defect_rows(self) -> list[dict[str, object]]:
         """Return a row for each connection of the method `defect`."""
         return [
             {
@@ -153,16 +153,20 @@ class Trust:
 
     def verdict(self) -> list[str]:
         """Return what it comes to, in words: how wrong, where, and whether to believe it."""
-        return [*self._errors(), *self._belief(), *(f"not seen: {what}" for what in self.unseen)]
+        return [
+            *self._error_lines(),
+            *self._reliability_lines(),
+            *(f"not seen: {what}" for what in self.unseen),
+        ]
 
-    def _errors(self) -> Iterator[str]:
+    def _error_lines(self) -> Iterator[str]:
         if self.ports:
             worst = self.ports[0]
             unit = f" {worst.run.unit}" if worst.run.unit else ""
             belief = ", not to be trusted" if self.doubts else ""
             yield (
                 f"estimated error{belief}: at most {worst.largest:.2g}{unit} in `{worst.port}`, "
-                f"{worst.relative:.2g} of its largest value, at {moment(worst.at)} s"
+                f"{worst.relative:.2g} of its largest value, at {format_time(worst.at)} s"
             )
             if worst.relative >= WRONG:
                 yield "the run is wrong: its error is of the size of its values"
@@ -173,10 +177,10 @@ class Trust:
             unit = f" {gap.unit}" if gap.unit else ""
             yield (
                 f"largest defect: `{gap.input}` was up to {gap.largest:.2g}{unit} from `{gap.output}`, "
-                f"{gap.relative:.2g} of its largest value, at {moment(gap.at)} s"
+                f"{gap.relative:.2g} of its largest value, at {format_time(gap.at)} s"
             )
 
-    def _belief(self) -> Iterator[str]:
+    def _reliability_lines(self) -> Iterator[str]:
         for doubt in self.doubts:
             yield f"doubt: {doubt}"
         if self.doubts or not self.ports:
@@ -194,6 +198,6 @@ class Trust:
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw each port with the band in which it is expected to be."""
-        from hocket.files.bands import drawn_bands
+        from hocket.files.bands import draw_bands
 
-        return drawn_bands(self, path)
+        return draw_bands(self, path)

@@ -1,7 +1,7 @@
 """What flowed through the power bonds of a run, and what the coupling made of it.
 
 In:  a Run: what run.json says of its bonds, and their accounts where they were recorded
-Out: Flows: frozen data with rows, sums per level, words and a picture
+Out: BondFlows: frozen data with rows, sums per level, words and a picture
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BACK = 0.1
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"))
 
 
-def amount(value: float, unit: str) -> str:
+def format_energy(value: float, unit: str) -> str:
     """Return an energy in the unit that suits it: 3.21 kJ; what is not counted in joules stays as it is."""
     if unit != "J":
         return f"{value:.3g} {unit}".rstrip()
@@ -37,7 +37,7 @@ def amount(value: float, unit: str) -> str:
 
 
 @dataclass(frozen=True)
-class Flow:
+class BondFlow:
     """One bond: the energy that either side saw pass, from who gives the effort to who gives the flow."""
 
     bond: str
@@ -73,7 +73,7 @@ class Flow:
         return abs(self.gained) / flowed if flowed else 0.0
 
     @property
-    def word(self) -> str:
+    def verdict_word(self) -> str:
         """Whether it gains, loses or keeps energy, or swings: gains what it loses again."""
         if self.share <= KEEPS:
             return "keeps"
@@ -82,23 +82,23 @@ class Flow:
         return "loses" if self.gained < 0.0 else "gains"
 
     @property
-    def made(self) -> str:
+    def gain_text(self) -> str:
         """What was made or lost in words: `gained 3.2 J (5 % of what flowed)`."""
         verb = "lost" if self.gained < 0.0 else "gained"
         if not math.isfinite(self.gained):
             return f"{verb} energy beyond all numbers"
         part = f" ({100.0 * self.share:.3g} % of what flowed)" if math.isfinite(self.share) else ""
-        return f"{verb} {amount(abs(self.gained), self.unit)}{part}"
+        return f"{verb} {format_energy(abs(self.gained), self.unit)}{part}"
 
     @property
-    def words(self) -> str:
+    def account_text(self) -> str:
         """The whole account."""
-        given, taken = amount(self.given, self.unit), amount(self.taken, self.unit)
-        return f"{self.bond}, given {given}, taken {taken}, {self.made}"
+        given, taken = format_energy(self.given, self.unit), format_energy(self.taken, self.unit)
+        return f"{self.bond}, given {given}, taken {taken}, {self.gain_text}"
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredEnergy:
     """What a simulator stores, in joules, when a run starts and when it ends."""
 
     simulator: str
@@ -108,15 +108,15 @@ class Stored:
 
 
 @dataclass(frozen=True, eq=False)
-class Flows:
+class BondFlows:
     """The bonds of a run, the one that makes or loses the largest part of what flows first."""
 
     name: str
     """Of the run."""
-    bonds: tuple[Flow, ...]
+    bonds: tuple[BondFlow, ...]
     series: tuple[Series, ...] = ()
     """What was gained over time, of each bond that this was recorded of."""
-    stored: tuple[Stored, ...] = ()
+    stored: tuple[StoredEnergy, ...] = ()
     """Of the simulators that tell it."""
 
     def rows(self) -> list[dict[str, object]]:
@@ -124,7 +124,7 @@ class Flows:
         return [
             {
                 "bond": each.bond,
-                "verdict": each.word,
+                "verdict": each.verdict_word,
                 "given": each.given,
                 "taken": each.taken,
                 "gained": each.gained,
@@ -137,28 +137,28 @@ class Flows:
 
     def level_rows(self) -> list[dict[str, object]]:
         """Return a row for each level and unit: what its bonds made, what they lost, and the sum."""
-        groups: dict[tuple[str, str], list[Flow]] = {}
+        groups: dict[tuple[str, str], list[BondFlow]] = {}
         for each in self.bonds:
             groups.setdefault((each.level, each.unit), []).append(each)
         return [
             {
                 "level": level or "outermost",
                 "bonds": len(group),
-                "given": _sum(each.given for each in group),
-                "taken": _sum(each.taken for each in group),
-                "made": _sum(max(each.gained, 0.0) for each in group),
-                "lost": _sum(max(-each.gained, 0.0) for each in group),
-                "gained": _sum(each.gained for each in group),
+                "given": _sum_floats(each.given for each in group),
+                "taken": _sum_floats(each.taken for each in group),
+                "made": _sum_floats(max(each.gained, 0.0) for each in group),
+                "lost": _sum_floats(max(-each.gained, 0.0) for each in group),
+                "gained": _sum_floats(each.gained for each in group),
                 "unit": unit,
-                "per second": _sum(each.per_second for each in group),
+                "per second": _sum_floats(each.per_second for each in group),
             }
             for (level, unit), group in sorted(groups.items())
         ]
 
     def stored_rows(self) -> list[dict[str, object]]:
         """Return a row for each simulator that tells its stored energy, and their sum."""
-        start, end = (_sum(getattr(each, when) for each in self.stored) for when in ("start", "end"))
-        every = (*self.stored, *([Stored("together", start, end)] if len(self.stored) > 1 else []))
+        start, end = (_sum_floats(getattr(each, when) for each in self.stored) for when in ("start", "end"))
+        every = (*self.stored, *([StoredEnergy("together", start, end)] if len(self.stored) > 1 else []))
         return [
             {
                 "simulator": each.simulator,
@@ -171,28 +171,28 @@ class Flows:
         ]
 
     @property
-    def balance(self) -> str:
+    def stored_text(self) -> str:
         """What all simulators that tell it store, in words; empty if none does."""
         if not self.stored:
             return ""
-        start, end = (_sum(getattr(each, when) for each in self.stored) for when in ("start", "end"))
+        start, end = (_sum_floats(getattr(each, when) for each in self.stored) for when in ("start", "end"))
         which = (
             f" in {len(self.stored)} simulators"
             if len(self.stored) > 1
             else f" in {self.stored[0].simulator}"
         )
-        return f"{amount(start, 'J')} at the start, {amount(end, 'J')} at the end{which}"
+        return f"{format_energy(start, 'J')} at the start, {format_energy(end, 'J')} at the end{which}"
 
     def verdict(self) -> Iterator[str]:
         """Yield what it comes to, in words."""
-        wrong = [each for each in self.bonds if each.word in ("gains", "loses")]
-        swings = [each for each in self.bonds if each.word == "swings"]
+        wrong = [each for each in self.bonds if each.verdict_word in ("gains", "loses")]
+        swings = [each for each in self.bonds if each.verdict_word == "swings"]
         for word in ("gains", "loses"):
-            alike = [each for each in wrong if each.word == word]
+            alike = [each for each in wrong if each.verdict_word == word]
             if alike:
                 worst = alike[0]
                 others = f"; {len(alike) - 1} more {word[:-1]} too" if len(alike) > 1 else ""
-                yield f"energy: the bond `{worst.bond}` {worst.made}{others}"
+                yield f"energy: the bond `{worst.bond}` {worst.gain_text}{others}"
         if swings:
             others = f"; {len(swings) - 1} more swing too" if len(swings) > 1 else ""
             yield f"energy: the bond `{swings[0].bond}` swings: what it gains it loses again{others}"
@@ -205,7 +205,7 @@ class Flows:
         for each in () if self.bonds else self.series:  # of a run that was killed the rows are all there is
             if len(each):
                 verb, bond = ("lost" if each.values[-1] < 0.0 else "gained"), each.name.rpartition(".")[0]
-                made = amount(abs(float(each.values[-1])), each.unit)
+                made = format_energy(abs(float(each.values[-1])), each.unit)
                 yield f"energy: the bond `{bond}` {verb} {made} up to {each.t[-1]:g} s, where its rows end"
 
     def plot(self, path: Path | str | None = None) -> Any:
@@ -214,39 +214,39 @@ class Flows:
             what = "the accounts of the bonds were not recorded" if self.bonds else "there are no power bonds"
             hint = "`hocket run --ledger`, or `run(..., ledger=True)`" if self.bonds else ""
             raise ScenarioError(what, self.name, "a run with its ledger", hint)
-        from hocket.files.gains import drawn_gains
+        from hocket.files.gains import draw_gains
 
-        return drawn_gains(self, path)
+        return draw_gains(self, path)
 
 
-def flows(run: Run) -> Flows:
+def read_bond_flows(run: Run) -> BondFlows:
     """Return what flowed through the power bonds of a run; of one that failed what was recorded only."""
     start, reached = run.info.get("start", 0.0), run.info.get("reached", 0.0)
     found = [
-        Flow(
+        BondFlow(
             bond,
             float(facts["given"]),
             float(facts["taken"]),
             float(facts["gained"]),
             str(facts["unit"]),
             float(reached) - float(start),
-            _swings(run, bond),
+            _energy_swings(run, bond),
             float(facts.get("moved", 0.0)),
         )
         for bond, facts in (run.info.get("bonds") or {}).items()
     ]
-    found.sort(key=lambda each: (each.word in ("swings", "keeps"), -each.share))
+    found.sort(key=lambda each: (each.verdict_word in ("swings", "keeps"), -each.share))
     rank = {f"{each.bond}.gained": number for number, each in enumerate(found)}
     kept = [account for account in run.accounts if account.endswith(".gained")]
     kept.sort(key=lambda account: rank.get(account, 0))
     stored = (
-        Stored(path, float(facts["start"]), float(facts["end"]))
+        StoredEnergy(path, float(facts["start"]), float(facts["end"]))
         for path, facts in (run.info.get("stored") or {}).items()
     )
-    return Flows(run.name, tuple(found), tuple(run[account] for account in kept), tuple(stored))
+    return BondFlows(run.name, tuple(found), tuple(run[account] for account in kept), tuple(stored))
 
 
-def _swings(run: Run, bond: str) -> bool:
+def _energy_swings(run: Run, bond: str) -> bool:
     """Return whether what was gained was lost again: late in the run little is left, not only at its end."""
     account = f"{bond}.gained"
     if account not in run:
@@ -256,5 +256,5 @@ def _swings(run: Run, bond: str) -> bool:
     return bool(np.isfinite(gained).all() and late.min(initial=np.inf) <= BACK * gained.max(initial=0.0))
 
 
-def _sum(numbers: Iterator[float]) -> float:
+def _sum_floats(numbers: Iterator[float]) -> float:
     return float(np.sum(np.fromiter(numbers, dtype=float)))

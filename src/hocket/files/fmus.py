@@ -14,8 +14,8 @@ from pathlib import Path
 
 from hocket.clock import seconds
 from hocket.engine.composite import Composite
-from hocket.files.names import free, legal
-from hocket.files.study import Study
+from hocket.files.names import free_name, legal_names
+from hocket.files.study import Experiment
 from hocket.model import Connections, Scenario
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.facts import Description
@@ -26,53 +26,53 @@ STEPS = 500
 """In a run whose length is told, but not its step; at least so many."""
 
 
-def read_fmu(path: Path | str) -> Study:
+def read_fmu(path: Path | str) -> Experiment:
     """Return the study of one FMU; the model is named after the file."""
     file = Path(path)
     fmu = Fmu(file.name, folder=file.absolute().parent)
-    study = study_of({model_name(file): fmu})
-    return Study(study.composite, study.start, study.stop, name=file.stem, path=file.absolute())
+    study = study_from_fmus({model_name(file): fmu})
+    return Experiment(study.composite, study.start, study.stop, name=file.stem, path=file.absolute())
 
 
 def model_name(file: Path, taken: Collection[str] = ()) -> str:
     """Return the stem of a file as the name of a model; the second of the same name gets `_2`."""
-    return free(legal([file.stem])[file.stem], taken)
+    return free_name(legal_names([file.stem])[file.stem], taken)
 
 
-def study_of(fmus: Mapping[str, Fmu], connections: Connections = ()) -> Study:
+def study_from_fmus(fmus: Mapping[str, Fmu], connections: Connections = ()) -> Experiment:
     """Return FMUs, coupled, as a study: the shortest step they ask for, the longest run.
 
     A run that is no whole number of steps ends with the last that fits.
     """
     described = [fmu.description for fmu in fmus.values()]
-    start = min((time for d in described for time in _told(d.start)), default=Fraction(0))
-    stops = [time for d in described for time in _told(d.stop) if time > start]
+    start = min((time for d in described for time in _finite_time(d.start)), default=Fraction(0))
+    stops = [time for d in described for time in _finite_time(d.stop) if time > start]
     stop = max(stops, default=start + 1)
-    steps = [_step(fmu, stop - start if stops else None) for fmu in fmus.values()]
+    steps = [_fmu_step(fmu, stop - start if stops else None) for fmu in fmus.values()]
     step = min(stop - start, *steps)
     whole = start + step * ((stop - start) / step).__floor__()
-    return Study(Composite(Scenario(fmus, connections), step), start, whole, name=", ".join(fmus))
+    return Experiment(Composite(Scenario(fmus, connections), step), start, whole, name=", ".join(fmus))
 
 
-def _step(fmu: Fmu, span: Fraction | None) -> Fraction:
+def _fmu_step(fmu: Fmu, span: Fraction | None) -> Fraction:
     """Return the step an FMU asks for, else one that suits the length of the run."""
     description: Description = fmu.description
-    for step in _told(description.step):
+    for step in _finite_time(description.step):
         if step > 0:
             return step
-    usual = STEP if span is None else rounded_down(span / STEPS)
-    for own in _told(fmu.interface_used.fixed_step):
+    usual = STEP if span is None else round_down(span / STEPS)
+    for own in _finite_time(fmu.interface_used.fixed_step):
         if own > 0:
             return own * max(1, (usual / own).__floor__())
     return usual
 
 
-def _told(time: float | None) -> Iterator[Fraction]:
+def _finite_time(time: float | None) -> Iterator[Fraction]:
     if time is not None and math.isfinite(time):
         yield seconds(time)
 
 
-def rounded_down(length: Fraction) -> Fraction:
+def round_down(length: Fraction) -> Fraction:
     """Return the longest of 1, 2 and 5 times a power of ten that is not above a length."""
     power = Fraction(Decimal(10) ** math.floor(math.log10(length)))
     powers = (power / 10, power, power * 10)  # the logarithm is rounded

@@ -9,28 +9,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from hocket.engine.composite import Composite
-from hocket.errors import FileError, nearest
+from hocket.errors import FileError, suggest_nearest
 from hocket.files import toml
 from hocket.files.fmus import read_fmu
 from hocket.files.run import FACTS
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 
 ENDINGS = (".toml", ".ssp", ".ssd", ".fmu")
 _WHOLE = {"SystemStructure.ssd": ".ssp", "modelDescription.xml": ".fmu"}
 """What an unpacked archive is known by."""
 
 
-def read(path: Path | str) -> Study:
+def read(path: Path | str) -> Experiment:
     """Return what a file holds: a scenario (.toml, .ssp, .ssd), or one FMU under its default experiment.
 
     Archives may be folders. Raises FileError with every fault.
     """
     file = Path(path)
-    kind = _kind(file)
+    kind = _file_kind(file)
     if kind == ".toml":
         return toml.read(file)
     if not file.exists():
-        raise _missing(path)
+        raise _missing_file(path)
     if kind == ".fmu":
         return read_fmu(file)
     if kind in (".ssp", ".ssd"):
@@ -38,10 +38,10 @@ def read(path: Path | str) -> Study:
 
         return read_ssp(file)
     hint = f"it holds a run: `hocket report {path}`" if (file / FACTS).is_file() else ""
-    raise FileError(_what(file), str(path), _listed(ENDINGS), hint)
+    raise FileError(_describe_unknown_file(file), str(path), _list_endings(ENDINGS), hint)
 
 
-def write(what: Composite | Study, path: Path | str) -> None:
+def write(what: Composite | Experiment, path: Path | str) -> None:
     """Write a scenario as .toml or .ssp, so that `read` gives the same again; an SSP holds FMUs only."""
     file = Path(path)
     kind = file.suffix.lower()
@@ -52,27 +52,29 @@ def write(what: Composite | Study, path: Path | str) -> None:
 
         write_ssp(what, file)
     else:
-        raise FileError(f"`{file.name}` is no name for a scenario", str(path), _listed((".toml", ".ssp")))
+        raise FileError(
+            f"`{file.name}` is no name for a scenario", str(path), _list_endings((".toml", ".ssp"))
+        )
 
 
-def _kind(file: Path) -> str:
+def _file_kind(file: Path) -> str:
     if file.is_dir():
         return next((kind for name, kind in _WHOLE.items() if (file / name).is_file()), "")
     return file.suffix.lower()
 
 
-def _missing(path: Path | str) -> FileError:
+def _missing_file(path: Path | str) -> FileError:
     file = Path(path)
     beside = file.absolute().parent
     names = sorted(f.name for f in beside.iterdir() if f.suffix in ENDINGS) if beside.is_dir() else []
-    return FileError(f"there is no file `{path}`", str(path), "", nearest(file.name, names))
+    return FileError(f"there is no file `{path}`", str(path), "", suggest_nearest(file.name, names))
 
 
-def _what(file: Path) -> str:
+def _describe_unknown_file(file: Path) -> str:
     if file.is_dir():
         return f"`{file.name}` is a folder, and holds no {' or '.join(_WHOLE)}"
     return f"`{file.name}` is no scenario and no FMU: its name does not say so"
 
 
-def _listed(endings: tuple[str, ...]) -> str:
+def _list_endings(endings: tuple[str, ...]) -> str:
     return f"a name that ends in {', '.join(endings[:-1])} or {endings[-1]}"

@@ -1,6 +1,6 @@
 """Pictures of what power bonds gained over time.
 
-In:  Flows whose accounts were recorded
+In:  BondFlows whose accounts were recorded
 Out: a Matplotlib figure; nothing global is touched and no display is needed
 """
 
@@ -11,44 +11,44 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.files.bands import BLUE, SHOWN, saved
-from hocket.files.drawing import Series, drawable, extra
+from hocket.files.bands import BLUE, SHOWN, save_figure
+from hocket.files.drawing import Series, check_drawable, import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hocket.files.flows import Flow, Flows
+    from hocket.files.flows import BondFlow, BondFlows
 
 _HUGE = 1e100  # an unstable run may leave numbers for which Matplotlib finds no scale
 
 
-def drawn_gains(flows: Flows, path: Path | str | None = None) -> Any:
+def draw_gains(flows: BondFlows, path: Path | str | None = None) -> Any:
     """Draw the worst bonds, each in axes of its own: their gains are of different sizes."""
     if path is not None:
-        drawable(path)
+        check_drawable(path)
     shown = flows.series[:SHOWN]
     facts = {f"{each.bond}.gained": each for each in flows.bonds}
-    figures, size = extra("matplotlib.figure", "plot"), (9, 0.9 + 1.7 * len(shown))
+    figures, size = import_extra("matplotlib.figure", "plot"), (9, 0.9 + 1.7 * len(shown))
     figure: Figure = figures.Figure(figsize=size, layout="constrained")
     stack = list(figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0])
     for axes, series in zip(stack, shown, strict=True):
-        _draw(axes, series, facts.get(series.name))
+        _draw_gain(axes, series, facts.get(series.name))
     stack[-1].set_xlabel("time [s]")
     figure.align_ylabels()
     left_out = len(flows.series) - len(shown)
     if left_out:
         figure.supxlabel(f"and {left_out} more bonds", fontsize="small", x=1.0, ha="right")
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
-def _draw(axes: Axes, series: Series, flow: Flow | None) -> None:
+def _draw_gain(axes: Axes, series: Series, flow: BondFlow | None) -> None:
     finite = np.where(np.abs(series.values) < _HUGE, series.values, np.nan)
     axes.axhline(0.0, color="#444444", linewidth=0.8)
     axes.plot(series.t, finite, color=BLUE, linewidth=1.3)
     axes.set_ylabel(f"gained [{series.unit or '-'}]")
     bond = series.name.rpartition(".")[0]
-    title = f"{bond}: {flow.word}, {flow.made}" if flow else bond
+    title = f"{bond}: {flow.verdict_word}, {flow.gain_text}" if flow else bond
     axes.set_title(title.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")
     axes.margins(x=0)
     axes.grid(alpha=0.3)

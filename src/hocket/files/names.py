@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 _LEGAL = re.compile(r"[^\W\d][\w-]*")
 
 
-def legal(names: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
+def legal_names(names: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
     """Return a name for a model for each name; those that are legal are kept."""
     wanted = list(names)
     chosen = {name: name for name in wanted if _LEGAL.fullmatch(name)}
@@ -20,12 +20,12 @@ def legal(names: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
     for name in wanted:
         if name not in chosen:
             plain = re.sub(r"[^\w-]", "_", name)
-            chosen[name] = free(plain if _LEGAL.fullmatch(plain) else f"_{plain}", used)
+            chosen[name] = free_name(plain if _LEGAL.fullmatch(plain) else f"_{plain}", used)
             used.add(chosen[name])
     return {name: chosen[name] for name in wanted}
 
 
-def free(name: str, used: Collection[str]) -> str:
+def free_name(name: str, used: Collection[str]) -> str:
     """Return the name, with a number behind it if it is taken."""
     number, found = 1, name
     while found in used:

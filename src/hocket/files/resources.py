@@ -13,28 +13,28 @@ from pathlib import Path
 from typing import Any
 
 from hocket.engine.composite import Composite
-from hocket.engine.recording import unwritable
-from hocket.files.names import free
-from hocket.files.study import Study
-from hocket.simulators.emulating import emulates
+from hocket.engine.recording import write_error
+from hocket.files.names import free_name
+from hocket.files.study import Experiment
+from hocket.simulators.emulating import is_emulation
 from hocket.simulators.fmu.archive import cache_folder
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.timed import Timed
 
 
-def resources(file: Path) -> Path:
+def resource_folder(file: Path) -> Path:
     """Return the folder of the FMUs of a scenario file: car.resources for car.toml."""
     return file.with_name(f"{file.stem}.resources")
 
 
-def with_resources(study: Study, file: Path) -> Study:
+def with_resources(study: Experiment, file: Path) -> Experiment:
     """Return the study with FMUs out of archives copied to the resources of a file; raises FileError."""
-    copies = _Copies(resources(file.absolute()))
-    composite: Composite = copies.moved(study.composite)
+    copies = _FmuCopies(resource_folder(file.absolute()))
+    composite: Composite = copies.move_fmus(study.composite)
     return replace(study, composite=composite) if copies.names else study
 
 
-class _Copies:
+class _FmuCopies:
     """The FMUs in a folder."""
 
     def __init__(self, folder: Path):
@@ -42,25 +42,25 @@ class _Copies:
         self.names: dict[Path, str] = {}
         """In the folder, by what they are copies of."""
 
-    def moved(self, model: Any) -> Any:
+    def move_fmus(self, model: Any) -> Any:
         """Return a model whose FMUs are in the folder, and no longer in the cache."""
         if isinstance(model, Composite):
-            models = {name: self.moved(inner) for name, inner in model.scenario.models.items()}
+            models = {name: self.move_fmus(inner) for name, inner in model.scenario.models.items()}
             return model.with_scenario(model.scenario.with_models(models))
-        if emulates(model) or isinstance(model, Timed):
+        if is_emulation(model) or isinstance(model, Timed):
             wrapper: Any = model
-            return replace(wrapper, model=self.moved(wrapper.model))
+            return replace(wrapper, model=self.move_fmus(wrapper.model))
         if not isinstance(model, Fmu) or not model.file.is_relative_to(cache_folder()):
             return model
         made = copy.copy(model)
-        object.__setattr__(made, "path", f"{self.folder.name}/{self._copied(model.file)}")
+        object.__setattr__(made, "path", f"{self.folder.name}/{self._copy_file(model.file)}")
         object.__setattr__(made, "folder", str(self.folder.parent))
         return made
 
-    def _copied(self, file: Path) -> str:
+    def _copy_file(self, file: Path) -> str:
         if file not in self.names:
             used = {Path(name).stem for name in self.names.values()}
-            name = self.names[file] = f"{free(file.stem, used)}{file.suffix}"
+            name = self.names[file] = f"{free_name(file.stem, used)}{file.suffix}"
             try:
                 self.folder.mkdir(exist_ok=True)
                 if file.is_dir():
@@ -68,5 +68,5 @@ class _Copies:
                 else:
                     shutil.copyfile(file, self.folder / name)
             except OSError as error:
-                raise unwritable(self.folder, error) from error
+                raise write_error(self.folder, error) from error
         return self.names[file]

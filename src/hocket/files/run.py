@@ -22,10 +22,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hocket.engine.ledger import COLUMNS
-from hocket.engine.recording import SAMPLES, Samples, Table
-from hocket.errors import FileError, ScenarioError, nearest
-from hocket.files.drawing import Series, drawn, extra
-from hocket.files.whole import read_text, writing
+from hocket.engine.recording import SAMPLES, Samples, SampleTable
+from hocket.errors import FileError, ScenarioError, suggest_nearest
+from hocket.files.drawing import Series, draw_series, import_extra
+from hocket.files.whole import read_text, replace_file
 from hocket.model import Array
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Run:
     """
 
     def __init__(self, path: Path, keep: object = None):
-        facts = facts_of(path)
+        facts = read_facts(path)
         if facts is None:
             what = f"`{path.name}` is not a run" if path.exists() else f"there is no `{path.name}`"
             hint = f"`hocket run {path.name}` makes one" if path.suffix == ".toml" and path.is_file() else ""
@@ -75,7 +75,7 @@ class Run:
     def status(self) -> Status:
         """How it went, as it stood when this Run was opened."""
         status: Status = self.info["status"]
-        return "killed" if status == "running" and _gone(self.info) else status
+        return "killed" if status == "running" and _process_is_gone(self.info) else status
 
     @property
     def scenario_text(self) -> str:
@@ -88,7 +88,7 @@ class Run:
         return read_text(self.path / PLAN)
 
     @property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[SampleTable, ...]:
         """The tables, one per rate."""
         return tuple(samples.table for samples in self._samples.values())
 
@@ -132,7 +132,7 @@ class Run:
         return port in self._finest
 
     def __getitem__(self, port: str) -> Series:
-        samples = self._with(port)
+        samples = self._finest_samples(port)
         t, values = samples.read([port])
         return Series(t, values, samples.table.units[samples.table.columns.index(port)], port)
 
@@ -148,7 +148,7 @@ class Run:
 
     def final(self, port: str) -> float:
         """Return the last value."""
-        newest = deque(self._with(port).blocks([port]), maxlen=1)
+        newest = deque(self._finest_samples(port).blocks([port]), maxlen=1)
         if not newest:
             raise ScenarioError(f"no row of `{port}` was recorded", where=repr(self))
         return float(newest[0].column(1)[-1].as_py())
@@ -157,13 +157,13 @@ class Run:
         """Return one rate, time first. It is memory mapped: nothing is loaded before it is used."""
         if name not in self._samples:
             what = f"there is no table `{name}`"
-            raise UnknownPortError(what, where=repr(self), hint=nearest(name, self._samples))
+            raise UnknownPortError(what, where=repr(self), hint=suggest_nearest(name, self._samples))
         samples = self._samples[name]
         return pa.Table.from_batches(samples.blocks(samples.table.columns), schema=samples.table.schema)
 
     def to_pandas(self, table: str = "") -> pd.DataFrame:
         """Return one rate as a frame, by time; `frame.attrs["units"]` has the units."""
-        pandas = extra("pandas", "pandas")
+        pandas = import_extra("pandas", "pandas")
         arrow = self.table(table)
         head = self._samples[table].table
         t, *columns = (column.to_numpy() for column in arrow.columns)
@@ -180,28 +180,28 @@ class Run:
         """
         from pyarrow import csv
 
-        table = self._merged(ports)
-        table = table.rename_columns(["time [s]", *map(_heading, list(table.schema)[1:])])
-        with writing(path) as file:
+        table = self._merge_rates(ports)
+        table = table.rename_columns(["time [s]", *map(_column_heading, list(table.schema)[1:])])
+        with replace_file(path) as file:
             csv.write_csv(table, file)
 
     def to_parquet(self, path: Path | str, ports: Iterable[str] | None = None) -> None:
         """Write the same columns as `to_csv`; each has its unit as metadata."""
         from pyarrow import parquet
 
-        table = self._merged(ports)
-        with writing(path) as file:
+        table = self._merge_rates(ports)
+        with replace_file(path) as file:
             parquet.write_table(table, file)
 
     def plot(self, *ports: str, path: Path | str | None = None) -> Figure:
         """Draw ports (none given: all) over time, one axes per unit; `path` also saves the picture."""
         title = self.name if self.status == "finished" else f"{self.name} ({self.status})"
-        return drawn([self[port] for port in self.select(ports or None)], title, path)
+        return draw_series([self[port] for port in self.select(ports or None)], title, path)
 
-    def _with(self, port: str) -> Samples:
+    def _finest_samples(self, port: str) -> Samples:
         if port not in self._finest:
             same_end = [known for known in self.ports if known.endswith(f".{port}")]
-            hint = nearest(port, same_end or self.ports)
+            hint = suggest_nearest(port, same_end or self.ports)
             raise UnknownPortError(f"`{port}` was not recorded", where=str(self.path), hint=hint)
         return self._finest[port]
 
@@ -216,10 +216,10 @@ class Run:
             alike = [known for known in self.ports if fnmatchcase(known, port)]
             found |= dict.fromkeys([port] if port in self or not alike else alike)
         for port in found:
-            self._with(port)
+            self._finest_samples(port)
         return tuple(found)
 
-    def _merged(self, wanted: Iterable[str] | None) -> pa.Table:
+    def _merge_rates(self, wanted: Iterable[str] | None) -> pa.Table:
         """Return ports as one table on the union of their times, NaN where there is no sample."""
         ports = self.select(wanted)
         groups: dict[str, list[str]] = {}
@@ -227,9 +227,11 @@ class Run:
             groups.setdefault(self._finest[port].table.name, []).append(port)
         if len(groups) == 1:
             (name,) = groups
-            return self.table(name).select([self._samples[name].table.clock, *ports])
+            return self.table(name).select([self._samples[name].table.time_heading, *ports])
         read = [self._samples[name].read(group) for name, group in groups.items()]
-        times, places = np.unique(np.concatenate([_instants(t) for t, *_ in read]), return_inverse=True)
+        times, places = np.unique(
+            np.concatenate([_number_instants(t) for t, *_ in read]), return_inverse=True
+        )
         merged: dict[str, Array] = {}
         for group, (t, *columns) in zip(groups.values(), read, strict=True):
             here, places = places[: len(t)], places[len(t) :]
@@ -241,10 +243,10 @@ class Run:
             table.units[table.columns.index(port)] for table, port in zip(tables, ports, strict=True)
         )
         arrays = [pa.array(column) for column in (times.real, *(merged[port] for port in ports))]
-        return pa.Table.from_arrays(arrays, schema=Table("", ports, units).schema)
+        return pa.Table.from_arrays(arrays, schema=SampleTable("", ports, units).schema)
 
 
-def _gone(facts: Mapping[str, Any]) -> bool:
+def _process_is_gone(facts: Mapping[str, Any]) -> bool:
     """Return whether the process that wrote a run on this machine is no longer there."""
     if os.name != "posix" or facts.get("host") != platform.node() or "process" not in facts:
         return False
@@ -263,19 +265,19 @@ def open_run(path: Path | str) -> Run:
     return Run(folder.parent if folder.name == FACTS else folder)
 
 
-def _heading(field: pa.Field) -> str:
+def _column_heading(field: pa.Field) -> str:
     unit = (field.metadata or {}).get(b"unit", b"").decode()
     return f"{field.name} [{unit}]" if unit else str(field.name)
 
 
-def _instants(t: Array) -> NDArray[np.complex128]:
+def _number_instants(t: Array) -> NDArray[np.complex128]:
     """Number the rows that share a time (event iterations), so that the n-th of one rate meets the n-th
     of another: complex numbers sort by their real part, the time, then by their imaginary part, n.
     """
     return t + 1j * (np.arange(len(t)) - np.searchsorted(t, t))
 
 
-def facts_of(folder: Path) -> dict[str, Any] | None:
+def read_facts(folder: Path) -> dict[str, Any] | None:
     """Return what run.json says; None if there is none of hocket's."""
     try:
         facts = json.loads(read_text(folder / FACTS))

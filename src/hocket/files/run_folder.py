@@ -25,9 +25,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from hocket.engine.recording import SAMPLES, Table, unwritable
+from hocket.engine.recording import SAMPLES, SampleTable, write_error
 from hocket.errors import FileError
-from hocket.files.run import FACTS, FORMAT, MARK, PLAN, REPORT, SCENARIO, Run, Status, facts_of
+from hocket.files.run import FACTS, FORMAT, MARK, PLAN, REPORT, SCENARIO, Run, Status, read_facts
 from hocket.files.trust import BANDS, TRUST
 from hocket.files.whole import write_text
 
@@ -49,7 +49,7 @@ class RunFolder:
             "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "host": platform.node(),
             "process": os.getpid(),
-            "versions": _versions(),
+            "versions": _software_versions(),
         }
         self._save()
 
@@ -62,21 +62,21 @@ class RunFolder:
         folder = Path(tempfile.gettempdir() if path is None else path).absolute()
         try:
             if path is None:
-                temporary = _Temporary(name)
+                temporary = _TemporaryFolder(name)
                 return RunFolder(temporary.path, name, temporary)
             if folder.exists() and not folder.is_dir():
                 expected = "a new folder, an empty one, or one that holds a run"
                 raise FileError(f"`{folder.name}` is a file", where=str(folder), expected=expected)
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()):
-                _clear(folder, overwrite)
+                _clear_folder(folder, overwrite)
         except OSError as error:
-            raise unwritable(folder, error) from error
+            raise write_error(folder, error) from error
         return RunFolder(folder, name)
 
     def begin(
         self,
-        tables: Sequence[Table],
+        tables: Sequence[SampleTable],
         *,
         scenario: str,
         plan: str,
@@ -117,28 +117,28 @@ class RunFolder:
         return Run(self.path, self._keep)
 
     def _save(self) -> None:
-        text = json.dumps(self._facts, indent=1, ensure_ascii=False, default=_plain)
+        text = json.dumps(self._facts, indent=1, ensure_ascii=False, default=_plain_number)
         write_text(self.path / FACTS, text + "\n")
 
 
-class _Temporary:
+class _TemporaryFolder:
     """A folder that goes when nothing holds this object any more, or when the interpreter ends."""
 
     def __init__(self, name: str):
         readable = re.sub(r"[^\w.-]", "_", name)[:40]
         self.path = Path(tempfile.mkdtemp(prefix=f"hocket-{readable}-"))
-        weakref.finalize(self, _remove, self.path, os.getpid())
+        weakref.finalize(self, _remove_folder, self.path, os.getpid())
 
 
-def _remove(path: Path, owner: int) -> None:
+def _remove_folder(path: Path, owner: int) -> None:
     # A forked child holds a copy of every Run, but the folder is its parent's.
     if os.getpid() == owner:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _clear(folder: Path, overwrite: bool) -> None:
+def _clear_folder(folder: Path, overwrite: bool) -> None:
     """Delete the run in a folder, and only that."""
-    if facts_of(folder) is None:
+    if read_facts(folder) is None:
         expected = "a new folder, an empty one, or one that holds a run"
         raise FileError(f"`{folder.name}` has other files in it", where=str(folder), expected=expected)
     if not overwrite:
@@ -154,11 +154,11 @@ def _clear(folder: Path, overwrite: bool) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _plain(value: Any) -> Any:
+def _plain_number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else float(value)
 
 
-def _versions() -> dict[str, str]:
+def _software_versions() -> dict[str, str]:
     try:
         hocket = version("hocket")
     except PackageNotFoundError:

@@ -26,7 +26,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Study:
+class Experiment:
     """A composite with the defaults of its run, in seconds."""
 
     composite: Composite

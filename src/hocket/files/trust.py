@@ -1,7 +1,7 @@
 """How wrong a run was, as it is kept in its folder: trust.json, and the bands over time in trust.arrow.
 
-In:  a Trust; or a run folder
-Out: the two files, the bands first; or the Trust that they hold
+In:  an ErrorEstimate; or a run folder
+Out: the two files, the bands first; or the ErrorEstimate that they hold
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from hocket.engine.recording import unwritable
+from hocket.engine.recording import write_error
 from hocket.errors import FileError
 from hocket.files.drawing import Series
-from hocket.files.estimate import Doubted as Doubted
-from hocket.files.estimate import Gap as Gap
+from hocket.files.estimate import ErrorEstimate as ErrorEstimate
+from hocket.files.estimate import InputDefect as InputDefect
 from hocket.files.estimate import Method
-from hocket.files.estimate import Trust as Trust
-from hocket.files.run import facts_of
-from hocket.files.whole import read_text, write_text, writing
+from hocket.files.estimate import PortEstimate as PortEstimate
+from hocket.files.run import read_facts
+from hocket.files.whole import read_text, replace_file, write_text
 
 TRUST, BANDS = "trust.json", "trust.arrow"
 MARK, FORMAT = "hocket_trust", 1
@@ -32,7 +32,7 @@ _BROKEN = (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowExc
 _LISTS = ("t", "value", "error")
 
 
-def write_trust(folder: Path | str, trust: Trust) -> None:
+def write_estimate(folder: Path | str, trust: ErrorEstimate) -> None:
     """Keep a trust in a run folder; one that is there is replaced.
 
     trust.json is written last and removed first, so that it never speaks of other bands than its own.
@@ -40,37 +40,37 @@ def write_trust(folder: Path | str, trust: Trust) -> None:
     place = Path(folder)
     facts = {
         MARK: FORMAT,
-        "begun": _begun(place),
+        "begun": _run_identity(place),
         "method": trust.method,
         "predicted order": trust.predicted,
         "doubts": trust.doubts,
         "unseen": trust.unseen,
         "runs": trust.runs,
         "ports": [
-            {"port": each.port, "unit": each.run.unit, "order": _number(each.order)}
-            | {"largest": _number(each.largest), "relative": _number(each.relative)}
+            {"port": each.port, "unit": each.run.unit, "order": _json_number(each.order)}
+            | {"largest": _json_number(each.largest), "relative": _json_number(each.relative)}
             | {"rounding": each.rounding}
             for each in trust.ports
         ],
-        "gaps": [{name: _number(value) for name, value in asdict(gap).items()} for gap in trust.gaps],
+        "gaps": [{name: _json_number(value) for name, value in asdict(gap).items()} for gap in trust.gaps],
     }
     try:
         (place / TRUST).unlink(missing_ok=True)
     except OSError as error:
-        raise unwritable(place / TRUST, error) from error
+        raise write_error(place / TRUST, error) from error
     columns = {
         "port": pa.array([each.port for each in trust.ports], pa.string()),
-        "t": _lists(each.run.t for each in trust.ports),
-        "value": _lists(each.run.values for each in trust.ports),
-        "error": _lists(each.error for each in trust.ports),
+        "t": _list_column(each.run.t for each in trust.ports),
+        "value": _list_column(each.run.values for each in trust.ports),
+        "error": _list_column(each.error for each in trust.ports),
     }
     table = pa.table(columns)
-    with writing(place / BANDS) as file, pa.ipc.new_file(file, table.schema) as arrow:
+    with replace_file(place / BANDS) as file, pa.ipc.new_file(file, table.schema) as arrow:
         arrow.write_table(table)
     write_text(place / TRUST, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_trust(folder: Path | str) -> Trust | None:
+def read_estimate(folder: Path | str) -> ErrorEstimate | None:
     """Return how wrong the run in a folder was; None: nobody asked yet, or it was another run.
 
     Raises FileError if what is kept cannot be read.
@@ -83,9 +83,9 @@ def read_trust(folder: Path | str) -> Trust | None:
         if facts[MARK] > FORMAT:
             hint = "pip install --upgrade hocket"
             raise FileError("the estimate was written by a newer hocket", str(place / TRUST), hint=hint)
-        if facts["begun"] != _begun(place):
+        if facts["begun"] != _run_identity(place):
             return None
-        return _trust(facts, place)
+        return _parse_estimate(facts, place)
     except _BROKEN as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
         what = f"`{TRUST}` cannot be read: {why}"
@@ -93,7 +93,7 @@ def read_trust(folder: Path | str) -> Trust | None:
         raise FileError(what, str(place / TRUST), "what hocket wrote", hint) from error
 
 
-def _trust(facts: Mapping[str, Any], place: Path) -> Trust:
+def _parse_estimate(facts: Mapping[str, Any], place: Path) -> ErrorEstimate:
     if facts["method"] not in get_args(Method):
         raise ValueError(f"there is no method `{facts['method']}`")
     with pa.OSFile(str(place / BANDS)) as file:
@@ -107,9 +107,14 @@ def _trust(facts: Mapping[str, Any], place: Path) -> Trust:
         if not len(t) == len(value) == len(error):
             raise ValueError(f"the band of `{each['port']}` has rows of other lengths")
         series = Series(t, value, str(each["unit"]), each["port"])
-        ports.append(Doubted(series, error, _read(each["order"]), float(each.get("rounding", 0.0))))
-    gaps = tuple(Gap(**{**gap, **{name: _read(gap[name]) for name in _NUMBERS}}) for gap in facts["gaps"])
-    return Trust(
+        ports.append(
+            PortEstimate(series, error, _parse_number(each["order"]), float(each.get("rounding", 0.0)))
+        )
+    gaps = tuple(
+        InputDefect(**{**gap, **{name: _parse_number(gap[name]) for name in _NUMBERS}})
+        for gap in facts["gaps"]
+    )
+    return ErrorEstimate(
         tuple(ports),
         tuple(map(str, facts["doubts"])),
         facts["predicted order"],
@@ -123,22 +128,22 @@ def _trust(facts: Mapping[str, Any], place: Path) -> Trust:
 _NUMBERS = ("largest", "at", "mean", "relative")
 
 
-def _begun(folder: Path) -> Any:
+def _run_identity(folder: Path) -> Any:
     """Return what tells a run from others that were in the same folder."""
-    facts = facts_of(folder) or {}
+    facts = read_facts(folder) or {}
     return [facts.get("begun"), facts.get("process"), facts.get("timings", {}).get("wall")]
 
 
-def _number(value: Any) -> Any:
+def _json_number(value: Any) -> Any:
     """Return a value as JSON can hold it: it has no infinity."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _read(value: Any) -> Any:
+def _parse_number(value: Any) -> Any:
     return None if value is None else float(value)
 
 
-def _lists(columns: Any) -> pa.Array:
+def _list_column(columns: Any) -> pa.Array:
     parts = [np.asarray(column, dtype=float) for column in columns]
     ends = np.cumsum([0, *map(len, parts)])
     flat = np.concatenate(parts) if parts else np.zeros(0)

@@ -12,12 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from hocket.engine.recording import unwritable
+from hocket.engine.recording import write_error
 from hocket.errors import FileError
 
 
 @contextmanager
-def writing(path: Path | str) -> Iterator[IO[bytes]]:
+def replace_file(path: Path | str) -> Iterator[IO[bytes]]:
     """Write a file so that nobody sees half of it; a link stays one, a pipe or device is written into."""
     target = Path(path)
     try:
@@ -25,14 +25,14 @@ def writing(path: Path | str) -> Iterator[IO[bytes]]:
             with target.open("wb") as file:
                 yield file
             return
-        with _replacing(target.resolve()) as file:
+        with _replace_when_written(target.resolve()) as file:
             yield file
     except OSError as error:
-        raise unwritable(target, error) from error
+        raise write_error(target, error) from error
 
 
 @contextmanager
-def _replacing(whole: Path) -> Iterator[IO[bytes]]:
+def _replace_when_written(whole: Path) -> Iterator[IO[bytes]]:
     half = whole.with_name(whole.name + ".new")
     try:
         with half.open("wb") as file:
@@ -44,7 +44,7 @@ def _replacing(whole: Path) -> Iterator[IO[bytes]]:
 
 
 def write_text(path: Path, text: str) -> None:
-    with writing(path) as file:
+    with replace_file(path) as file:
         file.write(text.encode())
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from hocket.nesting.hierarchy import Group
+from hocket.nesting.hierarchy import LevelGroup
 from hocket.nesting.strengths import Strengths
 
 FEW = 6
@@ -45,7 +45,7 @@ class Merge:
 class Promise:
     """A tree with the rates that suit it, and its error at equal work as a part of that of the flat one."""
 
-    tree: Group
+    tree: LevelGroup
     part: float
 
 
@@ -70,50 +70,50 @@ def dendrogram(names: Sequence[str], pairs: Mapping[Edge, float]) -> list[Merge]
     return merges
 
 
-def natural(names: Sequence[str], merges: Sequence[Merge]) -> Partition:
+def natural_clusters(names: Sequence[str], merges: Sequence[Merge]) -> Partition:
     """Return the clusters there are before the widest gap between the strengths at which they join."""
     return next(_wide_cuts(names, merges, 1), tuple((name,) for name in names))
 
 
-def promises(names: Sequence[str], found: Strengths) -> list[Promise]:
+def promising_trees(names: Sequence[str], found: Strengths) -> list[Promise]:
     """Return trees and what they promise at equal work, the most promising first; above one: less than flat.
 
     Of few simulators all partitions are looked at, of many those of the dendrogram at its widest gaps; and
     the best of them with levels inside their levels.
     """
     kinds = ["error", "growth"] if found.growth > 0.0 else ["error"]
-    best: dict[Group, Promise] = {}
+    best: dict[LevelGroup, Promise] = {}
     for kind in kinds:
-        look = _Look(tuple(names), found.pairs(kind), found.counts())
+        look = _PromiseEstimator(tuple(names), found.pairs(kind), found.counts())
         partitions = dict.fromkeys(_wide_cuts(names, dendrogram(names, look.pairs), GAPS))
         if len(names) <= FEW:
             partitions |= dict.fromkeys(_partitions(tuple(names)))
-        shallow = {partition: look.promise(tree_of(names, partition)) for partition in partitions}
+        shallow = {partition: look.promise(partition_tree(names, partition)) for partition in partitions}
         good = sorted(shallow, key=lambda partition: shallow[partition].part)[:2]
         pairs = (pair for one in good for other in partitions for pair in ((one, other), (other, one)))
-        deeper = [look.promise(tree) for pair in pairs if (tree := _both(names, *pair)) is not None]
+        deeper = [look.promise(tree) for pair in pairs if (tree := _refined_tree(names, *pair)) is not None]
         real = [each for each in deeper if min(each.tree.ratios().values()) > 1]
         for promise in (*shallow.values(), *real):
             shape = promise.tree.with_ratios({})
-            if look.connected(shape):
+            if look.is_connected(shape):
                 first = best.get(shape, promise)  # with the rates that suit the error, whatever grows
                 best[shape] = Promise(first.tree, min(first.part, promise.part))
-    return sorted(best.values(), key=_part)
+    return sorted(best.values(), key=_promise_rank)
 
 
-def _part(promise: Promise) -> float:
+def _promise_rank(promise: Promise) -> float:
     """Return what promises are ordered by: levels inside levels must promise a little more."""
     inner = sum(not group.flat for group in promise.tree.groups())
     return promise.part * DEEPER**inner
 
 
-def tree_of(names: Sequence[str], partition: Partition) -> Group:
+def partition_tree(names: Sequence[str], partition: Partition) -> LevelGroup:
     """Return a partition as a tree: blocks of one stay outside, others are groups where their first is."""
     block = {name: members for members in partition for name in members}
-    members: dict[str | Group, None] = {}
+    members: dict[str | LevelGroup, None] = {}
     for name in names:
-        members[Group(block[name]) if len(block[name]) > 1 else name] = None
-    return Group(tuple(members))
+        members[LevelGroup(block[name]) if len(block[name]) > 1 else name] = None
+    return LevelGroup(tuple(members))
 
 
 def _cuts(names: Sequence[str], merges: Sequence[Merge]) -> Iterator[Partition]:
@@ -154,24 +154,28 @@ def _wide_cuts(names: Sequence[str], merges: Sequence[Merge], count: int) -> Ite
         yield cuts[place]
 
 
-def _both(names: Sequence[str], coarse: Partition, fine: Partition) -> Group | None:
+def _refined_tree(names: Sequence[str], coarse: Partition, fine: Partition) -> LevelGroup | None:
     """Return a tree whose levels have levels inside, if one partition refines the other."""
     around = {name: block for block in coarse for name in block}
     if fine == coarse or any(not set(block) <= set(around[block[0]]) for block in fine):
         return None
-    members: dict[str | Group, None] = {}
+    members: dict[str | LevelGroup, None] = {}
     for name in names:
         block = around[name]
         inner = tuple(each for each in fine if each[0] in block)
-        members[name if len(block) == 1 else Group(block) if len(inner) == 1 else tree_of(block, inner)] = (
-            None
-        )
-    tree = Group(tuple(members))
+        members[
+            name
+            if len(block) == 1
+            else LevelGroup(block)
+            if len(inner) == 1
+            else partition_tree(block, inner)
+        ] = None
+    tree = LevelGroup(tuple(members))
     return tree if any(not group.flat for group in tree.groups()) else None
 
 
 @dataclass(frozen=True)
-class _Look:
+class _PromiseEstimator:
     """Strengths and numbers of connections, for the promise of trees."""
 
     names: tuple[str, ...]
@@ -179,18 +183,18 @@ class _Look:
     counts: Mapping[Edge, int]
 
     @cached_property
-    def whole(self) -> tuple[float, float]:
+    def totals(self) -> tuple[float, float]:
         return sum(self.pairs.values()), float(sum(self.counts.values()))
 
-    def promise(self, tree: Group) -> Promise:
+    def promise(self, tree: LevelGroup) -> Promise:
         rates: dict[frozenset[str], float] = {}
         error, exchanges = self._level(tree, 1.0, rates, None)
-        strength, values = self.whole
+        strength, values = self.totals
         part = error * exchanges / (strength * values) if strength > 0.0 else 1.0
-        return Promise(tree.with_ratios(_whole(tree, rates, 1.0)), part)
+        return Promise(tree.with_ratios(_integer_ratios(tree, rates, 1.0)), part)
 
     def _level(
-        self, group: Group, least: float, rates: dict[frozenset[str], float], outer: float | None
+        self, group: LevelGroup, least: float, rates: dict[frozenset[str], float], outer: float | None
     ) -> tuple[float, float]:
         """Return error and exchanges of a group and all inside it; `outer` is the density around it all."""
         strength, values = self._own(group)
@@ -201,33 +205,35 @@ class _Look:
         rates[frozenset(group.names())] = rate
         error, exchanges = strength / rate, values * rate
         for member in group.members:
-            if isinstance(member, Group):
+            if isinstance(member, LevelGroup):
                 more = self._level(member, rate, rates, first)
                 error, exchanges = error + more[0], exchanges + more[1]
         return error, exchanges
 
-    def _own(self, group: Group) -> tuple[float, float]:
+    def _own(self, group: LevelGroup) -> tuple[float, float]:
         """Return strength and number of the connections that belong to a level itself."""
         place: dict[str, int] = {}
         for number, member in enumerate(group.members):
-            place |= dict.fromkeys(member.names() if isinstance(member, Group) else (member,), number)
+            place |= dict.fromkeys(member.names() if isinstance(member, LevelGroup) else (member,), number)
         own = [
             edge for edge in self.pairs
             if edge[0] in place and edge[1] in place and place[edge[0]] != place[edge[1]]
         ]  # fmt: skip
         return sum(self.pairs[edge] for edge in own), float(sum(self.counts[edge] for edge in own))
 
-    def connected(self, tree: Group) -> bool:
+    def is_connected(self, tree: LevelGroup) -> bool:
         """Return whether every level has something to exchange inside."""
         return all(self._own(group)[1] > 0.0 for group in tree.groups())
 
 
-def _whole(group: Group, rates: Mapping[frozenset[str], float], around: float) -> dict[frozenset[str], int]:
+def _integer_ratios(
+    group: LevelGroup, rates: Mapping[frozenset[str], float], around: float
+) -> dict[frozenset[str], int]:
     """Return whole ratios of levels to those around them that come near to the rates."""
     found: dict[frozenset[str], int] = {}
     for member in group.members:
-        if isinstance(member, Group):
+        if isinstance(member, LevelGroup):
             key = frozenset(member.names())
             found[key] = max(1, round(rates[key] / around))
-            found |= _whole(member, rates, around * found[key])
+            found |= _integer_ratios(member, rates, around * found[key])
     return found

@@ -1,6 +1,6 @@
 """Flat and nested, side by side: the best of each kind, and which one is chosen.
 
-In:  a Judge, the trees that were suggested, a tolerance or so much work
+In:  a CandidateJudge, the trees that were suggested, a tolerance or so much work
 Out: flat candidates and hierarchies, the best first; the choice among them; the composite with its reasons
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hocket.clock import written
+from hocket.clock import format_duration
 from hocket.engine.composite import Composite
-from hocket.nesting.clusters import Promise, promises
-from hocket.nesting.hierarchy import Group
-from hocket.nesting.judging import Candidate, Judge
-from hocket.nesting.search import SAME, Search, rank
-from hocket.nesting.ways import AS_IT_IS, Way
+from hocket.nesting.clusters import Promise, promising_trees
+from hocket.nesting.hierarchy import LevelGroup
+from hocket.nesting.judging import Candidate, CandidateJudge
+from hocket.nesting.search import SAME, StepSearch, rank
+from hocket.nesting.ways import AS_IT_IS, AlgorithmVariant
 
 WORTH = 0.9
 """Of the error of flat at equal work: a level must bring it below this, or it is not worth its trouble."""
@@ -37,9 +37,9 @@ NEAR = 1.25
 """Times the least error that can be had: what is looked for where a tolerance cannot be kept."""
 
 
-def trees_of(judge: Judge) -> tuple[Group, ...]:
+def trees_of(judge: CandidateJudge) -> tuple[LevelGroup, ...]:
     """Return the hierarchies to read: those that promise something, and a few to be sure."""
-    found: list[Promise] = promises(tuple(judge.flat.names()), judge.strengths)
+    found: list[Promise] = promising_trees(tuple(judge.flat.names()), judge.strengths)
     good = [each.tree for each in found if each.part < SLIGHT][: SHOWN if judge.large else TREES]
     return tuple(dict.fromkeys([*good, *(each.tree for each in found[:SHOWN])]))
 
@@ -48,20 +48,24 @@ def trees_of(judge: Judge) -> tuple[Group, ...]:
 class Comparison:
     """What is looked for, and where."""
 
-    judge: Judge
-    search: Search
-    trees: tuple[Group, ...]
+    judge: CandidateJudge
+    search: StepSearch
+    trees: tuple[LevelGroup, ...]
     tolerance: float | None
     work: float
 
-    def compared(self, tried: list[Way], more: list[Way]) -> tuple[list[Candidate], list[Candidate]]:
+    def compare(
+        self, tried: list[AlgorithmVariant], more: list[AlgorithmVariant]
+    ) -> tuple[list[Candidate], list[Candidate]]:
         """Return flat candidates and hierarchies; `more` ways are tried where none is good enough."""
-        flats, proposals = self._all(tried)
-        if more and not self.enough(flats, proposals):
-            flats = sorted([*flats, *self._all(more, flat_only=True)[0]], key=self.rank)
+        flats, proposals = self._best_of_each(tried)
+        if more and not self.any_meets(flats, proposals):
+            flats = sorted([*flats, *self._best_of_each(more, flat_only=True)[0]], key=self.rank)
         return flats, proposals
 
-    def _all(self, all_ways: list[Way], flat_only: bool = False) -> tuple[list[Candidate], list[Candidate]]:
+    def _best_of_each(
+        self, all_ways: list[AlgorithmVariant], flat_only: bool = False
+    ) -> tuple[list[Candidate], list[Candidate]]:
         """Return flat candidates and hierarchies, each the best of its kind, the best first."""
         flat = self.judge.flat
         flats = [each for way in all_ways if (each := self._best(flat, way, math.inf)) is not None]
@@ -85,27 +89,27 @@ class Comparison:
         """Return whether a candidate keeps the tolerance."""
         return each.stable and (self.tolerance is None or each.error <= self.tolerance)
 
-    def enough(self, flats: list[Candidate], proposals: list[Candidate]) -> bool:
+    def any_meets(self, flats: list[Candidate], proposals: list[Candidate]) -> bool:
         """Return whether there is something that is stable and keeps the tolerance."""
         return any(map(self.meets, [*flats, *proposals]))
 
-    def _best(self, tree: Group, way: Way, most: float) -> Candidate | None:
+    def _best(self, tree: LevelGroup, way: AlgorithmVariant, most: float) -> Candidate | None:
         """Return the best steps: for the work that is allowed, or with less than `most` for the tolerance."""
         if self.tolerance is None:
-            return self.search.at_work(tree, way, self.work)
+            return self.search.best_at_work(tree, way, self.work)
         if tree.flat:
-            return self.search.for_error(tree, way, self.tolerance) or self._cheap(tree, way)
-        best = self.search.at_work(tree, way, most / SAME)
+            return self.search.cheapest_for_error(tree, way, self.tolerance) or self._cheap(tree, way)
+        best = self.search.best_at_work(tree, way, most / SAME)
         for part in LESS:
             while best is not None and self.meets(best):
-                fewer = self.search.at_work(tree, way, part * best.times)
+                fewer = self.search.best_at_work(tree, way, part * best.times)
                 if fewer is None or not self.meets(fewer):
                     break
                 best = fewer
         return best
 
-    def _cheap(self, tree: Group, way: Way) -> Candidate | None:
-        return self.search.at_work(tree, way, self.work)
+    def _cheap(self, tree: LevelGroup, way: AlgorithmVariant) -> Candidate | None:
+        return self.search.best_at_work(tree, way, self.work)
 
     def choice(
         self, flats: list[Candidate], proposals: list[Candidate]
@@ -116,10 +120,10 @@ class Comparison:
         """
         now, equal = self.judge.now, None
         if flats:
-            flats[0] = self.judge.sure(flats[0]) or flats[0]
+            flats[0] = self.judge.judge_with_start(flats[0]) or flats[0]
         best = flats[0] if flats else now
         for number, quick in enumerate(proposals):
-            each = proposals[number] = self.judge.sure(quick) or quick
+            each = proposals[number] = self.judge.judge_with_start(quick) or quick
             same = self._flat_at(each.way, each.times)
             equal = equal or same
             others = (self._flat_at(flat.way, each.times) for flat in flats[: WAYS + 1])
@@ -134,9 +138,9 @@ class Comparison:
             return not self.meets(now) or best.times < WORTH * now.times
         return (best.stable, -best.error) > (now.stable, -WORTH * now.error)
 
-    def _flat_at(self, way: Way, times: float) -> Candidate | None:
-        quick = self.search.flat_at(way, times)
-        return None if quick is None else self.judge.sure(quick)
+    def _flat_at(self, way: AlgorithmVariant, times: float) -> Candidate | None:
+        quick = self.search.flat_at_work(way, times)
+        return None if quick is None else self.judge.judge_with_start(quick)
 
     def _beats(self, each: Candidate, rivals: list[Candidate]) -> bool:
         """Return whether a hierarchy is better than every flat one at equal work."""
@@ -146,7 +150,7 @@ class Comparison:
     def floor(self) -> float | None:
         """Return the least error that the shortest steps reach: what the simulators do by themselves."""
         flat = self.judge.flat
-        steps = self.judge.steps.of(flat)
+        steps = self.judge.steps.outer_steps(flat)
         smooth = [each.way for each in self.judge.known.values() if each and each.way.extrapolation]
         found = [self.judge(flat, steps[-1], way) for way in dict.fromkeys([AS_IT_IS, *smooth[:1]])]
         known = [
@@ -157,20 +161,20 @@ class Comparison:
     def composite(self, chosen: Candidate) -> Composite:
         """Return what was chosen, with the reason for each level."""
         whole = sum(each.error for each in self.judge.strengths.connections) or 1.0
-        reasons: dict[Group, str] = {}
-        for group, step in _steps(chosen.tree, chosen.step):
+        reasons: dict[LevelGroup, str] = {}
+        for group, step in _group_steps(chosen.tree, chosen.step):
             inside = set(group.names())
             own = [each for each in self.judge.strengths.connections if inside.issuperset(each.ends)]
             share = sum(each.error for each in own) / whole
             reasons[group] = (
                 f"{share:.0%} of what the connections do wrong is between them: "
-                f"they exchange every {written(step)}, {group.ratio} times per step around them"
+                f"they exchange every {format_duration(step)}, {group.ratio} times per step around them"
             )
-        return self.judge.made(self.judge.composite, chosen.tree, chosen.step, chosen.way, reasons)
+        return self.judge.build_candidate(self.judge.composite, chosen.tree, chosen.step, chosen.way, reasons)
 
 
-def _steps(group: Group, step: Fraction) -> Iterator[tuple[Group, Fraction]]:
+def _group_steps(group: LevelGroup, step: Fraction) -> Iterator[tuple[LevelGroup, Fraction]]:
     for member in group.members:
-        if isinstance(member, Group):
+        if isinstance(member, LevelGroup):
             yield member, step / member.ratio
-            yield from _steps(member, step / member.ratio)
+            yield from _group_steps(member, step / member.ratio)

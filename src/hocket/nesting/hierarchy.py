@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from hocket.engine.composite import Composite
-from hocket.model import Connection, Inserted, Scenario
+from hocket.model import Connection, Insertion, Scenario
 
 PASS = "nesting"
 LONG = 40
@@ -22,31 +22,31 @@ LONG = 40
 
 
 @dataclass(frozen=True)
-class Group:
+class LevelGroup:
     """Simulators that share a level; it makes `ratio` steps in one of the level around it."""
 
-    members: tuple[str | Group, ...]
+    members: tuple[str | LevelGroup, ...]
     ratio: int = 1
 
     def names(self) -> Iterator[str]:
         """Yield all simulators in it, at any depth."""
         for member in self.members:
-            if isinstance(member, Group):
+            if isinstance(member, LevelGroup):
                 yield from member.names()
             else:
                 yield member
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[LevelGroup]:
         """Yield the groups inside it, at any depth."""
         for member in self.members:
-            if isinstance(member, Group):
+            if isinstance(member, LevelGroup):
                 yield member
                 yield from member.groups()
 
     @property
     def flat(self) -> bool:
         """Whether there is no level inside."""
-        return not any(isinstance(member, Group) for member in self.members)
+        return not any(isinstance(member, LevelGroup) for member in self.members)
 
     @property
     def words(self) -> str:
@@ -57,76 +57,84 @@ class Group:
             parts += [f"{members[0]} to {members[-1]}"] if single and len(members) > 3 else members
         return "{" + ", ".join(parts) + "}"
 
-    def with_ratios(self, ratios: Mapping[frozenset[str], int]) -> Group:
+    def with_ratios(self, ratios: Mapping[frozenset[str], int]) -> LevelGroup:
         """Return the same tree with other ratios, by who is in a group; those not named get 1."""
-        members = tuple(m.with_ratios(ratios) if isinstance(m, Group) else m for m in self.members)
-        return Group(members, ratios.get(frozenset(self.names()), 1))
+        members = tuple(m.with_ratios(ratios) if isinstance(m, LevelGroup) else m for m in self.members)
+        return LevelGroup(members, ratios.get(frozenset(self.names()), 1))
 
     def ratios(self) -> dict[frozenset[str], int]:
         """Return the ratios of the groups inside, by who is in them."""
         return {frozenset(group.names()): group.ratio for group in self.groups()}
 
 
-Level: TypeAlias = Callable[[Group, tuple[str, ...]], Mapping[str, Any]]
+LevelRecipe: TypeAlias = Callable[[LevelGroup, tuple[str, ...]], Mapping[str, Any]]
 """From a group and the names of the models of its level to orchestrator and extrapolation."""
 
 
-def nested(
-    composite: Composite, tree: Group, step: Fraction, how: Level, reasons: Mapping[Group, str] | None = None
+def build_hierarchy(
+    composite: Composite,
+    tree: LevelGroup,
+    step: Fraction,
+    how: LevelRecipe,
+    reasons: Mapping[LevelGroup, str] | None = None,
 ) -> Composite:
     """Return the composite with a level for each group inside the tree; ports are made when it is opened.
 
     Every connection goes to the lowest level that has both of its ends, so that it is exchanged at that
     level's rate. `record` follows the simulators to where they are.
     """
-    maker = _Maker(composite, how, reasons or {}, _level_names(composite.scenario, tree))
+    maker = _HierarchyBuilder(composite, how, reasons or {}, _level_names(composite.scenario, tree))
     return maker.level(tree, step, outermost=True)
 
 
 @dataclass(frozen=True)
-class _Maker:
+class _HierarchyBuilder:
     composite: Composite
-    how: Level
-    reasons: Mapping[Group, str]
-    names: Mapping[Group, str]
+    how: LevelRecipe
+    reasons: Mapping[LevelGroup, str]
+    names: Mapping[LevelGroup, str]
 
-    def level(self, group: Group, step: Fraction, outermost: bool = False) -> Composite:
+    def level(self, group: LevelGroup, step: Fraction, outermost: bool = False) -> Composite:
         scenario = self.composite.scenario
         paths = dict(self.paths(group))
         models: dict[str, Any] = {}
         inserted = {name: note for name, note in scenario.inserted.items() if name in group.members}
         for member in group.members:
-            if isinstance(member, Group):
+            if isinstance(member, LevelGroup):
                 models[self.names[member]] = self.level(member, step / member.ratio)
-                inserted[self.names[member]] = Inserted(PASS, self.reasons.get(member, "they talk often"))
+                inserted[self.names[member]] = Insertion(PASS, self.reasons.get(member, "they talk often"))
             else:
                 models[member] = scenario.models[member]
-        here = _Here(group, outermost)
+        here = _LevelMembership(group, outermost)
         kept = [each for each in scenario.connections if here(each.source, each.target)]
         bonds = {
-            name: replace(bond, effort=_moved(bond.effort, paths), flow=_moved(bond.flow, paths))
+            name: replace(
+                bond, effort=_relocate_path(bond.effort, paths), flow=_relocate_path(bond.flow, paths)
+            )
             for name, bond in scenario.bonds.items()
             if here(bond.effort, bond.flow)
         }
         notes = scenario.inserted
-        inserted |= {_moved(c.target, paths): notes[c.target] for c in kept if c.target in notes}
+        inserted |= {_relocate_path(c.target, paths): notes[c.target] for c in kept if c.target in notes}
         moved = [self._connection(each, paths) for each in kept]
         made = Scenario(
             models, moved, scenario.inputs if outermost else (), scenario.outputs if outermost else (),
             self._record(paths) if outermost else ("*",), bonds, inserted=inserted,
         )  # fmt: skip
-        return self.composite.changed(scenario=made, step=step, **self.how(group, tuple(models)))
+        return self.composite.with_changes(scenario=made, step=step, **self.how(group, tuple(models)))
 
-    def paths(self, group: Group, before: str = "") -> Iterator[tuple[str, str]]:
+    def paths(self, group: LevelGroup, before: str = "") -> Iterator[tuple[str, str]]:
         """Yield simulators with their paths as seen from a level."""
         for member in group.members:
-            if isinstance(member, Group):
+            if isinstance(member, LevelGroup):
                 yield from self.paths(member, f"{before}{self.names[member]}.")
             else:
                 yield member, before + member
 
     def _connection(self, each: Connection, paths: Mapping[str, str]) -> Connection:
-        return replace(each, source=_moved(each.source, paths), target=_moved(each.target, paths))
+        return replace(
+            each, source=_relocate_path(each.source, paths), target=_relocate_path(each.target, paths)
+        )
 
     def _record(self, paths: Mapping[str, str]) -> tuple[str, ...]:
         found: dict[str, None] = {}
@@ -141,10 +149,10 @@ class _Maker:
 
 
 @dataclass(frozen=True)
-class _Here:
+class _LevelMembership:
     """Whether a level is the lowest one with both ends of a connection."""
 
-    group: Group
+    group: LevelGroup
     outermost: bool
 
     def __call__(self, *ends: str) -> bool:
@@ -152,19 +160,19 @@ class _Here:
         owners = {end.partition(".")[0] for end in ends if "." in end}
         if any("." not in end for end in ends):
             return self.outermost  # a port of the scenario itself
-        deeper = [set(member.names()) for member in self.group.members if isinstance(member, Group)]
+        deeper = [set(member.names()) for member in self.group.members if isinstance(member, LevelGroup)]
         return inside >= owners and not any(each >= owners for each in deeper)
 
 
-def _moved(path: str, paths: Mapping[str, str]) -> str:
+def _relocate_path(path: str, paths: Mapping[str, str]) -> str:
     owner, dot, port = path.partition(".")
     return f"{paths.get(owner, owner)}{dot}{port}"
 
 
-def _level_names(scenario: Scenario, tree: Group) -> dict[Group, str]:
+def _level_names(scenario: Scenario, tree: LevelGroup) -> dict[LevelGroup, str]:
     """Return a name for each level: its members if they are few, else its first and last one."""
     taken = {*scenario.models, *scenario.bonds, *scenario.input_names, *scenario.output_names}
-    found: dict[Group, str] = {}
+    found: dict[LevelGroup, str] = {}
     for number, group in enumerate(tree.groups(), 1):
         members = list(group.names())
         name = "_".join(members) if len(members) <= 3 else f"{members[0]}_to_{members[-1]}"

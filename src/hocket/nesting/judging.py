@@ -13,22 +13,22 @@ from fractions import Fraction
 
 import numpy as np
 
-from hocket.analysis.exact import exact
-from hocket.analysis.leaps import leaping
+from hocket.analysis.exact import exact_solution
+from hocket.analysis.leaps import merge_micro_steps
 from hocket.analysis.linear import read_linear
-from hocket.analysis.models import Leaf, linearised
+from hocket.analysis.models import LinearisedLeaf, linearise
 from hocket.analysis.played import with_sources
 from hocket.analysis.prediction import predicted_error
-from hocket.analysis.settling import settling
-from hocket.analysis.stability import EDGE, radius
-from hocket.analysis.variants import cold
-from hocket.clock import written
+from hocket.analysis.settling import iteration_convergence
+from hocket.analysis.stability import EDGE, spectral_radius
+from hocket.analysis.variants import with_cold_starts
+from hocket.clock import format_duration
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError, ScenarioError
-from hocket.nesting.hierarchy import Group, nested
-from hocket.nesting.steps import Steps
+from hocket.nesting.hierarchy import LevelGroup, build_hierarchy
+from hocket.nesting.steps import StepGrid
 from hocket.nesting.strengths import Strengths, strengths
-from hocket.nesting.ways import AS_IT_IS, Ordered, Way
+from hocket.nesting.ways import AS_IT_IS, AlgorithmVariant, LevelAlgorithm
 from hocket.nesting.work import MANY, Work, work_of
 from hocket.orchestrators import Iterate
 
@@ -42,10 +42,10 @@ FOLLOWS = 1.05
 class Candidate:
     """A hierarchy with its steps and its algorithm, and what it is worth."""
 
-    tree: Group
+    tree: LevelGroup
     step: Fraction
     """Of the outermost level."""
-    way: Way
+    way: AlgorithmVariant
     error: float
     """The largest error of the run, as a part of the largest value of its port."""
     rho: float
@@ -60,7 +60,7 @@ class Candidate:
     @property
     def steps(self) -> str:
         """The steps in words, the outermost first."""
-        return ", ".join(map(written, _steps(self.tree, self.step)))
+        return ", ".join(map(format_duration, _steps_of_levels(self.tree, self.step)))
 
     def row(self) -> dict[str, object]:
         """Return it as a row of a table."""
@@ -77,16 +77,16 @@ class Candidate:
         }
 
 
-def _steps(group: Group, step: Fraction) -> list[Fraction]:
+def _steps_of_levels(group: LevelGroup, step: Fraction) -> list[Fraction]:
     found = [step]
     for member in group.members:
-        if isinstance(member, Group):
-            found += _steps(member, step / member.ratio)
+        if isinstance(member, LevelGroup):
+            found += _steps_of_levels(member, step / member.ratio)
     return found
 
 
 @dataclass(eq=False)
-class Judge:
+class CandidateJudge:
     """Judges candidates of one flat scenario; each is read once."""
 
     composite: Composite
@@ -95,23 +95,25 @@ class Judge:
     start: Fraction = Fraction(0)
     told: Callable[[int], None] | None = None
     """Called with how many candidates were read."""
-    known: dict[tuple[Group, Fraction, Way, bool], Candidate | None] = field(default_factory=dict)
-    costs: dict[tuple[Group, Way], _Shares | None] = field(default_factory=dict)
+    known: dict[tuple[LevelGroup, Fraction, AlgorithmVariant, bool], Candidate | None] = field(
+        default_factory=dict
+    )
+    costs: dict[tuple[LevelGroup, AlgorithmVariant], _Shares | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        made = linearised(self.composite, still=len(self.composite.scenario.models) > 1, start=self.start)
+        made = linearise(self.composite, still=len(self.composite.scenario.models) > 1, start=self.start)
         _ = made.composite  # raises with the reasons if one cannot be judged
-        self.leaves: tuple[Leaf, ...] = made.leaves
+        self.leaves: tuple[LinearisedLeaf, ...] = made.leaves
         self.identified = any(leaf.how == "identified" for leaf in made.leaves)
-        self.base = self.composite if self.identified else self._bare(made.made)
-        self.linear = with_sources(leaping(made.made), self.stop, self.start)
-        own = exact(self.linear).A
+        self.base = self.composite if self.identified else self._without_sampled_levels(made.made)
+        self.linear = with_sources(merge_micro_steps(made.made), self.stop, self.start)
+        own = exact_solution(self.linear).A
         self.growth = float(np.linalg.eigvals(own).real.max(initial=0.0)) if len(own) else 0.0
         self.large = len(own) >= LARGE
         self.strengths: Strengths = strengths(self.linear, self.stop)
         self.weights = self.strengths.pairs()
-        self.flat = Group(tuple(self.composite.scenario.models))
-        self.steps = Steps(self.composite, self.stop)
+        self.flat = LevelGroup(tuple(self.composite.scenario.models))
+        self.steps = StepGrid(self.composite, self.stop)
         self.sweeps = self._sweeps()
         self.now_work = work_of(self.composite, many=self.sweeps)
 
@@ -119,63 +121,71 @@ class Judge:
         """Return how often steps are made again now, about: as often as levels inside will make theirs."""
         if not isinstance(self.composite.orchestrator, Iterate):
             return MANY
-        return max((each.sweeps or MANY for each in settling(read_linear(self.linear))), default=MANY)
+        return max(
+            (each.sweeps or MANY for each in iteration_convergence(read_linear(self.linear))), default=MANY
+        )
 
-    def _bare(self, made: Composite) -> Composite:
+    def _without_sampled_levels(self, made: Composite) -> Composite:
         """Return the linear composite without the levels around sampled devices: these are made anew."""
         models = dict(made.scenario.models)
         own = self.composite.scenario.models
         models = {name: own[name] if getattr(own[name], "period", None) else models[name] for name in own}
-        return self.composite.changed(scenario=self.composite.scenario.with_models(models))
+        return self.composite.with_changes(scenario=self.composite.scenario.with_models(models))
 
     @property
     def now(self) -> Candidate:
         """The scenario as it is."""
-        found = self._found(self.flat, self.composite.step, AS_IT_IS, False)
+        found = self._look_up_candidate(self.flat, self.composite.step, AS_IT_IS, False)
         if found is None:
             raise ScenarioError("the scenario as it is cannot be read", hint="`hocket check` says more")
         return found
 
-    def made(
+    def build_candidate(
         self,
         base: Composite,
-        tree: Group,
+        tree: LevelGroup,
         step: Fraction,
-        way: Way,
-        reasons: Mapping[Group, str] | None = None,
+        way: AlgorithmVariant,
+        reasons: Mapping[LevelGroup, str] | None = None,
     ) -> Composite:
         """Return the composite of a candidate."""
-        return nested(base, tree, step, Ordered(base, way, self.weights), reasons)
+        return build_hierarchy(base, tree, step, LevelAlgorithm(base, way, self.weights), reasons)
 
-    def __call__(self, tree: Group, step: Fraction, way: Way = AS_IT_IS) -> Candidate | None:
+    def __call__(
+        self, tree: LevelGroup, step: Fraction, way: AlgorithmVariant = AS_IT_IS
+    ) -> Candidate | None:
         """Return a candidate, judged; None if it has no plan or no reading."""
-        return self._found(tree, step, way, self.large)
+        return self._look_up_candidate(tree, step, way, self.large)
 
-    def sure(self, each: Candidate) -> Candidate | None:
+    def judge_with_start(self, each: Candidate) -> Candidate | None:
         """Return a candidate judged with the start that it will have."""
-        return self._found(each.tree, each.step, each.way, False)
+        return self._look_up_candidate(each.tree, each.step, each.way, False)
 
-    def _found(self, tree: Group, step: Fraction, way: Way, quick: bool) -> Candidate | None:
+    def _look_up_candidate(
+        self, tree: LevelGroup, step: Fraction, way: AlgorithmVariant, quick: bool
+    ) -> Candidate | None:
         key = (tree, step, way, quick and way.looks_back(self.composite))
         if key not in self.known:
             try:
-                self.known[key] = self._judged(*key)
+                self.known[key] = self._judge_candidate(*key)
             except (HocketError, np.linalg.LinAlgError, OverflowError):
                 self.known[key] = None
             if self.told:
                 self.told(len(self.known))
         return self.known[key]
 
-    def _judged(self, tree: Group, step: Fraction, way: Way, quick: bool) -> Candidate:
-        made = self.made(self.base, tree, step, way)
-        made = cold(made) if quick else made
+    def _judge_candidate(
+        self, tree: LevelGroup, step: Fraction, way: AlgorithmVariant, quick: bool
+    ) -> Candidate:
+        made = self.build_candidate(self.base, tree, step, way)
+        made = with_cold_starts(made) if quick else made
         if self.identified:
-            made = linearised(made, still=True, start=self.start).composite
-        reading = read_linear(with_sources(leaping(made), self.stop, self.start))
+            made = linearise(made, still=True, start=self.start).composite
+        reading = read_linear(with_sources(merge_micro_steps(made), self.stop, self.start))
         error = predicted_error(reading, self.stop, measure=False).worst.relative
-        rho = radius(reading)
-        sweeps = {each.level: each.sweeps for each in settling(reading)}
-        settles = all(each.settles for each in settling(reading))
+        rho = spectral_radius(reading)
+        sweeps = {each.level: each.sweeps for each in iteration_convergence(reading)}
+        settles = all(each.settles for each in iteration_convergence(reading))
         growth = math.log(rho) / float(reading.period) if rho > 0.0 else -math.inf
         allowed = EDGE / float(reading.period) + FOLLOWS * max(self.growth, 0.0)
         work = work_of(made, sweeps, self.sweeps)
@@ -183,7 +193,7 @@ class Judge:
         times = work.exchanges / self.now_work.exchanges
         return Candidate(tree, step, way, error, rho, growth, settles and growth <= allowed, work, times)
 
-    def cost(self, tree: Group, way: Way, step: Fraction) -> float | None:
+    def cost(self, tree: LevelGroup, way: AlgorithmVariant, step: Fraction) -> float | None:
         """Return the exchanges of a candidate, as a multiple of those of now, without reading it.
 
         None: there is no such plan. They are a sum over levels, each at its rate, and over levels that were
@@ -201,11 +211,13 @@ class Judge:
         each = shares.outermost + sum(shares.groups[group] * rate for group, rate in _rates(tree, 1))
         return (each / float(step) + shares.kept) / self.now_work.exchanges
 
-    def _shares(self, shape: Group, way: Way) -> _Shares:
+    def _shares(self, shape: LevelGroup, way: AlgorithmVariant) -> _Shares:
         step = 2 * self.steps.grain  # halves of it fit too
 
-        def exchanges(tree: Group, times: int = 1) -> float:
-            return work_of(self.made(self.composite, tree, times * step, way), many=self.sweeps).exchanges
+        def exchanges(tree: LevelGroup, times: int = 1) -> float:
+            return work_of(
+                self.build_candidate(self.composite, tree, times * step, way), many=self.sweeps
+            ).exchanges
 
         once = exchanges(shape)
         moving = 2.0 * (once - exchanges(shape, 2))
@@ -228,9 +240,9 @@ class _Shares:
     kept: float
 
 
-def _rates(group: Group, around: int) -> Iterator[tuple[frozenset[str], int]]:
+def _rates(group: LevelGroup, around: int) -> Iterator[tuple[frozenset[str], int]]:
     """Yield the groups inside a group, and how many steps each makes in one of the outermost level."""
     for member in group.members:
-        if isinstance(member, Group):
+        if isinstance(member, LevelGroup):
             yield frozenset(member.names()), around * member.ratio
             yield from _rates(member, around * member.ratio)

@@ -14,18 +14,18 @@ from typing import Any, TypeAlias
 
 from hocket.analysis.energy import balanced_leaves
 from hocket.arguments import expect_call, is_number
-from hocket.clock import Duration, seconds, written
+from hocket.clock import Duration, format_duration, seconds
 from hocket.engine.composite import Composite
 from hocket.errors import Fault, ScenarioError
 from hocket.files.formats import read
-from hocket.files.study import Study
-from hocket.nesting.clusters import Merge, dendrogram, natural
+from hocket.files.study import Experiment
+from hocket.nesting.clusters import Merge, dendrogram, natural_clusters
 from hocket.nesting.comparing import NEAR, WAYS, Comparison, trees_of
-from hocket.nesting.hierarchy import Group
-from hocket.nesting.judging import Candidate, Judge
-from hocket.nesting.search import Search
+from hocket.nesting.hierarchy import LevelGroup
+from hocket.nesting.judging import Candidate, CandidateJudge
+from hocket.nesting.search import StepSearch
 from hocket.nesting.strengths import Strengths
-from hocket.nesting.ways import AS_IT_IS, explicit, iterated, ways
+from hocket.nesting.ways import AS_IT_IS, explicit_orchestrator, explicit_variants, iterative_variants
 from hocket.passes.contract import levels
 from hocket.simulators.constraint import Coupler
 
@@ -34,7 +34,7 @@ RUN = 250
 LONGEST = 10_000
 """Steps of a run that are judged."""
 
-Nestable: TypeAlias = Composite | Study | Path | str
+Nestable: TypeAlias = Composite | Experiment | Path | str
 Told: TypeAlias = Callable[[int, int], None]
 
 
@@ -72,10 +72,10 @@ class Nesting:
     @property
     def clusters(self) -> tuple[tuple[str, ...], ...]:
         """Who hangs together most: clusters before the widest gap between the strengths that join them."""
-        return natural(tuple(self.now.tree.names()), self.merges)
+        return natural_clusters(tuple(self.now.tree.names()), self.merges)
 
     @property
-    def nested(self) -> bool:
+    def is_nested(self) -> bool:
         """Whether a hierarchy was chosen."""
         return self.chosen is not None and not self.chosen.tree.flat
 
@@ -96,15 +96,15 @@ class Nesting:
 
     def verdict(self) -> list[str]:
         """Return the answer in plain words."""
-        from hocket.nesting.verdict import verdict
+        from hocket.nesting.verdict import nesting_verdict
 
-        return verdict(self)
+        return nesting_verdict(self)
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the strengths with the clusters, and error over exchanges of all that was tried."""
-        from hocket.nesting.pictures import picture
+        from hocket.nesting.pictures import draw_nesting
 
-        return picture(self, path)
+        return draw_nesting(self, path)
 
 
 def nest(
@@ -122,25 +122,25 @@ def nest(
     looked for, without one the least error for `work` times the exchanges of now. `keep` leaves the
     algorithm as it is. `told` is called with how many couplings were read, and of how many about.
     """
-    study = _study(what, stop)
+    study = _read_nestable(what, stop)
     expect_call("told", told, "two numbers: done, of about")
-    _refuse(study.composite, tolerance, work)
+    _check_nestable(study.composite, tolerance, work)
     span, notes = _span(study)
-    judge = Judge(study.composite, span, study.start)
+    judge = CandidateJudge(study.composite, span, study.start)
     if not judge.strengths.connections:
         raise ScenarioError("nothing is connected, so there is nothing to exchange more often", "connections")
     trees = trees_of(judge)
     if told:
-        judge.told = _about(told, trees, keep)
-    found = Comparison(judge, Search(judge), trees, tolerance, work)
-    tried = [AS_IT_IS, *(() if keep else ways(study.composite))]
-    more = [] if keep else list(iterated(study.composite))
-    flats, proposals = found.compared(tried, more)
+        judge.told = _progress_reporter(told, trees, keep)
+    found = Comparison(judge, StepSearch(judge), trees, tolerance, work)
+    tried = [AS_IT_IS, *(() if keep else explicit_variants(study.composite))]
+    more = [] if keep else list(iterative_variants(study.composite))
+    flats, proposals = found.compare(tried, more)
     floor = None
-    if tolerance is not None and not found.enough(flats, proposals):
+    if tolerance is not None and not found.any_meets(flats, proposals):
         floor = found.floor()
         found = replace(found, tolerance=NEAR * floor if floor is not None else None)
-        flats, proposals = found.compared(tried, more)
+        flats, proposals = found.compare(tried, more)
     chosen, equal = found.choice(flats, proposals)
     made = found.composite(chosen) if chosen else None
     merges = dendrogram(tuple(judge.flat.names()), judge.strengths.pairs())
@@ -151,18 +151,18 @@ def nest(
     )  # fmt: skip
 
 
-def _about(told: Told, trees: tuple[Group, ...], keep: bool) -> Callable[[int], None]:
+def _progress_reporter(told: Told, trees: tuple[LevelGroup, ...], keep: bool) -> Callable[[int], None]:
     several = 1 if keep else 1 + WAYS
     expected = 10 + 10 * several * len(trees)
     return lambda done: told(done, max(expected, done))
 
 
-def _study(what: Nestable, stop: Duration | None) -> Study:
+def _read_nestable(what: Nestable, stop: Duration | None) -> Experiment:
     match what:
-        case Study():
+        case Experiment():
             study = what
         case Composite():
-            study = Study(what)
+            study = Experiment(what)
         case str() | Path():
             study = read(what)
         case _:
@@ -173,11 +173,11 @@ def _study(what: Nestable, stop: Duration | None) -> Study:
     except ValueError as error:
         raise ScenarioError(str(error), "stop") from None
     if end is not None and end - study.start < study.composite.step:
-        raise ScenarioError(f"there is no step before the stop at {written(end)}", "stop")
+        raise ScenarioError(f"there is no step before the stop at {format_duration(end)}", "stop")
     return replace(study, stop=end)
 
 
-def _refuse(composite: Composite, tolerance: float | None, work: float) -> None:
+def _check_nestable(composite: Composite, tolerance: float | None, work: float) -> None:
     """Refuse what cannot be nested, or not be judged, with every reason."""
     scenario, faults = composite.scenario, []
     if tolerance is not None and not (is_number(tolerance) and tolerance > 0.0):
@@ -211,7 +211,7 @@ def _refuse(composite: Composite, tolerance: float | None, work: float) -> None:
         ]
     if faults:
         raise ScenarioError(faults)
-    explicit(composite)
+    explicit_orchestrator(composite)
 
 
 def _equations(composite: Composite) -> Iterator[Fault]:
@@ -227,13 +227,13 @@ def _equations(composite: Composite) -> Iterator[Fault]:
             yield Fault(what, f"{path}{found[0]}", "connections only", hint)
 
 
-def _span(study: Study) -> tuple[Fraction, tuple[str, ...]]:
+def _span(study: Experiment) -> tuple[Fraction, tuple[str, ...]]:
     """Return how much of the run is judged, and what is to be said of that."""
     step = study.composite.step
     if study.stop is None:
-        return RUN * step, (f"without a stop, a run of {written(RUN * step)} is judged",)
+        return RUN * step, (f"without a stop, a run of {format_duration(RUN * step)} is judged",)
     span = study.stop - study.start
     if span > LONGEST * step:
         shown = LONGEST * step
-        return shown, (f"of {written(span)}, the first {written(shown)} are judged",)
+        return shown, (f"of {format_duration(span)}, the first {format_duration(shown)} are judged",)
     return span, ()

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.analysis.pictures import BLUE, GREY, RED, saved, sheet, titled
-from hocket.files.drawing import extra
-from hocket.nesting.hierarchy import Group
+from hocket.analysis.pictures import BLUE, GREY, RED, new_figure, save_figure, set_axes_title
+from hocket.files.drawing import import_extra
+from hocket.nesting.hierarchy import LevelGroup
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from hocket.nesting.judging import Candidate
     from hocket.nesting.nest import Nesting
 
-NAMED = 40
+MOST_NAMED = 40
 """Simulators up to which all are named."""
 
 
-def picture(found: Nesting, path: Path | str | None) -> Any:
+def draw_nesting(found: Nesting, path: Path | str | None) -> Any:
     """Draw the strengths as a matrix with a frame around each cluster, and error over exchanges."""
-    figure, (matrix, plane) = sheet(11, 5, 2)
+    figure, (matrix, plane) = new_figure(11, 5, 2)
     _matrix(found, matrix)
     _plane(found, plane)
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _matrix(found: Nesting, axes: Axes) -> None:
-    tree = found.chosen.tree if found.chosen is not None and found.nested else _tree(found)
+    tree = found.chosen.tree if found.chosen is not None and found.is_nested else _tree(found)
     names = list(tree.names())
     place = {name: number for number, name in enumerate(names)}
     sizes = np.zeros((len(names), len(names)))
@@ -44,37 +44,37 @@ def _matrix(found: Nesting, axes: Axes) -> None:
     shown = np.ma.masked_equal(sizes, 0.0)
     top = float(sizes.max(initial=0.0)) or 1.0
     low = max(float(shown.min()) if shown.count() else top, 1e-4 * top)
-    norm = extra("matplotlib.colors", "plot").LogNorm(0.3 * low, top)  # the weakest is no white
+    norm = import_extra("matplotlib.colors", "plot").LogNorm(0.3 * low, top)  # the weakest is no white
     colours = axes.imshow(shown, cmap="Blues", norm=norm, aspect="equal")
     figure = axes.get_figure()
     assert figure is not None
     figure.colorbar(colours, ax=axes, label="error it brings, as a part of the value", shrink=0.8)
-    chosen = found.nested
+    chosen = found.is_nested
     for first, last in _frames(tree, place):
         side = last - first + 1
         axes.add_patch(
-            extra("matplotlib.patches", "plot").Rectangle(
+            import_extra("matplotlib.patches", "plot").Rectangle(
                 (first - 0.5, first - 0.5), side, side, fill=False, linewidth=1.8,
                 edgecolor=RED if chosen else GREY, linestyle="-" if chosen else "--", clip_on=False,
             )
         )  # fmt: skip
-    if len(names) <= NAMED:
+    if len(names) <= MOST_NAMED:
         size = "small" if len(names) <= 12 else "xx-small"
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
         axes.set_yticks(range(len(names)), names, fontsize=size)
     axes.set_xlabel("drives")
     axes.set_ylabel("is driven")
-    titled(axes, "strengths, framed: levels" if chosen else "strengths, framed: clusters, no levels")
+    set_axes_title(axes, "strengths, framed: levels" if chosen else "strengths, framed: clusters, no levels")
 
 
-def _tree(found: Nesting) -> Group:
+def _tree(found: Nesting) -> LevelGroup:
     """Return the natural clusters as a tree: what is framed where no hierarchy was chosen."""
-    from hocket.nesting.clusters import tree_of
+    from hocket.nesting.clusters import partition_tree
 
-    return tree_of(tuple(found.now.tree.names()), found.clusters)
+    return partition_tree(tuple(found.now.tree.names()), found.clusters)
 
 
-def _frames(tree: Group, place: dict[str, int]) -> Iterator[tuple[int, int]]:
+def _frames(tree: LevelGroup, place: dict[str, int]) -> Iterator[tuple[int, int]]:
     for group in tree.groups():
         numbers = [place[name] for name in group.names()]
         yield min(numbers), max(numbers)
@@ -110,7 +110,7 @@ def _plane(found: Nesting, axes: Axes) -> None:
     axes.set_ylabel("largest error, as a part of the value")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize="small")
-    titled(axes, "what was tried")
+    set_axes_title(axes, "what was tried")
 
 
 def _points(some: list[Candidate]) -> tuple[list[float], list[float]]:

@@ -1,6 +1,6 @@
 """The best steps of a hierarchy: with so much work, or for a tolerance.
 
-In:  a Judge, a tree, a way
+In:  a CandidateJudge, a tree, a way
 Out: the Candidate with the least error at that work, or with the least work at that error
 """
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from hocket.nesting.hierarchy import Group
-from hocket.nesting.judging import Candidate, Judge
+from hocket.nesting.hierarchy import LevelGroup
+from hocket.nesting.judging import Candidate, CandidateJudge
 from hocket.nesting.steps import RATIOS
-from hocket.nesting.ways import Way
+from hocket.nesting.ways import AlgorithmVariant
 
 SAME = 1.0 + 1e-9
 USED = 0.75
@@ -28,18 +28,18 @@ PATIENCE = 2
 
 class _Option(NamedTuple):
     ratio: int
-    tree: Group
+    tree: LevelGroup
     step: Fraction
     used: float
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class StepSearch:
     """Finds steps with the help of a judge."""
 
-    judge: Judge
+    judge: CandidateJudge
 
-    def at_work(self, tree: Group, way: Way, times: float) -> Candidate | None:
+    def best_at_work(self, tree: LevelGroup, way: AlgorithmVariant, times: float) -> Candidate | None:
         """Return the best steps for at most so many times the exchanges of now; ratios are tried around."""
         if tree.flat:
             step = self._shortest(tree, way, times)
@@ -49,23 +49,25 @@ class Search:
             return None
         suggested = max(2, *tree.ratios().values())
         start = min(range(len(options)), key=lambda n: abs(math.log(options[n].ratio / suggested)))
-        best = self._climbed(options[start:], way, None)
-        best = self._climbed(options[start - 1 :: -1] if start else [], way, best)
+        best = self._climb(options[start:], way, None)
+        best = self._climb(options[start - 1 :: -1] if start else [], way, best)
         several = 1 < len(tree.ratios()) <= SEVERAL and not self.judge.large
-        return self._tuned(best, way, times) if best and several else best
+        return self._refine_ratios(best, way, times) if best and several else best
 
-    def flat_at(self, way: Way, times: float) -> Candidate | None:
+    def flat_at_work(self, way: AlgorithmVariant, times: float) -> Candidate | None:
         """Return the flat scenario with at least so many times the exchanges of now, as few as there are."""
         flat = self.judge.flat
-        for step in self.judge.steps.of(flat, whole=False):
+        for step in self.judge.steps.outer_steps(flat, whole=False):
             cost = self.judge.cost(flat, way, step)
             if cost is not None and cost * SAME >= times:
                 return self.judge(flat, step, way)
         return None
 
-    def for_error(self, tree: Group, way: Way, tolerance: float) -> Candidate | None:
+    def cheapest_for_error(
+        self, tree: LevelGroup, way: AlgorithmVariant, tolerance: float
+    ) -> Candidate | None:
         """Return the tree at its longest steps that meet a tolerance, and are stable; its ratios stay."""
-        steps = self.judge.steps.of(tree)
+        steps = self.judge.steps.outer_steps(tree)
         low, high, best = 0, len(steps) - 1, None
         while low <= high:
             middle = (low + high) // 2
@@ -76,22 +78,24 @@ class Search:
                 low = middle + 1
         return best
 
-    def _options(self, tree: Group, way: Way, times: float) -> list[_Option]:
+    def _options(self, tree: LevelGroup, way: AlgorithmVariant, times: float) -> list[_Option]:
         """Return ratios with the shortest steps they may have, those that waste work left out."""
         found: list[_Option] = []
         for ratio in RATIOS[1:]:
-            scaled = _scaled(tree, ratio)
+            scaled = _scale_ratios(tree, ratio)
             step = self._shortest(scaled, way, times)
             if step is not None:
                 found.append(_Option(ratio, scaled, *step))
         return [option for option in found if option.used >= USED] or found
 
-    def _climbed(self, options: list[_Option], way: Way, best: Candidate | None) -> Candidate | None:
+    def _climb(
+        self, options: list[_Option], way: AlgorithmVariant, best: Candidate | None
+    ) -> Candidate | None:
         """Return the best of options in a row, looked at while they get better."""
         left = PATIENCE
         for option in options:
             found = self.judge(option.tree, option.step, way)
-            if found is not None and (best is None or better(found, best)):
+            if found is not None and (best is None or is_better(found, best)):
                 best, left = found, PATIENCE
             else:
                 left -= 1
@@ -99,7 +103,7 @@ class Search:
                 break
         return best
 
-    def _tuned(self, best: Candidate, way: Way, times: float) -> Candidate:
+    def _refine_ratios(self, best: Candidate, way: AlgorithmVariant, times: float) -> Candidate:
         """Return a candidate with the ratio of one level after the other changed where that helps."""
         for group in best.tree.ratios():
             for up in (True, False):
@@ -107,13 +111,15 @@ class Search:
                 other = best.tree.with_ratios({**ratios, group: _next(ratios[group], up)})
                 step = self._shortest(other, way, times)
                 found = self.judge(other, step[0], way) if step else None
-                if found is not None and better(found, best):
+                if found is not None and is_better(found, best):
                     best = found
         return best
 
-    def _shortest(self, tree: Group, way: Way, times: float) -> tuple[Fraction, float] | None:
+    def _shortest(
+        self, tree: LevelGroup, way: AlgorithmVariant, times: float
+    ) -> tuple[Fraction, float] | None:
         """Return the shortest step that costs no more than this, and how much of it is used."""
-        for step in reversed(self.judge.steps.of(tree)):
+        for step in reversed(self.judge.steps.outer_steps(tree)):
             cost = self.judge.cost(tree, way, step)
             if cost is None:
                 return None
@@ -122,7 +128,7 @@ class Search:
         return None
 
 
-def better(one: Candidate, other: Candidate) -> bool:
+def is_better(one: Candidate, other: Candidate) -> bool:
     """Return whether a candidate is stable or more accurate where the other is not; or else cheaper."""
     return rank(one) < rank(other)
 
@@ -133,7 +139,7 @@ def rank(each: Candidate) -> tuple[bool, float, float]:
     return (not each.stable, float(f"{error:.6g}"), each.work.steps)
 
 
-def _scaled(tree: Group, ratio: int) -> Group:
+def _scale_ratios(tree: LevelGroup, ratio: int) -> LevelGroup:
     """Return the tree with its largest ratio as given, the others in proportion."""
     ratios = tree.ratios()
     top = max(ratios.values())

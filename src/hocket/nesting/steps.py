@@ -13,7 +13,7 @@ from typing import Any
 
 from hocket.engine.composite import Composite
 from hocket.model import Model, as_level
-from hocket.nesting.hierarchy import Group
+from hocket.nesting.hierarchy import LevelGroup
 
 REACH = 64
 """Times shorter or longer than now that steps may be."""
@@ -21,7 +21,7 @@ SHARES = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64)
 """Denominators: with these a decimal stays one."""
 
 
-def smooth(most: int) -> list[int]:
+def smooth_numbers(most: int) -> list[int]:
     """Return the numbers up to `most` without prime factors above 5."""
     found = []
     for number in range(1, most + 1):
@@ -34,12 +34,12 @@ def smooth(most: int) -> list[int]:
     return found
 
 
-TIMES = tuple(smooth(REACH))
+TIMES = tuple(smooth_numbers(REACH))
 RATIOS = SHARES
 """Steps of a level in one of the level around it."""
 
 
-class Steps:
+class StepGrid:
     """The steps of one scenario."""
 
     def __init__(self, composite: Composite, stop: Fraction):
@@ -54,23 +54,23 @@ class Steps:
         return Fraction(math.lcm(*(s.numerator for s in own)), math.gcd(*(s.denominator for s in own)))
 
     @cached_property
-    def near(self) -> tuple[Fraction, ...]:
+    def nearby_steps(self) -> tuple[Fraction, ...]:
         """Steps around that of now, the longest first."""
         now = self.composite.step
         return tuple(sorted({now * Fraction(p, q) for p in TIMES for q in SHARES}, reverse=True))
 
-    def of(self, tree: Group, whole: bool = True) -> tuple[Fraction, ...]:
+    def outer_steps(self, tree: LevelGroup, whole: bool = True) -> tuple[Fraction, ...]:
         """Return the outer steps that a tree with its ratios may have, the longest first.
 
         Steps that are only compared with need not divide the run: `whole=False` tells them too.
         """
-        fitting = (step for step in self.near if not whole or (self.stop / step).denominator == 1)
+        fitting = (step for step in self.nearby_steps if not whole or (self.stop / step).denominator == 1)
         return tuple(step for step in fitting if step <= self.stop and self._fits(tree, step))
 
-    def _fits(self, group: Group, step: Fraction) -> bool:
+    def _fits(self, group: LevelGroup, step: Fraction) -> bool:
         models = self.composite.scenario.models
         for member in group.members:
-            if isinstance(member, Group):
+            if isinstance(member, LevelGroup):
                 if not self._fits(member, step / member.ratio):
                     return False
             elif (own := own_step(models[member])) is not None and not _divides(own, step, models[member]):

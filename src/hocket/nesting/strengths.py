@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.driven import Driven, driven
-from hocket.analysis.exact import Exact, block_diagonal, exact, system_of, wires
-from hocket.analysis.played import Played, sources
+from hocket.analysis.driven import DrivenSolution, driven_solution
+from hocket.analysis.exact import ExactSolution, block_diagonal, exact_solution, leaf_system, wiring_matrices
+from hocket.analysis.played import PlayedSource, played_sources
 from hocket.engine.composite import Composite
 from hocket.model import Array
 
@@ -94,11 +94,11 @@ class Strengths:
 
 def strengths(composite: Composite, stop: Fraction) -> Strengths:
     """Return how strong the connections of a linear composite are in a run of `stop` seconds."""
-    played = sources(composite)
+    played = played_sources(composite)
     begin = played[0][1].began if played else Fraction(0)
-    solution = driven(composite, stop, begin) if played else exact(composite)
-    parts = _Parts.of(composite)
-    links = list(_links(composite))
+    solution = driven_solution(composite, stop, begin) if played else exact_solution(composite)
+    parts = _CoupledSystem.of(composite)
+    links = list(_extrapolated_connections(composite))
     errors = _errors(solution, parts, links, float(stop))
     mode, own, moves = _growth(parts, links)
     kept = [
@@ -111,7 +111,7 @@ def strengths(composite: Composite, stop: Fraction) -> Strengths:
 
 
 @dataclass(frozen=True)
-class _Link:
+class _ExtrapolatedConnection:
     source: str
     target: str
     ends: tuple[str, str]
@@ -135,7 +135,7 @@ class _Link:
         return float(self.step ** (self.degree + 1))
 
 
-def _links(composite: Composite) -> Iterator[_Link]:
+def _extrapolated_connections(composite: Composite) -> Iterator[_ExtrapolatedConnection]:
     """Yield the connections between different simulators of the outermost level."""
     design = composite.blueprint
     leaves = design.leaves
@@ -156,11 +156,13 @@ def _links(composite: Composite) -> Iterator[_Link]:
             target = f"{wiring.names[child]}.{wiring.models[child].inputs[number].name}"
             degree = drive.extrapolation.degree if drive.extrapolation is not None else 0
             place = int(first[drive.child]) + drive.port
-            yield _Link(source, target, ends, row, place, drive.gain, degree, steps[""], stale)
+            yield _ExtrapolatedConnection(
+                source, target, ends, row, place, drive.gain, degree, steps[""], stale
+            )
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
+class _CoupledSystem:
     """All leaves coupled, with disturbances d of what states are driven by, and f of outputs.
 
     x' = A x + B d + Bf f, y = C x + Df f.
@@ -175,18 +177,18 @@ class _Parts:
     """What outputs react to at once, leaf by leaf."""
 
     @staticmethod
-    def of(composite: Composite) -> _Parts:
+    def of(composite: Composite) -> _CoupledSystem:
         wiring = composite.blueprint.leaves.wiring
         blocks = [
-            _still(model) if isinstance(model, Played) else system_of(name, model)[:4]
+            _static_system(model) if isinstance(model, PlayedSource) else leaf_system(name, model)[:4]
             for name, model in zip(wiring.names, wiring.models, strict=True)
         ]
         A, B, C, D = (block_diagonal(parts) for parts in zip(*blocks, strict=True))
-        L, _ = wires(composite)
+        L, _ = wiring_matrices(composite)
         Df: Array = np.asarray(np.linalg.inv(np.eye(len(C)) - D @ L), dtype=float)
-        return _Parts(A + B @ L @ Df @ C, Df @ C, B, B @ L @ Df, Df, D)
+        return _CoupledSystem(A + B @ L @ Df @ C, Df @ C, B, B @ L @ Df, Df, D)
 
-    def defect(self, link: _Link) -> tuple[Array, Array]:
+    def defect(self, link: _ExtrapolatedConnection) -> tuple[Array, Array]:
         """Return how a unit of the derivative of a source acts on states and outputs, through its defect."""
         x, y = -link.mean * self.B[:, link.row], np.zeros(len(self.C))
         if link.stale:
@@ -195,12 +197,17 @@ class _Parts:
         return link.gain * x, link.gain * y
 
 
-def _still(model: Any) -> tuple[Array, Array, Array, Array]:
+def _static_system(model: Any) -> tuple[Array, Array, Array, Array]:
     m, p = len(model.inputs), len(model.outputs)
     return np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), np.zeros((p, m))
 
 
-def _errors(solution: Exact | Driven, parts: _Parts, links: list[_Link], stop: float) -> list[float]:
+def _errors(
+    solution: ExactSolution | DrivenSolution,
+    parts: _CoupledSystem,
+    links: list[_ExtrapolatedConnection],
+    stop: float,
+) -> list[float]:
     """Return for each connection the largest error that it alone makes, relative to the values."""
     from scipy.linalg import expm
 
@@ -210,7 +217,7 @@ def _errors(solution: Exact | Driven, parts: _Parts, links: list[_Link], stop: f
     fastest = float(np.abs(np.linalg.eigvals(parts.A)).max(initial=0.0))
     count = round(min(max(POINTS[0], TURN * fastest * stop), POINTS[1]))
     spacing = stop / count
-    along = solution.along(np.linspace(0.0, stop, count + 1))
+    along = solution.trajectory(np.linspace(0.0, stop, count + 1))
     scale = np.abs(along @ solution.weights().T).max(axis=0)
     scale = np.where(scale > 1e-12 * scale.max(initial=0.0), scale, np.inf)
     # the defects are lines between the times looked at: one exponential is exact for these
@@ -231,7 +238,7 @@ def _errors(solution: Exact | Driven, parts: _Parts, links: list[_Link], stop: f
     return [float(each) for each in largest]
 
 
-def _growth(parts: _Parts, links: list[_Link]) -> tuple[complex, float, Array]:
+def _growth(parts: _CoupledSystem, links: list[_ExtrapolatedConnection]) -> tuple[complex, float, Array]:
     """Return the mode that grows most with its defects, its own growth, and what each connection adds."""
     from scipy.linalg import eig
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from hocket.nesting.clusters import tree_of
+from hocket.nesting.clusters import partition_tree
 from hocket.nesting.comparing import NEAR, WORTH
 from hocket.nesting.judging import Candidate
 from hocket.nesting.ways import AS_IT_IS
@@ -21,38 +21,38 @@ FEW = 3
 """Simulators up to which clusters need no words of their own."""
 
 
-def verdict(found: Nesting) -> list[str]:
+def nesting_verdict(found: Nesting) -> list[str]:
     """Return what was found, the most important first."""
-    lines = _nested(found) if found.nested else _flat(found)
+    lines = _nested_lines(found) if found.is_nested else _flat_lines(found)
     lines += _tolerance(found)
     lines += [_strongest(found)]
     if len(list(found.now.tree.names())) > FEW and max(map(len, found.clusters)) > 1:
         lines.append(
-            f"who hangs together most: {tree_of(tuple(found.now.tree.names()), found.clusters).words}"
+            f"who hangs together most: {partition_tree(tuple(found.now.tree.names()), found.clusters).words}"
         )
     return [*lines, *found.notes]
 
 
-def _nested(found: Nesting) -> list[str]:
+def _nested_lines(found: Nesting) -> list[str]:
     chosen = found.chosen
     assert chosen is not None
     flat = ""
     if found.equal is not None:
         flat = f", where flat has {_error(found.equal)} for {_exchanges(found.equal)}"
-    first = f"nesting helps: {_what(chosen)}: {_error(chosen)} for {_exchanges(chosen)}{flat}"
+    first = f"nesting helps: {_candidate_text(chosen)}: {_error(chosen)} for {_exchanges(chosen)}{flat}"
     return [first, *_now(found)]
 
 
-def _flat(found: Nesting) -> list[str]:
+def _flat_lines(found: Nesting) -> list[str]:
     chosen = found.chosen
-    lines = [_vain(found)]
+    lines = [_why_not_nested(found)]
     if chosen is None:
         return [*lines, "nothing that was tried is better than the scenario as it is", *_now(found)]
-    lines.append(f"what helps: {_what(chosen)}: {_error(chosen)} for {_exchanges(chosen)}")
+    lines.append(f"what helps: {_candidate_text(chosen)}: {_error(chosen)} for {_exchanges(chosen)}")
     return [*lines, *_now(found)]
 
 
-def _vain(found: Nesting) -> str:
+def _why_not_nested(found: Nesting) -> str:
     """Return why no hierarchy is proposed: the best of them, and flat at equal work."""
     if not found.proposals:
         return "nesting does not help: no steps fit the levels that strengths suggest"
@@ -60,20 +60,20 @@ def _vain(found: Nesting) -> str:
     versus = f", and flat has {_error(flat)} for {_exchanges(flat)}" if flat is not None else ""
     less = flat is not None and best.stable and (not flat.stable or best.error < WORTH * flat.error)
     word = "nesting helps less than another algorithm" if less else "nesting does not help"
-    return f"{word}: {_what(best)}: {_error(best)} for {_exchanges(best)}{versus}"
+    return f"{word}: {_candidate_text(best)}: {_error(best)} for {_exchanges(best)}{versus}"
 
 
 def _now(found: Nesting) -> list[str]:
     return [f"as it is: {_error(found.now)} for {_exchanges(found.now)}"]
 
 
-def _what(each: Candidate) -> str:
+def _candidate_text(each: Candidate) -> str:
     tree = "flat" if each.tree.flat else each.tree.words
     way = "" if each.way == AS_IT_IS else f", {each.way.words}"
-    return f"{tree} at {_steps(each)}{way}"
+    return f"{tree} at {_distinct_steps(each)}{way}"
 
 
-def _steps(each: Candidate) -> str:
+def _distinct_steps(each: Candidate) -> str:
     """Return the steps, each once: of many levels most are alike."""
     return ", ".join(dict.fromkeys(each.steps.split(", ")))
 

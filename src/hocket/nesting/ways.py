@@ -1,7 +1,7 @@
 """Ways to couple that are tried: the algorithm as it is, others, and what they mean for every level.
 
 In:  a Composite, and weights of who drives whom
-Out: Ways in words, each able to say orchestrator and extrapolation of a level
+Out: AlgorithmVariants in words, each able to say orchestrator and extrapolation of a level
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 from hocket.engine.composite import Composite
 from hocket.errors import ScenarioError
-from hocket.graph import components, fewest_backward
+from hocket.graph import least_feedback_order, strong_components
 from hocket.model import Extrapolator
-from hocket.nesting.hierarchy import Group
+from hocket.nesting.hierarchy import LevelGroup
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.signals import Hold, Polynomial
@@ -24,7 +24,7 @@ GRAIN = 10**6
 
 
 @dataclass(frozen=True)
-class Way:
+class AlgorithmVariant:
     """An algorithm for all levels; what is None stays as it is."""
 
     words: str = "as it is"
@@ -39,42 +39,42 @@ class Way:
         return (self.extrapolation or composite.extrapolation).samples > 1
 
 
-AS_IT_IS = Way()
+AS_IT_IS = AlgorithmVariant()
 
 
-def ways(composite: Composite) -> Iterator[Way]:
+def explicit_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
     """Yield the explicit algorithms that a composite could have instead of its own."""
-    made: Any = explicit(composite)
+    made: Any = explicit_orchestrator(composite)
     models = composite.scenario.models.values()
     fresh = "consistent"
     again = made.outputs == "stale" and all(model.abilities.reevaluates for model in models)
     smoother = isinstance(composite.extrapolation, Hold)
     if again:
-        yield Way('outputs = "consistent"', outputs=fresh)
+        yield AlgorithmVariant('outputs = "consistent"', outputs=fresh)
     if isinstance(made, Jacobi):
-        yield Way('"gauss-seidel"', sequential=True)
+        yield AlgorithmVariant('"gauss-seidel"', sequential=True)
         if again:
-            yield Way('"gauss-seidel", outputs = "consistent"', sequential=True, outputs=fresh)
+            yield AlgorithmVariant('"gauss-seidel", outputs = "consistent"', sequential=True, outputs=fresh)
     if smoother:
-        yield Way('extrapolation "linear"', extrapolation=Polynomial(1))
+        yield AlgorithmVariant('extrapolation "linear"', extrapolation=Polynomial(1))
         if again:
             words = 'extrapolation "linear", outputs = "consistent"'
-            yield Way(words, outputs=fresh, extrapolation=Polynomial(1))
+            yield AlgorithmVariant(words, outputs=fresh, extrapolation=Polynomial(1))
         if isinstance(made, Jacobi):
             words = '"gauss-seidel", extrapolation "linear"'
-            yield Way(words, sequential=True, extrapolation=Polynomial(1))
+            yield AlgorithmVariant(words, sequential=True, extrapolation=Polynomial(1))
 
 
-def iterated(composite: Composite) -> Iterator[Way]:
+def iterative_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
     """Yield the ways that make every step again, where all simulators can go back."""
     rewinds = all(model.abilities.rewind for model in composite.scenario.models.values())
     if rewinds and not isinstance(composite.orchestrator, Iterate):
         smooth = Polynomial(1) if isinstance(composite.extrapolation, Hold) else None
-        yield Way('two sweeps, extrapolation "linear"' if smooth else "two sweeps", extrapolation=smooth,
+        yield AlgorithmVariant('two sweeps, extrapolation "linear"' if smooth else "two sweeps", extrapolation=smooth,
                   sweeps=2)  # fmt: skip
 
 
-def explicit(composite: Composite) -> Jacobi | GaussSeidel:
+def explicit_orchestrator(composite: Composite) -> Jacobi | GaussSeidel:
     """Return the algorithm of one sweep; raises ScenarioError where that has steps of its own."""
     made: Any = composite.orchestrator
     made = made.inner if isinstance(made, Iterate) else made
@@ -90,14 +90,14 @@ def explicit(composite: Composite) -> Jacobi | GaussSeidel:
 
 
 @dataclass(frozen=True, eq=False)
-class Ordered:
+class LevelAlgorithm:
     """What a way means for the levels of one composite; `weights` say how much who drives whom matters."""
 
     composite: Composite
-    way: Way
+    way: AlgorithmVariant
     weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
-    def __call__(self, group: Group, models: tuple[str, ...]) -> dict[str, Any]:
+    def __call__(self, group: LevelGroup, models: tuple[str, ...]) -> dict[str, Any]:
         """Return orchestrator and extrapolation of the level of a group, whose models have these names."""
         outermost = len(list(group.names())) == len(self.composite.scenario.models)
         made = self._explicit(group, models)
@@ -108,17 +108,17 @@ class Ordered:
         smooth = self.way.extrapolation or self.composite.extrapolation
         return {"orchestrator": orchestrator, "extrapolation": smooth}
 
-    def _explicit(self, group: Group, models: tuple[str, ...]) -> Jacobi | GaussSeidel:
-        now = explicit(self.composite)
+    def _explicit(self, group: LevelGroup, models: tuple[str, ...]) -> Jacobi | GaussSeidel:
+        now = explicit_orchestrator(self.composite)
         modes: dict[str, Any] = {"outputs": self.way.outputs or now.outputs, "inputs": "clean"}
         own = isinstance(now, GaussSeidel) and self.way.sequential is None
         if not own and not self.way.sequential:
             return Jacobi(**modes)
         if isinstance(now, GaussSeidel) and own:
-            return GaussSeidel(_kept(now.order, group, models), **modes)
+            return GaussSeidel(_given_order(now.order, group, models), **modes)
         return GaussSeidel(self._order(group, models) if self.weights else "auto", **modes)
 
-    def _order(self, group: Group, models: tuple[str, ...]) -> list[str]:
+    def _order(self, group: LevelGroup, models: tuple[str, ...]) -> list[str]:
         """Return the order in which the least that matters is handed on late."""
         place = _places(group)
         top = max(self.weights.values()) or 1.0
@@ -127,20 +127,24 @@ class Ordered:
             edge = place.get(source, -1), place.get(target, -1)
             if -1 not in edge and edge[0] != edge[1]:
                 edges[edge] = edges.get(edge, 0) + round(GRAIN * weight / top) + 1
-        found = [each for part in components(len(models), edges) for each in fewest_backward(part, edges)]
+        found = [
+            each
+            for part in strong_components(len(models), edges)
+            for each in least_feedback_order(part, edges)
+        ]
         return [models[number] for number in found]
 
 
-def _places(group: Group) -> dict[str, int]:
+def _places(group: LevelGroup) -> dict[str, int]:
     """Return the number of the member that each simulator is in."""
     return {
         name: number
         for number, member in enumerate(group.members)
-        for name in (member.names() if isinstance(member, Group) else (member,))
+        for name in (member.names() if isinstance(member, LevelGroup) else (member,))
     }
 
 
-def _kept(order: Any, group: Group, models: tuple[str, ...]) -> Any:
+def _given_order(order: Any, group: LevelGroup, models: tuple[str, ...]) -> Any:
     """Return an order that was given, for a level: a group comes where its first member came."""
     if order == "auto":
         return order

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hocket.engine.blueprint import Blueprint
+from hocket.engine.blueprint import PlanTree
 from hocket.engine.composite import Composite
 from hocket.errors import ScenarioError
 from hocket.plan import Adapt, Body, Feed, Instruction, Next, Read, Repeat, Solve, Step, Times, Together, Try
@@ -56,20 +56,20 @@ class _Counter:
     sweeps: Mapping[str, int | None]
     many: int
 
-    def body(self, level: Blueprint, body: Body) -> Work:
+    def body(self, level: PlanTree, body: Body) -> Work:
         total = NONE
         for each in body:
-            total = total + self._one(level, each)
+            total = total + self._instruction_work(level, each)
         return total
 
-    def _one(self, level: Blueprint, each: Instruction) -> Work:
+    def _instruction_work(self, level: PlanTree, each: Instruction) -> Work:
         match each:
             case Feed(sim):
-                return Work(self._fed(level, sim), 0.0)
+                return Work(self._count_inputs(level, sim), 0.0)
             case Solve(sims):
-                return Work(sum(self._fed(level, sim) for sim in sims), 0.0)
+                return Work(sum(self._count_inputs(level, sim) for sim in sims), 0.0)
             case Step(sim, fraction):
-                return self._stepped(level, sim, fraction)
+                return self._step_work(level, sim, fraction)
             case Read(sim):
                 inner = level.inner.get(_number(level, sim))
                 return self.body(inner, inner.plan.output) if inner else NONE
@@ -89,11 +89,11 @@ class _Counter:
                 raise ScenarioError(what, level.path or "the outermost level", "steps of one length")
         return NONE
 
-    def _fed(self, level: Blueprint, sim: str) -> float:
+    def _count_inputs(self, level: PlanTree, sim: str) -> float:
         drives = level.wiring.drives[_number(level, sim)]
         return float(sum(drive is not None and drive.child >= 0 for drive in drives))
 
-    def _stepped(self, level: Blueprint, sim: str, fraction: Fraction) -> Work:
+    def _step_work(self, level: PlanTree, sim: str, fraction: Fraction) -> Work:
         inner = level.inner.get(_number(level, sim))
         if inner is None:
             return Work(0.0, 1.0)
@@ -101,7 +101,7 @@ class _Counter:
         return self.body(inner, inner.plan.step) * times
 
 
-def _number(level: Blueprint, sim: str) -> int:
+def _number(level: PlanTree, sim: str) -> int:
     return level.wiring.names.index(sim)
 
 

@@ -10,7 +10,7 @@ from hocket.orchestrators.iterate import Iterate
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.orchestrators.multirate import Multirate
 
-NAMED = {"jacobi": Jacobi(), "gauss-seidel": GaussSeidel(), "iterate": Iterate()}
+ORCHESTRATORS = {"jacobi": Jacobi(), "gauss-seidel": GaussSeidel(), "iterate": Iterate()}
 """The orchestrators that calls may name by a word."""
 
-__all__ = ["NAMED", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"]
+__all__ = ["ORCHESTRATORS", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"]

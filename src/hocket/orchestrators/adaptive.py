@@ -17,9 +17,9 @@ from typing import Literal, TypeAlias, get_args
 
 from hocket.bonding import energy_unit
 from hocket.clock import seconds
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import Orchestrator, Scenario
-from hocket.orchestrators.around import Around
+from hocket.orchestrators.around import WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Adapt, Control, Estimate, Plan
 
@@ -35,7 +35,7 @@ GAINS: dict[str, tuple[float, float, float]] = {
 
 
 @dataclass(frozen=True)
-class Adaptive(Around):
+class Adaptive(WrappingOrchestrator):
     """The steps of `inner`, as long as the estimated error stays within the tolerance.
 
     `estimate`: "defect", how far outputs are from where the samples before led (with Iterate: what was
@@ -58,13 +58,13 @@ class Adaptive(Around):
     adaptive = True
 
     def __post_init__(self) -> None:
-        faults = [*self._wrong_words(), *self._wrong_numbers()]
+        faults = [*self._option_faults(), *self._number_faults()]
         if faults:
             raise ScenarioError(faults)
         for name in ("quantum", "first"):
-            object.__setattr__(self, name, _part(getattr(self, name)))
+            object.__setattr__(self, name, _as_fraction(getattr(self, name)))
 
-    def _wrong_words(self) -> Iterator[Fault]:
+    def _option_faults(self) -> Iterator[Fault]:
         if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
             yield Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`")
         elif isinstance(self.inner, Adaptive):
@@ -72,7 +72,7 @@ class Adaptive(Around):
         for name, known in (("estimate", get_args(Estimate)), ("controller", tuple(GAINS)), ("per", PER)):
             value = getattr(self, name)
             if value not in known:
-                hint = nearest(str(value), known)
+                hint = suggest_nearest(str(value), known)
                 yield Fault(
                     f"`{name}` cannot be {value!r}", name, " or ".join(f'"{word}"' for word in known), hint
                 )
@@ -84,10 +84,10 @@ class Adaptive(Around):
             what = '"richardson" makes every step twice and goes back in between: it takes steps back too'
             yield Fault(what, "rejects", "True, or None", 'estimate="defect", which needs no going back')
 
-    def _wrong_numbers(self) -> Iterator[Fault]:
+    def _number_faults(self) -> Iterator[Fault]:
         if not isinstance(self.tolerance, Real) or not 0.0 < self.tolerance < math.inf:
             yield Fault(f"a tolerance of {self.tolerance!r} is never met", "tolerance", "a number above 0")
-        quantum, first = _part(self.quantum), _part(self.first)
+        quantum, first = _as_fraction(self.quantum), _as_fraction(self.first)
         if quantum is None or not 0 < quantum <= 1 or (1 / quantum).denominator != 1:
             told = self.quantum if quantum is None else quantum
             yield Fault(f"a quantum of {told} of the step", "quantum", "the step divided by a whole number")
@@ -103,10 +103,10 @@ class Adaptive(Around):
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
-        unit = self._unit(scenario) if self.estimate == "energy" else ""
+        unit = self._tolerance_unit(scenario) if self.estimate == "energy" else ""
         made: Plan = self.inner.plan(scenario)
         stuck = [name for name, model in scenario.models.items() if not model.abilities.rewind]
-        rejects = self._rejects(stuck)
+        rejects = self._may_reject(stuck)
         how = self.estimate, self.per == "unit", GAINS[self.controller]
         control = Control(self.tolerance, *how, self.quantum, self.first, Fraction(1), rejects, unit=unit)
         notes = list(made.notes)
@@ -116,7 +116,7 @@ class Adaptive(Around):
             )
         return replace(made, step=(Adapt(made.step, control),), notes=tuple(notes))
 
-    def _unit(self, scenario: Scenario) -> str:
+    def _tolerance_unit(self, scenario: Scenario) -> str:
         """Return the unit of what bonds gain or lose; raises ScenarioError where they have none in common."""
         units = sorted({bond.unit for bond in scenario.bonds.values()})
         hint = 'estimate="defect", which needs none'
@@ -128,7 +128,7 @@ class Adaptive(Around):
             raise ScenarioError(what, "orchestrator", "one `unit` for all bonds of the level", hint)
         return units[0] if self.per == "unit" else energy_unit(units[0])
 
-    def _rejects(self, stuck: list[str]) -> bool:
+    def _may_reject(self, stuck: list[str]) -> bool:
         if self.estimate == "orders":
             return False
         if stuck and (self.rejects or self.estimate == "richardson"):
@@ -142,7 +142,7 @@ class Adaptive(Around):
         return not stuck if self.rejects is None else self.rejects
 
 
-def _part(value: object) -> Fraction | None:
+def _as_fraction(value: object) -> Fraction | None:
     """Return a part of the step as a fraction: 0.1 is a tenth, "1/64" is one; None: it is neither."""
     try:
         return Fraction(value) if isinstance(value, str) else seconds(value)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from hocket.orchestrators.exchange import InputsMode
 from hocket.plan import OutputsMode
 
 
-def layers(orchestrator: Any) -> Iterator[Any]:
+def algorithm_layers(orchestrator: Any) -> Iterator[Any]:
     """Yield an algorithm, the one inside it, and so on: the last is that of one step."""
     yield orchestrator
     while hasattr(orchestrator, "inner"):
@@ -22,7 +22,7 @@ def layers(orchestrator: Any) -> Iterator[Any]:
         yield orchestrator
 
 
-class Around:
+class WrappingOrchestrator:
     """An algorithm that does what another one does, again or in other steps."""
 
     inner: Orchestrator

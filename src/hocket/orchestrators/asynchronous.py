@@ -12,14 +12,14 @@ from fractions import Fraction
 from typing import Literal
 
 from hocket.model import Scenario
-from hocket.orchestrators.exchange import Exchange
-from hocket.orchestrators.rates import Rates, checked, grouped
+from hocket.orchestrators.exchange import ExplicitOrchestrator
+from hocket.orchestrators.rates import Rates, check_rates, group_by_rate
 from hocket.plan import Body, Feed, Next, Plan, Read, Step, Times
 from hocket.wiring import wire
 
 
 @dataclass(frozen=True, init=False)
-class Asynchronous(Exchange):
+class Asynchronous(ExplicitOrchestrator):
     """Turns: `Asynchronous({"fast": 7, "slow": 2})`, in steps per step of the level; any whole numbers.
 
     Values are exchanged after every turn. Where several stand at the same time the slowest goes first, so
@@ -35,23 +35,25 @@ class Asynchronous(Exchange):
         outputs: Literal["stale", "consistent"] = "consistent",
         inputs: Literal["clean", "delayed"] = "clean",
     ):
-        object.__setattr__(self, "rates", checked(rates))
+        object.__setattr__(self, "rates", check_rates(rates))
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "inputs", inputs)
         self.__post_init__()
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
-        groups = grouped(scenario, self.rates, nested=False)
-        turns = tuple(_turn(scenario, sim, Fraction(1, group.rate)) for group in groups for sim in group.sims)
+        groups = group_by_rate(scenario, self.rates, nested=False)
+        turns = tuple(
+            _turn_body(scenario, sim, Fraction(1, group.rate)) for group in groups for sim in group.sims
+        )
         steps: Body = (Next(turns),)
         if len(groups) == 1:  # all equally often: one after the other
             once = tuple(instruction for turn in turns for instruction in turn)
             steps = once if groups[0].rate == 1 else (Times(groups[0].rate, once),)
-        return self._around(scenario, wire(scenario), steps)
+        return self._plan_around(scenario, wire(scenario), steps)
 
 
-def _turn(scenario: Scenario, sim: str, part: Fraction) -> Body:
+def _turn_body(scenario: Scenario, sim: str, part: Fraction) -> Body:
     model = scenario.models[sim]
     fed: Body = (Feed(sim),) if model.inputs else ()
     read: Body = (Read(sim),) if model.outputs else ()

@@ -20,7 +20,7 @@ InputsMode: TypeAlias = Literal["clean", "delayed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exchange:
+class ExplicitOrchestrator:
     """How values pass between the steps.
 
     `outputs`: "consistent" exchanges inputs and evaluates outputs again in feedthrough order, with
@@ -41,7 +41,7 @@ class Exchange:
                 words = " or ".join(f'"{word}"' for word in known)
                 raise ScenarioError(f"`{name}` cannot be {value!r}", expected=words)
 
-    def _around(self, scenario: Scenario, wiring: Wiring, steps: Body) -> Plan:
+    def _plan_around(self, scenario: Scenario, wiring: Wiring, steps: Body) -> Plan:
         """Return the plan that admits, steps, evaluates again where asked for, and records."""
         graph = Feedthrough(wiring)
         consistent = self.outputs == "consistent"
@@ -52,24 +52,24 @@ class Exchange:
         step: Body = (
             *(admit if clean else ()),
             *steps,
-            *instructions(graph, again),
-            *(_fresh(wiring) if consistent else ()),
+            *evaluation_body(graph, again),
+            *(_refresh_slopes(wiring) if consistent else ()),
             *(() if clean else admit),
             Record(),
         )
-        early, fixed = _early(scenario)
+        early, fixed = _early_stoppers(scenario)
         return Plan(
             step=(Try(step),) if early and not fixed else step,
-            output=(*admit, *instructions(graph, asked), Record()) if asked else (),
+            output=(*admit, *evaluation_body(graph, asked), Record()) if asked else (),
             outputs=self.outputs,
             notes=(
-                *((_loops(graph, consistent),) if graph.loops else ()),
-                *((_alone(early, fixed),) if early and fixed else ()),
+                *((_loop_note(graph, consistent),) if graph.loops else ()),
+                *((_early_stop_note(early, fixed),) if early and fixed else ()),
             ),
         )
 
 
-def instructions(graph: Feedthrough, rounds: list[Round]) -> Body:
+def evaluation_body(graph: Feedthrough, rounds: list[Round]) -> Body:
     """Return rounds of evaluation as instructions."""
     names = graph.wiring.names
     body: list[Instruction] = []
@@ -78,18 +78,18 @@ def instructions(graph: Feedthrough, rounds: list[Round]) -> Body:
             ports = tuple(graph.name(node) for node in turn.loop)
             body.append(Solve(tuple(names[child] for child in turn.read), ports))
         else:
-            body.append(together(Feed(names[child]) for child in turn.feed))
-            body.append(together(Read(names[child]) for child in turn.read))
+            body.append(in_parallel(Feed(names[child]) for child in turn.feed))
+            body.append(in_parallel(Read(names[child]) for child in turn.read))
     return tuple(body)
 
 
-def together(alike: Iterable[Instruction]) -> Instruction:
+def in_parallel(alike: Iterable[Instruction]) -> Instruction:
     """Return instructions that may run side by side as one."""
     bodies: tuple[Body, ...] = tuple((instruction,) for instruction in alike)
     return bodies[0][0] if len(bodies) == 1 else Together(bodies)
 
 
-def _fresh(wiring: Wiring) -> Body:
+def _refresh_slopes(wiring: Wiring) -> Body:
     """Let slopes follow the values just exchanged: all who tell slopes are fed and read again."""
     told = {
         drive.child
@@ -101,17 +101,21 @@ def _fresh(wiring: Wiring) -> Body:
         and drive.extrapolation.slopes
     }
     names = [wiring.names[child] for child in sorted(told) if wiring.models[child].inputs]
-    return (together(Feed(name) for name in names), together(Read(name) for name in names)) if names else ()
+    return (
+        (in_parallel(Feed(name) for name in names), in_parallel(Read(name) for name in names))
+        if names
+        else ()
+    )
 
 
-def _early(scenario: Scenario) -> tuple[list[str], list[str]]:
+def _early_stoppers(scenario: Scenario) -> tuple[list[str], list[str]]:
     """Return who may end a step early, and who could not go back to meet them there."""
     able = {name: model.abilities for name, model in scenario.models.items()}
     early = [name for name, ability in able.items() if ability.stops_early]
     return early, [name for name, ability in able.items() if not (ability.rewind and ability.variable_step)]
 
 
-def _alone(early: list[str], fixed: list[str]) -> str:
+def _early_stop_note(early: list[str], fixed: list[str]) -> str:
     return (
         f"`{early[0]}` may stop inside a step, at an event; `{fixed[0]}` cannot go back or change its step, "
         f"so `{early[0]}` goes on alone from there, where it can"
@@ -122,7 +126,7 @@ DELAYED = "broken by a delay of one step: it grows if its gain is above one"
 """What becomes of an algebraic loop with stale outputs."""
 
 
-def _loops(graph: Feedthrough, solved: bool) -> str:
+def _loop_note(graph: Feedthrough, solved: bool) -> str:
     loop = " -> ".join(graph.name(node) for node in graph.loops[0])
     more = f" and {len(graph.loops) - 1} more" if len(graph.loops) > 1 else ""
     return f"the algebraic loop {loop}{more} is {'solved in every step' if solved else DELAYED}"

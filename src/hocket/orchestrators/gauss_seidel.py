@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.graph import components, fewest_backward
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.graph import least_feedback_order, strong_components
 from hocket.model import Scenario
-from hocket.orchestrators.exchange import Exchange, together
+from hocket.orchestrators.exchange import ExplicitOrchestrator, in_parallel
 from hocket.plan import Feed, Instruction, Plan, Read, Step
 from hocket.wiring import OWN, Wiring, wire
 
@@ -22,7 +22,7 @@ Order: TypeAlias = Literal["auto"] | tuple[str | tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, init=False)
-class GaussSeidel(Exchange):
+class GaussSeidel(ExplicitOrchestrator):
     """The sequential algorithm. A group inside the order, as in `["a", ["b", "c"]]`, steps together."""
 
     order: Order = "auto"
@@ -49,21 +49,26 @@ class GaussSeidel(Exchange):
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
         wiring = wire(scenario)
-        groups = best_order(wiring) if self.order == "auto" else self._groups(scenario)
+        groups = best_order(wiring) if self.order == "auto" else self._order_groups(scenario)
         steps: list[Instruction] = []
         for group in groups:
             fed = [name for name in group if scenario.models[name].inputs]
             read = [name for name in group if scenario.models[name].outputs]
-            steps += [together(Feed(name) for name in fed)] if fed else []
-            steps.append(together(Step(name) for name in group))
-            steps += [together(Read(name) for name in read)] if read else []
-        return self._around(scenario, wiring, tuple(steps))
+            steps += [in_parallel(Feed(name) for name in fed)] if fed else []
+            steps.append(in_parallel(Step(name) for name in group))
+            steps += [in_parallel(Read(name) for name in read)] if read else []
+        return self._plan_around(scenario, wiring, tuple(steps))
 
-    def _groups(self, scenario: Scenario) -> list[tuple[str, ...]]:
+    def _order_groups(self, scenario: Scenario) -> list[tuple[str, ...]]:
         groups = [(group,) if isinstance(group, str) else group for group in self.order]
         named = [name for group in groups for name in group]
         faults = [
-            Fault(f"the order names `{name}`, which is no model", "order", "", nearest(name, scenario.models))
+            Fault(
+                f"the order names `{name}`, which is no model",
+                "order",
+                "",
+                suggest_nearest(name, scenario.models),
+            )
             for name in named
             if name not in scenario.models
         ]
@@ -93,6 +98,6 @@ def best_order(wiring: Wiring) -> list[tuple[str, ...]]:
                 edge = (drive.child, child)
                 weight[edge] = weight.get(edge, 0) + (2 if port.name in reacting else 1)
     order: list[int] = []
-    for group in components(len(wiring.names), weight):
-        order += fewest_backward(group, weight)
+    for group in strong_components(len(wiring.names), weight):
+        order += least_feedback_order(group, weight)
     return [(wiring.names[child],) for child in order]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hocket.arguments import is_number, is_whole
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import Orchestrator, Scenario
-from hocket.orchestrators.around import Around
+from hocket.orchestrators.around import WrappingOrchestrator
 from hocket.orchestrators.exchange import DELAYED
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import (
@@ -47,7 +47,7 @@ ACCELERATORS: dict[str, Accelerator | None] = {
 
 
 @dataclass(frozen=True)
-class Iterate(Around):
+class Iterate(WrappingOrchestrator):
     """The steps of `inner`, until the values handed on change by less than `tolerance` of their size.
 
     Values below one count as one. Without a tolerance there are always `at_most` sweeps, plain or relaxed;
@@ -76,7 +76,7 @@ class Iterate(Around):
             faults.append(Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 to 2^31"))
         led: Any = self.accelerate
         if isinstance(led, str) and led not in ACCELERATORS:
-            hint = nearest(led, ACCELERATORS)
+            hint = suggest_nearest(led, ACCELERATORS)
             faults.append(Fault(f"there is no accelerator `{led}`", "accelerate", "", hint))
         elif not isinstance(led, (str, Relax, Aitken, QuasiNewton, Newton, type(None))):
             faults.append(Fault(f"`{led!r:.60}` is no accelerator", "accelerate", "a word such as `aitken`"))
@@ -95,22 +95,22 @@ class Iterate(Around):
         made: Plan = self.inner.plan(scenario)
         tried = len(made.step) == 1 and isinstance(made.step[0], Try)
         whole = made.step[0].body if isinstance(made.step[0], Try) else made.step
-        before, sweep, after = _parts(whole)
+        before, sweep, after = _split_body(whole)
         sims = tuple(dict.fromkeys(i.sim for _, i in walk(sweep) if isinstance(i, Step)))
-        _check_rewind(scenario, sims)
+        _check_sweep_rollback(scenario, sims)
         repeated = Repeat((Restore(sims), *sweep), self.tolerance, self.at_most, self.accelerator)
         step: Body = (*before, Save(sims), repeated, *after)
-        notes = [note.replace(DELAYED, self._loop()) for note in made.notes]
+        notes = [note.replace(DELAYED, self._loop_outcome()) for note in made.notes]
         return replace(made, step=(Try(step),) if tried else step, notes=tuple(notes))
 
-    def _loop(self) -> str:
+    def _loop_outcome(self) -> str:
         if self.tolerance is None:
             return f"gone around {self.at_most} times in every step"
         led = self.accelerator is not None
         return "solved by the iteration" + ("" if led else ", if its gain is below one")
 
 
-def _parts(body: Body) -> tuple[Body, Body, Body]:
+def _split_body(body: Body) -> tuple[Body, Body, Body]:
     """Return what comes before the first step or feed, what is repeated, and what comes after it."""
     begin, end = 0, len(body)
     while begin < end and isinstance(body[begin], Admit):
@@ -120,7 +120,7 @@ def _parts(body: Body) -> tuple[Body, Body, Body]:
     return body[:begin], body[begin:end], body[end:]
 
 
-def _check_rewind(scenario: Scenario, sims: tuple[str, ...]) -> None:
+def _check_sweep_rollback(scenario: Scenario, sims: tuple[str, ...]) -> None:
     stuck = [sim for sim in sims if not scenario.models[sim].abilities.rewind]
     if stuck:
         listed = ", ".join(f"`{sim}`" for sim in stuck[:6]) + (

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hocket.model import Scenario
-from hocket.orchestrators.exchange import Exchange, together
+from hocket.orchestrators.exchange import ExplicitOrchestrator, in_parallel
 from hocket.plan import Feed, Plan, Read, Step
 from hocket.wiring import wire
 
 
 @dataclass(frozen=True, kw_only=True)
-class Jacobi(Exchange):
+class Jacobi(ExplicitOrchestrator):
     """The parallel algorithm."""
 
     def plan(self, scenario: Scenario) -> Plan:
@@ -25,8 +25,8 @@ class Jacobi(Exchange):
         fed = [name for name, model in scenario.models.items() if model.inputs]
         read = [name for name, model in scenario.models.items() if model.outputs]
         steps = (
-            *((together(Feed(name) for name in fed),) if fed else ()),
-            together(Step(name) for name in names),
-            *((together(Read(name) for name in read),) if read else ()),
+            *((in_parallel(Feed(name) for name in fed),) if fed else ()),
+            in_parallel(Step(name) for name in names),
+            *((in_parallel(Read(name) for name in read),) if read else ()),
         )
-        return self._around(scenario, wiring, steps)
+        return self._plan_around(scenario, wiring, steps)

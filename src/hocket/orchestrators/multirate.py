@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
-from hocket.errors import ScenarioError, nearest
+from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model import Scenario
-from hocket.orchestrators.exchange import Exchange, together
-from hocket.orchestrators.rates import Group, Rates, checked, grouped, listed
+from hocket.orchestrators.exchange import ExplicitOrchestrator, in_parallel
+from hocket.orchestrators.rates import RateGroup, Rates, check_rates, group_by_rate, quote_names
 from hocket.plan import Body, Feed, Instruction, Plan, Read, Restore, Save, Step, Times
 from hocket.wiring import Wiring, wire
 
@@ -25,7 +25,7 @@ Scheme: TypeAlias = Literal["slowest-first", "fastest-first", "compound"]
 
 
 @dataclass(frozen=True, init=False)
-class Multirate(Exchange):
+class Multirate(ExplicitOrchestrator):
     """Own steps for each simulator: `Multirate({"fast": 10})` makes ten of `fast` per step of the level.
 
     "slowest-first": the slow ones make their step with extrapolated inputs, then the fast ones theirs with
@@ -50,9 +50,9 @@ class Multirate(Exchange):
         known = get_args(Scheme)
         if scheme not in known:
             words = ", ".join(f'"{word}"' for word in known)
-            hint = nearest(scheme, known) if isinstance(scheme, str) else ""
+            hint = suggest_nearest(scheme, known) if isinstance(scheme, str) else ""
             raise ScenarioError(f"`scheme` cannot be {scheme!r:.60}", "scheme", f"one of {words}", hint)
-        object.__setattr__(self, "rates", checked(rates))
+        object.__setattr__(self, "rates", check_rates(rates))
         object.__setattr__(self, "scheme", scheme)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "inputs", inputs)
@@ -61,19 +61,19 @@ class Multirate(Exchange):
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
         wiring = wire(scenario)
-        groups = grouped(scenario, self.rates, nested=True)
+        groups = group_by_rate(scenario, self.rates, nested=True)
         if self.scheme == "compound":
-            _check_rewind(scenario, groups)
-        return self._around(scenario, wiring, _Writer(scenario, wiring, groups, self.scheme).body())
+            _check_compound_rollback(scenario, groups)
+        return self._plan_around(scenario, wiring, _BodyWriter(scenario, wiring, groups, self.scheme).body())
 
 
 @dataclass(frozen=True)
-class _Writer:
+class _BodyWriter:
     """Writes the steps of groups, the slowest first, each inside a step of the one before it."""
 
     scenario: Scenario
     wiring: Wiring
-    groups: list[Group]
+    groups: list[RateGroup]
     scheme: Scheme
 
     def body(self, number: int = 0, around: int = 1) -> Body:
@@ -82,35 +82,38 @@ class _Writer:
             return ()
         group = self.groups[number]
         part, times = Fraction(1, group.rate), group.rate // around
-        heard = self._heard(number) if times > 1 else set(group.sims)
-        own = (*self._moved(group.sims, part), *self._read(sim for sim in group.sims if sim in heard))
+        heard = self._driving_simulators(number) if times > 1 else set(group.sims)
+        own = (
+            *self._step_body(group.sims, part),
+            *self._read_body(sim for sim in group.sims if sim in heard),
+        )
         faster = self.body(number + 1, group.rate)
         once: Body = {
             "slowest-first": (*own, *faster),
             "fastest-first": (*faster, *own),
-            "compound": (*self._predicted(number, part, own), *faster),
+            "compound": (*self._compound_body(number, part, own), *faster),
         }[self.scheme]
-        late = self._read(sim for sim in group.sims if sim not in heard)
+        late = self._read_body(sim for sim in group.sims if sim not in heard)
         return (*((Times(times, once),) if times > 1 else once), *late)
 
-    def _predicted(self, number: int, part: Fraction, own: Body) -> Body:
+    def _compound_body(self, number: int, part: Fraction, own: Body) -> Body:
         """Return the steps of a group between a long step of the faster ones and their way back."""
         faster = tuple(sim for group in self.groups[number + 1 :] for sim in group.sims)
         if not faster:
             return own
-        ahead = (*self._moved(faster, part), *self._read(faster))
+        ahead = (*self._step_body(faster, part), *self._read_body(faster))
         return (Save(faster), *ahead, *own, Restore(faster))
 
-    def _moved(self, sims: tuple[str, ...], part: Fraction) -> Body:
+    def _step_body(self, sims: tuple[str, ...], part: Fraction) -> Body:
         fed = [sim for sim in sims if self.scenario.models[sim].inputs]
-        steps: list[Instruction] = [together(Feed(sim) for sim in fed)] if fed else []
-        return (*steps, together(Step(sim, part) for sim in sims))
+        steps: list[Instruction] = [in_parallel(Feed(sim) for sim in fed)] if fed else []
+        return (*steps, in_parallel(Step(sim, part) for sim in sims))
 
-    def _read(self, sims: Iterable[str]) -> Body:
+    def _read_body(self, sims: Iterable[str]) -> Body:
         read = [sim for sim in sims if self.scenario.models[sim].outputs]
-        return (together(Read(sim) for sim in read),) if read else ()
+        return (in_parallel(Read(sim) for sim in read),) if read else ()
 
-    def _heard(self, number: int) -> set[str]:
+    def _driving_simulators(self, number: int) -> set[str]:
         """Return who drives a simulator of a group or of a faster one."""
         names = self.wiring.names
         listening = {sim for group in self.groups[number:] for sim in group.sims}
@@ -122,12 +125,12 @@ class _Writer:
         }
 
 
-def _check_rewind(scenario: Scenario, groups: list[Group]) -> None:
+def _check_compound_rollback(scenario: Scenario, groups: list[RateGroup]) -> None:
     fast = [sim for group in groups[1:] for sim in group.sims]
     stuck = [sim for sim in fast if not scenario.models[sim].abilities.rewind]
     if stuck:
         raise ScenarioError(
-            f"a compound step is made again by the fast ones, and {listed(stuck)} cannot go back",
+            f"a compound step is made again by the fast ones, and {quote_names(stuck)} cannot go back",
             where="orchestrator",
             expected="fast simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
             hint='scheme "slowest-first", which goes back nowhere; `Replay`, replay = true in a file',

@@ -10,21 +10,21 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import Scenario, as_level
 
 Rates: TypeAlias = tuple[tuple[str, int], ...]
 """Names with their rates; those not named have 1."""
 
 
-class Group(NamedTuple):
+class RateGroup(NamedTuple):
     """Simulators that step equally often."""
 
     rate: int
     sims: tuple[str, ...]
 
 
-def checked(given: Any) -> Rates:
+def check_rates(given: Any) -> Rates:
     """Return rates as hashable pairs; raises ScenarioError with all that are no whole numbers."""
     if not isinstance(given, Mapping):
         what = f"rates are given by name, not as {given!r:.60}"
@@ -43,26 +43,26 @@ def checked(given: Any) -> Rates:
     return tuple((str(name), rate) for name, rate in given.items())
 
 
-def grouped(scenario: Scenario, rates: Rates, *, nested: bool) -> list[Group]:
+def group_by_rate(scenario: Scenario, rates: Rates, *, nested: bool) -> list[RateGroup]:
     """Return who steps how often, the slowest first; `nested`: each rate is a multiple of slower ones."""
-    faults = list(_faults(scenario, rates))
+    faults = list(_rate_faults(scenario, rates))
     given = dict(rates)
     found: dict[int, list[str]] = {}
     for name in scenario.models:
         found.setdefault(given.get(name, 1), []).append(name)
-    groups = [Group(rate, tuple(found[rate])) for rate in sorted(found)]
+    groups = [RateGroup(rate, tuple(found[rate])) for rate in sorted(found)]
     if nested and not faults:
-        faults += _apart(groups)
+        faults += _grid_faults(groups)
     if faults:
         raise ScenarioError(faults)
     return groups
 
 
-def _faults(scenario: Scenario, rates: Rates) -> Iterator[Fault]:
+def _rate_faults(scenario: Scenario, rates: Rates) -> Iterator[Fault]:
     for name, rate in rates:
         model = scenario.models.get(name)
         if model is None:
-            hint = nearest(name, scenario.models)
+            hint = suggest_nearest(name, scenario.models)
             yield Fault(f"there is a rate for `{name}`, which is no model", "rates", "", hint)
         elif rate > 1 and as_level(model) is None and not model.abilities.variable_step:
             yield Fault(
@@ -73,7 +73,7 @@ def _faults(scenario: Scenario, rates: Rates) -> Iterator[Fault]:
             )
 
 
-def _apart(groups: list[Group]) -> Iterator[Fault]:
+def _grid_faults(groups: list[RateGroup]) -> Iterator[Fault]:
     for slow, fast in pairwise(groups):
         if fast.rate % slow.rate:
             near = slow.rate * max(2, round(fast.rate / slow.rate))
@@ -86,7 +86,7 @@ def _apart(groups: list[Group]) -> Iterator[Fault]:
             )
 
 
-def listed(sims: list[str]) -> str:
+def quote_names(sims: list[str]) -> str:
     """Return names for a message."""
     more = f" and {len(sims) - 6} more" if len(sims) > 6 else ""
     return ", ".join(f"`{sim}`" for sim in sims[:6]) + more

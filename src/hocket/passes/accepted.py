@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PORTS = ("t", "h", "accepted", "error")
 
 
-class Recorded(Protocol):
+class RunLike(Protocol):
     """A Run, as far as it is looked at here."""
 
     @property
@@ -34,7 +34,7 @@ class Recorded(Protocol):
 
 
 @dataclass(frozen=True)
-class Accepted:
+class AcceptedSteps:
     """The accepted points of a run over s, by time."""
 
     t: Array
@@ -90,7 +90,7 @@ class Accepted:
         return figure
 
 
-def accepted(run: Recorded, clock: str = "clock", ports: Iterable[str] | None = None) -> Accepted:
+def accepted_steps(run: RunLike, clock: str = "clock", ports: Iterable[str] | None = None) -> AcceptedSteps:
     """Return the accepted rows of a run over s; `ports`: which columns (None: all but the controller's)."""
     missing = [port for port in PORTS if f"{clock}.{port}" not in run.ports]
     if missing:
@@ -100,7 +100,7 @@ def accepted(run: Recorded, clock: str = "clock", ports: Iterable[str] | None = 
     t, h, taken, error = (np.array(run[f"{clock}.{port}"].values) for port in PORTS)
     kept = taken > 0.5
     names = [port for port in run.ports if not port.startswith(f"{clock}.")] if ports is None else list(ports)
-    return Accepted(
+    return AcceptedSteps(
         t[kept],
         {port: np.array(run[port].values)[kept] for port in names},
         error[kept],

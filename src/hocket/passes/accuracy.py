@@ -16,21 +16,29 @@ from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hocket.clock import Duration, written
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.model import Connection, Inserted, Model, Port, Scenario, as_level
+from hocket.clock import Duration, format_duration
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model import Connection, Insertion, Model, Port, Scenario, as_level
 from hocket.orchestrators.adaptive import GAINS, PER, Controller, Per
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.passes.contract import levels
-from hocket.passes.telling_time import both_ways, obstacles
-from hocket.passes.triviality import loops, solves
-from hocket.passes.whole_levels import WHOLE, enclosed, grid, leaves, plain, told_inside, varying
-from hocket.passing import with_ports_made
+from hocket.passes.telling_time import mutual_feedthrough, obstacles
+from hocket.passes.triviality import algebraic_loops, solves_loops
+from hocket.passes.whole_levels import (
+    WHOLE,
+    enclose_level,
+    grid,
+    is_plain_jacobi,
+    is_told_inside,
+    told_models,
+    with_variable_steps,
+)
+from hocket.passing import with_level_ports
 from hocket.signals import Hold
 from hocket.simulators.constraint import Coupler
-from hocket.simulators.recipes import positive
+from hocket.simulators.recipes import positive_duration
 from hocket.simulators.step_controller import COPY, SOURCES, ErrorSource, StepController
-from hocket.simulators.timed import BACK, STEP, TIME, Timed, began, followed
+from hocket.simulators.timed import BACK, STEP, TIME, Timed, followed_degree, time_in_seconds
 from hocket.wiring import wire
 
 if TYPE_CHECKING:
@@ -72,10 +80,10 @@ class Accuracy:
         if faults:
             raise ScenarioError(faults)
         for name in ("stop", "begin"):
-            object.__setattr__(self, name, began(getattr(self, name)))
+            object.__setattr__(self, name, time_in_seconds(getattr(self, name)))
         for name in ("first", "smallest", "largest"):
             value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else positive(value, name))
+            object.__setattr__(self, name, None if value is None else positive_duration(value, name))
         watch: Any = self.watch
         object.__setattr__(self, "watch", (watch,) if isinstance(watch, str) else tuple(watch))
 
@@ -84,20 +92,20 @@ class Accuracy:
             value = getattr(self, name)
             if value not in known:
                 words = " or ".join(f'"{word}"' for word in known)
-                yield Fault(f"`{name}` cannot be {value!r}", name, words, nearest(str(value), known))
+                yield Fault(f"`{name}` cannot be {value!r}", name, words, suggest_nearest(str(value), known))
         for number in (self.tolerance, *self.tolerances.values()):
             if not isinstance(number, Real) or not 0.0 < number < math.inf:
                 yield Fault(f"a tolerance of {number!r} is never met", "tolerance", "a number above 0")
         if self.rejects and self.estimate == "copy":
             yield Fault('"copy" goes on whatever the error was', "rejects", "False, or None")
 
-    def wanted(self, level: Composite) -> list[str]:
+    def reasons(self, level: Composite) -> list[str]:
         """Return why steps need control; nothing where they have it."""
         if getattr(level.orchestrator, "adaptive", False) or clock_of(level.scenario):
             return []
-        return [f"its step of {written(level.step)} is fixed, whatever the error is"]
+        return [f"its step of {format_duration(level.step)} is fixed, whatever the error is"]
 
-    def unmet(self, level: Composite) -> list[Fault]:
+    def check_preconditions(self, level: Composite) -> list[Fault]:
         """Return what stands in the way."""
         if clock_of(level.scenario):
             return [Fault("its time is told by a step controller already", "models", "a level over t")]
@@ -108,65 +116,69 @@ class Accuracy:
         faults = list(obstacles(level, goes_back, hint))
         if faults:
             return faults
-        signals = [name for _, name, _ in self._prepared(level)[1]]
+        signals = [name for _, name, _ in self._prepare_level(level)[1]]
         for pattern in (*self.watch, *self.tolerances):
             if not any(fnmatchcase(name, pattern) for name in signals):
-                hint = nearest(pattern, signals)
+                hint = suggest_nearest(pattern, signals)
                 faults.append(Fault(f"no output matches `{pattern}`", "watch", "a real output", hint))
         return faults
 
     def apply(self, level: Composite) -> Composite:
         """Return the level over s; raises ScenarioError with all that stands in the way."""
-        faults = self.unmet(level)
+        faults = self.check_preconditions(level)
         if faults:
             raise ScenarioError(faults)
-        level = level.with_scenario(with_ports_made(level.scenario))
-        degrees = _degrees(level)
-        order = _order(level, degrees)
-        degrees, before = (degrees if plain(level) else {}), level
-        level, every, quantum = self._prepared(level)
+        level = level.with_scenario(with_level_ports(level.scenario))
+        degrees = _extrapolation_degrees(level)
+        order = _coupling_order(level, degrees)
+        degrees, before = (degrees if is_plain_jacobi(level) else {}), level
+        level, every, quantum = self._prepare_level(level)
         scenario = level.scenario
-        clock = _free(CLOCK, scenario.models)
+        clock = _free_clock_name(CLOCK, scenario.models)
         named = [each for each in every if self._watches(each[1], before)]
         signals = {path: port for path, _, port in named}
         own = self._tolerances(name for _, name, _ in named)
-        told = self._told(level, degrees, f"steps from the time that `{clock}` tells, as far as it tells")
+        told = self._timed_scenario(
+            level, degrees, f"steps from the time that `{clock}` tells, as far as it tells"
+        )
         models = {clock: self._clock(level, signals, own, order, quantum), **told.models}
-        paths = [path for path, _ in leaves(scenario, level.step)]
-        made = [*_driven(paths, clock, TOLD), *_watched(signals, clock)]
-        reasons = {clock: f"chooses t and h so that the error {self._allowed()}{self._doubt(scenario)}"}
-        if not plain(before):
+        paths = [path for path, _ in told_models(scenario, level.step)]
+        made = [*_time_connections(paths, clock, TOLD), *_watch_connections(signals, clock)]
+        reasons = {
+            clock: f"chooses t and h so that the error {self._tolerance_words()}{self._doubt(scenario)}"
+        }
+        if not is_plain_jacobi(before):
             what = f"is all that was, stepped as a whole by {type(before.orchestrator).__name__}"
             reasons[WHOLE] = f"{what}, from the time that `{clock}` tells"
         if self.estimate == "copy":
-            copy = _free(COPY, scenario.models)
-            models[copy] = _over_s(level, _closed(told))
-            made += _driven([f"{copy}.{path}" for path in paths], clock, TOLD_COPY)
-            made += _watched(signals, clock, copy)
+            copy = _free_clock_name(COPY, scenario.models)
+            models[copy] = _level_over_s(level, _without_outputs(told))
+            made += _time_connections([f"{copy}.{path}" for path in paths], clock, TOLD_COPY)
+            made += _watch_connections(signals, clock, copy)
             reasons[copy] = (
                 "the same again, in one step where the others make two: their difference is the error"
             )
         reasons |= {each.target: f"`{clock}` tells and watches all" for each in made}
-        new = told.changed(
+        new = told.with_changes(
             models=models,
             connections=(*told.connections, *made),
-            record=_recorded(scenario.record, clock),
-            inserted={**told.inserted, **_inserted(reasons)},
+            record=_record_clock(scenario.record, clock),
+            inserted={**told.inserted, **_insertion_notes(reasons)},
         )
-        return _over_s(level, new)
+        return _level_over_s(level, new)
 
-    def broken(self, level: Composite) -> list[Fault]:
+    def check_postconditions(self, level: Composite) -> list[Fault]:
         """Return what a level over s must be, and this one is not."""
         clock = clock_of(level.scenario)
         if not clock:
             return [Fault("there is no step controller", "models", "one that tells all others the time")]
         faults = []
         if level.step != 1:
-            faults.append(Fault(f"the step is {written(level.step)}", "step", "1, of s"))
+            faults.append(Fault(f"the step is {format_duration(level.step)}", "step", "1, of s"))
         if level.orchestrator != Jacobi():
             faults.append(Fault(f"{level.orchestrator!r:.60}", "orchestrator", "Jacobi()"))
         drives = {each.target: each.source for each in level.scenario.connections}
-        for path, model in leaves(level.scenario, Fraction(1)):
+        for path, model in told_models(level.scenario, Fraction(1)):
             if path == clock:
                 continue
             source = drives.get(f"{path}.{TIME}", "")
@@ -176,19 +188,21 @@ class Accuracy:
                 faults.append(
                     Fault(f"`{clock}` does not tell `{path}` the time", f"connections.{path}.{TIME}")
                 )
-        for loop in () if solves(level) else loops(level):
+        for loop in () if solves_loops(level) else algebraic_loops(level):
             faults.append(Fault(f"the algebraic loop {' -> '.join(loop)}", "connections", "no loops"))
         return faults
 
-    def _prepared(self, level: Composite) -> tuple[Composite, list[tuple[str, str, Port]], Fraction | None]:
+    def _prepare_level(
+        self, level: Composite
+    ) -> tuple[Composite, list[tuple[str, str, Port]], Fraction | None]:
         """Return the level with those in it ready to be told, and their outputs: path, name before, port."""
-        around = "" if plain(level) else f"{WHOLE}."
-        level = enclosed(level) if around else level
+        around = "" if is_plain_jacobi(level) else f"{WHOLE}."
+        level = enclose_level(level) if around else level
         quantum = grid(level, Fraction(self.begin), Fraction(self.stop))
-        level = level if quantum is None else varying(level, quantum)
+        level = level if quantum is None else with_variable_steps(level, quantum)
         every = [
             (f"{path}.{port.name}", f"{path}.{port.name}".removeprefix(around), port)
-            for path, model in leaves(level.scenario, level.step)
+            for path, model in told_models(level.scenario, level.step)
             for port in model.outputs
             if not port.discrete
         ]
@@ -200,16 +214,16 @@ class Accuracy:
         What Couplers find is held over a step: halves of it differ by the first power of h, whatever the
         order of all others. It counts where a pattern of its own names it.
         """
-        every = "*" in self.watch and path not in _coupled(level)
+        every = "*" in self.watch and path not in _coupler_outputs(level)
         return every or any(fnmatchcase(path, pattern) for pattern in self.watch if pattern != "*")
 
-    def _allowed(self) -> str:
+    def _tolerance_words(self) -> str:
         mixed = f" + {self.relative:g} |y|" if self.relative else ""
         return f"per {self.per} is at most {self.tolerance:g}{mixed}, as `{self.estimate}` finds it"
 
     def _doubt(self, scenario: Scenario) -> str:
         """Return what makes an estimate by half steps doubtful, in words."""
-        pairs = [] if self.estimate == "defect" else both_ways(scenario)
+        pairs = [] if self.estimate == "defect" else mutual_feedthrough(scenario)
         if not pairs:
             return ""
         a, b = pairs[0]
@@ -234,7 +248,7 @@ class Accuracy:
     ) -> StepController:
         largest = Fraction(self.largest or level.step)
         smallest = Fraction(self.smallest or min(largest / 10**6, Fraction(self.first or 1)))
-        able = all(model.abilities.rewind for _, model in leaves(level.scenario, level.step))
+        able = all(model.abilities.rewind for _, model in told_models(level.scenario, level.step))
         return StepController(
             [Port(path, port.unit) for path, port in signals.items()],
             self.stop,
@@ -252,19 +266,19 @@ class Accuracy:
             quantum=quantum,
         )
 
-    def _told(self, level: Any, degrees: Mapping[str, tuple[int, ...]], reason: str) -> Scenario:
+    def _timed_scenario(self, level: Any, degrees: Mapping[str, tuple[int, ...]], reason: str) -> Scenario:
         """Return a scenario whose simulators are told the time, at all levels."""
         models: dict[str, Model] = {}
         for name, model in level.scenario.models.items():
             inner: Any = as_level(model)
-            if inner is None or not told_inside(inner, level.step):
+            if inner is None or not is_told_inside(inner, level.step):
                 models[name] = Timed(model, self.begin, degrees.get(name, ()))  # type: ignore[arg-type]
             else:
-                models[name] = _over_s(inner, self._told(inner, {}, reason))
+                models[name] = _level_over_s(inner, self._timed_scenario(inner, {}, reason))
         scenario: Scenario = level.scenario
         held = [replace(each, extrapolation=None) for each in scenario.connections]
-        inserted = {**scenario.inserted, **_inserted(dict.fromkeys(models, reason))}
-        return scenario.changed(models=models, connections=held, inserted=inserted)
+        inserted = {**scenario.inserted, **_insertion_notes(dict.fromkeys(models, reason))}
+        return scenario.with_changes(models=models, connections=held, inserted=inserted)
 
 
 def clock_of(scenario: Scenario) -> str:
@@ -272,10 +286,10 @@ def clock_of(scenario: Scenario) -> str:
     return next((name for name, model in scenario.models.items() if isinstance(model, StepController)), "")
 
 
-def _degrees(level: Composite) -> dict[str, tuple[int, ...]]:
+def _extrapolation_degrees(level: Composite) -> dict[str, tuple[int, ...]]:
     """Return the degrees of the extrapolations of a flat level, by simulator and input."""
     inner = [as_level(model) for model in level.scenario.models.values()]
-    if any(each is not None and told_inside(each, level.step) for each in inner):
+    if any(each is not None and is_told_inside(each, level.step) for each in inner):
         return {}
     wiring = wire(level.scenario, level.extrapolation)
     return {
@@ -284,7 +298,7 @@ def _degrees(level: Composite) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _order(level: Composite, degrees: Mapping[str, tuple[int, ...]]) -> int:
+def _coupling_order(level: Composite, degrees: Mapping[str, tuple[int, ...]]) -> int:
     """Return the order of the coupling: one more than the lowest degree (Hafner 2021, theorem 6.9).
 
     Inputs that nothing drives keep their value, which is exact.
@@ -292,7 +306,7 @@ def _order(level: Composite, degrees: Mapping[str, tuple[int, ...]]) -> int:
     models = level.scenario.models
     driven = {connection.target for connection in level.scenario.connections}
     found = [
-        followed(models[name], degree)
+        followed_degree(models[name], degree)
         for name, each in degrees.items()
         for port, degree in zip(models[name].inputs, each, strict=True)
         if not port.discrete and f"{name}.{port.name}" in driven
@@ -300,7 +314,7 @@ def _order(level: Composite, degrees: Mapping[str, tuple[int, ...]]) -> int:
     return 1 + min(found, default=0)
 
 
-def _coupled(level: Composite) -> set[str]:
+def _coupler_outputs(level: Composite) -> set[str]:
     """Return what Couplers find, at all levels, and what equations are short of."""
     return {
         f"{prefix}{name}.{port.name}"
@@ -311,20 +325,20 @@ def _coupled(level: Composite) -> set[str]:
     }
 
 
-def _over_s(level: Any, scenario: Scenario) -> Composite:
+def _level_over_s(level: Any, scenario: Scenario) -> Composite:
     made: Composite = level.changed(
         scenario=scenario, step=1, orchestrator=Jacobi(), extrapolation=Hold(), start="cold"
     )
     return made
 
 
-def _closed(scenario: Scenario) -> Scenario:
+def _without_outputs(scenario: Scenario) -> Scenario:
     """Return a scenario without outputs of its own."""
     inner = [each for each in scenario.connections if each.target not in scenario.output_names]
-    return scenario.changed(connections=inner, outputs=(), record=())
+    return scenario.with_changes(connections=inner, outputs=(), record=())
 
 
-def _driven(paths: Iterable[str], clock: str, told: tuple[str, ...]) -> list[Connection]:
+def _time_connections(paths: Iterable[str], clock: str, told: tuple[str, ...]) -> list[Connection]:
     return [
         Connection(f"{clock}.{source}", f"{path}.{target}")
         for path in paths
@@ -332,20 +346,20 @@ def _driven(paths: Iterable[str], clock: str, told: tuple[str, ...]) -> list[Con
     ]
 
 
-def _watched(signals: Iterable[str], clock: str, level: str = "") -> list[Connection]:
+def _watch_connections(signals: Iterable[str], clock: str, level: str = "") -> list[Connection]:
     if level:
         return [Connection(f"{level}.{path}", f"{clock}.{COPY}.{path}") for path in signals]
     return [Connection(path, f"{clock}.{path}") for path in signals]
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def _free_clock_name(name: str, taken: Collection[str]) -> str:
     names = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
     return next(each for each in names if each not in taken)
 
 
-def _recorded(record: tuple[str, ...], clock: str) -> tuple[str, ...]:
+def _record_clock(record: tuple[str, ...], clock: str) -> tuple[str, ...]:
     return record if "*" in record else (*record, f"{clock}.*")
 
 
-def _inserted(reasons: Mapping[str, str]) -> dict[str, Inserted]:
-    return {at: Inserted(Accuracy.name, reason) for at, reason in reasons.items()}
+def _insertion_notes(reasons: Mapping[str, str]) -> dict[str, Insertion]:
+    return {at: Insertion(Accuracy.name, reason) for at, reason in reasons.items()}

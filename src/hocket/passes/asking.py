@@ -15,7 +15,7 @@ from hocket.feedthrough import Feedthrough
 from hocket.model import Extrapolator, Scenario
 from hocket.orchestrators import Asynchronous, Iterate, Multirate
 from hocket.orchestrators.adaptive import Adaptive
-from hocket.wiring import Wiring, unchecked
+from hocket.wiring import Wiring, wire_unchecked
 
 
 class Ask(NamedTuple):
@@ -53,19 +53,19 @@ PASSES: dict[str, tuple[tuple[str, str, str], ...]] = {
 # algorithms
 
 
-def of_orchestrator(orchestrator: Any, scenario: Scenario) -> Iterator[Ask]:
+def orchestrator_asks(orchestrator: Any, scenario: Scenario) -> Iterator[Ask]:
     """Yield what an algorithm asks of a level; one of somebody else's may say it in `needs(scenario)`."""
     everybody = tuple(scenario.models)
     match orchestrator:
         case Adaptive():
             why = "steps are as long as their error allows"
             yield Ask("variable step", everybody, why, "", orchestrator.quantum, True)
-            yield from _taken_back(orchestrator, everybody)
-            yield from of_orchestrator(orchestrator.inner, scenario)
+            yield from _rollback_asks(orchestrator, everybody)
+            yield from orchestrator_asks(orchestrator.inner, scenario)
         case Iterate():
             why = "steps are made again until what is exchanged agrees"
             yield Ask("rewind", everybody, why)
-            yield from of_orchestrator(orchestrator.inner, scenario)
+            yield from orchestrator_asks(orchestrator.inner, scenario)
         case Multirate() | Asynchronous():
             fast = [(name, rate) for name, rate in orchestrator.rates if rate > 1 and name in everybody]
             for name, rate in fast:
@@ -82,7 +82,7 @@ def of_orchestrator(orchestrator: Any, scenario: Scenario) -> Iterator[Ask]:
                 yield Ask(ability, tuple(sims), why)
 
 
-def _taken_back(control: Adaptive, everybody: tuple[str, ...]) -> Iterator[Ask]:
+def _rollback_asks(control: Adaptive, everybody: tuple[str, ...]) -> Iterator[Ask]:
     if control.estimate == "orders":
         return
     if control.estimate == "richardson":
@@ -94,7 +94,7 @@ def _taken_back(control: Adaptive, everybody: tuple[str, ...]) -> Iterator[Ask]:
         yield Ask("rewind", everybody, "steps with too large an error are taken back", loses)
 
 
-def of_events(scenario: Scenario) -> Iterator[Ask]:
+def event_asks(scenario: Scenario) -> Iterator[Ask]:
     """Yield what those ask of all who may stop early."""
     early = [name for name, model in scenario.models.items() if model.abilities.stops_early]
     if early:
@@ -107,14 +107,14 @@ def of_events(scenario: Scenario) -> Iterator[Ask]:
 # what is exchanged
 
 
-def of_extrapolations(level: Any, wiring: Wiring) -> Iterator[tuple[Extrapolator, Ask]]:
+def extrapolation_asks(level: Any, wiring: Wiring) -> Iterator[tuple[Extrapolator, Ask]]:
     """Yield the needs of the extrapolators: slopes of sources, inputs that follow them."""
     sources: dict[Any, dict[str, None]] = {}
     given: dict[Any, dict[str, None]] = {}
     for child, drives in enumerate(wiring.drives):
         honoured = wiring.models[child].abilities.input_degree
         for port, drive in enumerate(drives):
-            fitted = None if drive is None else _fitted(level, wiring, child, port)
+            fitted = None if drive is None else _input_extrapolator(level, wiring, child, port)
             if drive is None or fitted is None:
                 continue
             if fitted.slopes and drive.child >= 0:
@@ -130,7 +130,7 @@ def of_extrapolations(level: Any, wiring: Wiring) -> Iterator[tuple[Extrapolator
         yield fitted, Ask("input degree", tuple(names), why, loses)
 
 
-def _fitted(level: Any, wiring: Wiring, child: int, port: int) -> Extrapolator | None:
+def _input_extrapolator(level: Any, wiring: Wiring, child: int, port: int) -> Extrapolator | None:
     """Return the extrapolator of an input, as the engine chooses it; None: a hold, or passed on."""
     drive = wiring.drives[child][port]
     if drive is None or drive.extrapolation is not None or drive.child < 0:
@@ -144,7 +144,7 @@ def _fitted(level: Any, wiring: Wiring, child: int, port: int) -> Extrapolator |
     return chosen
 
 
-def of_exchange(level: Any, wiring: Wiring) -> Iterator[Ask]:
+def exchange_asks(level: Any, wiring: Wiring) -> Iterator[Ask]:
     """Yield what consistent outputs ask for."""
     if getattr(level.orchestrator, "outputs", "consistent") != "consistent":
         return
@@ -164,25 +164,25 @@ def of_exchange(level: Any, wiring: Wiring) -> Iterator[Ask]:
         yield Ask("feedthrough", tuple(looped), why, loses)
 
 
-def looks_back(level: Any) -> bool:
+def needs_past(level: Any) -> bool:
     """Return whether an extrapolator of a level loses order without a past."""
-    wiring = unchecked(level.scenario)
+    wiring = wire_unchecked(level.scenario)
     fitted = (
-        _fitted(level, wiring, child, port)
+        _input_extrapolator(level, wiring, child, port)
         for child, drives in enumerate(wiring.drives)
         for port in range(len(drives))
     )
     return any(each is not None and each.degree > (2 if each.slopes else 1) for each in fitted)
 
 
-def concerned(name: str, scenario: Scenario) -> tuple[str, ...]:
+def concerned_models(name: str, scenario: Scenario) -> tuple[str, ...]:
     """Return the models that a pass has to do with."""
     if name == "modularity":
         equations = [Equation.of(each) for one in scenario.constraints.values() for each in one.equations]
         coupled = {path.partition(".")[0] for equation in equations for path in equation.paths}
         return tuple(model for model in scenario.models if model in coupled)
     if name == "loops":
-        wiring = unchecked(scenario)
+        wiring = wire_unchecked(scenario)
         inside = {wiring.names[child] for loop in Feedthrough(wiring).loops for child, _ in loop}
         return tuple(model for model in scenario.models if model in inside)
     return tuple(scenario.models)

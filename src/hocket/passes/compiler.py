@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hocket.errors import Fault, ScenarioError
-from hocket.model import Inserted, as_level
+from hocket.model import Insertion, as_level
 from hocket.passes.contract import Pass, insertions, levels
 from hocket.passes.distribution import Distribution
 from hocket.passes.loops import Loops
 from hocket.passes.modularity import Modularity
-from hocket.passes.triviality import untrivial
+from hocket.passes.triviality import triviality_faults
 from hocket.simulators.timed import Timed
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ ORDER = ("modularity", "loops", "distribution", "accuracy")
 
 
 @dataclass(frozen=True)
-class Chapter:
+class PassRecord:
     """What one pass did: why it was wanted, and what it inserted, by path."""
 
     by: str
@@ -41,12 +41,12 @@ class Chapter:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class Compilation:
     """A level made trivial, beside the one it was made from."""
 
     level: Composite
     original: Composite
-    chapters: tuple[Chapter, ...]
+    chapters: tuple[PassRecord, ...]
     idle: tuple[str, ...] = ()
     """Passes that had nothing to do."""
 
@@ -74,63 +74,63 @@ class Compiled:
         return lines
 
 
-def compile(level: Composite, passes: Sequence[Pass] | None = None, *, in_order: bool = True) -> Compiled:
+def compile(level: Composite, passes: Sequence[Pass] | None = None, *, in_order: bool = True) -> Compilation:
     """Return a trivial level that does what this one should, with every change told.
 
     Without `passes` those are run that are needed: constraints and loops, and hosts where the scenario has
     some. `in_order=False` runs them as they are given. Raises ScenarioError with the condition that is not
     met, if the level cannot be made trivial.
     """
-    _check(level, passes)
-    chosen = list(_needed(level) if passes is None else passes)
+    _check_arguments(level, passes)
+    chosen = list(_default_passes(level) if passes is None else passes)
     if in_order:
         chosen.sort(key=lambda each: ORDER.index(each.name) if each.name in ORDER else len(ORDER))
-    _refuse(list(_misplaced(level)), "hosts do not fit the models")
+    _refuse(list(_host_faults(level)), "hosts do not fit the models")
     now, chapters, idle = level, [], []
     for number, each in enumerate(chosen):
-        why = each.wanted(now)
+        why = each.reasons(now)
         if not why:
             idle.append(each.name)
             continue
-        _refuse(each.unmet(now), f"the pass `{each.name}` cannot be run")
+        _refuse(each.check_preconditions(now), f"the pass `{each.name}` cannot be run")
         after = each.apply(now)
         for earlier in chosen[: number + 1]:
             late = "" if earlier is each else f" after `{each.name}`"
-            _refuse(earlier.broken(after), f"what `{earlier.name}` is for does not hold{late}")
-        chapters.append(_chapter(each.name, why, now, after))
+            _refuse(earlier.check_postconditions(after), f"what `{earlier.name}` is for does not hold{late}")
+        chapters.append(_record_pass(each.name, why, now, after))
         now = after
-    _refuse(untrivial(now), "the scenario is not trivial")
-    _refuse(_unfit(now) if chapters else (), "the compiled scenario would not run")
-    return Compiled(now, level, tuple(chapters), tuple(idle))
+    _refuse(triviality_faults(now), "the scenario is not trivial")
+    _refuse(_plan_faults(now) if chapters else (), "the compiled scenario would not run")
+    return Compilation(now, level, tuple(chapters), tuple(idle))
 
 
-def _check(level: Any, passes: Any) -> None:
+def _check_arguments(level: Any, passes: Any) -> None:
     """Refuse what is no level, and what are no passes."""
     if as_level(level) is None:
         hint = 'hk.read("car.toml").composite, or Composite(scenario, step)'
         raise ScenarioError(f"`{level!r:.60}` is no level", "compile", "a Composite", hint)
     given = passes if passes is None or isinstance(passes, (list, tuple)) else [passes]
-    wrong = [each for each in given or () if isinstance(each, type) or not hasattr(each, "wanted")]
+    wrong = [each for each in given or () if isinstance(each, type) or not hasattr(each, "reasons")]
     if wrong or given is not passes:
         hint = "from hocket.passes.modularity import Modularity"
         what = f"`{wrong[0]!r:.60}` is no pass" if wrong else "one pass, and no list of them"
         raise ScenarioError(what, "passes", "a list such as [Modularity(), Loops()]", hint)
 
 
-def _needed(level: Composite) -> Iterator[Pass]:
+def _default_passes(level: Composite) -> Iterator[Pass]:
     yield Modularity()
     yield Loops()
     if level.scenario.hosts:
         yield Distribution()
 
 
-def _misplaced(level: Composite) -> Iterator[Fault]:
+def _host_faults(level: Composite) -> Iterator[Fault]:
     for path, each in levels(level):
         for fault in each.scenario.hosts.faults(each.scenario.models) if each.scenario.hosts else ():
             yield replace(fault, where=f"{path}{fault.where}")
 
 
-def _unfit(level: Composite) -> tuple[Fault, ...]:
+def _plan_faults(level: Composite) -> tuple[Fault, ...]:
     """Return what keeps a level, and those that are told the time, from being planned.
 
     Steps may not fit, abilities may be missing.
@@ -156,8 +156,8 @@ def _refuse(faults: Sequence[Fault], what: str) -> None:
         raise ScenarioError([replace(fault, what=f"{what}: {fault.what}") for fault in faults])
 
 
-def _chapter(name: str, why: Sequence[str], before: Composite, after: Composite) -> Chapter:
-    had: dict[str, Inserted] = insertions(before)
+def _record_pass(name: str, why: Sequence[str], before: Composite, after: Composite) -> PassRecord:
+    had: dict[str, Insertion] = insertions(before)
     new = {
         path: note.reason
         for path, note in insertions(after).items()
@@ -166,23 +166,25 @@ def _chapter(name: str, why: Sequence[str], before: Composite, after: Composite)
     there = set(_elements(after))
     gone = [path for path in _elements(before) if path not in there]
     now = [path for path in _simulators(after) if path not in new]
-    places = {old: [path for path in now if _deeper(old, path)] for old in gone}
+    places = {old: [path for path in now if _is_deeper_path(old, path)] for old in gone}
     moved = {old: found[0] for old, found in places.items() if len(found) == 1}
     wires = [path.split(" -> ") for path in there if " -> " in path]
-    left = tuple(path for path in gone if path not in moved and not _led(path, wires))
-    return Chapter(name, tuple(why), tuple(new.items()), left, tuple(moved.items()))
+    left = tuple(path for path in gone if path not in moved and not _is_still_connected(path, wires))
+    return PassRecord(name, tuple(why), tuple(new.items()), left, tuple(moved.items()))
 
 
-def _deeper(old: str, new: str) -> bool:
+def _is_deeper_path(old: str, new: str) -> bool:
     """Return whether a path is another with more levels on its way."""
     rest = iter(new.split("."))
     return all(part in rest for part in old.split(".")) and next(rest, None) is None
 
 
-def _led(old: str, wires: Sequence[Sequence[str]]) -> bool:
+def _is_still_connected(old: str, wires: Sequence[Sequence[str]]) -> bool:
     """Return whether a connection is there still, from and to where its ends are now."""
     source, arrow, target = old.partition(" -> ")
-    return bool(arrow) and any(_deeper(source, one) and _deeper(target, other) for one, other in wires)
+    return bool(arrow) and any(
+        _is_deeper_path(source, one) and _is_deeper_path(target, other) for one, other in wires
+    )
 
 
 def _simulators(level: Composite) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from hocket.errors import Fault
-from hocket.model import Inserted, as_level
+from hocket.model import Insertion, as_level
 
 if TYPE_CHECKING:
     from hocket.engine.composite import Composite
@@ -21,16 +21,16 @@ class Pass(Protocol):
 
     name: ClassVar[str]
 
-    def wanted(self, level: Composite) -> list[str]:
+    def reasons(self, level: Composite) -> list[str]:
         """Return why there is something to do; empty: nothing is."""
 
-    def unmet(self, level: Composite) -> list[Fault]:
+    def check_preconditions(self, level: Composite) -> list[Fault]:
         """Return the conditions before that do not hold: abilities or facts that are missing."""
 
     def apply(self, level: Composite) -> Composite:
         """Return the level changed; what is new in it stands in `Scenario.inserted`."""
 
-    def broken(self, level: Composite) -> list[Fault]:
+    def check_postconditions(self, level: Composite) -> list[Fault]:
         """Return the conditions after that do not hold; asked after later passes too."""
 
 
@@ -43,7 +43,7 @@ def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator
             yield from levels(inner, f"{prefix}{name}.", sampled)
 
 
-def insertions(level: Composite) -> dict[str, Inserted]:
+def insertions(level: Composite) -> dict[str, Insertion]:
     """Return what was inserted at all levels, by its path."""
     return {
         f"{path}{key}": note for path, each in levels(level) for key, note in each.scenario.inserted.items()

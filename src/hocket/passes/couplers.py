@@ -1,6 +1,6 @@
 """The Coupler of a coupling: its simulators are tried, and what they answer becomes numbers.
 
-In:  a Coupling, the scenario with ports at every level that an equation reaches into
+In:  a ConstraintGroup, the scenario with ports at every level that an equation reaches into
 Out: a Coupler, and which models must be given slopes; or the conditions that are not met
 """
 
@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.constraining import Coupling, is_own, port_of
+from hocket.constraining import ConstraintGroup, find_equation_port, is_level_input
 from hocket.errors import Fault
 from hocket.model import Array, Model, Port, Scenario, as_level
 from hocket.passes.sensitivity import (
     GROWS,
-    Bench,
     Moment,
+    PulseTrial,
     Response,
-    Trial,
+    SensitivityBench,
     TrialError,
     changes,
-    grows,
-    halfway,
-    instant,
-    inverted,
-    reacting,
+    equations_acted_at_once,
+    invert_sensitivity,
+    midpoint_values,
+    outputs_reacting_at_once,
+    pulse_growth,
     residuals,
 )
 from hocket.simulators.constraint import Coupler
@@ -43,15 +43,17 @@ FLOOR = 1e-9
 
 
 @dataclass(frozen=True)
-class Made:
+class CouplerDesign:
     """A Coupler for a coupling, and the models that tell slopes by differences from now on."""
 
-    coupling: Coupling
+    coupling: ConstraintGroup
     coupler: Coupler
     sloped: Mapping[str, Model]
 
 
-def made(scenario: Scenario, coupling: Coupling, level: Composite, gap: float) -> Made | list[Fault]:
+def derive_coupler(
+    scenario: Scenario, coupling: ConstraintGroup, level: Composite, gap: float
+) -> CouplerDesign | list[Fault]:
     """Return the Coupler, or why there is none.
 
     `gap` is what equations may be short of at the start, as a part of the values in them.
@@ -66,56 +68,64 @@ def made(scenario: Scenario, coupling: Coupling, level: Composite, gap: float) -
         except TrialError as error:
             what = f"`{error.args[0]}` was tried over a step of {step:g} s: {error.args[1]}"
             return [Fault(what, coupling.where, "simulators that bear steps from their start values")]
-        senseless = [*_senseless(coupling, response)]
+        senseless = [*_undefined_faults(coupling, response)]
         if senseless:
             return senseless
-        second = grows(*changes(response, lambda now, _: residuals(coupling.equations, now))) > GROWS
-        lacking = _lacking(coupling, second, response)
+        second = pulse_growth(*changes(response, lambda now, _: residuals(coupling.equations, now))) > GROWS
+        lacking = _missing_rates(coupling, second, response)
         if not lacking:
             break
         more = _with_slopes(coupling, lacking, models, level)
         if isinstance(more, list):
             return more
         sloped |= more
-    degrees = np.where(second, 2, np.where(instant(response, coupling.equations), 0, 1)).tolist()
-    coupler = _coupler(scenario, coupling, degrees, 1.0 / float(level.step), reacting(response))
-    faults = [*_no_rates(coupling, coupler, response)] or [
-        *_uneven(coupling, coupler, response, sloped, gap),
-        *_third(coupling, coupler, response),
+    degrees = np.where(
+        second, 2, np.where(equations_acted_at_once(response, coupling.equations), 0, 1)
+    ).tolist()
+    coupler = _coupler(
+        scenario, coupling, degrees, 1.0 / float(level.step), outputs_reacting_at_once(response)
+    )
+    faults = [*_rate_faults(coupling, coupler, response)] or [
+        *_start_faults(coupling, coupler, response, sloped, gap),
+        *_third_derivative_faults(coupling, coupler, response),
     ]
     if faults:
         return faults
     S, _ = changes(response, _sigma(coupler))
-    W = inverted(S, coupler.equations, coupling.determines, coupling.where)
+    W = invert_sensitivity(S, coupler.equations, coupling.determines, coupling.where)
     if isinstance(W, list):
         return W
     base = response.base
     first = np.array([base.after.values[path] for path in coupling.determines])
     start: Array = first - W @ np.array(_sigma(coupler)(base.after, base.start))
-    return Made(coupling, coupler.changed(W=W.tolist(), start=start.tolist(), over=step), sloped)
+    return CouplerDesign(
+        coupling, coupler.with_changes(W=W.tolist(), start=start.tolist(), over=step), sloped
+    )
 
 
-def drafted(scenario: Scenario, coupling: Coupling) -> Made:
+def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesign:
     """Return the Coupler as far as it is known while nothing is opened."""
-    return Made(coupling, _coupler(scenario, coupling, [1] * len(coupling.equations), 0.0, ()), {})
+    return CouplerDesign(coupling, _coupler(scenario, coupling, [1] * len(coupling.equations), 0.0, ()), {})
 
 
-def _bench(scenario: Scenario, coupling: Coupling, models: Mapping[str, Model], step: float) -> Bench:
+def _bench(
+    scenario: Scenario, coupling: ConstraintGroup, models: Mapping[str, Model], step: float
+) -> SensitivityBench:
     def place(path: str) -> tuple[str, str]:
         owner, _, port = path.partition(".")
         return owner, port
 
-    own = [path for path in coupling.reads if is_own(scenario, path)]
-    return Bench(
+    own = [path for path in coupling.reads if is_level_input(scenario, path)]
+    return SensitivityBench(
         models,
         {path: place(path) for path in coupling.reads if path not in own},
         {path: place(path) for path in coupling.determines},
         step,
-        {path: (port_of(scenario, path) or Port(path)).start or 0.0 for path in own},
+        {path: (find_equation_port(scenario, path) or Port(path)).start or 0.0 for path in own},
     )
 
 
-def _lacking(coupling: Coupling, second: Any, response: Response) -> list[str]:
+def _missing_rates(coupling: ConstraintGroup, second: Any, response: Response) -> list[str]:
     """Return the outputs whose time derivative is needed and not known."""
     rates = dict(coupling.rates)
     return list(
@@ -129,7 +139,7 @@ def _lacking(coupling: Coupling, second: Any, response: Response) -> list[str]:
 
 
 def _with_slopes(
-    coupling: Coupling, lacking: list[str], models: Mapping[str, Model], level: Composite
+    coupling: ConstraintGroup, lacking: list[str], models: Mapping[str, Model], level: Composite
 ) -> dict[str, Model] | list[Fault]:
     """Return models that tell slopes by differences, or why that cannot be."""
     found: dict[str, Model] = {}
@@ -152,16 +162,16 @@ def _with_slopes(
 
 
 def _sigma(coupler: Coupler) -> Callable[[Moment, Moment], list[float]]:
-    return lambda now, before: coupler.sigma(now.values, now.slopes, halfway(now, before))
+    return lambda now, before: coupler.sigma(now.values, now.slopes, midpoint_values(now, before))
 
 
 def _coupler(
-    scenario: Scenario, coupling: Coupling, degrees: list[int], mu: float, at_once: Collection[str]
+    scenario: Scenario, coupling: ConstraintGroup, degrees: list[int], mu: float, at_once: Collection[str]
 ) -> Coupler:
     """Return the Coupler as far as it is known before W is; `mu` is for constraints that give none."""
 
     def ports(paths: tuple[str, ...]) -> list[Port]:
-        return [Port(path, (port_of(scenario, path) or Port(path)).unit) for path in paths]
+        return [Port(path, (find_equation_port(scenario, path) or Port(path)).unit) for path in paths]
 
     middle = dict.fromkeys(
         path
@@ -183,7 +193,7 @@ def _coupler(
     )
 
 
-def _senseless(coupling: Coupling, response: Response) -> Iterator[Fault]:
+def _undefined_faults(coupling: ConstraintGroup, response: Response) -> Iterator[Fault]:
     """Yield equations without a value: roots of what is negative, divisions by nothing."""
     for equation in coupling.equations:
         for when, moment in (("the start", response.base.start), ("the end of a step", response.base.after)):
@@ -195,7 +205,7 @@ def _senseless(coupling: Coupling, response: Response) -> Iterator[Fault]:
                 break
 
 
-def _no_rates(coupling: Coupling, coupler: Coupler, response: Response) -> Iterator[Fault]:
+def _rate_faults(coupling: ConstraintGroup, coupler: Coupler, response: Response) -> Iterator[Fault]:
     """Yield pairs of `rates` of which only one reacts to an input: it is the derivative of something else."""
     used = {
         path
@@ -207,7 +217,7 @@ def _no_rates(coupling: Coupling, coupler: Coupler, response: Response) -> Itera
         if path not in used:
             continue
         for each, trial in zip(coupling.determines, response.moved, strict=True):
-            moves = [name for name in (path, rate) if _moves(name, trial, response.base)]
+            moves = [name for name in (path, rate) if _is_moved(name, trial, response.base)]
             if len(moves) == 1:
                 still = rate if moves == [path] else path
                 what = (
@@ -217,14 +227,14 @@ def _no_rates(coupling: Coupling, coupler: Coupler, response: Response) -> Itera
                 break
 
 
-def _moves(path: str, trial: Trial, base: Trial) -> bool:
+def _is_moved(path: str, trial: PulseTrial, base: PulseTrial) -> bool:
     return any(
         getattr(trial, when).values[path] != getattr(base, when).values[path] for when in ("after", "later")
     )
 
 
-def _uneven(
-    coupling: Coupling, coupler: Coupler, response: Response, sloped: Collection[str], gap: float
+def _start_faults(
+    coupling: ConstraintGroup, coupler: Coupler, response: Response, sloped: Collection[str], gap: float
 ) -> Iterator[Fault]:
     """Yield what does not hold at the start, though no input can change it at once.
 
@@ -237,7 +247,7 @@ def _uneven(
         rates = {
             p: start.values[known[p]] if p in known else start.slopes.get(p, 0.0) for p in equation.paths
         }
-        g, speed = equation.along(start.values, rates)
+        g, speed = equation.residual_and_rate(start.values, rates)
         told = degree == 2 and not any(p.partition(".")[0] in sloped for p in rates if p not in known)
         size = max(abs(start.values[path]) for path in equation.paths)
         fast = max(abs(rate) for rate in rates.values())
@@ -252,10 +262,12 @@ def _uneven(
                 )
 
 
-def _third(coupling: Coupling, coupler: Coupler, response: Response) -> Iterator[Fault]:
+def _third_derivative_faults(
+    coupling: ConstraintGroup, coupler: Coupler, response: Response
+) -> Iterator[Fault]:
     """Yield equations whose inputs act beyond accelerations."""
-    speeds = coupler.changed(mu=[0.0] * len(coupler.mu))
-    beyond = grows(*changes(response, _sigma(speeds))) > GROWS
+    speeds = coupler.with_changes(mu=[0.0] * len(coupler.mu))
+    beyond = pulse_growth(*changes(response, _sigma(speeds))) > GROWS
     for equation, far, degree in zip(coupling.equations, beyond, coupler.degrees, strict=True):
         if far and degree == 2:
             what = f"the inputs act on `{equation.text}` only through its third derivative, or later"

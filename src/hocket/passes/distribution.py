@@ -14,17 +14,23 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hocket.clock import Duration, seconds, written
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.clock import Duration, format_duration, seconds
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.feedthrough import Feedthrough
 from hocket.hosts import Hosts
-from hocket.model import Extrapolator, Inserted, Model, Orchestrator, Scenario, as_level
+from hocket.model import Extrapolator, Insertion, Model, Orchestrator, Scenario, as_level
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.passes.splitting import Split, crossing, inside_of, shortened, stood_in
-from hocket.passing import with_ports_made
-from hocket.signals import NAMED, Polynomial
+from hocket.passes.splitting import (
+    Split,
+    crossing_connections,
+    ends_in_stand_in,
+    host_orchestrator,
+    with_small_steps,
+)
+from hocket.passing import with_level_ports
+from hocket.signals import EXTRAPOLATORS, Polynomial
 from hocket.simulators.stand_in import StandIn
-from hocket.wiring import unchecked
+from hocket.wiring import wire_unchecked
 
 if TYPE_CHECKING:
     from hocket.engine.composite import Composite
@@ -59,28 +65,28 @@ class Distribution:
         if small is not None and small <= 0:
             raise ScenarioError(f"a small step of {small_step}", "small_step", "a step above zero")
         if isinstance(extrapolation, str):
-            if extrapolation not in NAMED:
-                hint = nearest(extrapolation, NAMED)
+            if extrapolation not in EXTRAPOLATORS:
+                hint = suggest_nearest(extrapolation, EXTRAPOLATORS)
                 raise ScenarioError(f"there is no extrapolation `{extrapolation}`", "extrapolation", "", hint)
-            extrapolation = NAMED[extrapolation]
+            extrapolation = EXTRAPOLATORS[extrapolation]
         if iterate is not None and (isinstance(iterate, bool) or not iterate > 0):
             raise ScenarioError(f"`iterate` is {iterate!r}", "iterate", "a number of sweeps, or a tolerance")
         object.__setattr__(self, "small_step", small)
         object.__setattr__(self, "extrapolation", extrapolation)
         object.__setattr__(self, "iterate", iterate)
 
-    def wanted(self, level: Composite) -> list[str]:
+    def reasons(self, level: Composite) -> list[str]:
         """Return the connections that run from host to host without a stand-in at their end."""
         hosts = level.scenario.hosts
         if hosts is None:
             return []
         return [
             f"`{each.source}` on `{source}` drives `{each.target}` on `{target}`"
-            for each, source, target in crossing(level.scenario, hosts)
-            if not stood_in(level.scenario, each)
+            for each, source, target in crossing_connections(level.scenario, hosts)
+            if not ends_in_stand_in(level.scenario, each)
         ]
 
-    def unmet(self, level: Composite) -> list[Fault]:
+    def check_preconditions(self, level: Composite) -> list[Fault]:
         """Return what keeps the level from being distributed."""
         scenario, hosts = level.scenario, level.scenario.hosts
         if hosts is None:
@@ -103,45 +109,45 @@ class Distribution:
 
     def apply(self, level: Composite) -> Composite:
         """Return the level of hosts."""
-        faults = self.unmet(level)
+        faults = self.check_preconditions(level)
         if faults:
             raise ScenarioError(faults)
         hosts = level.scenario.hosts
         assert hosts is not None
-        split = Split(shortened(level.scenario, level.step, self.small(level)), hosts)
+        split = Split(with_small_steps(level.scenario, level.step, self.small(level)), hosts)
         inside: dict[str, Model] = {
-            host: level.changed(
-                scenario=split.inner(host),
+            host: level.with_changes(
+                scenario=split.host_scenario(host),
                 step=self.small(level),
-                orchestrator=inside_of(level.orchestrator, host, split),
+                orchestrator=host_orchestrator(level.orchestrator, host, split),
                 sampled=False,
             )
             for host in hosts.models
         }
-        each = f"every {written(level.step)}"
-        why = f"{_listed(list(hosts.models))} exchange values {each}"
+        each = f"every {format_duration(level.step)}"
+        why = f"{_join_hosts(list(hosts.models))} exchange values {each}"
         inserted = {
-            host: Inserted(self.name, f"one level for what runs on `{host}`: {why}") for host in inside
+            host: Insertion(self.name, f"one level for what runs on `{host}`: {why}") for host in inside
         }
-        sent = split.sent()
+        sent = split.sent_connections()
         inserted |= {
-            one.target: Inserted(self.name, f"the value of `{one.source}` is sent {each}") for one in sent
+            one.target: Insertion(self.name, f"the value of `{one.source}` is sent {each}") for one in sent
         }
-        scenario = level.scenario.changed(
+        scenario = level.scenario.with_changes(
             models=inside,
-            connections=(*sent, *split.own()),
-            record=split.recorded(),
+            connections=(*sent, *split.level_connections()),
+            record=split.record_patterns(),
             bonds=split.outer_bonds(),
             hosts=Hosts({host: [host] for host in hosts.models}, hosts.link, hosts.links),
-            inserted=split.told() | inserted,
+            inserted=split.outer_insertions() | inserted,
         )
-        return level.changed(
+        return level.with_changes(
             scenario=scenario,
-            orchestrator=self._outside(level.orchestrator),
+            orchestrator=self._outer_orchestrator(level.orchestrator),
             extrapolation=self.extrapolation,
         )
 
-    def _outside(self, orchestrator: Any) -> Orchestrator:
+    def _outer_orchestrator(self, orchestrator: Any) -> Orchestrator:
         plain = orchestrator.inner if isinstance(orchestrator, Iterate) else orchestrator
         if isinstance(plain, GaussSeidel):
             plain = GaussSeidel(outputs=plain.outputs, inputs=plain.inputs)
@@ -151,7 +157,7 @@ class Distribution:
             return Iterate(plain, None, self.iterate, "plain")
         return Iterate(plain, self.iterate, accelerate="plain")
 
-    def broken(self, level: Composite) -> list[Fault]:
+    def check_postconditions(self, level: Composite) -> list[Fault]:
         """Return where values pass from host to host without a stand-in, or loops run across hosts."""
         scenario, hosts = level.scenario, level.scenario.hosts
         if hosts is None or hosts.faults(scenario.models):
@@ -162,8 +168,8 @@ class Distribution:
                 f"connections.{each.target}",
                 "a stand-in at the end of what passes from host to host",
             )
-            for each, source, target in crossing(scenario, hosts)
-            if not stood_in(scenario, each)
+            for each, source, target in crossing_connections(scenario, hosts)
+            if not ends_in_stand_in(scenario, each)
         ]
         return [*faults, *_loop_faults(scenario, hosts)]
 
@@ -172,14 +178,14 @@ def _step_faults(level: Composite, small: Fraction) -> Iterator[Fault]:
     ratio = level.step / small
     if ratio.denominator != 1:
         whole = max(1, ratio.__floor__())
-        near = " or ".join(written(level.step / count) for count in (whole, whole + 1))
-        what = f"the small step {written(small)} does not divide the step {written(level.step)} of the level"
+        near = " or ".join(format_duration(level.step / count) for count in (whole, whole + 1))
+        what = f"the small step {format_duration(small)} does not divide the step {format_duration(level.step)} of the level"
         yield Fault(what, "small_step", "the step of the level divided by a whole number", near)
         return
     for name, model in level.scenario.models.items():
         own = getattr(model, "step", None)
         if isinstance(own, Fraction) and as_level(model) is None and (small / own).denominator != 1:
-            what = f"the step {written(own)} of `{name}` does not divide the small step {written(small)}"
+            what = f"the step {format_duration(own)} of `{name}` does not divide the small step {format_duration(small)}"
             yield Fault(what, f"models.{name}", "a small step of whole steps of its models")
 
 
@@ -211,8 +217,8 @@ def _information_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
     for name in scenario.constraints:
         hint = "the modularity pass first: it makes assignments of them"
         yield Fault(f"`{name}` is an equation between ports", f"constraints.{name}", "assignments", hint)
-    placed = hosts.of_model()
-    wiring = unchecked(with_ports_made(scenario))
+    placed = hosts.host_by_model()
+    wiring = wire_unchecked(with_level_ports(scenario))
     for text in wiring.texts:
         source, target = wiring.names[text.child], wiring.names[text.target]
         if placed[source] != placed[target]:
@@ -221,20 +227,20 @@ def _information_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
     for name, bond in scenario.bonds.items():
         ends = {placed.get(path.partition(".")[0], "") for path in (bond.effort, bond.flow)}
         if len(ends) > 1 and bond.balance:
-            what = f"the bond `{name}` is balanced, and its sides are on {_listed(sorted(ends))}"
+            what = f"the bond `{name}` is balanced, and its sides are on {_join_hosts(sorted(ends))}"
             hint = "put both on one host, or leave out `balance`"
             yield Fault(what, f"bonds.{name}", "both sides on one host: they agree at every step", hint)
     yield from _loop_faults(scenario, hosts)
 
 
 def _loop_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
-    placed = hosts.of_model()
-    graph = Feedthrough(unchecked(with_ports_made(scenario)), at_start=True)
+    placed = hosts.host_by_model()
+    graph = Feedthrough(wire_unchecked(with_level_ports(scenario)), at_start=True)
     for loop in graph.loops:
         ends = {placed[graph.wiring.names[child]] for child, _ in loop}
         if len(ends) > 1:
             path = " -> ".join(graph.name(node) for node in loop)
-            what = f"the algebraic loop {path} runs across {_listed(sorted(ends))}"
+            what = f"the algebraic loop {path} runs across {_join_hosts(sorted(ends))}"
             hint = "put these models on one host, where the loop is solved at every small step"
             yield Fault(what, "connections", "loops within one host", hint)
 
@@ -247,5 +253,5 @@ def _rewind_faults(scenario: Scenario) -> Iterator[Fault]:
             yield Fault(what, f"models.{name}", "simulators with save() and restore()", hint)
 
 
-def _listed(names: list[str]) -> str:
+def _join_hosts(names: list[str]) -> str:
     return " and ".join(f"`{name}`" for name in names)

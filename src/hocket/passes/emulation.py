@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from hocket.clock import written
+from hocket.clock import format_duration
 from hocket.errors import HocketError
 from hocket.model import Model, as_level
 from hocket.orchestrators.adaptive import Adaptive
-from hocket.passes.abilities import everyone
+from hocket.passes.abilities import walk_models
 from hocket.passes.needs import Need, needs
-from hocket.simulators.emulating import inside, layers
+from hocket.simulators.emulating import emulation_layers, innermost_model
 from hocket.simulators.fmu import Fmu
-from hocket.simulators.reacting import Reacting, probed
+from hocket.simulators.reacting import Reacting, with_probed_feedthrough
 from hocket.simulators.replay import Replay
 from hocket.simulators.sloped import Sloped
 from hocket.simulators.substepped import Substepped
@@ -47,7 +47,7 @@ class Emulation:
 
 
 @dataclass(frozen=True)
-class Emulated:
+class EmulationResult:
     """A level in which what can be emulated is."""
 
     level: Composite
@@ -60,9 +60,9 @@ class Emulated:
         return [{"simulator": e.path, "emulated": e.how, "price": e.price, "for": e.why} for e in self.done]
 
 
-def emulated(
+def emulate_missing(
     level: Composite, *, wanted: bool = False, probe: bool = False, passes: Sequence[str] = ()
-) -> Emulated:
+) -> EmulationResult:
     """Return the level with a wrapper for each ability that is needed and missing.
 
     `wanted`: also for what is only lost without. `probe`: feedthrough that is not declared is tried out; only
@@ -73,40 +73,44 @@ def emulated(
         made: dict[str, Model] = {}
         for need in needs(level, passes):
             for path in (
-                need.unmet if need.required or wanted or (probe and need.ability == "feedthrough") else ()
+                need.unmet if need.is_required or wanted or (probe and need.ability == "feedthrough") else ()
             ):
                 if path in made:
                     continue  # one wrapper at a time: the next round sees what it brings
-                wrapped = wrapper(level, path, need, probe)
+                wrapped = wrap_for_need(level, path, need, probe)
                 if wrapped is not None:
                     made[path] = wrapped
-                    layer: Any = next(each for each in layers(wrapped) if each.emulates == need.ability)
+                    layer: Any = next(
+                        each for each in emulation_layers(wrapped) if each.emulates == need.ability
+                    )
                     why = f"{need.by}: {need.why}"
                     done[path, need.ability] = Emulation(path, need.ability, layer.emulated, layer.price, why)
         if not made:
             break
         level = with_models(level, made)
-    left = tuple(need for need in needs(level, passes) if need.required and need.unmet)
-    return Emulated(level, tuple(done.values()), left)
+    left = tuple(need for need in needs(level, passes) if need.is_required and need.unmet)
+    return EmulationResult(level, tuple(done.values()), left)
 
 
-def wrapper(level: Any, path: str, need: Need, probe: bool = False) -> Model | None:
+def wrap_for_need(level: Any, path: str, need: Need, probe: bool = False) -> Model | None:
     """Return the model at a path with a wrapper for what is needed; None: there is none for it."""
-    model = dict(everyone(level)).get(path)
+    model = dict(walk_models(level)).get(path)
     if model is None or as_level(model) is not None:
         return None
-    own = _around(level, path)
+    own = _level_around(level, path)
     match need.ability:
         case "rewind":
-            return _put(model, Replay)
+            return _add_wrapper(model, Replay)
         case "variable step" if not model.abilities.stops_early and getattr(model, "period", None) is None:
-            return _put(model, Substepped, substep(own, model, need))
+            return _add_wrapper(model, Substepped, choose_substep(own, model, need))
         case "slopes":
-            real = model.abilities.rewind and not any(isinstance(each, Replay) for each in layers(model))
+            real = model.abilities.rewind and not any(
+                isinstance(each, Replay) for each in emulation_layers(model)
+            )
             short = real and model.abilities.variable_step
-            return _put(model, Sloped, own.step * SHORT if short else None)
+            return _add_wrapper(model, Sloped, own.step * SHORT if short else None)
         case "feedthrough" if probe and model.abilities.reevaluates:
-            return _probed(model, float(own.step))
+            return _wrap_with_probe(model, float(own.step))
     return None
 
 
@@ -114,39 +118,42 @@ def remedy(level: Any, path: str, need: Need) -> str:
     """Return what would emulate an ability, in the words of a file; empty: nothing does."""
     if need.ability == "feedthrough":
         return "probing: --probe"
-    made: Any = wrapper(level, path, need)
+    made: Any = wrap_for_need(level, path, need)
     if made is None:
         return ""
-    layer = next(each for each in layers(made) if each.emulates == need.ability)
+    layer = next(each for each in emulation_layers(made) if each.emulates == need.ability)
     if isinstance(layer, Substepped):
-        return f'substep = "{written(layer.substep)}"'
+        return f'substep = "{format_duration(layer.substep)}"'
     if isinstance(layer, Sloped):
-        return 'slopes = "backward"' if layer.trial is None else f'slopes = "{written(layer.trial)}"'
+        return 'slopes = "backward"' if layer.trial is None else f'slopes = "{format_duration(layer.trial)}"'
     return "replay = true"
 
 
-def otherwise(level: Any, path: str, need: Need) -> str:
+def other_remedy(level: Any, path: str, need: Need) -> str:
     """Return what helps where no wrapper does; empty: nothing is known to."""
-    model: Any = dict(everyone(level)).get(path)
+    model: Any = dict(walk_models(level)).get(path)
     if need.ability == "variable step" and model is not None:
-        own, around = getattr(model, "period", None) or getattr(model, "step", None), _around(level, path)
+        own, around = (
+            getattr(model, "period", None) or getattr(model, "step", None),
+            _level_around(level, path),
+        )
         if isinstance(own, Fraction) and isinstance(around.orchestrator, Adaptive):
             part = own / around.step
             if part <= 1 and (1 / part).denominator == 1:
                 return f'quantum = "{part}" (and `first` a multiple): then all steps are multiples of its own'
         if isinstance(own, Fraction):
-            return f"a step around it that is a multiple of {written(own)}"
+            return f"a step around it that is a multiple of {format_duration(own)}"
     if need.ability == "input degree":
-        return f'substep = "{written(_around(level, path).step / 8)}": inputs are taken anew in each sub-step'
+        return f'substep = "{format_duration(_level_around(level, path).step / 8)}": inputs are taken anew in each sub-step'
     return ""
 
 
-def substep(level: Any, model: Model, need: Need) -> Fraction:
+def choose_substep(level: Any, model: Model, need: Need) -> Fraction:
     """Return the sub-step for a simulator: its own if it tells one, else the one that will be asked for.
 
     Step control asks for any; its first step is taken.
     """
-    bare = inside(model)
+    bare = innermost_model(model)
     if isinstance(bare, Fmu) and not bare.exchange:
         told = bare.interface_used.fixed_step or bare.description.step
         if told is not None and told > 0.0:
@@ -170,28 +177,28 @@ def with_models(level: Any, changed: Mapping[str, Model], path: str = "") -> Any
     return level.with_scenario(level.scenario.with_models(models))
 
 
-def _around(level: Any, path: str) -> Any:
+def _level_around(level: Any, path: str) -> Any:
     """Return the level that a model is in."""
     above = path.rpartition(".")[0]
-    return dict(everyone(level))[above] if above else level
+    return dict(walk_models(level))[above] if above else level
 
 
-def _put(model: Any, kind: Any, *arguments: Any) -> Model:
+def _add_wrapper(model: Any, kind: Any, *arguments: Any) -> Model:
     """Return the model with one more wrapper, which stands in its place among those it has."""
     outer = []
-    while layered := next(layers(model), None):
+    while layered := next(emulation_layers(model), None):
         if _ORDER[type(layered)] <= _ORDER[kind]:
             break
         outer.append(layered)
         model = layered.model
     made = kind(model, *arguments)
     for layer in reversed(outer):
-        made = _again(layer, made)
+        made = _wrap_like(layer, made)
     found: Model = made
     return found
 
 
-def _again(layer: Any, model: Model) -> Any:
+def _wrap_like(layer: Any, model: Model) -> Any:
     """Return a wrapper of the same kind around another model."""
     match layer:
         case Sloped(trial=trial):
@@ -203,19 +210,19 @@ def _again(layer: Any, model: Model) -> Any:
     return Replay(model)
 
 
-def _probed(model: Any, h: float) -> Model | None:
+def _wrap_with_probe(model: Any, h: float) -> Model | None:
     """Return the model with the reactions that show; None: it cannot be tried."""
-    bare = inside(model)
+    bare = innermost_model(model)
     try:
-        made: Any = probed(bare, h)
+        made: Any = with_probed_feedthrough(bare, h)
     except (HocketError, ArithmeticError, ValueError, TypeError):
         return None
-    for layer in reversed(list(layers(model))):
-        made = _again(layer, made)
+    for layer in reversed(list(emulation_layers(model))):
+        made = _wrap_like(layer, made)
     found: Model = made
     return found
 
 
-def unmet(found: Iterable[Need]) -> Iterator[Need]:
+def unmet_needs(found: Iterable[Need]) -> Iterator[Need]:
     """Yield the needs that not all can meet."""
     return (need for need in found if need.unmet)

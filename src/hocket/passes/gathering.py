@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from hocket.bonds import Bond
 from hocket.hosts import Hosts
-from hocket.model import Connection, Inserted, Orchestrator, Scenario
+from hocket.model import Connection, Insertion, Orchestrator, Scenario
 from hocket.orchestrators import GaussSeidel
 from hocket.orchestrators.gauss_seidel import best_order
-from hocket.wiring import unchecked
+from hocket.wiring import wire_unchecked
 
 if TYPE_CHECKING:
     from hocket.engine.composite import Composite
@@ -29,37 +29,39 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
-def movable(orchestrator: Any) -> bool:
+def allows_grouping(orchestrator: Any) -> bool:
     """Return whether the others of a level may go on as they did: an iteration or step control is for all."""
     return not hasattr(orchestrator, "inner")
 
 
-def iterating(orchestrator: Any, scenario: Scenario, last: str) -> Orchestrator:
+def sweep_orchestrator(orchestrator: Any, scenario: Scenario, last: str) -> Orchestrator:
     """Return the algorithm of one sweep: as the orchestrator does it, and then the last one."""
     order: tuple[Any, ...] = (tuple(scenario.models),)
     if isinstance(orchestrator, GaussSeidel):
-        own = best_order(unchecked(scenario)) if orchestrator.order == "auto" else orchestrator.order
-        order = _within(own, scenario.models)
+        own = best_order(wire_unchecked(scenario)) if orchestrator.order == "auto" else orchestrator.order
+        order = _restrict_order(own, scenario.models)
     outputs: Any = getattr(orchestrator, "outputs", "consistent")
     inputs: Any = getattr(orchestrator, "inputs", "clean")
     return GaussSeidel((*order, last), outputs=outputs, inputs=inputs)
 
 
-def _within(order: Any, models: Collection[str]) -> tuple[Any, ...]:
+def _restrict_order(order: Any, models: Collection[str]) -> tuple[Any, ...]:
     """Return an order without those that are not there."""
     groups = [(group,) if isinstance(group, str) else group for group in order]
     kept = [tuple(name for name in group if name in models) for group in groups]
     return tuple(group for group in kept if group)
 
 
-def gathered(
-    level: Composite, scenario: Scenario, members: Collection[str], name: str, inner: Any, why: Inserted
+def gather_models(
+    level: Composite, scenario: Scenario, members: Collection[str], name: str, inner: Any, why: Insertion
 ) -> Composite:
     """Return the level with these models of the scenario in a level of their own."""
-    inside = [each for each in scenario.connections if all(_ends(each, scenario, members))]
+    inside = [each for each in scenario.connections if all(_member_ends(each, scenario, members))]
     outside = [each for each in scenario.connections if each not in inside]
-    bonds = {key: bond for key, bond in scenario.bonds.items() if _both(bond.effort, bond.flow, members)}
-    own = {target: note for target, note in scenario.inserted.items() if _of(target, members)}
+    bonds = {
+        key: bond for key, bond in scenario.bonds.items() if _are_members(bond.effort, bond.flow, members)
+    }
+    own = {target: note for target, note in scenario.inserted.items() if _is_member(target, members)}
     group = Scenario(
         {key: model for key, model in scenario.models.items() if key in members},
         inside,
@@ -67,38 +69,40 @@ def gathered(
         bonds=bonds,
         inserted=own,
     )
-    made: Any = level.changed(scenario=group, orchestrator=inner, sampled=False)
+    made: Any = level.with_changes(scenario=group, orchestrator=inner, sampled=False)
     models: dict[str, Any] = {}
     for key, model in scenario.models.items():
         models.setdefault(name if key in members else key, made if key in members else model)
-    return level.changed(
-        scenario=scenario.changed(
+    return level.with_changes(
+        scenario=scenario.with_changes(
             models=models,
-            connections=[_led(each, _ends(each, scenario, members), name) for each in outside],
-            record=_recorded(scenario.record, members, name),
-            bonds={k: _bond(b, members, name) for k, b in scenario.bonds.items() if k not in bonds},
-            hosts=_hosts(scenario.hosts, members, name),
+            connections=[
+                _redirect_connection(each, _member_ends(each, scenario, members), name) for each in outside
+            ],
+            record=_redirect_record(scenario.record, members, name),
+            bonds={k: _redirect_bond(b, members, name) for k, b in scenario.bonds.items() if k not in bonds},
+            hosts=_group_hosts(scenario.hosts, members, name),
             inserted={k: note for k, note in scenario.inserted.items() if k not in own} | {name: why},
         ),
-        orchestrator=_ordered(level.orchestrator, members, name),
+        orchestrator=_order_with_group(level.orchestrator, members, name),
     )
 
 
-def _of(path: str, members: Collection[str]) -> bool:
+def _is_member(path: str, members: Collection[str]) -> bool:
     return path.partition(".")[0] in members
 
 
-def _both(one: str, other: str, members: Collection[str]) -> bool:
-    return _of(one, members) and _of(other, members)
+def _are_members(one: str, other: str, members: Collection[str]) -> bool:
+    return _is_member(one, members) and _is_member(other, members)
 
 
-def _ends(connection: Connection, scenario: Scenario, members: Collection[str]) -> tuple[bool, bool]:
+def _member_ends(connection: Connection, scenario: Scenario, members: Collection[str]) -> tuple[bool, bool]:
     """Return whether source and target are ports of members; ports of the level itself may look like them."""
-    source = connection.source not in scenario.input_names and _of(connection.source, members)
-    return source, connection.target not in scenario.output_names and _of(connection.target, members)
+    source = connection.source not in scenario.input_names and _is_member(connection.source, members)
+    return source, connection.target not in scenario.output_names and _is_member(connection.target, members)
 
 
-def _led(connection: Connection, ends: tuple[bool, bool], name: str) -> Connection:
+def _redirect_connection(connection: Connection, ends: tuple[bool, bool], name: str) -> Connection:
     """Return a connection that reaches into the new level."""
     source, target = (
         f"{name}.{path}" if inside else path
@@ -107,12 +111,14 @@ def _led(connection: Connection, ends: tuple[bool, bool], name: str) -> Connecti
     return replace(connection, source=source, target=target)
 
 
-def _bond(bond: Bond, members: Collection[str], name: str) -> Bond:
-    effort, flow = (f"{name}.{path}" if _of(path, members) else path for path in (bond.effort, bond.flow))
+def _redirect_bond(bond: Bond, members: Collection[str], name: str) -> Bond:
+    effort, flow = (
+        f"{name}.{path}" if _is_member(path, members) else path for path in (bond.effort, bond.flow)
+    )
     return replace(bond, effort=effort, flow=flow)
 
 
-def _recorded(record: tuple[str, ...], members: Collection[str], name: str) -> tuple[str, ...]:
+def _redirect_record(record: tuple[str, ...], members: Collection[str], name: str) -> tuple[str, ...]:
     """Return the patterns of what is recorded; what was meant of a member is meant of it in the new level."""
     found: list[str] = []
     for pattern in record:
@@ -124,7 +130,7 @@ def _recorded(record: tuple[str, ...], members: Collection[str], name: str) -> t
     return tuple(found)
 
 
-def _hosts(hosts: Hosts | None, members: Collection[str], name: str) -> Hosts | None:
+def _group_hosts(hosts: Hosts | None, members: Collection[str], name: str) -> Hosts | None:
     if hosts is None:
         return None
     models = {
@@ -134,7 +140,7 @@ def _hosts(hosts: Hosts | None, members: Collection[str], name: str) -> Hosts | 
     return Hosts(models, hosts.link, hosts.links)
 
 
-def beside(hosts: Hosts | None, near: str, name: str) -> Hosts | None:
+def add_to_host(hosts: Hosts | None, near: str, name: str) -> Hosts | None:
     """Return hosts with one more model, where another one lives."""
     if hosts is None:
         return None
@@ -142,7 +148,7 @@ def beside(hosts: Hosts | None, near: str, name: str) -> Hosts | None:
     return Hosts(models, hosts.link, hosts.links)
 
 
-def _ordered(orchestrator: Any, members: Collection[str], name: str) -> Any:
+def _order_with_group(orchestrator: Any, members: Collection[str], name: str) -> Any:
     """Return the orchestrator with the new level where the first of its members was."""
     if not isinstance(orchestrator, GaussSeidel) or orchestrator.order == "auto":
         return orchestrator

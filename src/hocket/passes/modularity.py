@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hocket.arguments import is_number
-from hocket.constraining import Coupling, couplings, is_own
+from hocket.constraining import ConstraintGroup, group_constraints, is_level_input
 from hocket.errors import Fault, ScenarioError
-from hocket.model import Connection, Extrapolator, Inserted, Model, Scenario, as_level
+from hocket.model import Connection, Extrapolator, Insertion, Model, Scenario, as_level
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.orchestrators.adaptive import Adaptive
-from hocket.orchestrators.around import layers
+from hocket.orchestrators.around import algorithm_layers
 from hocket.passes.contract import levels
-from hocket.passes.couplers import Made, drafted, made
-from hocket.passes.gathering import beside, free_name, gathered, iterating, movable
+from hocket.passes.couplers import CouplerDesign, derive_coupler, draft_coupler
+from hocket.passes.gathering import add_to_host, allows_grouping, free_name, gather_models, sweep_orchestrator
 from hocket.passes.triviality import SOLVER
-from hocket.passing import with_ports_made
+from hocket.passing import with_level_ports
 from hocket.plan import Accelerator
 from hocket.signals import Hermite, Hold, Polynomial
 from hocket.simulators.constraint import GIVEN, Coupler
@@ -51,7 +51,7 @@ class Modularity:
         if not (is_number(self.gap) and self.gap >= 0.0):
             raise ScenarioError(f"`gap` is {self.gap!r:.60}", "gap", "a part of the values, such as 1e-6")
 
-    def wanted(self, level: Composite) -> list[str]:
+    def reasons(self, level: Composite) -> list[str]:
         """Return which constraints there are, at all levels."""
         return [
             f"`{prefix}{name}` determines inputs that nothing drives: {'; '.join(constraint.equations)}"
@@ -59,30 +59,38 @@ class Modularity:
             for name, constraint in each.scenario.constraints.items()
         ]
 
-    def unmet(self, level: Composite) -> list[Fault]:
+    def check_preconditions(self, level: Composite) -> list[Fault]:
         """Return why a constraint cannot be compiled; simulators are opened and tried."""
-        return [fault for prefix, each in levels(level) for fault in _moved(self._made(each)[1], prefix)]
+        return [
+            fault
+            for prefix, each in levels(level)
+            for fault in _prefix_faults(self._derive_couplers(each)[1], prefix)
+        ]
 
     def apply(self, level: Composite) -> Composite:
         """Return the level without constraints; raises ScenarioError where that cannot be."""
         inner, faults = {}, []
-        deep = [name for name, model in level.scenario.models.items() if as_level(model) and _has(model)]
-        models = _with_ports(level.scenario) if deep else {}
+        deep = [
+            name
+            for name, model in level.scenario.models.items()
+            if as_level(model) and _has_constraints(model)
+        ]
+        models = _models_with_ports(level.scenario) if deep else {}
         for name in deep:
             try:
                 inner[name] = self.apply(_level(models[name]))
             except ScenarioError as error:
-                faults += _moved(list(error.faults), f"{name}.")
+                faults += _prefix_faults(list(error.faults), f"{name}.")
         if inner:
-            level = level.changed(scenario=level.scenario.with_models({**models, **inner}))
-        done, wrong = self._made(level)
+            level = level.with_changes(scenario=level.scenario.with_models({**models, **inner}))
+        done, wrong = self._derive_couplers(level)
         if faults or wrong:
             raise ScenarioError([*faults, *wrong])
         for each in done:
-            level = self._inserted(level, each)
+            level = self._insert_coupler(level, each)
         return level
 
-    def broken(self, level: Composite) -> list[Fault]:
+    def check_postconditions(self, level: Composite) -> list[Fault]:
         """Return inputs of Couplers without a source, and constraints that are still there."""
         faults = []
         for prefix, each in levels(level):
@@ -98,64 +106,70 @@ class Modularity:
                     faults += [Fault(f"nothing drives `{path}`", f"{prefix}{name}") for path in open_]
         return faults
 
-    def _made(self, level: Composite) -> tuple[list[Made], list[Fault]]:
+    def _derive_couplers(self, level: Composite) -> tuple[list[CouplerDesign], list[Fault]]:
         """Return the Coupler of every coupling of one level, and all that is wrong."""
-        scenario = level.scenario.with_models(_with_ports(level.scenario))
-        found, faults = couplings(level.scenario)
-        faults += [fault for each in found for fault in _stuck(level, each)]
+        scenario = level.scenario.with_models(_models_with_ports(level.scenario))
+        found, faults = group_constraints(level.scenario)
+        faults += [fault for each in found for fault in _coupling_faults(level, each)]
         if faults:
             return [], faults
         done = []
         for coupling in found:
-            each = made(scenario, coupling, level, self.gap) if self.tries else drafted(scenario, coupling)
-            if isinstance(each, Made):
+            each = (
+                derive_coupler(scenario, coupling, level, self.gap)
+                if self.tries
+                else draft_coupler(scenario, coupling)
+            )
+            if isinstance(each, CouplerDesign):
                 done.append(each)
             else:
                 faults += each
         return done, faults
 
-    def _inserted(self, level: Composite, done: Made) -> Composite:
+    def _insert_coupler(self, level: Composite, done: CouplerDesign) -> Composite:
         """Return the level with a Coupler in it, or in a level of those that it couples."""
         scenario = level.scenario
         coupling, coupler = done.coupling, done.coupler
         name = free_name("_".join(coupling.constraints), scenario.models)
-        scenario = scenario.changed(
+        scenario = scenario.with_changes(
             models={**scenario.models, **done.sloped},
             constraints={
                 key: each for key, each in scenario.constraints.items() if key not in coupling.constraints
             },
         )
-        added = _connections(scenario, coupler, name)
-        reason = _reason(coupling, coupler, done.sloped)
-        noted = {name: Inserted(self.name, reason)}
-        noted |= {each.target: Inserted(self.name, _why(each, name)) for each in added}
-        noted |= {each: Inserted(self.name, _differences(done.sloped[each])) for each in done.sloped}
-        whole = scenario.changed(
+        added = _coupler_connections(scenario, coupler, name)
+        reason = _coupler_reason(coupling, coupler, done.sloped)
+        noted = {name: Insertion(self.name, reason)}
+        noted |= {each.target: Insertion(self.name, _connection_reason(each, name)) for each in added}
+        noted |= {each: Insertion(self.name, _emulation_reason(done.sloped[each])) for each in done.sloped}
+        whole = scenario.with_changes(
             models={**scenario.models, name: coupler},
             connections=(*scenario.connections, *added),
-            hosts=beside(scenario.hosts, coupling.models[0], name),
+            hosts=add_to_host(scenario.hosts, coupling.models[0], name),
             inserted={**scenario.inserted, **noted},
         )
         members = (*coupling.models, name)
-        why = f"makes the steps of {_listed(coupling.models)} again until the equations of `{name}` hold"
-        if set(members) == set(whole.models) or not movable(level.orchestrator):
-            whole = whole.changed(inserted={**whole.inserted, SOLVER: Inserted(self.name, why)})
-            chosen = self._around(level.orchestrator, scenario, name)
-            return level.changed(scenario=whole, orchestrator=chosen)
+        why = f"makes the steps of {_join_names(coupling.models)} again until the equations of `{name}` hold"
+        if set(members) == set(whole.models) or not allows_grouping(level.orchestrator):
+            whole = whole.with_changes(inserted={**whole.inserted, SOLVER: Insertion(self.name, why)})
+            chosen = self._iterate_around(level.orchestrator, scenario, name)
+            return level.with_changes(scenario=whole, orchestrator=chosen)
         own = scenario.with_models({each: scenario.models[each] for each in coupling.models})
-        inner = self._around(_plain(level.orchestrator), own, name)
-        return gathered(
-            level, whole, members, free_name(f"{name}_level", whole.models), inner, Inserted(self.name, why)
+        inner = self._iterate_around(_plain_orchestrator(level.orchestrator), own, name)
+        return gather_models(
+            level, whole, members, free_name(f"{name}_level", whole.models), inner, Insertion(self.name, why)
         )
 
-    def _around(self, orchestrator: Any, scenario: Scenario, last: str) -> Any:
+    def _iterate_around(self, orchestrator: Any, scenario: Scenario, last: str) -> Any:
         """Return the orchestrator that iterates, with the Coupler at the end of each sweep."""
         if isinstance(orchestrator, Adaptive):
-            return replace(orchestrator, inner=self._around(orchestrator.inner, scenario, last))
+            return replace(orchestrator, inner=self._iterate_around(orchestrator.inner, scenario, last))
         if isinstance(orchestrator, Iterate) and orchestrator.tolerance is not None:
-            return replace(orchestrator, inner=iterating(orchestrator.inner, scenario, last))
+            return replace(orchestrator, inner=sweep_orchestrator(orchestrator.inner, scenario, last))
         inner = orchestrator.inner if isinstance(orchestrator, Iterate) else orchestrator
-        return Iterate(iterating(inner, scenario, last), self.tolerance, self.at_most, self.accelerate)
+        return Iterate(
+            sweep_orchestrator(inner, scenario, last), self.tolerance, self.at_most, self.accelerate
+        )
 
 
 def _level(model: Any) -> Composite:
@@ -163,21 +177,21 @@ def _level(model: Any) -> Composite:
     return level
 
 
-def _has(model: Any) -> bool:
+def _has_constraints(model: Any) -> bool:
     """Return whether a level or one inside it has constraints."""
     return any(each.scenario.constraints for _, each in levels(model))
 
 
-def _moved(faults: list[Fault], prefix: str) -> list[Fault]:
+def _prefix_faults(faults: list[Fault], prefix: str) -> list[Fault]:
     return [replace(fault, where=f"{prefix}{fault.where}") for fault in faults]
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     quoted = [f"`{name}`" for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
-def _plain(orchestrator: Any) -> Any:
+def _plain_orchestrator(orchestrator: Any) -> Any:
     """Return the algorithm of a sweep: who has rates of their own leaves them outside."""
     if hasattr(orchestrator, "order"):
         return orchestrator
@@ -186,17 +200,19 @@ def _plain(orchestrator: Any) -> Any:
     return Jacobi(outputs=outputs, inputs=inputs)
 
 
-def _with_ports(scenario: Scenario) -> dict[str, Model]:
+def _models_with_ports(scenario: Scenario) -> dict[str, Model]:
     """Return the models; levels have ports for all that connections and equations reach in them."""
-    found, faults = couplings(scenario)
+    found, faults = group_constraints(scenario)
     name, paths = free_name("reached", scenario.models), [] if faults else found
     added = [Connection(path, f"{name}.{path}") for each in paths for path in each.reads]
     added += [Connection(f"{name}.{path}", path) for each in paths for path in each.determines]
-    reached = with_ports_made(scenario.changed(connections=(*scenario.connections, *added), constraints={}))
+    reached = with_level_ports(
+        scenario.with_changes(connections=(*scenario.connections, *added), constraints={})
+    )
     return dict(reached.models)
 
 
-def _stuck(level: Composite, coupling: Coupling) -> Iterator[Fault]:
+def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fault]:
     """Yield what keeps the simulators of a coupling from making their steps again together."""
     scenario = level.scenario
     for name in coupling.models:
@@ -211,13 +227,13 @@ def _stuck(level: Composite, coupling: Coupling) -> Iterator[Fault]:
                 "simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
                 "`Replay(model)`, or replay = true in a file, where it is cheap enough",
             )
-    *_, innermost = layers(level.orchestrator)
+    *_, innermost = algorithm_layers(level.orchestrator)
     rates = getattr(innermost, "rates", None)
     if rates is not None:
         own = [name for name in coupling.models if name in dict(rates)]
-        whole = set(coupling.models) == set(scenario.models) or not movable(level.orchestrator)
+        whole = set(coupling.models) == set(scenario.models) or not allows_grouping(level.orchestrator)
         if own or whole:
-            what = f"{_listed(tuple(own) or coupling.models)} would step at rates of their own"
+            what = f"{_join_names(tuple(own) or coupling.models)} would step at rates of their own"
             hint = "a level of their own with a shorter step, constraint and all"
             yield Fault(what, coupling.where, "one step for all that equations couple", hint)
     if scenario.hosts is not None:
@@ -225,24 +241,27 @@ def _stuck(level: Composite, coupling: Coupling) -> Iterator[Fault]:
             host for host, names in scenario.hosts.models.items() for each in coupling.models if each in names
         }
         if len(lives) > 1:
-            what = f"{_listed(coupling.models)} live on different hosts"
+            what = f"{_join_names(coupling.models)} live on different hosts"
             yield Fault(what, coupling.where, "one host for all that equations couple")
 
 
-def _connections(scenario: Scenario, coupler: Coupler, name: str) -> list[Connection]:
+def _coupler_connections(scenario: Scenario, coupler: Coupler, name: str) -> list[Connection]:
     moving = {
         path
-        for equation, degree in zip(coupler.parsed, coupler.degrees, strict=True)
+        for equation, degree in zip(coupler.parsed_equations, coupler.degrees, strict=True)
         for path in equation.paths
         if degree == 2 and path not in coupler.rates
     }
 
-    def how(path: str) -> Extrapolator | None:
-        if is_own(scenario, path):
+    def choose_extrapolation(path: str) -> Extrapolator | None:
+        if is_level_input(scenario, path):
             return None  # the curve that the level is given, up to the end of the step
         return Hermite(1) if path in moving else Polynomial(1) if path in coupler.middle else Hold()
 
-    reads = [Connection(port.name, f"{name}.{port.name}", how(port.name)) for port in coupler.reads]
+    reads = [
+        Connection(port.name, f"{name}.{port.name}", choose_extrapolation(port.name))
+        for port in coupler.reads
+    ]
     back = [
         Connection(f"{name}.{port.name}", target, Hold())
         for port in coupler.determines
@@ -251,7 +270,7 @@ def _connections(scenario: Scenario, coupler: Coupler, name: str) -> list[Connec
     return [*reads, *back]
 
 
-def _why(connection: Connection, name: str) -> str:
+def _connection_reason(connection: Connection, name: str) -> str:
     if connection.target.startswith(f"{name}.{GIVEN}"):
         return f"hands `{name}` back what it determined in the sweep before"
     if connection.target.startswith(f"{name}."):
@@ -259,13 +278,13 @@ def _why(connection: Connection, name: str) -> str:
     return f"`{name}` determines this input"
 
 
-def _differences(model: Any) -> str:
+def _emulation_reason(model: Any) -> str:
     return f"{model.emulated}: emulated, {model.price}"
 
 
-def _reason(coupling: Coupling, coupler: Coupler, sloped: Mapping[str, Model]) -> str:
+def _coupler_reason(coupling: ConstraintGroup, coupler: Coupler, sloped: Mapping[str, Model]) -> str:
     held = "; ".join(f"`{text}`" for text in coupler.equations)
-    story = [f"computes {_listed(coupling.determines)}, which nothing provides, so that {held}"]
+    story = [f"computes {_join_names(coupling.determines)}, which nothing provides, so that {held}"]
     for text, degree, mu in zip(coupler.equations, coupler.degrees, coupler.mu, strict=True):
         if degree == 2:
             story.append(f"the inputs of `{text}` act on accelerations: g' + {mu:g} g = 0 is asked for")

@@ -44,7 +44,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Trial:
+class PulseTrial:
     """At the start, after a step under some inputs, and after one more under none."""
 
     start: Moment
@@ -56,12 +56,12 @@ class Trial:
 class Response:
     """Trials: one as things are, and one for each determined input moved by `nudge`."""
 
-    base: Trial
-    moved: tuple[Trial, ...]
+    base: PulseTrial
+    moved: tuple[PulseTrial, ...]
     nudge: float
 
 
-class Bench:
+class SensitivityBench:
     """Live simulators, tried over and over from their start."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Bench:
 
     def response(self) -> Response:
         """Try each determined input; raises TrialError."""
-        with self._opened() as (live, saved):
+        with self._open_simulators() as (live, saved):
             first = np.array([self._start(path) for path in self.determined])
             base = self._trial(live, saved, first, first)
             for nudge in NUDGES:
@@ -101,12 +101,12 @@ class Bench:
         return next(port.start or 0.0 for port in self.models[owner].inputs if port.name == name)
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    def _open_simulators(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         live: dict[str, Any] = {}
         saved: dict[str, Any] = {}
         try:
             for name, model in self.models.items():
-                with _named(name):
+                with _report_trial_errors(name):
                     live[name] = simulator = model.open()
                     simulator.start(0.0)
                     simulator.output(0.0, self._inputs(name, {}))
@@ -128,24 +128,24 @@ class Bench:
                 u[0, names.index(self.determined[path][1])] = value
         return u
 
-    def _trial(self, live: dict[str, Any], saved: dict[str, Any], u: Array, after: Array) -> Trial:
+    def _trial(self, live: dict[str, Any], saved: dict[str, Any], u: Array, after: Array) -> PulseTrial:
         given, none = (dict(zip(self.determined, each.tolist(), strict=True)) for each in (u, after))
         for name, simulator in live.items():
-            with _named(name):
+            with _report_trial_errors(name):
                 simulator.restore(saved[name])
         moments = [self._moment(live, 0.0, given)]
         for number, inputs in enumerate((given, none)):
             for name, simulator in live.items():
-                with _named(name):
+                with _report_trial_errors(name):
                     simulator.step(number * self.step, self.step, self._inputs(name, inputs))
             moments.append(self._moment(live, (number + 1) * self.step, inputs))
-        return Trial(*moments)
+        return PulseTrial(*moments)
 
     def _moment(self, live: dict[str, Any], t: float, given: Mapping[str, float]) -> Moment:
         values, slopes = {**self.constants, **given}, dict.fromkeys(given, 0.0)
         for name, simulator in live.items():
             model = self.models[name]
-            with _named(name):
+            with _report_trial_errors(name):
                 u = self._inputs(name, given)
                 y = np.array(simulator.output(t, u), dtype=float).reshape(-1)
                 dy = np.array(simulator.slope(t, u), dtype=float) if model.abilities.slopes else None
@@ -162,7 +162,7 @@ class Bench:
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
+def _report_trial_errors(name: str) -> Iterator[None]:
     try:
         yield
     except HocketError as error:
@@ -178,17 +178,19 @@ def changes(response: Response, evaluate: Callable[[Moment, Moment], Any]) -> tu
     """
     found = []
     for now, before in (("after", "start"), ("later", "after")):
-        base = _at(response.base, evaluate, now, before)
-        columns = [_at(trial, evaluate, now, before) - base for trial in response.moved]
+        base = _evaluate_trial(response.base, evaluate, now, before)
+        columns = [_evaluate_trial(trial, evaluate, now, before) - base for trial in response.moved]
         found.append(np.array(columns).T.reshape(len(base), len(columns)) / response.nudge)
     return found[0], found[1]
 
 
-def _at(trial: Trial, evaluate: Callable[[Moment, Moment], Any], now: str, before: str) -> Array:
+def _evaluate_trial(
+    trial: PulseTrial, evaluate: Callable[[Moment, Moment], Any], now: str, before: str
+) -> Array:
     return np.array(evaluate(getattr(trial, now), getattr(trial, before)), dtype=float)
 
 
-def reacting(response: Response) -> set[str]:
+def outputs_reacting_at_once(response: Response) -> set[str]:
     """Return the outputs that react at once to a determined input."""
     start = response.base.start.values
     return {
@@ -199,7 +201,7 @@ def reacting(response: Response) -> set[str]:
     }
 
 
-def instant(response: Response, equations: Sequence[Equation]) -> Array:
+def equations_acted_at_once(response: Response, equations: Sequence[Equation]) -> Array:
     """Return per equation whether a determined input acts on it at once."""
     base = np.array(residuals(equations, response.base.start))
     moved = [np.array(residuals(equations, trial.start)) for trial in response.moved]
@@ -207,12 +209,12 @@ def instant(response: Response, equations: Sequence[Equation]) -> Array:
     return np.asarray(largest > 1e-12 * np.maximum(1.0, np.abs(base)))
 
 
-def halfway(now: Moment, before: Moment) -> dict[str, float]:
+def midpoint_values(now: Moment, before: Moment) -> dict[str, float]:
     """Return the values in the middle of a step."""
     return {path: 0.5 * (value + before.values[path]) for path, value in now.values.items()}
 
 
-def grows(now: Array, later: Array) -> Array:
+def pulse_growth(now: Array, later: Array) -> Array:
     """Return per equation by how much the answer to a pulse grows in the step after it."""
     first, then = np.abs(now).max(axis=1, initial=0.0), np.abs(later).max(axis=1, initial=0.0)
     return np.where(then > 0.0, then / np.maximum(first, 1e-300), 0.0)
@@ -223,7 +225,9 @@ def residuals(equations: Sequence[Equation], moment: Moment) -> list[float]:
     return [float(equation.residual(moment.values)) for equation in equations]
 
 
-def inverted(S: Array, equations: Sequence[str], inputs: Sequence[str], where: str) -> Array | list[Fault]:
+def invert_sensitivity(
+    S: Array, equations: Sequence[str], inputs: Sequence[str], where: str
+) -> Array | list[Fault]:
     """Return the inverse of how equations react to inputs, or why there is none."""
     deaf = [text for text, row in zip(equations, S, strict=True) if not np.abs(row).max() > 0.0]
     listed = " and ".join(f"`{path}`" for path in inputs)

@@ -6,7 +6,7 @@ Out: the same, printed in words and verified before anything runs
 
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.control import Control, Estimate
-from hocket.plan.delays import Delay, delays
+from hocket.plan.delays import InputDelay, delays
 from hocket.plan.instructions import (
     Adapt,
     Admit,
@@ -38,9 +38,9 @@ __all__ = [
     "Aitken",
     "Body",
     "Control",
-    "Delay",
     "Estimate",
     "Feed",
+    "InputDelay",
     "Instruction",
     "Newton",
     "Next",

@@ -49,6 +49,6 @@ class Control:
             raise ScenarioError(what, "Control", "rejects=True")
 
     @property
-    def allowed(self) -> str:
+    def tolerance_text(self) -> str:
         """The tolerance, for people."""
         return f"an error of {self.tolerance:g} {self.unit}".rstrip()

@@ -34,7 +34,7 @@ from hocket.plan.starting import start_loads
 from hocket.plan.walking import walk
 
 if TYPE_CHECKING:
-    from hocket.engine.blueprint import Blueprint
+    from hocket.engine.blueprint import PlanTree
 
 NUMBER = 8
 """Bytes of a value."""
@@ -86,17 +86,17 @@ class Cost:
 
         `sweeps` is how many sweeps were made in all, where they go on until the values agree.
         """
-        return sum(each.load(steps, self._more(steps, sweeps)).messages for each in self.links)
+        return sum(each.load(steps, self._extra_sweeps(steps, sweeps)).messages for each in self.links)
 
     def bytes(self, steps: int, sweeps: int | None = None) -> int:
         """Return how many bytes are sent in so many steps between hosts, the start included."""
-        return sum(each.bytes(each.load(steps, self._more(steps, sweeps))) for each in self.links)
+        return sum(each.bytes(each.load(steps, self._extra_sweeps(steps, sweeps))) for each in self.links)
 
-    def _more(self, steps: int, sweeps: int | None) -> int:
+    def _extra_sweeps(self, steps: int, sweeps: int | None) -> int:
         return 0 if sweeps is None or not self.settles else sweeps - self.sweeps * steps
 
     @property
-    def waiting(self) -> float:
+    def link_time(self) -> float:
         """Seconds on the links per simulated second, messages one after the other."""
         spent = [each.link.seconds(each.each.messages, each.bytes(each.each)) for each in self.links]
         return sum(spent) / float(self.hosts_step)
@@ -116,25 +116,25 @@ class Cost:
         ]
 
 
-def cost(design: Blueprint, sweeps: Mapping[str, float] | None = None) -> Cost:
+def plan_cost(design: PlanTree, sweeps: Mapping[str, float] | None = None) -> Cost:
     """Return what a composite costs; `sweeps` tells those of levels that iterate to a tolerance, by path."""
     known = dict(sweeps or {})
     steps: dict[str, Fraction] = {}
-    values = _level(design, Fraction(1), steps, known)
-    found = next((level for level in design.levels() if _hosts(level)), None)
+    values = _count_level(design, Fraction(1), steps, known)
+    found = next((level for level in design.levels() if _distributed_hosts(level)), None)
     if found is None:
         return Cost(design.composite.step, dict(steps), values)
     repeats = [
         each
         for _, each in walk(found.plan.step)
-        if isinstance(each, Repeat) and _handed_back(found, each.body)
+        if isinstance(each, Repeat) and _fed_back_outputs(found, each.body)
     ]
     settles = any(each.until is not None for each in repeats)
     return Cost(
         design.composite.step,
         dict(steps),
         values,
-        tuple(_links(design, found, settles)),
+        tuple(_link_costs(design, found, settles)),
         found.path,
         found.composite.step,
         (LEAST if settles else repeats[0].at_most) if repeats else 1,
@@ -142,7 +142,7 @@ def cost(design: Blueprint, sweeps: Mapping[str, float] | None = None) -> Cost:
     )
 
 
-def _hosts(level: Blueprint) -> Hosts | None:
+def _distributed_hosts(level: PlanTree) -> Hosts | None:
     """Return the hosts of a level whose models are on several."""
     hosts = level.composite.scenario.hosts
     good = hosts is not None and len(hosts.models) > 1 and not hosts.faults(level.wiring.names)
@@ -153,61 +153,61 @@ def _hosts(level: Blueprint) -> Hosts | None:
 
 
 @dataclass
-class _Tally:
+class _InstructionCount:
     """What a body does, how often."""
 
-    level: Blueprint
+    level: PlanTree
     steps: dict[int, Fraction] = field(default_factory=dict)
     values: Fraction = Fraction(0)
 
-    def walk(self, body: Body, times: Fraction, sweeps: Fraction) -> None:
+    def count_body(self, body: Body, times: Fraction, sweeps: Fraction) -> None:
         for instruction in body:
             match instruction:
                 case Step(sim, fraction):
                     child = self.level.wiring.names.index(sim)
                     self.steps[child] = self.steps.get(child, Fraction(0)) + times * fraction
                 case Feed(sim):
-                    self.values += times * self._fed(sim)
+                    self.values += times * self._input_count(sim)
                 case Solve(sims):
-                    self.values += times * sum(map(self._fed, sims))
+                    self.values += times * sum(map(self._input_count, sims))
                 case Together(bodies):
                     for inner in bodies:
-                        self.walk(inner, times, sweeps)
+                        self.count_body(inner, times, sweeps)
                 case Times(n, inner):
-                    self.walk(inner, n * times, sweeps)
+                    self.count_body(inner, n * times, sweeps)
                 case Next(bodies):
                     for inner in bodies:
                         part = next(each.fraction for each in inner if isinstance(each, Step))
-                        self.walk(inner, times / part, sweeps)
+                        self.count_body(inner, times / part, sweeps)
                 case Repeat(inner, until, at_most):
-                    self.walk(inner, times * (at_most if until is None else sweeps), sweeps)
+                    self.count_body(inner, times * (at_most if until is None else sweeps), sweeps)
                 case Try(inner) | Adapt(inner):
-                    self.walk(inner, times, sweeps)
+                    self.count_body(inner, times, sweeps)
 
-    def _fed(self, sim: str) -> int:
+    def _input_count(self, sim: str) -> int:
         drives = self.level.wiring.drives[self.level.wiring.names.index(sim)]
         return sum(drive is not None and drive.child >= 0 for drive in drives)
 
 
-def _level(
-    level: Blueprint, times: Fraction, steps: dict[str, Fraction], sweeps: Mapping[str, float]
+def _count_level(
+    level: PlanTree, times: Fraction, steps: dict[str, Fraction], sweeps: Mapping[str, float]
 ) -> Fraction:
     """Count the steps of a level that is stepped so often; return the values exchanged in it and inside."""
-    tally = _Tally(level)
-    tally.walk(level.plan.step, times, Fraction(sweeps.get(level.path, LEAST)).limit_denominator(10**6))
+    tally = _InstructionCount(level)
+    tally.count_body(level.plan.step, times, Fraction(sweeps.get(level.path, LEAST)).limit_denominator(10**6))
     values = tally.values
     length: Fraction = level.composite.step
     for child, whole in tally.steps.items():
         # `whole` is in steps of this level: parts of a step were counted as parts
         inner = level.inner.get(child)
         if inner is None:
-            steps[level.name(child)] = _calls(level, child, whole)
+            steps[level.name(child)] = _step_calls(level, child, whole)
         else:
-            values += _level(inner, whole * length / inner.composite.step, steps, sweeps)
+            values += _count_level(inner, whole * length / inner.composite.step, steps, sweeps)
     return values
 
 
-def _calls(level: Blueprint, child: int, whole: Fraction) -> Fraction:
+def _step_calls(level: PlanTree, child: int, whole: Fraction) -> Fraction:
     """Return how often a simulator is asked for a step, which may be a part of the level's."""
     parts = [
         each.fraction
@@ -220,33 +220,33 @@ def _calls(level: Blueprint, child: int, whole: Fraction) -> Fraction:
 # messages
 
 
-def _links(design: Blueprint, level: Blueprint, settles: bool) -> list[LinkCost]:
-    hosts: Any = _hosts(level)
+def _link_costs(design: PlanTree, level: PlanTree, settles: bool) -> list[LinkCost]:
+    hosts: Any = _distributed_hosts(level)
     start = start_loads(design, level.path, hosts)
-    one, two = (_stepped(level, hosts, LEAST + more) for more in ((0, 1) if settles else (0, 0)))
+    one, two = (_step_loads(level, hosts, LEAST + more) for more in ((0, 1) if settles else (0, 0)))
     return [
         LinkCost(*pair, hosts.between(*pair), start[pair], first, each, two[pair][1] - each)
         for pair, (first, each) in one.items()
     ]
 
 
-def _stepped(level: Blueprint, hosts: Hosts, sweeps: int) -> dict[tuple[str, str], tuple[Load, Load]]:
+def _step_loads(level: PlanTree, hosts: Hosts, sweeps: int) -> dict[tuple[str, str], tuple[Load, Load]]:
     """Return what is sent in the first step and in each later one, per pair of hosts."""
-    post = Post.of(level.wiring, hosts.of_model())
+    post = Post.from_wiring(level.wiring, hosts.host_by_model())
     for child in range(len(level.wiring.names)):
         post.step(child)
         post.read(child)
-    post.settle()
+    post.mark_all_known()
     loads = []
     for _ in range(3):
         before = post.loads()
-        _walk(level, level.plan.step, post, sweeps)
+        _post_body(level, level.plan.step, post, sweeps)
         after = post.loads()
         loads.append({pair: load - before[pair] for pair, load in after.items()})
     return {pair: (first, loads[2][pair]) for pair, first in loads[0].items()}
 
 
-def _walk(level: Blueprint, body: Body, post: Post, sweeps: int) -> None:
+def _post_body(level: PlanTree, body: Body, post: Post, sweeps: int) -> None:
     number = {name: child for child, name in enumerate(level.wiring.names)}
     for instruction in body:
         match instruction:
@@ -257,24 +257,24 @@ def _walk(level: Blueprint, body: Body, post: Post, sweeps: int) -> None:
             case Read(sim):
                 post.read(number[sim])
             case Solve(sims, ports):
-                post.solve([number[sim] for sim in sims], map(post.node, ports))
+                post.solve([number[sim] for sim in sims], map(post.find_node, ports))
             case Together(bodies) | Next(bodies):
                 for inner in bodies:
-                    _walk(level, inner, post, sweeps)
+                    _post_body(level, inner, post, sweeps)
             case Times(n, inner):
                 for _ in range(n):
-                    _walk(level, inner, post, sweeps)
+                    _post_body(level, inner, post, sweeps)
             case Repeat(inner, until, at_most, accelerate):
-                given = _handed_back(level, inner)
+                given = _fed_back_outputs(level, inner)
                 for sweep in range(1, 1 + ((at_most if until is None else sweeps) if given else 1)):
                     if accelerate is not None and sweep > LEAST:
                         post.renew(given)
-                    _walk(level, inner, post, sweeps)
+                    _post_body(level, inner, post, sweeps)
             case Try(inner) | Adapt(inner):
-                _walk(level, inner, post, sweeps)
+                _post_body(level, inner, post, sweeps)
 
 
-def _handed_back(level: Blueprint, body: Body) -> set[tuple[int, int]]:
+def _fed_back_outputs(level: PlanTree, body: Body) -> set[tuple[int, int]]:
     """Return the outputs that a sweep is given by the one before: those fed from before they are read."""
     read: set[int] = set()
     found: set[tuple[int, int]] = set()

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hocket.model import Scenario
-from hocket.plan.facts import Facts
+from hocket.plan.facts import LevelFacts
 from hocket.plan.plan import Plan
-from hocket.plan.reader import Reader
+from hocket.plan.reader import PlanReader
 from hocket.plan.values import Time
 from hocket.plan.walking import tries
-from hocket.plan.words import words
+from hocket.plan.words import describe_instruction
 from hocket.wiring import OWN
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
+class InputDelay:
     """An input that is extrapolated, because its source is read only after the step it is needed for."""
 
     source: str
@@ -35,23 +35,23 @@ class Delay:
         return f"`{self.target}` is `{self.source}` extrapolated over {self.lag} of a step ({self.where})"
 
 
-def delays(plan: Plan, scenario: Scenario) -> list[Delay]:
+def delays(plan: Plan, scenario: Scenario) -> list[InputDelay]:
     """Return the inputs that a plan extrapolates, in the order of the scenario."""
-    reader = _Late(Facts(scenario), tries(plan.step))
+    reader = _DelayReader(LevelFacts(scenario), tries(plan.step))
     reader.follow(plan.step)
     return [reader.found[key] for key in sorted(reader.found)]
 
 
-class _Late(Reader):
+class _DelayReader(PlanReader):
     """A Reader that looks at how old the samples are that a step is made with."""
 
-    def __init__(self, facts: Facts, tries: bool):
+    def __init__(self, facts: LevelFacts, tries: bool):
         super().__init__(facts, tries=tries)
         self.shown: list[Time] = [0] * len(self.time)
         """Per child: the time of its newest sample."""
         self.seen: dict[int, list[Time]] = {}
         """Per child: the times of the samples it was fed from."""
-        self.found: dict[tuple[int, int], Delay] = {}
+        self.found: dict[tuple[int, int], InputDelay] = {}
 
     def feed(self, child: int) -> None:
         """Look at the times of the samples."""
@@ -81,9 +81,9 @@ class _Late(Reader):
             lag = Fraction(end - time)
             known = self.found.get((child, index))
             if lag > 0 and (known is None or known.lag < lag):
-                self.found[(child, index)] = self._delay(child, index, lag)
+                self.found[(child, index)] = self._input_delay(child, index, lag)
 
-    def _delay(self, child: int, index: int, lag: Fraction) -> Delay:
+    def _input_delay(self, child: int, index: int, lag: Fraction) -> InputDelay:
         facts = self.facts
         drive = facts.wiring.drives[child][index]
         assert drive is not None
@@ -91,4 +91,4 @@ class _Late(Reader):
         source = facts.scenario.inputs[drive.port].name if own else facts.path((drive.child, drive.port))
         target = f"{facts.name(child)}.{facts.model(child).inputs[index].name}"
         place = ".".join(map(str, self.place))
-        return Delay(source, target, lag, f"step {place}: {words(self.instruction)}")
+        return InputDelay(source, target, lag, f"step {place}: {describe_instruction(self.instruction)}")

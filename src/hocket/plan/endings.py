@@ -7,11 +7,11 @@ Out: the faults that show only at its end
 from __future__ import annotations
 
 from hocket.plan.facts import Node
-from hocket.plan.reader import Reader
-from hocket.plan.words import words
+from hocket.plan.reader import PlanReader
+from hocket.plan.words import describe_instruction
 
 
-def check_ends(reader: Reader) -> None:
+def check_ends(reader: PlanReader) -> None:
     """Note who does not end at the end of the step, and whose outputs are from before it."""
     facts, apart = reader.facts, False
     still, unread = set(), set()
@@ -33,10 +33,10 @@ def check_ends(reader: Reader) -> None:
         if names:
             reader.notes.drop(kind, names)
     if apart:
-        _check_meeting(reader)
+        _check_common_end(reader)
 
 
-def _check_meeting(reader: Reader) -> None:
+def _check_common_end(reader: PlanReader) -> None:
     """Note each simulator that ends elsewhere than one it exchanges values with, once."""
     facts, told = reader.facts, set()
     for target, sources in enumerate(facts.sources):
@@ -55,15 +55,15 @@ def _check_meeting(reader: Reader) -> None:
                 )  # fmt: skip
 
 
-def check_rows(reader: Reader) -> None:
+def check_rows(reader: PlanReader) -> None:
     """Note a row that is kept too early, or not at all."""
     if reader.record is None:
         reader.notes.add("no record", None)
     elif reader.late is not None and reader.recorded == 1:
-        reader.notes.add("early record", reader.record, later=words(reader.late))
+        reader.notes.add("early record", reader.record, later=describe_instruction(reader.late))
 
 
-def check_admitted(reader: Reader) -> None:
+def check_admitted(reader: PlanReader) -> None:
     """Note inputs of the level that never come in."""
     outside = reader.facts.from_outside
     if outside and not reader.admitted:
@@ -71,14 +71,14 @@ def check_admitted(reader: Reader) -> None:
         reader.notes.add("never admitted", None, reader.facts.name(child), outside[child])
 
 
-def check_stale(reader: Reader, asked: bool) -> None:
+def check_stale(reader: PlanReader, asked: bool) -> None:
     """Note outputs that a consistent plan leaves out of date; a loop is noted once."""
     values, facts = reader.values, reader.facts
     if values is None or (asked and not reader.admitted):
         return
     ended = (child for child in facts.reactions if not reader.unread[child] and reader.time[child] == 1)
     told: set[tuple[Node, ...]] = set()
-    for node, source in values.stale(reader.time, ended, asked):
+    for node, source in values.stale_outputs(reader.time, ended, asked):
         loop = facts.loop_of.get(node, ())
         sim, port = facts.name(node[0]), facts.path(node)
         last = reader.evaluated[node[0]]

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from hocket.graph import components
+from hocket.graph import strong_components
 from hocket.model import Model, Scenario, as_level
 from hocket.signals import Hold, Latch
 from hocket.wiring import OWN, Drive, Wiring, wire
@@ -33,7 +33,7 @@ class Reaction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Facts:
+class LevelFacts:
     """One level. `step` is its step in seconds, where that is known."""
 
     scenario: Scenario
@@ -71,7 +71,7 @@ class Facts:
         return f"{self.name(node[0])}.{self.model(node[0]).outputs[node[1]].name}"
 
     @cached_property
-    def driven(self) -> list[bool]:
+    def needs_feed(self) -> list[bool]:
         """Per child: whether it must be fed before it steps."""
         texts = self.wiring.texts_of
         return [
@@ -110,16 +110,16 @@ class Facts:
         places: dict[int, list[tuple[int, list[int]]]] = {}
         for child, model in enumerate(self.wiring.models):
             if id(model) not in places:
-                places[id(model)] = _reacting(model)
+                places[id(model)] = _reacting_outputs(model)
             for port, inputs in places[id(model)]:
                 drives = [self.wiring.drives[child][index] for index in inputs]
                 sources = tuple((d.child, d.port) for d in drives if d is not None and d.child >= 0)
                 outside = any(d is not None and d.child == OWN for d in drives)
-                taken = any(d is not None and self._sampled(child, d) for d in drives)
+                taken = any(d is not None and self._is_sampled(child, d) for d in drives)
                 found.setdefault(child, []).append(Reaction(port, sources, outside, taken))
         return found
 
-    def _sampled(self, child: int, drive: Drive) -> bool:
+    def _is_sampled(self, child: int, drive: Drive) -> bool:
         """Return whether an input does not follow its source within a step."""
         if drive.child == OWN:
             return isinstance(drive.extrapolation, Hold)
@@ -139,11 +139,11 @@ class Facts:
             for source in each.sources
             if source in number
         }
-        groups = components(len(nodes), edges)
+        groups = strong_components(len(nodes), edges)
         loops = [group for group in groups if len(group) > 1 or (group[0], group[0]) in edges]
         return {nodes[index]: tuple(nodes[each] for each in loop) for loop in loops for index in loop}
 
-    def reached_from_outside(self) -> str:
+    def feedthrough_output(self) -> str:
         """Return an output of the level that reacts to an input of it at once; empty if none does."""
         reactions = {(child, each.port): each for child, some in self.reactions.items() for each in some}
         seen: set[Node] = set()
@@ -159,7 +159,7 @@ class Facts:
                 open_ends += reactions[node].sources
         return ""
 
-    def fits(self, child: int, fraction: Fraction) -> bool:
+    def can_step(self, child: int, fraction: Fraction) -> bool:
         """Return whether a child can be stepped by this part of the level's step."""
         model = self.model(child)
         if as_level(model) is None:
@@ -170,7 +170,7 @@ class Facts:
         ratio = self.step * fraction / inner
         return ratio.denominator == 1 or ratio.numerator == 1
 
-    def divides(self, child: int, fraction: Fraction) -> bool:
+    def can_step_multiples(self, child: int, fraction: Fraction) -> bool:
         """Return whether a child can be stepped by any multiple of this part of the level's step."""
         model = self.model(child)
         if model.abilities.variable_step or as_level(model) is None:
@@ -178,7 +178,7 @@ class Facts:
         inner = getattr(model, "step", None)
         return self.step is None or not isinstance(inner, Fraction) or self.step * fraction % inner == 0
 
-    def fitting(self, child: int) -> str:
+    def quantum_advice(self, child: int) -> str:
         """Return what quantum of a step control suits the level that a child is."""
         part = getattr(self.model(child), "step", Fraction(0)) / self.step if self.step else Fraction(0)
         if part > 0 and (1 / part).denominator == 1:
@@ -186,7 +186,7 @@ class Facts:
         return "step control inside it, not around it"
 
 
-def _reacting(model: Model) -> list[tuple[int, list[int]]]:
+def _reacting_outputs(model: Model) -> list[tuple[int, list[int]]]:
     """Return the outputs of a model that react between steps, each with the numbers of these inputs."""
     if not model.abilities.reevaluates:
         return []

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from hocket.plan.facts import Node
 from hocket.plan.instructions import Solve
-from hocket.plan.words import listed
+from hocket.plan.words import join_names
 
 if TYPE_CHECKING:
-    from hocket.plan.reader import Reader
+    from hocket.plan.reader import PlanReader
 
 
-def solved_nodes(reader: Reader, solve: Solve) -> list[Node]:
+def solved_nodes(reader: PlanReader, solve: Solve) -> list[Node]:
     """Return the outputs that are solved for; what is wrong with them is noted.
 
     If anything is, all loops of the simulators count as solved, so that one mistake is told once.
@@ -25,7 +25,7 @@ def solved_nodes(reader: Reader, solve: Solve) -> list[Node]:
     nodes: dict[Node, str] = {}
     sound = True
     for path in solve.ports:
-        node = _node(reader, path)
+        node = _find_node(reader, path)
         if node is None:
             sound = False
             continue
@@ -47,29 +47,29 @@ def solved_nodes(reader: Reader, solve: Solve) -> list[Node]:
         if missing:
             whole = [facts.path(each) for each in loop]
             sim = facts.name(node[0])
-            reader.fault("part of a loop", sim, path, missing=listed(missing), loop=listed(whole))
+            reader.fault("part of a loop", sim, path, missing=join_names(missing), loop=join_names(whole))
             sound = False
             break
-    return list(nodes) if nodes and sound else _all_loops(reader, solve)
+    return list(nodes) if nodes and sound else _loop_nodes(reader, solve)
 
 
-def _all_loops(reader: Reader, solve: Solve) -> list[Node]:
+def _loop_nodes(reader: PlanReader, solve: Solve) -> list[Node]:
     facts = reader.facts
     children = [facts.number[sim] for sim in solve.sims if sim in facts.number]
     nodes = [(child, each.port) for child in children for each in facts.reactions.get(child, ())]
     return [node for node in nodes if node in facts.loop_of]
 
 
-def _node(reader: Reader, path: str) -> Node | None:
+def _find_node(reader: PlanReader, path: str) -> Node | None:
     """Return the output behind a path; a name that is none is noted."""
     facts = reader.facts
     sim, _, port = path.partition(".")
     child = facts.number.get(sim)
     if child is None:
-        reader.fault("unknown simulator", sim, path, near=reader.notes.near(sim, facts.number))
+        reader.fault("unknown simulator", sim, path, near=reader.notes.nearest_name(sim, facts.number))
         return None
     for index, output in enumerate(facts.model(child).outputs):
         if output.name == port:
             return child, index
-    reader.fault("unknown port", sim, path, near=reader.notes.near(path, facts.outputs(child)))
+    reader.fault("unknown port", sim, path, near=reader.notes.nearest_name(path, facts.outputs(child)))
     return None

@@ -6,16 +6,16 @@ Out: Violations in the order of the plan
 
 from __future__ import annotations
 
-from hocket.errors import nearest
+from hocket.errors import suggest_nearest
 from hocket.plan.kinds import KINDS, Violation
 from hocket.plan.walking import Spot
-from hocket.plan.words import words
+from hocket.plan.words import describe_instruction
 
 HINTS = 5
 """So many misspelt names get a nearest match: each is a search through all names."""
 
 
-class Notebook:
+class ViolationLog:
     """The faults of one body; `title` is its name in the plan."""
 
     def __init__(self, title: str):
@@ -27,7 +27,7 @@ class Notebook:
         """Note a fault, if it is not known yet; without a spot it is about the whole body."""
         where = self.title
         if spot is not None:
-            where = f"{self.title} {'.'.join(map(str, spot[0]))}: {words(spot[1])}"
+            where = f"{self.title} {'.'.join(map(str, spot[0]))}: {describe_instruction(spot[1])}"
         key = (kind, where, sim, port, str(more.get("source", "")))
         if key not in self.found:
             what, expected, hint = (text.format(sim=sim, port=port, **more) for text in KINDS[kind])
@@ -39,8 +39,8 @@ class Notebook:
         for key in follows:
             del self.found[key]
 
-    def near(self, name: str, names: dict[str, int] | list[str]) -> str:
+    def nearest_name(self, name: str, names: dict[str, int] | list[str]) -> str:
         """Return the nearest match of a misspelt name."""
         if name not in self._near:
-            self._near[name] = nearest(name, names) if len(self._near) < HINTS else ""
+            self._near[name] = suggest_nearest(name, names) if len(self._near) < HINTS else ""
         return self._near[name]

@@ -49,7 +49,7 @@ class Plan:
         for title, body in (("to start", self.start), ("each step", self.step), ("asked again", self.output)):
             if body:
                 yield f"  {title}:"
-                yield from words.lines(body, "    ")
+                yield from words.describe_body(body, "    ")
         for inner_name, plan in self.inner.items():
             yield ""
             yield from plan.lines(f"{name}.{inner_name}" if name else inner_name)

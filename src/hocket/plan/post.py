@@ -53,7 +53,7 @@ class Post:
     """Per child: the inputs that got another value since its outputs were evaluated."""
 
     @staticmethod
-    def of(wiring: Wiring, homes: Mapping[str, str]) -> Post:
+    def from_wiring(wiring: Wiring, homes: Mapping[str, str]) -> Post:
         """Return the reading of a wiring; `homes` has hosts by the names of children."""
         post = Post(wiring, [homes.get(name, "") for name in wiring.names])
         for child in range(len(wiring.names)):
@@ -77,7 +77,7 @@ class Post:
     def feed(self, child: int, numbers: int = 1) -> None:
         """Give a child its inputs; what is new is sent before, all that its host uses in one message."""
         for node, pair in self._from_elsewhere(child):
-            if self._new(pair, node):
+            if self._is_new(pair, node):
                 self._send(pair, numbers)
         for index, drive in enumerate(self.wiring.drives[child]):
             if drive is None or drive.child < 0:
@@ -112,7 +112,7 @@ class Post:
         for child in children:
             self.read(child)
 
-    def node(self, path: str) -> Node:
+    def find_node(self, path: str) -> Node:
         """Return an output by its path."""
         for child, (name, model) in enumerate(zip(self.wiring.names, self.wiring.models, strict=True)):
             if path.startswith(f"{name}."):
@@ -129,10 +129,10 @@ class Post:
     def flush(self, numbers: int = 1) -> None:
         """Send what is new and nobody was fed with."""
         for pair, nodes in self.used.items():
-            if any(self._new(pair, node) for node in nodes):
+            if any(self._is_new(pair, node) for node in nodes):
                 self._send(pair, numbers)
 
-    def settle(self) -> None:
+    def mark_all_known(self) -> None:
         """Take everything for told to everyone."""
         for pair, nodes in self.used.items():
             for node in nodes:
@@ -143,7 +143,7 @@ class Post:
                     self.given[(child, index)] = self.versions.get((drive.child, drive.port), 0)
         self.news.clear()
 
-    def _new(self, pair: Pair, node: Node) -> bool:
+    def _is_new(self, pair: Pair, node: Node) -> bool:
         return self.known.get((pair, node)) != self.versions.get(node, 0)
 
     def _send(self, pair: Pair, numbers: int) -> None:

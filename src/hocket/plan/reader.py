@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from hocket.model import as_level
 from hocket.plan.control import Control
-from hocket.plan.facts import Facts
+from hocket.plan.facts import LevelFacts
 from hocket.plan.instructions import (
     WHOLE,
     Adapt,
@@ -32,33 +32,33 @@ from hocket.plan.instructions import (
     Try,
 )
 from hocket.plan.loops import solved_nodes
-from hocket.plan.notebook import Notebook
-from hocket.plan.races import alike, owners, races
+from hocket.plan.notebook import ViolationLog
+from hocket.plan.races import are_uniform, body_owners, find_races
 from hocket.plan.rewinding import repeat_faults, try_faults
-from hocket.plan.turns import stepped_in, turn_faults, turns
-from hocket.plan.values import Time, Values
-from hocket.plan.walking import Place, Spot, placed, walk
+from hocket.plan.turns import steps_in, turn_faults, turn_order
+from hocket.plan.values import OutputValues, Time
+from hocket.plan.walking import Place, Spot, walk, with_places
 
 ROUNDS = 3
 """So often a body that is done many times is read: the first, another, and the last."""
 
 
-class Reader:
+class PlanReader:
     """Reads one body. Times are fractions of the level's step."""
 
     def __init__(
         self,
-        facts: Facts,
+        facts: LevelFacts,
         title: str = "step",
         time: Time = 0,
-        values: Values | None = None,
+        values: OutputValues | None = None,
         tries: bool = False,
     ):
         size = len(facts.wiring.names)
         self.facts = facts
-        self.number, self.driven, self.sources = facts.number, facts.driven, facts.sources
+        self.number, self.driven, self.sources = facts.number, facts.needs_feed, facts.sources
         self.shows = [bool(model.outputs) for model in facts.wiring.models]
-        self.notes = Notebook(title)
+        self.notes = ViolationLog(title)
         self.values = values
         self.tries = tries
         """Whether steps may be made shorter: then all must be."""
@@ -89,17 +89,17 @@ class Reader:
         """Read instructions one after the other."""
         if not body:
             self.notes.add("empty body", self.spot if self.place else None)
-        for at, instruction in placed(body, place, together):
+        for at, instruction in with_places(body, place, together):
             self.place, self.instruction = at, instruction
             match instruction:
                 case Feed() | Step() | Read():
-                    self.simple(instruction)
+                    self.follow_simple(instruction)
                 case Together(bodies):
-                    self.together(bodies, at)
+                    self.follow_together(bodies, at)
                 case Solve():
                     self.solve(instruction)
                 case Times(n, inner):
-                    self.times(n, inner, at)
+                    self.follow_times(n, inner, at)
                 case Next(bodies):
                     self.take_turns(bodies, at)
                 case Record():
@@ -111,15 +111,15 @@ class Reader:
                 case Adapt(inner, control):
                     self.adapt(inner, control, at)
                 case Save() | Restore() | Repeat():
-                    self.rewind(instruction, at)
+                    self.follow_rollback(instruction, at)
                 case _:
                     self.fault("no instruction", given=f"{instruction!r:.60}")
 
-    def simple(self, instruction: Feed | Step | Read) -> None:
+    def follow_simple(self, instruction: Feed | Step | Read) -> None:
         """Read an instruction about one simulator."""
         child = self.number.get(instruction.sim)
         if child is None:
-            self.known((instruction.sim,))
+            self.look_up((instruction.sim,))
         elif isinstance(instruction, Step):
             self.step(child, instruction.fraction)
         elif isinstance(instruction, Feed):
@@ -127,14 +127,14 @@ class Reader:
         else:
             self.read(child)
 
-    def rewind(self, instruction: Save | Restore | Repeat, place: Place) -> None:
+    def follow_rollback(self, instruction: Save | Restore | Repeat, place: Place) -> None:
         """Read an instruction that is about going back."""
         match instruction:
             case Save(sims):
-                for child in self.known(sims):
+                for child in self.look_up(sims):
                     self.save(child)
             case Restore(sims):
-                for child in self.known(sims):
+                for child in self.look_up(sims):
                     self.restore(child)
                 self.latest = max(self.time, default=0)
             case Repeat():
@@ -149,13 +149,13 @@ class Reader:
         """Note what is wrong with the instruction that is read."""
         self.notes.add(kind, self.spot, sim, port, **more)
 
-    def known(self, sims: Sequence[str]) -> list[int]:
+    def look_up(self, sims: Sequence[str]) -> list[int]:
         """Return the numbers of simulators; unknown ones are faults."""
         found = []
         for sim in sims:
             child = self.number.get(sim)
             if child is None:
-                self.fault("unknown simulator", sim, near=self.notes.near(sim, self.number))
+                self.fault("unknown simulator", sim, near=self.notes.nearest_name(sim, self.number))
             else:
                 found.append(child)
         return found
@@ -166,7 +166,7 @@ class Reader:
         """Fit the inputs of a child."""
         self.fed[child] = True
         for source in self.sources[child]:
-            if self.unread[source] and not self._beside(source):
+            if self.unread[source] and not self._in_other_body(source):
                 sim, name = self.facts.name(child), self.facts.name(source)
                 self.fault("unread source", sim, self.facts.wire_between(source, child)[1], source=name)
         if self.admitted and child in self.facts.from_outside:
@@ -174,21 +174,21 @@ class Reader:
         if self.values is not None:
             self.values.feed(child, self.time[child])
 
-    def _beside(self, child: int) -> bool:
+    def _in_other_body(self, child: int) -> bool:
         """Return whether a child belongs to another of the bodies that run together."""
         name = self.facts.name(child)
         return any(owner.get(name, number) != number for owner, number in self.crowd)
 
     def read(self, child: int) -> None:
         """Store the outputs of a child."""
-        self._check_moved(child)
+        self._check_read_time(child)
         self.unread[child] = False
         self.evaluated[child] = self.spot
-        self._after_record()
+        self._note_late()
         if self.values is not None:
             self.values.read(child, self.time[child])
 
-    def _check_moved(self, child: int) -> None:
+    def _check_read_time(self, child: int) -> None:
         """Note a child that is read before its first step, though others have moved on."""
         if self.stepped[child] is None and self.time[child] < self.latest:
             port = next(iter(self.facts.outputs(child)), "")
@@ -197,9 +197,9 @@ class Reader:
 
     def solve(self, solve: Solve) -> None:
         """Solve a loop: all in it are fed and read together."""
-        children = self.known(solve.sims)
+        children = self.look_up(solve.sims)
         if children:
-            self._check_moved(children[0])
+            self._check_read_time(children[0])
         for child in children:
             if self.time[child] != self.time[children[0]]:
                 sim, other = self.facts.name(children[0]), self.facts.name(child)
@@ -214,7 +214,7 @@ class Reader:
             self.evaluated[child] = self.place, solve
         for child in children:
             self.feed(child)
-        self._after_record()
+        self._note_late()
         if self.values is None:
             return
         if nodes and children:
@@ -238,7 +238,7 @@ class Reader:
         self.recorded += 1
         self.record, self.late = self.spot, None
 
-    def _after_record(self) -> None:
+    def _note_late(self) -> None:
         if self.recorded and self.late is None:
             self.late = self.instruction
 
@@ -252,16 +252,16 @@ class Reader:
             self.fault("unfed input", self.facts.name(child), ports[0] if ports else "", ports=listed)
         self.fed[child] = False
         # comparing fractions is slow, and most steps are whole
-        self.time[child] += 1 if fraction is WHOLE else self._exact(child, fraction)
+        self.time[child] += 1 if fraction is WHOLE else self._check_fraction(child, fraction)
         if self.tries and not self.trying:
             self.fault("step outside try", self.facts.name(child))
         if self.time[child] > self.latest:
             self.latest = self.time[child]
         self.unread[child] = self.shows[child]
         self.stepped[child] = self.spot
-        self._after_record()
+        self._note_late()
 
-    def _exact(self, child: int, fraction: Fraction) -> Fraction:
+    def _check_fraction(self, child: int, fraction: Fraction) -> Fraction:
         """Return a part of the step as a fraction, after a look at whether it can be made."""
         sim = self.facts.name(child)
         if not isinstance(fraction, (Fraction, int)):
@@ -273,7 +273,7 @@ class Reader:
             return exact
         if fraction <= 0:
             self.fault("no way forward", sim, time=fraction)
-        elif fraction != 1 and not self.facts.fits(child, fraction):
+        elif fraction != 1 and not self.facts.can_step(child, fraction):
             inner = as_level(self.facts.model(child)) is not None
             self.fault("level's step" if inner else "fixed step", sim, time=fraction)
         return fraction
@@ -293,17 +293,17 @@ class Reader:
 
     # bodies inside
 
-    def together(self, bodies: tuple[Body, ...], place: Place) -> None:
+    def follow_together(self, bodies: tuple[Body, ...], place: Place) -> None:
         """Read bodies of which none may lean on another."""
         if not bodies:
             self.fault("empty body")
-        if alike(bodies):
+        if are_uniform(bodies):
             for number, body in enumerate(bodies, 1):
                 self.place, self.instruction = (*place, number), body[0]
-                self.simple(body[0])  # type: ignore[arg-type]
+                self.follow_simple(body[0])  # type: ignore[arg-type]
             return
-        owner = owners(bodies, place)
-        for kind, at, instruction, sim, port, more in races(bodies, place, owner, self.facts):
+        owner = body_owners(bodies, place)
+        for kind, at, instruction, sim, port, more in find_races(bodies, place, owner, self.facts):
             self.notes.add(kind, (at, instruction), sim, port, **more)
         start = latest = self.latest
         around = self.instruction
@@ -315,7 +315,7 @@ class Reader:
             latest = max(latest, self.latest)
         self.latest = latest
 
-    def times(self, n: int, body: Body, place: Place) -> None:
+    def follow_times(self, n: int, body: Body, place: Place) -> None:
         """Read a body that is done n times; most of many times are alike and are skipped."""
         if not isinstance(n, int) or n < 1:
             self.fault("no times", n=n)
@@ -337,7 +337,7 @@ class Reader:
         wrong = list(turn_faults(bodies, place))
         for kind, at, instruction, sim, more in wrong:
             self.notes.add(kind, (at, instruction), sim, **more)
-        steps = [step for body in bodies for step in stepped_in(body)]
+        steps = [step for body in bodies for step in steps_in(body)]
         children = [self.number[step.sim] for step in steps if step.sim in self.number]
         parts = [step.fraction for step in steps]
         exact = all(isinstance(part, (Fraction, int)) and part > 0 for part in parts)
@@ -347,7 +347,7 @@ class Reader:
             for child in children:
                 self.time[child] = self.latest = 1
             return
-        for number in turns([self.time[child] for child in children], parts, 1):
+        for number in turn_order([self.time[child] for child in children], parts, 1):
             self.follow(bodies[number], (*place, number + 1))
 
     def attempt(self, body: Body, place: Place) -> None:
@@ -371,11 +371,11 @@ class Reader:
             model, sim = self.facts.model(child), self.facts.name(child)
             if control.rejects and not model.abilities.rewind:
                 self.fault("try without rewind", sim, more="")
-            if not self.facts.divides(child, control.quantum):
+            if not self.facts.can_step_multiples(child, control.quantum):
                 if as_level(model) is None:
                     self.fault("fixed step", sim, time=control.quantum)
                 else:
-                    self.fault("quantum", sim, time=control.quantum, fits=self.facts.fitting(child))
+                    self.fault("quantum", sim, time=control.quantum, fits=self.facts.quantum_advice(child))
         if len(place) > 1:
             self.fault("try inside")
         self.adapting = True
@@ -396,4 +396,4 @@ class Reader:
             self.follow(outer.body, place)
         if self.values is not None and outer.until is not None:
             sims = {i.sim for _, i in walk(outer.body) if isinstance(i, Read)}
-            self.values.settle([self.number[s] for s in sims if s in self.number], self.time)
+            self.values.accept_values([self.number[s] for s in sims if s in self.number], self.time)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from hocket.plan.facts import Facts
+from hocket.plan.facts import LevelFacts
 from hocket.plan.instructions import Instruction, Repeat, Restore, Save, Step
 from hocket.plan.walking import Place, walk
 
@@ -17,7 +17,7 @@ Found: TypeAlias = tuple[str, Place, Instruction, str]
 """Kind, place, instruction, simulator."""
 
 
-def try_faults(facts: Facts) -> Iterator[tuple[str, str, str]]:
+def try_faults(facts: LevelFacts) -> Iterator[tuple[str, str, str]]:
     """Yield kind, simulator and how many more: a Try takes back the whole level and shortens its step."""
     able = [
         (name, model.abilities) for name, model in zip(facts.wiring.names, facts.wiring.models, strict=True)

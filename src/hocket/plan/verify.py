@@ -10,12 +10,12 @@ from fractions import Fraction
 
 from hocket.model import Scenario
 from hocket.plan.endings import check_admitted, check_ends, check_rows, check_stale
-from hocket.plan.facts import Facts
+from hocket.plan.facts import LevelFacts
 from hocket.plan.instructions import Body, Step
 from hocket.plan.kinds import Violation
 from hocket.plan.plan import Plan
-from hocket.plan.reader import Reader
-from hocket.plan.values import Values
+from hocket.plan.reader import PlanReader
+from hocket.plan.values import OutputValues
 from hocket.plan.walking import tries, walk
 
 
@@ -25,23 +25,23 @@ def verify(plan: Plan, scenario: Scenario, step: Fraction | None = None) -> list
     `step` is that of the level in seconds: with it, parts of a step are held against the steps of levels
     inside. A value that arrives late because its source steps later is no fault: see `delays`.
     """
-    facts = Facts(scenario, step)
-    values = Values(facts) if plan.outputs == "consistent" else None
-    reader = Reader(facts, values=values, tries=tries(plan.step))
+    facts = LevelFacts(scenario, step)
+    values = OutputValues(facts) if plan.outputs == "consistent" else None
+    reader = PlanReader(facts, values=values, tries=tries(plan.step))
     reader.follow(plan.step)
     if plan.step:
         check_ends(reader)
         check_rows(reader)
         check_admitted(reader)
         check_stale(reader, asked=False)
-    if values is not None and not plan.output and reader.used and facts.reached_from_outside():
-        reader.notes.add("never asked again", None, port=facts.reached_from_outside())
-    asked = Reader(facts, "output", 1, values)
-    _check_asked(asked, plan.output)
+    if values is not None and not plan.output and reader.used and facts.feedthrough_output():
+        reader.notes.add("never asked again", None, port=facts.feedthrough_output())
+    asked = PlanReader(facts, "output", 1, values)
+    _check_output_body(asked, plan.output)
     return [*reader.notes.found.values(), *asked.notes.found.values()]
 
 
-def _check_asked(reader: Reader, body: Body) -> None:
+def _check_output_body(reader: PlanReader, body: Body) -> None:
     """Read what is evaluated again; all simulators stand at the end of the step."""
     steps = [(place, i) for place, i in walk(body) if isinstance(i, Step)]
     for place, instruction in steps:

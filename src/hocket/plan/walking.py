@@ -33,7 +33,7 @@ Spot: TypeAlias = tuple[Place, Instruction]
 """An instruction at its place."""
 
 
-def parts(instruction: Instruction, place: Place) -> Iterator[tuple[Body, Place]]:
+def inner_bodies(instruction: Instruction, place: Place) -> Iterator[tuple[Body, Place]]:
     """Yield the bodies inside an instruction with the place that their instructions count from."""
     match instruction:
         case Times(_, body) | Try(body) | Adapt(body) | Repeat(body):
@@ -43,7 +43,7 @@ def parts(instruction: Instruction, place: Place) -> Iterator[tuple[Body, Place]
                 yield body, (*place, number)
 
 
-def placed(body: Body, place: Place, together: bool = False) -> Iterator[Spot]:
+def with_places(body: Body, place: Place, together: bool = False) -> Iterator[Spot]:
     """Yield the instructions of a body with their places; one alone in a Together has that of its body."""
     if together and len(body) == 1:
         yield place, body[0]
@@ -54,13 +54,13 @@ def placed(body: Body, place: Place, together: bool = False) -> Iterator[Spot]:
 
 def walk(body: Body, place: Place = (), together: bool = False) -> Iterator[Spot]:
     """Yield every instruction, those inside others after them."""
-    for at, instruction in placed(body, place, together):
+    for at, instruction in with_places(body, place, together):
         yield at, instruction
-        for inner, inside in parts(instruction, at):
+        for inner, inside in inner_bodies(instruction, at):
             yield from walk(inner, inside, isinstance(instruction, Together))
 
 
-def named(instruction: Instruction) -> tuple[str, ...]:
+def named_simulators(instruction: Instruction) -> tuple[str, ...]:
     """Return the simulators that an instruction itself names."""
     match instruction:
         case Feed(sim) | Step(sim) | Read(sim):

@@ -1,6 +1,6 @@
 """The lines of a scenario that change at each of many points, without writing each of them out.
 
-In:  a Tuned, the Study it is about, the numbers of points
+In:  a TuningResult, the Study it is about, the numbers of points
 Out: changes per point; None where a point is no coupling
 
 Choices that touch different lines are looked at one by one, those that share lines together; some points are
@@ -16,56 +16,62 @@ from functools import cache
 from typing import TypeAlias
 
 from hocket.errors import HocketError
-from hocket.files.study import Study
-from hocket.files.toml.changes import Change, changes, table_of
-from hocket.tuning.settings import applied
+from hocket.files.study import Experiment
+from hocket.files.toml.changes import LineChange, line_changes, scenario_tables
+from hocket.tuning.settings import apply_choices
 from hocket.tuning.space import Point
-from hocket.tuning.tuned import Tuned
+from hocket.tuning.tuned import TuningResult
 
-Group: TypeAlias = tuple[int, ...]
+VariableGroup: TypeAlias = tuple[int, ...]
 """Numbers of variables."""
-Found: TypeAlias = tuple[Change, ...] | None
+PointChanges: TypeAlias = tuple[LineChange, ...] | None
 
 SEEN = 40
 """Points that are written out to see that choices do not meddle with each other."""
 _RANK = {"step": 0, "orchestrator": 1, "extrapolation": 2}
 
 
-def changed_lines(tuned: Tuned, study: Study, shown: Sequence[int]) -> list[Found]:
+def changed_lines(tuned: TuningResult, study: Experiment, shown: Sequence[int]) -> list[PointChanges]:
     """Return what changes at each of some points."""
-    before = table_of(study)
+    before = scenario_tables(study)
     variables = tuned.space.variables
 
     @cache
-    def of(group: Group, values: Point) -> Found:
+    def changes_for(group: VariableGroup, values: Point) -> PointChanges:
         """Return what some choices change by themselves."""
         named = {variables[n].name: variables[n].values[k] for n, k in zip(group, values, strict=True)}
         try:
-            made = applied(tuned.composite, named)
+            made = apply_choices(tuned.composite, named)
         except HocketError:
             return None
-        return tuple(changes(before, table_of(replace(study, composite=made))))
+        return tuple(line_changes(before, scenario_tables(replace(study, composite=made))))
 
     whole = tuple(range(len(variables)))
-    groups = _groups(tuned, of, len(shown))
+    groups = _independent_groups(tuned, changes_for, len(shown))
     sample = list(dict.fromkeys((*tuned.front[:SEEN], *shown[:: max(1, len(shown) // SEEN)])))
     apart = groups is not None and all(
-        _joined(of, groups, tuned.points[k]) == _sorted(of(whole, tuned.points[k])) for k in sample
+        _join_changes(changes_for, groups, tuned.points[k])
+        == _sort_changes(changes_for(whole, tuned.points[k]))
+        for k in sample
     )
     return [
-        _joined(of, groups, tuned.points[k]) if apart and groups else _sorted(of(whole, tuned.points[k]))
+        _join_changes(changes_for, groups, tuned.points[k])
+        if apart and groups
+        else _sort_changes(changes_for(whole, tuned.points[k]))
         for k in shown
     ]
 
 
-def _groups(tuned: Tuned, of: Callable[[Group, Point], Found], points: int) -> list[Group] | None:
+def _independent_groups(
+    tuned: TuningResult, of: Callable[[VariableGroup, Point], PointChanges], points: int
+) -> list[VariableGroup] | None:
     """Return variables that share no lines with those of other groups; None: that is not worth it."""
     sizes = [len(each) for each in tuned.space.variables]
-    groups: list[tuple[Group, set[tuple[str, str]]]] = []
+    groups: list[tuple[VariableGroup, set[tuple[str, str]]]] = []
     for number, size in enumerate(sizes):
         found = [of((number,), (k,)) for k in range(size)]
         keys = {(each.table, each.key) for some in found for each in some or ()}
-        mine: Group = (number,)
+        mine: VariableGroup = (number,)
         for other, theirs in [each for each in groups if each[1] & keys]:
             groups.remove((other, theirs))
             mine, keys = (*other, *mine), keys | theirs
@@ -75,17 +81,19 @@ def _groups(tuned: Tuned, of: Callable[[Group, Point], Found], points: int) -> l
     return made if work < points else None
 
 
-def _joined(of: Callable[[Group, Point], Found], groups: Sequence[Group], point: Point) -> Found:
-    found: list[Change] = []
+def _join_changes(
+    of: Callable[[VariableGroup, Point], PointChanges], groups: Sequence[VariableGroup], point: Point
+) -> PointChanges:
+    found: list[LineChange] = []
     for group in groups:
         some = of(group, tuple(point[n] for n in group))
         if some is None:
             return None
         found += some
-    return _sorted(tuple(found))
+    return _sort_changes(tuple(found))
 
 
-def _sorted(found: Found) -> Found:
+def _sort_changes(found: PointChanges) -> PointChanges:
     """Return changes in one order: the outermost table first, in it steps, algorithms, extrapolations."""
     return (
         None if found is None else tuple(sorted(found, key=lambda each: (each.table, _RANK.get(each.key, 3))))

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hocket.files.drawing import Series
-from hocket.files.estimate import Doubted, Trust
+from hocket.files.estimate import ErrorEstimate, PortEstimate
 from hocket.files.run import Run
 from hocket.model import Array
-from hocket.report.gathering import Story
+from hocket.report.gathering import ReportData
 from hocket.report.markup import esc
-from hocket.report.thinning import plain, spans, thin_times, thinned, thinned_band
+from hocket.report.thinning import json_numbers, span_edges, thin_band, thin_times, thin_values
 
 POINTS, FEWEST = 2000, 400
 """Points per port, at the most and at the least."""
@@ -44,13 +44,13 @@ class Curve:
     relative: float = -1.0
 
     @property
-    def still(self) -> bool:
+    def is_constant(self) -> bool:
         """Whether it never moves."""
         return len(self.v) == 0 or bool(np.all(self.v == self.v[0]))
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChartSelection:
     """Ports for the page, the most telling first."""
 
     curves: tuple[Curve, ...]
@@ -59,18 +59,18 @@ class Chosen:
     """At the most, per port."""
 
 
-def charts(story: Story) -> str:
+def ports_section(story: ReportData) -> str:
     """Return the section and its data."""
     run = story.run
     if not run.ports:
         return (
             '<section id="ports"><h2>Recorded ports</h2><p class="note">Nothing was recorded.</p></section>'
         )
-    chosen = choose(run, story.trust)
+    chosen = select_curves(run, story.trust)
     data = chart_data(chosen)
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return (
-        f'<section id="ports"><h2>Recorded ports</h2>{_said(run, chosen)}'
+        f'<section id="ports"><h2>Recorded ports</h2>{_ports_note(run, chosen)}'
         '<div class="tools"><label>filter <input id="filter" type="search" placeholder="axle.*, .x, force" '
         'autocomplete="off"></label><span id="count" aria-live="polite"></span>'
         '<button type="button" id="reset" hidden>all of the time</button></div>'
@@ -79,18 +79,18 @@ def charts(story: Story) -> str:
     )
 
 
-def choose(run: Run, trust: Trust | None) -> Chosen:
+def select_curves(run: Run, trust: ErrorEstimate | None) -> ChartSelection:
     """Return the ports that the page holds: what moves before what does not, the least certain first."""
     doubted = {each.port: each for each in trust.ports} if trust else {}
     wide = 3 if doubted else 1
     points = int(min(POINTS, max(FEWEST, BUDGET // (wide * len(run.ports)))))
     room = max(1, BUDGET // (wide * points))
-    found = [_curve(run[port], doubted.get(port), points) for port in run.ports]
-    found.sort(key=lambda curve: (curve.still, -curve.relative))
-    return Chosen(tuple(found[:room]), tuple(curve.name for curve in found[room:]), points)
+    found = [_thin_curve(run[port], doubted.get(port), points) for port in run.ports]
+    found.sort(key=lambda curve: (curve.is_constant, -curve.relative))
+    return ChartSelection(tuple(found[:room]), tuple(curve.name for curve in found[room:]), points)
 
 
-def chart_data(chosen: Chosen) -> dict[str, object]:
+def chart_data(chosen: ChartSelection) -> dict[str, object]:
     """Return what the script draws; ports of one rate share their times."""
     times: list[list[float | None]] = []
     known: dict[bytes, int] = {}
@@ -99,30 +99,30 @@ def chart_data(chosen: Chosen) -> dict[str, object]:
         key = curve.t.tobytes()
         if key not in known:
             known[key] = len(times)
-            times.append(plain(curve.t, 10))
+            times.append(json_numbers(curve.t, 10))
         entry: dict[str, object] = {"name": curve.name, "unit": curve.unit, "t": known[key]}
-        entry |= {"v": plain(curve.v), "rows": curve.rows}
+        entry |= {"v": json_numbers(curve.v), "rows": curve.rows}
         if curve.low is not None and curve.high is not None and curve.largest is not None:
             largest = curve.largest if math.isfinite(curve.largest) else None
-            entry |= {"low": plain(curve.low), "high": plain(curve.high), "error": largest}
+            entry |= {"low": json_numbers(curve.low), "high": json_numbers(curve.high), "error": largest}
         ports.append(entry)
     return {"times": times, "ports": ports, "atOnce": AT_ONCE}
 
 
-def _curve(series: Series, doubted: Doubted | None, points: int) -> Curve:
-    edges = spans(len(series.t), points)
-    t, v = thin_times(series.t, edges), thinned(series.values, edges)
+def _thin_curve(series: Series, doubted: PortEstimate | None, points: int) -> Curve:
+    edges = span_edges(len(series.t), points)
+    t, v = thin_times(series.t, edges), thin_values(series.values, edges)
     curve = Curve(series.name, series.unit, t, v, len(series.t))
     if doubted is None or not len(doubted.error):
         return curve
     error = np.abs(doubted.error)
     if not np.array_equal(doubted.run.t, series.t):  # between the times of the estimate it is interpolated
         error = np.interp(series.t, doubted.run.t, error)
-    low, high = thinned_band(series.values, error, edges)
+    low, high = thin_band(series.values, error, edges)
     return replace(curve, low=low, high=high, largest=doubted.largest, relative=doubted.relative)
 
 
-def _said(run: Run, chosen: Chosen) -> str:
+def _ports_note(run: Run, chosen: ChartSelection) -> str:
     said = ["Drag over a chart to zoom into all of them, with Shift to move, double-click to see everything."]
     longest = max(curve.rows for curve in chosen.curves)
     if longest > chosen.points:

@@ -11,26 +11,26 @@ from datetime import datetime
 from typing import Any
 
 from hocket.files.run import Run
-from hocket.report.markup import bullets, esc, number
+from hocket.report.markup import bullets, esc, format_number
 from hocket.simulators.fmu.probe.words import count
 
 
-def head(run: Run) -> str:
+def run_header(run: Run) -> str:
     """Return the title with what is asked first."""
-    parts = [f"{word} {text}" for word, text in _facts(run) if word in ("simulated", "took")]
-    when = _when(run.info.get("begun"))
+    parts = [f"{word} {text}" for word, text in _run_facts(run) if word in ("simulated", "took")]
+    when = _format_date(run.info.get("begun"))
     line = " · ".join(filter(None, (*parts, when)))
     title = f'<p class="brand">hocket report</p><h1>{esc(run.name)}</h1>'
     return f'<header>{title}<p class="sub">{esc(line)}</p></header>'
 
 
-def facts(run: Run) -> str:
+def facts_section(run: Run) -> str:
     """Return all facts, in pairs."""
-    pairs = "".join(f"<div><dt>{esc(word)}</dt><dd>{esc(text)}</dd></div>" for word, text in _facts(run))
+    pairs = "".join(f"<div><dt>{esc(word)}</dt><dd>{esc(text)}</dd></div>" for word, text in _run_facts(run))
     return f'<section id="facts"><h2>Facts</h2><dl>{pairs}</dl></section>'
 
 
-def notes(run: Run) -> str:
+def notes_section(run: Run) -> str:
     """Return what was noted when it was read, planned and run."""
     said = [str(note) for note in run.info.get("notes", [])]
     because = str(run.info.get("engine", "")).partition(", because ")[2]
@@ -40,10 +40,10 @@ def notes(run: Run) -> str:
     return f'<section id="notes"><h2>Notes and warnings</h2>{bullets(said, "notes")}</section>'
 
 
-def _facts(run: Run) -> Iterator[tuple[str, str]]:
+def _run_facts(run: Run) -> Iterator[tuple[str, str]]:
     info = run.info
     yield "status", run.status
-    start, reached = _number(info.get("start")), _number(info.get("reached"))
+    start, reached = _number_or_none(info.get("start")), _number_or_none(info.get("reached"))
     if start is not None and reached is not None:
         yield "simulated", f"{start:g} to {reached:g} s"
     counts = info.get("counts") or {}
@@ -51,45 +51,45 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
         if thing in counts:
             yield thing, f"{counts[thing]:,}"
     timings = info.get("timings") or {}
-    wall = _number(timings.get("wall"))
+    wall = _number_or_none(timings.get("wall"))
     if wall is not None:
-        yield "took", _span(wall)
+        yield "took", _format_duration(wall)
         if wall > 0 and start is not None and reached is not None and reached > start:
-            yield "speed", f"{number((reached - start) / wall)} times real time"
+            yield "speed", f"{format_number((reached - start) / wall)} times real time"
     for phase, length in (timings.get("phases") or {}).items():
-        yield f"of it, {phase}", _span(length)
+        yield f"of it, {phase}", _format_duration(length)
     yield "engine", str(info.get("engine", "never started")).partition(", because ")[0]
     rows = sum(run.table(table.name).num_rows for table in run.tables)
     rates = f" at {len(run.tables)} rates" if len(run.tables) > 1 else ""
     yield "kept", f"{count(rows, 'row')}{rates}, {count(len(run.ports), 'port')}"
-    yield from _pace(info.get("realtime"))
+    yield from _realtime_facts(info.get("realtime"))
     for path, value in (info.get("parameters") or {}).items():
         yield f"parameter {path}", str(value)
-    yield "begun", _when(info.get("begun"))
+    yield "begun", _format_date(info.get("begun"))
     yield "machine", str(info.get("host", ""))
     yield from ((name, str(version)) for name, version in (info.get("versions") or {}).items())
     yield "folder", run.path.name
 
 
-def _pace(realtime: Any) -> Iterator[tuple[str, str]]:
+def _realtime_facts(realtime: Any) -> Iterator[tuple[str, str]]:
     if isinstance(realtime, dict):
-        late = f"{count(realtime['overruns'], 'overrun')}, at most {_span(realtime['largest_lag'])} late"
+        late = f"{count(realtime['overruns'], 'overrun')}, at most {_format_duration(realtime['largest_lag'])} late"
         yield "real time", f"factor {realtime['factor']:g}, {late}"
 
 
-def _number(value: Any) -> float | None:
+def _number_or_none(value: Any) -> float | None:
     """Return a fact that is a number; a run that never began lacks some."""
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def _span(length: float) -> str:
+def _format_duration(length: float) -> str:
     for scale, unit in ((1.0, "s"), (1e-3, "ms")):
         if abs(length) >= scale:
-            return f"{number(length / scale)} {unit}"
-    return f"{number(length / 1e-6)} µs"
+            return f"{format_number(length / scale)} {unit}"
+    return f"{format_number(length / 1e-6)} µs"
 
 
-def _when(text: Any) -> str:
+def _format_date(text: Any) -> str:
     try:
         return f"{datetime.fromisoformat(str(text)):%Y-%m-%d %H:%M:%S %Z}"
     except ValueError:

@@ -25,7 +25,7 @@ def prose(text: object) -> str:
     return _CODE.sub(r"<code>\1</code>", esc(text))
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number in few digits, near one in more; minus and infinity as people write them."""
     if math.isnan(value):
         return "–"
@@ -39,7 +39,7 @@ def number(value: float) -> str:
     return f"{mantissa}{power}".replace("-", "−")
 
 
-def shown(value: object) -> str:
+def format_cell(value: object) -> str:
     """Return a cell as HTML."""
     if value is None:
         return ""
@@ -47,23 +47,23 @@ def shown(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−")
-    return number(value) if isinstance(value, float) else prose(value)
+    return format_number(value) if isinstance(value, float) else prose(value)
 
 
-def table(rows: Sequence[Mapping[str, object]], most: int | None = None, kind: str = "") -> str:
+def html_table(rows: Sequence[Mapping[str, object]], most: int | None = None, kind: str = "") -> str:
     """Return rows as a table; those beyond `most` are folded away."""
     if not rows:
         return ""
     heads = [head for head in rows[0] if any(row.get(head) not in (None, "") for row in rows)]
     numeric = {head for head in heads if _is_numeric(row.get(head) for row in rows)}
-    head = "".join(f'<th scope="col"{_side(name, numeric)}>{esc(name)}</th>' for name in heads)
+    head = "".join(f'<th scope="col"{_align_attribute(name, numeric)}>{esc(name)}</th>' for name in heads)
     split = len(rows) if most is None or len(rows) <= most + 2 else most
-    body = "".join(_row(row, heads, numeric) for row in rows[:split])
-    found = _framed(head, body, kind)
+    body = "".join(_table_row(row, heads, numeric) for row in rows[:split])
+    found = _frame_table(head, body, kind)
     if split < len(rows):
-        rest = "".join(_row(row, heads, numeric) for row in rows[split:])
+        rest = "".join(_table_row(row, heads, numeric) for row in rows[split:])
         more = f"{len(rows) - split} more"
-        found += f'<details class="more"><summary>{more}</summary>{_framed(head, rest, kind)}</details>'
+        found += f'<details class="more"><summary>{more}</summary>{_frame_table(head, rest, kind)}</details>'
     return found
 
 
@@ -73,19 +73,21 @@ def bullets(lines: Iterable[str], kind: str = "") -> str:
     return f'<ul class="{kind}">{found}</ul>' if found else ""
 
 
-def _framed(head: str, body: str, kind: str) -> str:
+def _frame_table(head: str, body: str, kind: str) -> str:
     return (
         f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
 
-def _row(row: Mapping[str, object], heads: Sequence[str], numeric: set[str]) -> str:
-    cells = "".join(f"<td{_side(head, numeric)}>{shown(row.get(head))}</td>" for head in heads)
+def _table_row(row: Mapping[str, object], heads: Sequence[str], numeric: set[str]) -> str:
+    cells = "".join(
+        f"<td{_align_attribute(head, numeric)}>{format_cell(row.get(head))}</td>" for head in heads
+    )
     return f"<tr>{cells}</tr>"
 
 
-def _side(head: str, numeric: set[str]) -> str:
+def _align_attribute(head: str, numeric: set[str]) -> str:
     return ' class="n"' if head in numeric else ""
 
 

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hocket.engine.blueprint import Blueprint
+from hocket.engine.blueprint import PlanTree
 from hocket.errors import FileError
 from hocket.files.whole import write_text
 from hocket.report.markup import esc
 from hocket.report.pieces import Lane, Schedule
-from hocket.report.schedule import schedule
-from hocket.report.timeline import DENSE, drawing, keys
+from hocket.report.schedule import lay_out_step
+from hocket.report.timeline import DENSE, lane_elements, legend_entries
 
 LETTER = 6.3
 """Pixels of a letter of 12."""
@@ -40,31 +40,31 @@ _ARROWS = (
 )
 
 
-def write_picture(root: Blueprint, name: str, path: Path | str) -> None:
+def write_timeline_svg(root: PlanTree, name: str, path: Path | str) -> None:
     """Write the timeline of a plan as an SVG."""
     file = Path(path)
-    check_ending(file)
-    write_text(file, picture(root, name))
+    check_svg_ending(file)
+    write_text(file, timeline_svg(root, name))
 
 
-def check_ending(file: Path) -> None:
+def check_svg_ending(file: Path) -> None:
     """Refuse what is no SVG."""
     if file.suffix.lower() != ".svg":
         hint = f"`{file.with_suffix('.svg').name}`; a browser or Inkscape turns it into other formats"
         raise FileError(f"a plan is not drawn as `{file.name}`", str(file), "a file that ends in .svg", hint)
 
 
-def picture(root: Blueprint, name: str) -> str:
+def timeline_svg(root: PlanTree, name: str) -> str:
     """Return the timeline of one macro step as an SVG."""
-    made = schedule(root, name)
+    made = lay_out_step(root, name)
     beside = max(map(_name_width, made.lanes)) + 2 * EDGE
     across = max(beside + made.width + EDGE, 360.0)
     dense = len(made.arrows) > DENSE
     if dense:
         made.arrows.clear()
-    names = "".join(_name(lane) for lane in made.lanes)
-    signs, below = _key(made, across)
-    lines = _left_out(made, dense)
+    names = "".join(_lane_name_svg(lane) for lane in made.lanes)
+    signs, below = _legend_svg(made, across)
+    lines = _omission_lines(made, dense)
     words = "".join(
         f'<text x="{EDGE}" y="{below + ROW * n + 15}">{esc(t)}</text>' for n, t in enumerate(lines)
     )
@@ -72,14 +72,14 @@ def picture(root: Blueprint, name: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{across:g}" height="{height:g}" '
         f'viewBox="0 0 {across:g} {height:g}" role="img">'
-        f"<title>{esc(name)}: one macro step, as planned</title><style>{style()}</style>"
+        f"<title>{esc(name)}: one macro step, as planned</title><style>{svg_style()}</style>"
         f'<rect class="paper" width="100%" height="100%"/><g transform="translate(0 {EDGE})">{names}'
-        f'<g transform="translate({beside:g} 0)">{drawing(made)}</g>'
+        f'<g transform="translate({beside:g} 0)">{lane_elements(made)}</g>'
         f'<g class="key" transform="translate(0 {made.height:g})">{signs}{words}</g></g></svg>\n'
     )
 
 
-def style() -> str:
+def svg_style() -> str:
     """Return the style of the page's timeline with its light colours put in: few programs know variables."""
     page = (_HERE / "page.css").read_text(encoding="utf-8")
     colours = dict(_COLOUR.findall(page[: page.index("}")]))
@@ -87,32 +87,32 @@ def style() -> str:
     return _USED.sub(lambda found: colours[found[1]], own)
 
 
-def _name(lane: Lane) -> str:
+def _lane_name_svg(lane: Lane) -> str:
     kind = "name head" if lane.level else "name"
     x, y = EDGE + 12 * lane.depth, lane.middle + 4.5
-    return f'<text class="{kind}" x="{x}" y="{y:g}">{esc(_cut(lane.name))}</text>'
+    return f'<text class="{kind}" x="{x}" y="{y:g}">{esc(_shorten_name(lane.name))}</text>'
 
 
-def _cut(name: str) -> str:
+def _shorten_name(name: str) -> str:
     return name if len(name) <= NAMES else f"{name[: NAMES - 1]}…"
 
 
 def _name_width(lane: Lane) -> float:
-    return 12 * lane.depth + LETTER * (1.3 if lane.level else 1.15) * len(_cut(lane.name))
+    return 12 * lane.depth + LETTER * (1.3 if lane.level else 1.15) * len(_shorten_name(lane.name))
 
 
-def _signs(made: Schedule) -> Iterator[tuple[int, str, str]]:
-    yield from keys(made)
+def _legend_signs(made: Schedule) -> Iterator[tuple[int, str, str]]:
+    yield from legend_entries(made)
     for past, kind, label in _ARROWS:
         if any(arrow.past is past for arrow in made.arrows):
             tip = '<path class="tip" d="M20 5l4 3l-4 3"/>'
             yield 26, f'<g class="{kind}"><path d="M1 8H24"/>{tip}</g>', label
 
 
-def _key(made: Schedule, across: float) -> tuple[str, int]:
+def _legend_svg(made: Schedule, across: float) -> tuple[str, int]:
     """Return the meaning of all signs, in as many rows as they need, and where they end."""
     found, x, y = [], float(EDGE), 6
-    for width, sign, label in _signs(made):
+    for width, sign, label in _legend_signs(made):
         needed = width + 6 + LETTER * len(label) + 14
         if x > EDGE and x + needed > across:
             x, y = float(EDGE), y + ROW
@@ -122,6 +122,6 @@ def _key(made: Schedule, across: float) -> tuple[str, int]:
     return "".join(found), y + ROW
 
 
-def _left_out(made: Schedule, dense: bool) -> list[str]:
+def _omission_lines(made: Schedule, dense: bool) -> list[str]:
     lines = [f"{made.left_out} more lanes are not drawn"] if made.left_out else []
     return lines + (["more arrows than can be told apart: none is drawn"] if dense else [])

@@ -41,7 +41,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Mark:
+class TimelineMark:
     """An instruction that takes no time."""
 
     kind: MarkKind
@@ -100,7 +100,7 @@ class Schedule:
     """A picture of one macro step, not drawn yet."""
 
     lanes: list[Lane] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[TimelineMark] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)

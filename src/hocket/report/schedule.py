@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from hocket.clock import written
-from hocket.engine.blueprint import Blueprint
+from hocket.clock import format_duration
+from hocket.engine.blueprint import PlanTree
 from hocket.plan import (
     Adapt,
     Admit,
@@ -30,9 +30,9 @@ from hocket.plan import (
     Together,
     Try,
 )
-from hocket.plan.walking import named, walk
-from hocket.plan.words import words
-from hocket.report.nets import stacked
+from hocket.plan.walking import named_simulators, walk
+from hocket.plan.words import describe_instruction
+from hocket.report.nets import stepping_order
 from hocket.report.pieces import (
     HEAD,
     LABEL,
@@ -42,11 +42,11 @@ from hocket.report.pieces import (
     Frame,
     FrameKind,
     Lane,
-    Mark,
     MarkKind,
     Schedule,
+    TimelineMark,
 )
-from hocket.report.turns import ahead, turns
+from hocket.report.turns import feed_fractions, turn_order
 from hocket.wiring import OWN
 
 MARK, PAD, GAP, EDGE = 22, 12, 64, 16
@@ -64,7 +64,7 @@ WIDE = 3200
 """Pixels beyond which fewer sub-steps are drawn."""
 
 
-def schedule(root: Blueprint, name: str) -> Schedule:
+def lay_out_step(root: PlanTree, name: str) -> Schedule:
     """Return the layout; where it would be too wide, fewer of the sub-steps are drawn."""
     layout = _Layout(root, name, 1, STEPS[-1])
     tries = [(4, step, FITS) for step in STEPS] + [(shown, STEPS[-1], WIDE) for shown in (4, 3, 2)]
@@ -78,10 +78,10 @@ def schedule(root: Blueprint, name: str) -> Schedule:
 
 
 @dataclass
-class _Walk:
+class _LevelWalk:
     """What is known of a level on the way through its plan."""
 
-    level: Blueprint
+    level: PlanTree
     start: Fraction
     begin: float
     """Where its step begins: in seconds of the macro step, and in pixels."""
@@ -95,38 +95,38 @@ class _Walk:
 
 
 class _Layout:
-    def __init__(self, root: Blueprint, name: str, shown: int, step: int):
+    def __init__(self, root: PlanTree, name: str, shown: int, step: int):
         self.root, self.shown, self.step = root, shown, step
         self.made = Schedule()
         self.lane: dict[str, Lane] = {}
         self.rows: dict[str, list[FrameKind]] = {}
         self.numbers = {level.path: level.wiring.numbers() for level in root.levels()}
-        self.ahead = {key: part for level in root.levels() for key, part in ahead(level.plan.step)}
-        self._lanes(root, name, 0, 4, False)
+        self.ahead = {key: part for level in root.levels() for key, part in feed_fractions(level.plan.step)}
+        self._add_lanes(root, name, 0, 4, False)
         self.made.lanes.sort(key=lambda lane: lane.top)
-        self.needed = self._width(root, root.plan.step) + 2 * EDGE
+        self.needed = self._body_width(root, root.plan.step) + 2 * EDGE
 
     def fill(self) -> None:
         """Place everything."""
         root, lane = self.root, self.lane[""]
-        length = written(root.composite.step)
+        length = format_duration(root.composite.step)
         across = self.needed - 2 * EDGE
         label = f"one macro step, {length}"
         self.made.bars.append(Bar(EDGE, across, lane, label, f"{label}: from t to t + {length}"))
-        self._body(_Walk(root, Fraction(0), EDGE, EDGE), root.plan.step, EDGE, across)
+        self._place_body(_LevelWalk(root, Fraction(0), EDGE, EDGE), root.plan.step, EDGE, across)
         self.made.width = self.needed
         self.made.height = lane.bottom + 6
 
-    def _lanes(self, level: Blueprint, name: str, depth: int, top: int, often: bool) -> int:
+    def _add_lanes(self, level: PlanTree, name: str, depth: int, top: int, often: bool) -> int:
         """Give a level and all in it their lanes; return where they end. `often`: it makes many steps."""
         at = top + HEAD
-        for child in stacked(level):
+        for child in stepping_order(level):
             path, inner = level.name(child), level.inner.get(child)
             if len(self.lane) >= MOST_LANES:
                 self.made.left_out += 1
             elif inner is not None:
                 many = inner.composite.step < level.composite.step
-                at = self._lanes(inner, level.wiring.names[child], depth + 1, at + 3, many)
+                at = self._add_lanes(inner, level.wiring.names[child], depth + 1, at + 3, many)
             else:
                 lane = Lane(path, level.wiring.names[child], depth + 1, False, at, at + LANE, at + LANE)
                 self.lane[path] = lane
@@ -134,7 +134,7 @@ class _Layout:
                 at += LANE
         rows: list[FrameKind] = ["substep"] if often else []
         inside = [instruction for _, instruction in walk(level.plan.step)]
-        rows += ["sweep"] if any(self._sweeps(i) > 1 for i in inside if isinstance(i, Repeat)) else []
+        rows += ["sweep"] if any(self._sweep_count(i) > 1 for i in inside if isinstance(i, Repeat)) else []
         rows += [kind for kind, cls in _AROUND if any(isinstance(i, cls) for i in inside)]
         self.rows[level.path] = rows
         bottom = at + 5 + LABEL * len(rows)
@@ -142,25 +142,25 @@ class _Layout:
         self.made.lanes.append(self.lane[level.path])
         return bottom + 3
 
-    def _repeats(self, count: Fraction | int) -> tuple[int, int]:
+    def _split_repeats(self, count: Fraction | int) -> tuple[int, int]:
         """Return how many of so many repetitions are drawn, and how many are left out."""
         whole = max(1, int(count))
         drawn = whole if whole <= self.shown else max(1, self.shown - 1)
         return drawn, whole - drawn
 
-    def _sweeps(self, repeat: Repeat) -> int:
+    def _sweep_count(self, repeat: Repeat) -> int:
         """Return how many sweeps of an iteration are drawn: one that extrapolates, one that knows better."""
         return min(repeat.at_most, 2) if self.shown >= SWEPT else 1
 
-    def _substeps(self, level: Blueprint, step: Step) -> Fraction:
+    def _substep_count(self, level: PlanTree, step: Step) -> Fraction:
         inner = level.inner[self.numbers[level.path][step.sim]]
         return level.composite.step * step.fraction / inner.composite.step
 
-    def _width(self, level: Blueprint, body: Body) -> float:
-        return sum(self._wide(level, instruction) for instruction in body)
+    def _body_width(self, level: PlanTree, body: Body) -> float:
+        return sum(self._instruction_width(level, instruction) for instruction in body)
 
-    def _wide(self, level: Blueprint, instruction: Instruction) -> float:
-        sims = named(instruction)
+    def _instruction_width(self, level: PlanTree, instruction: Instruction) -> float:
+        sims = named_simulators(instruction)
         if sims and not any(level.name(self.numbers[level.path][sim]) in self.lane for sim in sims):
             return 0.0
         match instruction:
@@ -169,70 +169,70 @@ class _Layout:
                 if child not in level.inner:
                     return self.step
                 inner = level.inner[child]
-                drawn, rest = self._repeats(self._substeps(level, instruction))
-                return drawn * (self._width(inner, inner.plan.step) + PAD) + (GAP if rest else 0) + PAD
+                drawn, rest = self._split_repeats(self._substep_count(level, instruction))
+                return drawn * (self._body_width(inner, inner.plan.step) + PAD) + (GAP if rest else 0) + PAD
             case Together(bodies):
-                return max((self._width(level, body) for body in bodies), default=0.0)
+                return max((self._body_width(level, body) for body in bodies), default=0.0)
             case Next(bodies):
-                order, rest = turns(bodies, TURNS * self.shown)
-                return sum(self._width(level, body) for body in order) + (GAP if rest else 0) + PAD
+                order, rest = turn_order(bodies, TURNS * self.shown)
+                return sum(self._body_width(level, body) for body in order) + (GAP if rest else 0) + PAD
             case Times(n, body):
-                drawn, rest = self._repeats(n)
-                return drawn * self._width(level, body) + (GAP if rest else 0) + PAD
+                drawn, rest = self._split_repeats(n)
+                return drawn * self._body_width(level, body) + (GAP if rest else 0) + PAD
             case Repeat(body):
-                return self._sweeps(instruction) * (self._width(level, body) + PAD) + PAD
+                return self._sweep_count(instruction) * (self._body_width(level, body) + PAD) + PAD
             case Try(body) | Adapt(body):
-                return self._width(level, body) + PAD
+                return self._body_width(level, body) + PAD
         return MARK
 
-    def _body(self, way: _Walk, body: Body, x: float, room: float) -> None:
+    def _place_body(self, way: _LevelWalk, body: Body, x: float, room: float) -> None:
         """Place instructions one after the other; one alone has all the room."""
         for instruction in body:
-            wide = room if len(body) == 1 else self._wide(way.level, instruction)
-            self._place(way, instruction, x, wide)
+            wide = room if len(body) == 1 else self._instruction_width(way.level, instruction)
+            self._place_instruction(way, instruction, x, wide)
             x += wide
 
-    def _place(self, way: _Walk, instruction: Instruction, x: float, room: float) -> None:
+    def _place_instruction(self, way: _LevelWalk, instruction: Instruction, x: float, room: float) -> None:
         match instruction:
             case Step():
-                self._step(way, instruction, x, room)
+                self._place_step(way, instruction, x, room)
             case Together(bodies):
-                self._together(way, bodies, x, room)
+                self._place_together(way, bodies, x, room)
             case Times(n, body):
-                self._times(way, n, body, x, room)
+                self._place_times(way, n, body, x, room)
             case Next():
-                self._next(way, instruction, x)
+                self._place_next(way, instruction, x)
             case Repeat():
-                self._repeat(way, instruction, x, room)
+                self._place_repeat(way, instruction, x, room)
             case Try(body) | Adapt(body):
                 label = "may end early" if isinstance(instruction, Try) else "steps as long as errors allow"
-                self._frame("try", way.level, x, room, label, words(instruction))
-                self._body(way, body, x + PAD / 2, room - PAD)
+                self._add_frame("try", way.level, x, room, label, describe_instruction(instruction))
+                self._place_body(way, body, x + PAD / 2, room - PAD)
             case _:
-                self._mark(way, instruction, x + min(room, MARK) / 2)
+                self._place_marks(way, instruction, x + min(room, MARK) / 2)
 
-    def _mark(self, way: _Walk, instruction: Instruction, x: float) -> None:
-        level, said = way.level, words(instruction)
+    def _place_marks(self, way: _LevelWalk, instruction: Instruction, x: float) -> None:
+        level, said = way.level, describe_instruction(instruction)
         number = self.numbers[level.path]
         match instruction:
             case Admit():
                 way.admitted = x
-                self._put("admit", x, level.path, said)
+                self._add_mark("admit", x, level.path, said)
             case Record():
-                self._put("record", x, level.path, said)
+                self._add_mark("record", x, level.path, said)
             case Feed(sim):
-                self._arrows(way, number[sim], self.ahead.get(id(instruction), Fraction(0)), x)
-                self._put("feed", x, level.name(number[sim]), said)
+                self._add_arrows(way, number[sim], self.ahead.get(id(instruction), Fraction(0)), x)
+                self._add_mark("feed", x, level.name(number[sim]), said)
             case Read(sim):
                 way.read[number[sim]] = x
-                self._put("read", x, level.name(number[sim]), said)
+                self._add_mark("read", x, level.name(number[sim]), said)
             case Solve(sims) | Save(sims) | Restore(sims):
                 kinds: dict[type, MarkKind] = {Solve: "solve", Save: "save", Restore: "restore"}
                 for sim in sims:
-                    self._put(kinds[type(instruction)], x, level.name(number[sim]), said)
-                    self._moved(way, instruction, number[sim], x)
+                    self._add_mark(kinds[type(instruction)], x, level.name(number[sim]), said)
+                    self._track_motion(way, instruction, number[sim], x)
 
-    def _moved(self, way: _Walk, instruction: Instruction, child: int, x: float) -> None:
+    def _track_motion(self, way: _LevelWalk, instruction: Instruction, child: int, x: float) -> None:
         if isinstance(instruction, Solve):
             way.read[child] = x
         elif isinstance(instruction, Save):
@@ -240,11 +240,11 @@ class _Layout:
         else:
             way.part[child] = way.saved.get(child, Fraction(0))
 
-    def _put(self, kind: MarkKind, x: float, path: str, said: str) -> None:
+    def _add_mark(self, kind: MarkKind, x: float, path: str, said: str) -> None:
         if path in self.lane:
-            self.made.marks.append(Mark(kind, x, self.lane[path], said))
+            self.made.marks.append(TimelineMark(kind, x, self.lane[path], said))
 
-    def _arrows(self, way: _Walk, child: int, further: Fraction, x: float) -> None:
+    def _add_arrows(self, way: _LevelWalk, child: int, further: Fraction, x: float) -> None:
         """Draw what is fed to a child; it is the past of whoever has not come as far as the child will go."""
         level = way.level
         end = way.part.get(child, Fraction(0)) + further
@@ -258,7 +258,7 @@ class _Layout:
             past = known < end and source >= 0
             self.made.arrows.append(Arrow(lane, min(from_x, x), target, x, past, source == OWN))
 
-    def _step(self, way: _Walk, step: Step, x: float, room: float) -> None:
+    def _place_step(self, way: _LevelWalk, step: Step, x: float, room: float) -> None:
         level = way.level
         child = self.numbers[level.path][step.sim]
         done = way.part.get(child, Fraction(0))
@@ -270,83 +270,92 @@ class _Layout:
         if path not in self.lane:
             return
         slow = inner is not None and inner.composite.step > level.composite.step
-        label = written(length)
+        label = format_duration(length)
         if slow and inner is not None:
             times = inner.composite.step / level.composite.step
-            label = f"{written(inner.composite.step)}, in one of {times} steps"
-        said = f"{words(step)}: {_moment(begin)} to {_moment(begin + length)}"
+            label = f"{format_duration(inner.composite.step)}, in one of {times} steps"
+        said = f"{describe_instruction(step)}: {_format_moment(begin)} to {_format_moment(begin + length)}"
         self.made.bars.append(Bar(x + 2, room - 4, self.lane[path], label, said))
         if inner is not None:
-            self._inside(inner, begin, self._substeps(level, step), x, room)
+            self._place_substeps(inner, begin, self._substep_count(level, step), x, room)
 
-    def _inside(self, inner: Blueprint, begin: Fraction, count: Fraction, x: float, room: float) -> None:
+    def _place_substeps(
+        self, inner: PlanTree, begin: Fraction, count: Fraction, x: float, room: float
+    ) -> None:
         """Place the sub-steps of a level inside the step that is theirs."""
-        drawn, rest = self._repeats(count)
+        drawn, rest = self._split_repeats(count)
         wide = (room - PAD - (GAP if rest else 0)) / drawn
-        way = _Walk(inner, begin, x, x)
+        way = _LevelWalk(inner, begin, x, x)
         x += PAD / 2
         for number in range(drawn):
             way.start = begin + number * inner.composite.step
             way.begin = way.admitted = x
             way.swept, way.part = set(), {}
             if drawn + rest > 1:
-                moment = _moment(way.start)
-                self._frame("substep", inner, x, wide - 2, moment, f"from {moment}")
-            self._body(way, inner.plan.step, x + PAD / 2, wide - PAD)
+                moment = _format_moment(way.start)
+                self._add_frame("substep", inner, x, wide - 2, moment, f"from {moment}")
+            self._place_body(way, inner.plan.step, x + PAD / 2, wide - PAD)
             x += wide
         if rest:
-            self._frame("gap", inner, x, GAP - 6, f"{rest} more", f"{rest} more of the same")
+            self._add_frame("gap", inner, x, GAP - 6, f"{rest} more", f"{rest} more of the same")
 
-    def _repeat(self, way: _Walk, repeat: Repeat, x: float, room: float) -> None:
-        self._frame("repeat", way.level, x, room, _short(repeat), words(repeat))
-        drawn = self._sweeps(repeat)
+    def _place_repeat(self, way: _LevelWalk, repeat: Repeat, x: float, room: float) -> None:
+        self._add_frame("repeat", way.level, x, room, _repeat_label(repeat), describe_instruction(repeat))
+        drawn = self._sweep_count(repeat)
         wide = (room - PAD) / drawn
         for number in range(drawn):
             at = x + PAD / 2 + number * wide
             if drawn > 1:
                 label = _SWEEPS[number] if number == 0 or repeat.at_most > drawn else "second sweep"
-                self._frame("sweep", way.level, at + 2, wide - 4, label, label)
-            self._body(way, repeat.body, at + PAD / 2, wide - PAD)
+                self._add_frame("sweep", way.level, at + 2, wide - 4, label, label)
+            self._place_body(way, repeat.body, at + PAD / 2, wide - PAD)
             way.swept |= {child for child, part in way.part.items() if part == 1}
 
-    def _together(self, way: _Walk, bodies: tuple[Body, ...], x: float, room: float) -> None:
-        tops = [self.lane[path] for path in self._touched(way.level, bodies) if path in self.lane]
+    def _place_together(self, way: _LevelWalk, bodies: tuple[Body, ...], x: float, room: float) -> None:
+        tops = [self.lane[path] for path in self._lane_paths(way.level, bodies) if path in self.lane]
         if len(tops) > 1:
             top, bottom = min(lane.top for lane in tops), max(lane.bottom for lane in tops)
             self.made.frames.append(Frame("together", x + 1, room - 2, top, bottom, "", "side by side"))
         for body in bodies:
-            self._body(way, body, x, room)
+            self._place_body(way, body, x, room)
 
-    def _touched(self, level: Blueprint, bodies: tuple[Body, ...]) -> Iterator[str]:
+    def _lane_paths(self, level: PlanTree, bodies: tuple[Body, ...]) -> Iterator[str]:
         number = self.numbers[level.path]
         for body in bodies:
             for _, instruction in walk(body):
-                yield from (level.name(number[sim]) for sim in named(instruction))
+                yield from (level.name(number[sim]) for sim in named_simulators(instruction))
 
-    def _times(self, way: _Walk, n: int, body: Body, x: float, room: float) -> None:
-        self._frame("times", way.level, x, room, f"{n} times", f"{n} times")
-        drawn, rest = self._repeats(n)
+    def _place_times(self, way: _LevelWalk, n: int, body: Body, x: float, room: float) -> None:
+        self._add_frame("times", way.level, x, room, f"{n} times", f"{n} times")
+        drawn, rest = self._split_repeats(n)
         wide = (room - PAD - (GAP if rest else 0)) / drawn
         for number in range(drawn):
-            self._body(way, body, x + PAD / 2 + number * wide, wide)
+            self._place_body(way, body, x + PAD / 2 + number * wide, wide)
         if rest:
             at = x + PAD / 2 + drawn * wide
-            self._frame("gap", way.level, at, GAP - 6, f"{rest} more", f"{rest} more of the same")
+            self._add_frame("gap", way.level, at, GAP - 6, f"{rest} more", f"{rest} more of the same")
 
-    def _next(self, way: _Walk, following: Next, x: float) -> None:
-        order, rest = turns(following.bodies, TURNS * self.shown)
-        room = self._wide(way.level, following)
-        self._frame("times", way.level, x, room, "↻ the one furthest behind goes next", words(following))
+    def _place_next(self, way: _LevelWalk, following: Next, x: float) -> None:
+        order, rest = turn_order(following.bodies, TURNS * self.shown)
+        room = self._instruction_width(way.level, following)
+        self._add_frame(
+            "times",
+            way.level,
+            x,
+            room,
+            "↻ the one furthest behind goes next",
+            describe_instruction(following),
+        )
         at = x + PAD / 2
         for body in order:
-            wide = self._width(way.level, body)
-            self._body(way, body, at, wide)
+            wide = self._body_width(way.level, body)
+            self._place_body(way, body, at, wide)
             at += wide
         if rest:
-            self._frame("gap", way.level, at, GAP - 6, f"{rest} more", f"{rest} more turns")
+            self._add_frame("gap", way.level, at, GAP - 6, f"{rest} more", f"{rest} more turns")
 
-    def _frame(
-        self, kind: FrameKind, level: Blueprint, x: float, width: float, label: str, said: str
+    def _add_frame(
+        self, kind: FrameKind, level: PlanTree, x: float, width: float, label: str, said: str
     ) -> None:
         if level.path in self.lane:
             lane, rows = self.lane[level.path], self.rows[level.path]
@@ -365,10 +374,10 @@ _AROUND: tuple[tuple[FrameKind, type | tuple[type, ...]], ...] = (
 _SWEEPS = ("first sweep", "each further sweep")
 
 
-def _short(repeat: Repeat) -> str:
+def _repeat_label(repeat: Repeat) -> str:
     until = "" if repeat.until is None else f"until {repeat.until:g}, "
     return f"↻ {until}at most {repeat.at_most}" if until else f"↻ {repeat.at_most} times"
 
 
-def _moment(at: Fraction) -> str:
-    return f"t + {written(at)}" if at else "t"
+def _format_moment(at: Fraction) -> str:
+    return f"t + {format_duration(at)}" if at else "t"

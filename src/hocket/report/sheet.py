@@ -16,7 +16,7 @@ _HERE = Path(__file__).parent
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def sheet(title: str, parts: Iterable[str], styles: Iterable[str], scripts: Iterable[str]) -> str:
+def html_page(title: str, parts: Iterable[str], styles: Iterable[str], scripts: Iterable[str]) -> str:
     """Return the page as text."""
     style, script = (
         "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
@@ -31,7 +31,7 @@ def sheet(title: str, parts: Iterable[str], styles: Iterable[str], scripts: Iter
     )
 
 
-def foot() -> str:
+def page_footer() -> str:
     """Return who wrote it."""
     try:
         made = f"hocket {version('hocket')}"

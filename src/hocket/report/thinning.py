@@ -17,7 +17,7 @@ from hocket.model import Array
 Edges: TypeAlias = NDArray[np.intp]
 
 
-def spans(rows: int, points: int) -> Edges | None:
+def span_edges(rows: int, points: int) -> Edges | None:
     """Return where the spans begin, two points each; None: all rows fit."""
     if rows <= points:
         return None
@@ -32,16 +32,16 @@ def thin_times(t: Array, edges: Edges | None) -> Array:
     return np.stack([t[edges], t[ends]], axis=1).ravel()
 
 
-def thinned(values: Array, edges: Edges | None) -> Array:
+def thin_values(values: Array, edges: Edges | None) -> Array:
     """Return the lowest and the highest of each span, in the order in which they occur."""
     if edges is None:
         return values
     low, high = np.fmin.reduceat(values, edges), np.fmax.reduceat(values, edges)
-    falls = _first(values, high, edges) < _first(values, low, edges)
+    falls = _first_places(values, high, edges) < _first_places(values, low, edges)
     return np.stack([np.where(falls, high, low), np.where(falls, low, high)], axis=1).ravel()
 
 
-def thinned_band(values: Array, error: Array, edges: Edges | None) -> tuple[Array, Array]:
+def thin_band(values: Array, error: Array, edges: Edges | None) -> tuple[Array, Array]:
     """Return the lower and upper edge of a band; of a span the lowest and the highest, twice each."""
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = values - np.abs(error), values + np.abs(error)
@@ -50,12 +50,12 @@ def thinned_band(values: Array, error: Array, edges: Edges | None) -> tuple[Arra
     return np.fmin.reduceat(low, edges).repeat(2), np.fmax.reduceat(high, edges).repeat(2)
 
 
-def plain(values: Array, digits: int = 6) -> list[float | None]:
+def json_numbers(values: Array, digits: int = 6) -> list[float | None]:
     """Return numbers as JSON holds them, in few digits; it has neither infinity nor what is no number."""
     return [float(f"{x:.{digits}g}") if math.isfinite(x) else None for x in values.tolist()]
 
 
-def _first(values: Array, wanted: Array, edges: Edges) -> Edges:
+def _first_places(values: Array, wanted: Array, edges: Edges) -> Edges:
     """Return where in each span its wanted value is first seen."""
     lengths = np.diff(edges, append=len(values))
     places = np.where(values == wanted.repeat(lengths), np.arange(len(values)), len(values))

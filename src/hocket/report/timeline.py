@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hocket.engine.blueprint import Blueprint
+from hocket.engine.blueprint import PlanTree
 from hocket.report.markup import esc
-from hocket.report.pieces import LABEL, LANE, Arrow, Bar, Frame, Lane, Mark, MarkKind, Schedule
-from hocket.report.schedule import schedule
+from hocket.report.pieces import LABEL, LANE, Arrow, Bar, Frame, Lane, MarkKind, Schedule, TimelineMark
+from hocket.report.schedule import lay_out_step
 
 SIGN = 6.4
 """Pixels of a letter in a bar."""
@@ -40,9 +40,9 @@ _KEY: tuple[tuple[MarkKind, str], ...] = (
 )
 
 
-def timeline(root: Blueprint, name: str) -> str:
+def timeline_section(root: PlanTree, name: str) -> str:
     """Return the section."""
-    made = schedule(root, name)
+    made = lay_out_step(root, name)
     dense = " dense" if len(made.arrows) > DENSE else ""
     kinds = {frame.kind for frame in made.frames}
     again = ""
@@ -54,35 +54,35 @@ def timeline(root: Blueprint, name: str) -> str:
     rest = f'<p class="note">{out} more lanes are not drawn.</p>' if out else ""
     lanes = (
         f'<svg class="lanes{dense}" width="{made.width:g}" height="{height}" role="img" '
-        f'aria-label="timeline of one macro step">{drawing(made)}</svg>'
+        f'aria-label="timeline of one macro step">{lane_elements(made)}</svg>'
     )
-    labels = f'<div class="names" style="height:{height}px">{_names(made)}</div>'
+    labels = f'<div class="names" style="height:{height}px">{_lane_names(made)}</div>'
     return (
         '<section id="timeline"><h2>One macro step, as planned</h2>'
         '<p class="note">Left to right in the order of the plan; what stands in one shaded column may run'
         " side by side. Each bar is a step, with its simulated length. Arrows are samples:"
         " solid where the source has made the step already, dashed where its past is extrapolated. Point at"
         f" anything for its words.{again}</p>"
-        f'{_key(made)}<div class="timeline">{labels}<div class="scroll">{lanes}</div></div>{rest}</section>'
+        f'{_legend_list(made)}<div class="timeline">{labels}<div class="scroll">{lanes}</div></div>{rest}</section>'
     )
 
 
-def drawing(made: Schedule) -> str:
+def lane_elements(made: Schedule) -> str:
     """Return what is in the lanes, as elements of an SVG."""
-    behind = [_lane(lane, made.width) for lane in made.lanes]
-    frames = [_frame(frame) for frame in sorted(made.frames, key=lambda frame: -frame.width)]
+    behind = [_lane_svg(lane, made.width) for lane in made.lanes]
+    frames = [_frame_svg(frame) for frame in sorted(made.frames, key=lambda frame: -frame.width)]
     return "".join(
         (
             *behind,
             *frames,
-            *map(_arrow, made.arrows),
-            *map(_bar, made.bars),
-            *map(_mark, made.marks),
+            *map(_arrow_svg, made.arrows),
+            *map(_bar_svg, made.bars),
+            *map(_mark_svg, made.marks),
         )
     )
 
 
-def _names(made: Schedule) -> str:
+def _lane_names(made: Schedule) -> str:
     return "".join(
         f'<span class="name{" head" if lane.level else ""}" data-lane="{esc(lane.path)}" '
         f'title="{esc(lane.path or lane.name)}" style="--top:{lane.middle:g}px;--depth:{lane.depth}">'
@@ -91,7 +91,7 @@ def _names(made: Schedule) -> str:
     )
 
 
-def _lane(lane: Lane, width: float) -> str:
+def _lane_svg(lane: Lane, width: float) -> str:
     inset = 4 * lane.depth
     if lane.level:
         return (
@@ -103,7 +103,7 @@ def _lane(lane: Lane, width: float) -> str:
     return f'<line class="lane" data-lane="{esc(lane.path)}" {across}/>'
 
 
-def _bar(bar: Bar) -> str:
+def _bar_svg(bar: Bar) -> str:
     height = LANE - 12
     top = bar.lane.middle - height / 2
     kind = "bar level" if bar.lane.level else "bar"
@@ -119,25 +119,25 @@ def _bar(bar: Bar) -> str:
     )
 
 
-def _frame(frame: Frame) -> str:
+def _frame_svg(frame: Frame) -> str:
     x, height = frame.x, frame.bottom - frame.top
     middle, across = (frame.top + frame.bottom) / 2, x + frame.width / 2
     text = ""
     if frame.kind == "gap":
-        text = _text(across, middle, "⋯") + _text(across, middle + 14, frame.label)
+        text = _text_svg(across, middle, "⋯") + _text_svg(across, middle + 14, frame.label)
     elif frame.label and (len(frame.label) * 5.4 < frame.width + 4):
-        text = _text(x + 3, frame.bottom + 11 + LABEL * frame.row, frame.label)
+        text = _text_svg(x + 3, frame.bottom + 11 + LABEL * frame.row, frame.label)
     return (
         f'<g class="frame {frame.kind}"><title>{esc(frame.words)}</title><rect x="{x:g}" y="{frame.top:g}" '
         f'width="{max(frame.width, 1):g}" height="{height:g}" rx="3"/>{text}</g>'
     )
 
 
-def _text(x: float, y: float, text: str) -> str:
+def _text_svg(x: float, y: float, text: str) -> str:
     return f'<text x="{x:g}" y="{y:g}">{esc(text)}</text>'
 
 
-def _arrow(arrow: Arrow) -> str:
+def _arrow_svg(arrow: Arrow) -> str:
     y0 = arrow.source.inner if arrow.inside else arrow.source.middle
     side = 1 if arrow.target.middle > y0 else -1
     x0, x1 = arrow.x0, max(arrow.x0, arrow.x1 - APART * side)
@@ -154,28 +154,28 @@ def _arrow(arrow: Arrow) -> str:
     )
 
 
-def _shape(kind: MarkKind, x: float, y: float) -> str:
+def _mark_shape(kind: MarkKind, x: float, y: float) -> str:
     spots = {"a": x - 5, "b": y - 5, "c": x - 6, "d": x - 4, "e": y - 4, "t": y - 6, "x": x, "y": y}
     return _SHAPES[kind].format(**{name: f"{value:g}" for name, value in spots.items()})
 
 
-def _mark(mark: Mark) -> str:
-    shape = _shape(mark.kind, mark.x, mark.y)
+def _mark_svg(mark: TimelineMark) -> str:
+    shape = _mark_shape(mark.kind, mark.x, mark.y)
     return f'<g class="mark {mark.kind}"><title>{esc(mark.words)}</title>{shape}</g>'
 
 
-def keys(made: Schedule) -> Iterator[tuple[int, str, str]]:
+def legend_entries(made: Schedule) -> Iterator[tuple[int, str, str]]:
     """Yield each sign that is used: its width in pixels, 16 high, the elements of an SVG, and its meaning."""
     yield 26, '<g class="bar"><rect x="1" y="2" width="24" height="12" rx="3"/></g>', "step"
     used = {mark.kind for mark in made.marks}
     for kind, label in _KEY:
         if kind in used:
-            yield 16, f'<g class="mark {kind}">{_shape(kind, 8, 8)}</g>', label
+            yield 16, f'<g class="mark {kind}">{_mark_shape(kind, 8, 8)}</g>', label
 
 
-def _key(made: Schedule) -> str:
+def _legend_list(made: Schedule) -> str:
     signs = (
         f'<li><svg width="{width}" height="16">{sign}</svg>{esc(label)}</li>'
-        for width, sign, label in keys(made)
+        for width, sign, label in legend_entries(made)
     )
     return f'<ul class="key">{"".join(signs)}</ul>'

@@ -1,6 +1,6 @@
 """A page about a search: everything that was judged, the front, the proposal, and the lines to change.
 
-In:  a Tuned, and the Study it is about
+In:  a TuningResult, and the Study it is about
 Out: an HTML file that needs nothing else
 """
 
@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hocket.files.study import Study
-from hocket.files.toml.changes import Change, changes, table_of
+from hocket.files.study import Experiment
+from hocket.files.toml.changes import LineChange, line_changes, scenario_tables
 from hocket.files.whole import write_text
-from hocket.report.judged import judged_data, shown_points
-from hocket.report.markup import esc, prose, table
-from hocket.report.sheet import foot, sheet
+from hocket.report.judged import candidate_data, shown_points
+from hocket.report.markup import esc, html_table, prose
+from hocket.report.sheet import html_page, page_footer
 from hocket.simulators.fmu.probe.words import count
 from hocket.tuning.reasons import reason
-from hocket.tuning.tuned import Tuned
+from hocket.tuning.tuned import TuningResult
 
 ROWS, LINES = 40, 24
 """Of the front, and of the proposal's differences, that are seen at once."""
@@ -38,36 +38,36 @@ SAYS = {
 """What numbers can and cannot say (formulas, section 1)."""
 
 
-def write_tuned(tuned: Tuned, path: Path | str, study: Study | None = None) -> Path:
+def write_tuning_page(tuned: TuningResult, path: Path | str, study: Experiment | None = None) -> Path:
     """Write the page of a search; return where."""
     file = Path(path)
     write_text(file, tuned_page(tuned, study))
     return file
 
 
-def tuned_page(tuned: Tuned, study: Study | None = None) -> str:
+def tuned_page(tuned: TuningResult, study: Experiment | None = None) -> str:
     """Return the page as text; `study` is the scenario with its name."""
-    about = study or Study(tuned.composite, name="coupling")
+    about = study or Experiment(tuned.composite, name="coupling")
     shown = shown_points(tuned)
-    data = json.dumps(judged_data(tuned, about, shown), separators=(",", ":"), allow_nan=False).replace(
+    data = json.dumps(candidate_data(tuned, about, shown), separators=(",", ":"), allow_nan=False).replace(
         "<", "\\u003c"
     )
     parts = (
-        _head(tuned, about),
-        _proposal(tuned, about),
-        _chart(tuned, shown),
-        _front(tuned),
-        _meaning(tuned),
-        foot(),
+        _tuning_header(tuned, about),
+        _proposal_section(tuned, about),
+        _scatter_section(tuned, shown),
+        _front_section(tuned),
+        _meaning_section(tuned),
+        page_footer(),
         f'<script type="application/json" id="data">{data}</script>',
     )
-    return sheet(f"{about.name}: tuned", parts, ("page.css", "tuned.css"), _SCRIPTS)
+    return html_page(f"{about.name}: tuned", parts, ("page.css", "tuned.css"), _SCRIPTS)
 
 
 _SCRIPTS = ("errors.js", "axes.js", "scatter.js", "tuned.js")
 
 
-def _head(tuned: Tuned, study: Study) -> str:
+def _tuning_header(tuned: TuningResult, study: Experiment) -> str:
     said = [
         f"{count(len(tuned.points), 'coupling')} judged",
         f"{len(tuned.front):,} on the front",
@@ -79,23 +79,25 @@ def _head(tuned: Tuned, study: Study) -> str:
     return f'<header>{title}<p class="sub">{esc(" · ".join(said))}</p></header>'
 
 
-def _proposal(tuned: Tuned, study: Study) -> str:
+def _proposal_section(tuned: TuningResult, study: Experiment) -> str:
     if not tuned.front:
         return '<section class="cards"><article class="card bad wide"><h2>proposal</h2><p class="first">' \
             "no coupling is within the limits</p></article></section>"  # fmt: skip
     goals = slice(tuned.goals)
     why = reason(tuned.wanted[goals], tuned.numbers[tuned.front[tuned.knee]][goals], tuned.now[goals])
-    found = changes(table_of(study), table_of(replace(study, composite=tuned.composite_of(tuned.knee))))
+    found = line_changes(
+        scenario_tables(study), scenario_tables(replace(study, composite=tuned.composite_of(tuned.knee)))
+    )
     what = f"change {count(len(found), 'line')} of the scenario" if found else "it is the coupling of now"
     said = "".join(f"<li>{esc(each)}</li>" for each in (what, *tuned.notes))
     return (
         '<section class="cards" aria-label="proposal"><article class="card ok wide"><h2>proposed: row '
         f'{tuned.knee} of the front</h2><p class="first"><span class="sign" aria-hidden="true">✓</span>'
-        f"<span>{esc(why)}</span></p><ul>{said}</ul>{_diff(found)}</article></section>"
+        f"<span>{esc(why)}</span></p><ul>{said}</ul>{_diff_html(found)}</article></section>"
     )
 
 
-def _diff(found: Sequence[Change]) -> str:
+def _diff_html(found: Sequence[LineChange]) -> str:
     rows: list[str] = []
     header = ""
     for change in found:
@@ -104,14 +106,14 @@ def _diff(found: Sequence[Change]) -> str:
             rows.append(f'<span class="table">[{esc(header)}]</span>')
         rows += [
             f'<span class="{"dropped" if line[0] == "-" else "added"}">{esc(line)}</span>'
-            for line in change.rows()
+            for line in change.diff_lines()
         ]
     if len(rows) > LINES:
         rows = [*rows[:LINES], f'<span class="table">and {len(rows) - LINES} lines more</span>']
     return f'<pre class="diff">{chr(10).join(rows)}</pre>' if rows else ""
 
 
-def _chart(tuned: Tuned, shown: Sequence[int]) -> str:
+def _scatter_section(tuned: TuningResult, shown: Sequence[int]) -> str:
     none = len(tuned.points) - sum(all(map(math.isfinite, row)) for row in tuned.numbers)
     said = [
         "Point at a coupling to read its choices, click it to see the lines that change; arrow keys walk "
@@ -139,14 +141,14 @@ def _chart(tuned: Tuned, shown: Sequence[int]) -> str:
     )
 
 
-def _front(tuned: Tuned) -> str:
+def _front_section(tuned: TuningResult) -> str:
     rows: list[dict[str, object]] = [
         {**row, "": "proposed" if number == tuned.knee else ""} for number, row in enumerate(tuned.rows())
     ]
-    return f'<section id="front"><h2>The front</h2>{table(rows, ROWS)}</section>' if rows else ""
+    return f'<section id="front"><h2>The front</h2>{html_table(rows, ROWS)}</section>' if rows else ""
 
 
-def _meaning(tuned: Tuned) -> str:
+def _meaning_section(tuned: TuningResult) -> str:
     said = [SAYS[name] for each in tuned.wanted if (name := each.name.partition(":")[0]) in SAYS]
     items = "".join(f"<li>{prose(each)}</li>" for each in said)
     return f'<section><h2>What the numbers say</h2><ul class="notes">{items}</ul></section>' if said else ""

@@ -13,7 +13,7 @@ from hocket.plan import Body, Feed, Read, Step
 from hocket.plan.walking import walk
 
 
-def turns(bodies: tuple[Body, ...], most: int) -> tuple[list[Body], int]:
+def turn_order(bodies: tuple[Body, ...], most: int) -> tuple[list[Body], int]:
     """Return the bodies of a Next in the order in which they go, at most so many, and how many more go."""
     parts = [sum((i.fraction for _, i in walk(body) if isinstance(i, Step)), Fraction(0)) for body in bodies]
     moving = [number for number, part in enumerate(parts) if part]
@@ -27,7 +27,7 @@ def turns(bodies: tuple[Body, ...], most: int) -> tuple[list[Body], int]:
     return order, total - len(order)
 
 
-def ahead(body: Body) -> Iterator[tuple[int, Fraction]]:
+def feed_fractions(body: Body) -> Iterator[tuple[int, Fraction]]:
     """Yield for each Feed, by its id, the part of the step that is made under it; 0 if it is only read."""
     steps: dict[str, Fraction] = {}
     for _, instruction in reversed(list(walk(body))):

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from hocket.analysis.checking import Check
-from hocket.files.estimate import WRONG, Trust
+from hocket.files.estimate import WRONG, ErrorEstimate
 from hocket.files.run import Run
-from hocket.report.gathering import Story
+from hocket.report.gathering import ReportData
 from hocket.report.markup import bullets, esc, prose
 from hocket.simulators.fmu.probe.words import count
 
@@ -30,13 +30,13 @@ LARGE = 0.1
 """An error in relation to the largest value from which on it is a caution."""
 
 
-def verdict(story: Story) -> str:
+def verdict_section(story: ReportData) -> str:
     """Return the cards at the top of the page."""
-    cards = (how_it_went(story.run), expected(story), measured(story))
+    cards = (run_card(story.run), check_card(story), estimate_card(story))
     return f'<section id="verdict" class="cards" aria-label="verdict">{"".join(cards)}</section>'
 
 
-def how_it_went(run: Run) -> str:
+def run_card(run: Run) -> str:
     """Return the card of the run itself; an error is told in full."""
     tones: dict[str, Tone] = {"finished": "ok", "failed": "bad", "killed": "bad"}
     info = run.info
@@ -54,35 +54,35 @@ def how_it_went(run: Run) -> str:
         "failed": [] if error else ["it left no message"],
     }.get(run.status, [])
     tone = tones.get(run.status, "warn")
-    return _card("The run", tone, f"{run.status}{far}", lines, told, wide=tone != "ok")
+    return _verdict_card("The run", tone, f"{run.status}{far}", lines, told, wide=tone != "ok")
 
 
-def expected(story: Story) -> str:
+def check_card(story: ReportData) -> str:
     """Return the card of `hocket check`."""
     title, found = "Before the run: is the coupling sound?", story.check
     if found is None:
-        return _card(title, "none", "not judged", [story.no_check])
+        return _verdict_card(title, "none", "not judged", [story.no_check])
     first, *rest = found.verdict() or ["nothing to judge"]
-    return _card(title, _tone(found), first, rest)
+    return _verdict_card(title, _check_tone(found), first, rest)
 
 
-def measured(story: Story) -> str:
+def estimate_card(story: ReportData) -> str:
     """Return the card of the error estimate."""
     title, trust = "After the run: how wrong was it?", story.trust
     how = (
         f"`hocket check {shlex.quote(story.run.path.name)}` runs it again with shorter steps and estimates it"
     )
     if trust is None:
-        return _card(title, "none", "not estimated", [story.no_trust or how])
+        return _verdict_card(title, "none", "not estimated", [story.no_trust or how])
     first, *rest = trust.verdict() or ["nothing was estimated"]
     method = f"method: {trust.method}, {count(len(trust.ports), 'port')}"
-    return _card(title, _trust_tone(trust), first, [*rest, method])
+    return _verdict_card(title, _trust_tone(trust), first, [*rest, method])
 
 
-def _tone(found: Check) -> Tone:
+def _check_tone(found: Check) -> Tone:
     if found.ill_posed:
         return "bad"
-    if found.stability is None or not found.sure:
+    if found.stability is None or not found.is_conclusive:
         return "warn"
     if not found.good:
         return "bad"
@@ -90,7 +90,7 @@ def _tone(found: Check) -> Tone:
     return "warn" if large or (found.zero is not None and not found.zero.stable) else "ok"
 
 
-def _trust_tone(trust: Trust) -> Tone:
+def _trust_tone(trust: ErrorEstimate) -> Tone:
     if not trust.ports:
         return "none"
     worst = trust.ports[0].relative
@@ -99,7 +99,7 @@ def _trust_tone(trust: Trust) -> Tone:
     return "warn" if trust.doubts or worst > LARGE else "ok"
 
 
-def _card(
+def _verdict_card(
     title: str, tone: Tone, first: str, lines: Sequence[str], more: str = "", wide: bool = False
 ) -> str:
     sign, word = SIGNS[tone]

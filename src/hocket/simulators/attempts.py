@@ -14,7 +14,7 @@ import numpy as np
 
 from hocket.errors import ConvergenceError
 from hocket.model import Array, Sample
-from hocket.signals import through, value_at
+from hocket.signals import interpolate_samples, value_at
 
 if TYPE_CHECKING:
     from hocket.simulators.step_controller import StepController
@@ -24,7 +24,7 @@ SMALL = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _AttemptState:
     """Where an attempt stands."""
 
     phase: str
@@ -42,7 +42,7 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _StepCommand:
     t: float
     h: float
     back: float
@@ -52,7 +52,7 @@ class _Told:
     copy_t: float | None = None
 
 
-_Decision: TypeAlias = tuple[_Told, _State]
+_Decision: TypeAlias = tuple[_StepCommand, _AttemptState]
 
 
 class Attempts:
@@ -65,19 +65,19 @@ class Attempts:
         self.factor = 2.0**model.order / (2.0**model.order - 1.0)
         self.grid = None if model.quantum is None else float(2 * model.quantum)
         """What steps are multiples of, so that their halves are too."""
-        self.state = self._begun()
+        self.state = self._initial_state()
 
-    def _begun(self) -> _State:
+    def _initial_state(self) -> _AttemptState:
         model = self.model
-        return self._towards(_State("go", float(model.begin), float(model.first), 0.0))
+        return self._fit_to_stop(_AttemptState("go", float(model.begin), float(model.first), 0.0))
 
     def start(self, s: float) -> None:
         """Go to the begin."""
-        self.state = self._begun()
+        self.state = self._initial_state()
 
     def output(self, s: float, u: Array) -> Array:
         """Tell the time and the step."""
-        told = self._decided(u)[0]
+        told = self._decide(u)[0]
         y = [told.t, told.h, told.back, float(told.accepted), told.error]
         if self.model.estimate == "copy":
             y += [told.t if told.copy_t is None else told.copy_t, told.copy_h]
@@ -85,17 +85,17 @@ class Attempts:
 
     def step(self, s: float, h: float, u: Array) -> float:
         """Go on to what comes next."""
-        following = self._decided(u)[1]
+        following = self._decide(u)[1]
         if following.phase == "stuck":
-            raise self._not_met(following)
+            raise self._tolerance_error(following)
         self.state = following
         return s + h
 
-    def save(self) -> _State:
+    def save(self) -> _AttemptState:
         """Return the state."""
         return self.state
 
-    def restore(self, state: _State) -> None:
+    def restore(self, state: _AttemptState) -> None:
         """Go back to a saved state."""
         self.state = state
 
@@ -103,63 +103,65 @@ class Attempts:
         """Nothing is held."""
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the time stands still: it has come to its stop."""
         return self.state.phase == "done"
 
-    def _decided(self, u: Array) -> _Decision:
+    def _decide(self, u: Array) -> _Decision:
         state = self.state
         y = tuple(map(float, u[0]))
         half = 0.5 * state.h
         match state.phase:
             case "go":
-                return self._going(state, y, accepted=not state.begun)
+                return self._begin_attempt(state, y, accepted=not state.begun)
             case "look":
-                return _Told(state.end, 0.0, state.base), replace(state, phase="half", seen=y)
+                return _StepCommand(state.end, 0.0, state.base), replace(state, phase="half", seen=y)
             case "half":
-                return _Told(state.base, half, state.base), replace(state, phase="middle")
+                return _StepCommand(state.base, half, state.base), replace(state, phase="middle")
             case "middle":
-                told = _Told(state.base + half, half, state.base, copy_t=state.end)
+                told = _StepCommand(state.base + half, half, state.base, copy_t=state.end)
                 return told, replace(state, phase="judge")
             case "judge":
-                return self._judged(state, y)
-        return _Told(state.end, 0.0, state.end), state
+                return self._judge_attempt(state, y)
+        return _StepCommand(state.end, 0.0, state.end), state
 
-    def _going(self, state: _State, y: tuple[float, ...], accepted: bool, error: float = 0.0) -> _Decision:
+    def _begin_attempt(
+        self, state: _AttemptState, y: tuple[float, ...], accepted: bool, error: float = 0.0
+    ) -> _Decision:
         """Begin an attempt at the time that was accepted last."""
         begun = replace(state, begun=True)
         match self.model.estimate:
             case "richardson":
                 told, following = state.h, replace(begun, phase="look")
             case "copy":
-                told, following = 0.5 * state.h, replace(begun, phase="middle", seen=self._apart(y))
+                told, following = 0.5 * state.h, replace(begun, phase="middle", seen=self._copy_difference(y))
             case _:
                 past = (*(each for each in state.past if each[0] < state.base), (state.base, y))
                 past = past[-self.model.order :]
-                seen = predicted(past, state.end)
+                seen = predict_values(past, state.end)
                 told, following = state.h, replace(begun, phase="judge", seen=seen, past=past)
-        return _Told(state.base, told, state.base, accepted, error, copy_h=state.h), following
+        return _StepCommand(state.base, told, state.base, accepted, error, copy_h=state.h), following
 
-    def _judged(self, state: _State, y: tuple[float, ...]) -> _Decision:
+    def _judge_attempt(self, state: _AttemptState, y: tuple[float, ...]) -> _Decision:
         model, ratio = self.model, self._ratio(state, y)
         if not ratio <= 1.0 and model.rejects:
             if state.h <= float(model.smallest):
                 stuck = replace(state, phase="stuck", seen=(ratio,))
-                return _Told(state.end, 0.0, state.base, False, ratio), stuck
+                return _StepCommand(state.end, 0.0, state.base, False, ratio), stuck
             h = max(float(model.smallest), state.h * self._factor(state, ratio, accepted=False))
-            again = self._towards(replace(state, phase="go", h=h))
-            return _Told(state.end, 0.0, state.base, False, ratio), again
+            again = self._fit_to_stop(replace(state, phase="go", h=h))
+            return _StepCommand(state.end, 0.0, state.base, False, ratio), again
         if state.end == self.stop:
             done = replace(state, phase="done")
-            return _Told(state.end, 0.0, state.end, True, ratio), done
+            return _StepCommand(state.end, 0.0, state.end, True, ratio), done
         h = state.h * self._factor(state, ratio, accepted=True)
         h = min(float(model.largest), max(float(model.smallest), h))
         now = max(ratio, SMALL)
         errors = now, state.errors[0] if state.errors else now
         following = replace(state, base=state.end, h=h, errors=errors)
-        return self._going(self._towards(following), y, accepted=True, error=ratio)
+        return self._begin_attempt(self._fit_to_stop(following), y, accepted=True, error=ratio)
 
-    def _towards(self, state: _State) -> _State:
+    def _fit_to_stop(self, state: _AttemptState) -> _AttemptState:
         """Let an attempt end where the run stops, not just before it."""
         left = self.stop - state.base
         if state.h >= left * (1.0 - 1e-12):
@@ -171,15 +173,15 @@ class Attempts:
         count, before = max(1, int(h / self.grid)), round((state.base - begin) / self.grid)
         return replace(state, h=count * self.grid, end=begin + (before + count) * self.grid)
 
-    def _apart(self, y: tuple[float, ...]) -> tuple[float, ...]:
+    def _copy_difference(self, y: tuple[float, ...]) -> tuple[float, ...]:
         """Return how far the copy is."""
         count = len(self.model.watched)
         return tuple(one - other for one, other in zip(y[:count], y[count:], strict=True))
 
-    def _ratio(self, state: _State, y: tuple[float, ...]) -> float:
+    def _ratio(self, state: _AttemptState, y: tuple[float, ...]) -> float:
         """Return the error of an attempt, in tolerances."""
         model = self.model
-        now = self._apart(y) if model.estimate == "copy" else y
+        now = self._copy_difference(y) if model.estimate == "copy" else y
         h = state.h if model.estimate == "defect" else self.factor
         if model.per == "unit":
             h = h / state.h
@@ -190,7 +192,7 @@ class Attempts:
                 largest = part
         return largest
 
-    def _factor(self, state: _State, ratio: float, accepted: bool) -> float:
+    def _factor(self, state: _AttemptState, ratio: float, accepted: bool) -> float:
         model, now = self.model, max(ratio, SMALL)
         before, earlier = state.errors or (now, now)
         first, second, third = model.gains if accepted else (1.0, 0.0, 0.0)
@@ -198,7 +200,7 @@ class Attempts:
         factor: float = now ** (-first / power) * before ** (second / power) * earlier ** (-third / power)
         return min(model.most if accepted else 0.9, max(model.least, model.safety * factor))
 
-    def _not_met(self, state: _State) -> ConvergenceError:
+    def _tolerance_error(self, state: _AttemptState) -> ConvergenceError:
         return ConvergenceError(
             f"the error is {state.seen[0]:.2g} times the tolerance with the smallest step of {state.h:g} s",
             where=f"step from t = {state.base!r} s",
@@ -207,9 +209,9 @@ class Attempts:
         )
 
 
-def predicted(past: Sequence[tuple[float, tuple[float, ...]]], t: float) -> tuple[float, ...]:
+def predict_values(past: Sequence[tuple[float, tuple[float, ...]]], t: float) -> tuple[float, ...]:
     """Return what polynomials through the values of some times say about another time."""
     return tuple(
-        float(value_at(through([Sample(at - t, values[port]) for at, values in past]), 0.0))
+        float(value_at(interpolate_samples([Sample(at - t, values[port]) for at, values in past]), 0.0))
         for port in range(len(past[-1][1]))
     )

@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeAlias
 
 from hocket.arguments import is_positive
 from hocket.bonds import Balance
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.model import Abilities, Model, Port, Simulator, as_level
-from hocket.simulators.balanced_odes import Closed
-from hocket.simulators.balancing import Seat, Substepped, View
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model import Capabilities, Model, Port, Simulator, as_level
+from hocket.simulators.balanced_odes import InversionBalance
+from hocket.simulators.balancing import PartnerView, Seat, SubsteppedBalance
 from hocket.simulators.declared import linear_faults
 from hocket.simulators.ode import Ode
 from hocket.simulators.projected import Projected
@@ -25,12 +25,12 @@ from hocket.simulators.state_space import StateSpace
 
 Agreed: TypeAlias = Literal["product", "linear"]
 
-_SHARED = ("class_name", "path", "isolated", "step")
+_SHARED = ("class_name", "path", "is_isolated", "step")
 """What else is read off models, where they have it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beyond:
+class PartnerBond:
     """Another bond of a partner: sign * output * input, as the partner has them, is the power into it.
 
     `name` begins the inputs that tell them here, and what the one at the far end stores.
@@ -55,7 +55,7 @@ class Beyond:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class BondSide:
     """One power bond as a simulator sees it: sign * output * input is the power into it, in watts.
 
     A spring that puts out f = -c s and is given v: -1; a mass that is given f and puts out v: +1. Where
@@ -69,7 +69,7 @@ class Side:
     """What `eps` is a part of, in the output's unit; None: the largest output so far."""
     eps: float | None = None
     """None: that of the model."""
-    beyond: tuple[Beyond, ...] = ()
+    beyond: tuple[PartnerBond, ...] = ()
     """The other bonds of the partner: how much it may give here depends on them."""
     settles: bool = False
     """Whether the partner tells what it booked, so that what only one of them booked is settled later."""
@@ -109,7 +109,7 @@ class Balanced:
     """
 
     model: Model
-    bonds: tuple[Side, ...]
+    bonds: tuple[BondSide, ...]
     form: Balance = "inversion"
     eps: float = 0.05
     substeps: int = 8
@@ -126,7 +126,7 @@ class Balanced:
         if as_level(self.model) is not None:
             hint = "`Balanced` around the model inside that has the ports"
             raise ScenarioError("a level is not balanced as a whole", "Balanced", "one simulator", hint)
-        object.__setattr__(self, "bonds", _sides(self.bonds))
+        object.__setattr__(self, "bonds", _check_sides(self.bonds))
         faults = [*self._option_faults(), *self._port_faults(), *self._model_faults()]
         if faults:
             raise ScenarioError(faults)
@@ -141,8 +141,8 @@ class Balanced:
         """Those of the model inside, and where linked what was told, the partners' shares and other bonds."""
         own = {port.name: port for port in self.model.outputs}
         told = {f"{side.output}_told": own[side.output].unit for side in self.bonds} if self.linked else {}
-        shares = [f"{side.input}_share" for side in self.bonds] if self._shares else []
-        beyond = [port for side in self.bonds for port in side.ports] if self._shares else []
+        shares = [f"{side.input}_share" for side in self.bonds] if self._has_shares else []
+        beyond = [port for side in self.bonds for port in side.ports] if self._has_shares else []
         return (
             *self.model.inputs,
             *(Port(name, unit) for name, unit in told.items()),
@@ -156,7 +156,7 @@ class Balanced:
         works = [Port(f"{side.input}_work", "J") for side in self.bonds] if self.linked else []
         return (
             *self.model.outputs,
-            *((Port("share", "J", held=True),) if self._shares else ()),
+            *((Port("share", "J", held=True),) if self._has_shares else ()),
             *works,
         )
 
@@ -167,11 +167,11 @@ class Balanced:
         return frozenset(port.name for port in (*self.inputs, *self.outputs) if port.name not in own)
 
     @property
-    def _shares(self) -> bool:
+    def _has_shares(self) -> bool:
         return self.linked and self.form == "energy"
 
     @property
-    def _integrated(self) -> bool:
+    def _is_integrated(self) -> bool:
         """Whether hocket integrates the model itself."""
         return isinstance(self.model, (Ode, StateSpace))
 
@@ -181,16 +181,16 @@ class Balanced:
         return getattr(self.model, "energy", None)
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """Those of the model inside, under inputs of any degree; micro steps only where they show the law."""
-        micro = self.model.abilities.micro and self._integrated and self.form == "inversion"
+        micro = self.model.abilities.micro and self._is_integrated and self.form == "inversion"
         return replace(self.model.abilities, input_degree=None, micro=micro)
 
     def open(self) -> Simulator:
         """Make a live simulator of the form."""
         if self.form == "energy":
             return Projected(self)
-        return Closed(self) if self._integrated else Substepped(self)
+        return InversionBalance(self) if self._is_integrated else SubsteppedBalance(self)
 
     @cached_property
     def seats(self) -> tuple[Seat, ...]:
@@ -205,22 +205,22 @@ class Balanced:
                 self.eps if side.eps is None else side.eps,
                 side.scale,
                 inputs.index(f"{side.output}_told") if self.linked else None,
-                inputs.index(f"{side.input}_share") if self._shares else None,
+                inputs.index(f"{side.input}_share") if self._has_shares else None,
                 side.input in self.model.outputs[outputs.index(side.output)].feedthrough,
                 f"{side.output}` and `{side.input}",
-                self._views(side, inputs) if self._shares else (),
-                inputs.index(f"{side.input}_booked") if self._shares and side.settles else None,
+                self._views(side, inputs) if self._has_shares else (),
+                inputs.index(f"{side.input}_booked") if self._has_shares and side.settles else None,
             )
             for side in self.bonds
         )
 
     @staticmethod
-    def _views(side: Side, inputs: list[str]) -> tuple[View, ...]:
+    def _views(side: BondSide, inputs: list[str]) -> tuple[PartnerView, ...]:
         """Return the other bonds of a partner by the numbers of inputs."""
         found = []
         for each in side.beyond:
             output, entry, share = (inputs.index(port.name) for port in each.ports)
-            found.append(View(output, entry, share, float(each.sign), each.bonds))
+            found.append(PartnerView(output, entry, share, float(each.sign), each.bonds))
         return tuple(found)
 
     def _option_faults(self) -> Iterator[Fault]:
@@ -233,7 +233,7 @@ class Balanced:
                     f"`{name}` cannot be {value!r}",
                     "Balanced",
                     " or ".join(known),
-                    nearest(str(value), known),
+                    suggest_nearest(str(value), known),
                 )
         if not is_positive(self.eps):
             yield Fault(f"`eps` is {self.eps!r}", "Balanced", "a number above zero, such as 0.05")
@@ -255,7 +255,7 @@ class Balanced:
             for side in self.bonds:
                 name: str = getattr(side, role)
                 if name not in known:
-                    yield Fault(f"there is no {role} `{name}`", "Balanced", "", nearest(name, known))
+                    yield Fault(f"there is no {role} `{name}`", "Balanced", "", suggest_nearest(name, known))
                 elif known[name].discrete:
                     what = f"the {role} `{name}` jumps from value to value: it carries no power"
                     yield Fault(what, "Balanced", "a real that is not held")
@@ -272,7 +272,7 @@ class Balanced:
         }
         if self.linked and taken:
             yield Fault(f"the input `{min(taken)}` has a name that bonds use", "Balanced", "another name")
-        used = {"share"} if self._shares else set()
+        used = {"share"} if self._has_shares else set()
         used |= {f"{side.input}_work" for side in self.bonds} if self.linked else set()
         for name in sorted(used & {port.name for port in self.model.outputs}):
             yield Fault(f"the output `{name}` has a name that bonds use", "Balanced", "another name")
@@ -282,10 +282,10 @@ class Balanced:
         if getattr(model, "period", None) is not None:
             what = "a model with a period of its own cannot be balanced: its partner steps at other times"
             yield Fault(what, "Balanced", "a model in the step of its level")
-        if self._integrated and not model.x0:
+        if self._is_integrated and not model.x0:
             yield Fault("a model without a state stores nothing to balance", "Balanced", "a model with `x0`")
         kind = type(model).__name__
-        if self.form == "energy" and not self._integrated:
+        if self.form == "energy" and not self._is_integrated:
             what = (
                 f"balance by energy moves the state, and the state of this `{kind}` is not hocket's to move"
             )
@@ -300,7 +300,7 @@ class Balanced:
             yield from linear_faults(
                 model, [(side.output, side.input, float(side.sign)) for side in self.bonds]
             )
-        divided = self.form == "inversion" and self.substeps > 1 and not self._integrated
+        divided = self.form == "inversion" and self.substeps > 1 and not self._is_integrated
         if divided and not model.abilities.variable_step:
             what = f"the step of this `{kind}` cannot be divided by {self.substeps}, as inversion wants it"
             expected = "a model whose steps may be of any length, or one that hocket integrates itself"
@@ -308,11 +308,11 @@ class Balanced:
             yield Fault(what, "Balanced", expected, hint)
 
 
-def _sides(bonds: Any) -> tuple[Side, ...]:
-    listed: Sequence[Any] = [bonds] if isinstance(bonds, Side) else list(bonds)
+def _check_sides(bonds: Any) -> tuple[BondSide, ...]:
+    listed: Sequence[Any] = [bonds] if isinstance(bonds, BondSide) else list(bonds)
     if not listed:
-        raise ScenarioError("there are no bonds", "Balanced", 'such as `[Side("f", "v", -1)]`')
+        raise ScenarioError("there are no bonds", "Balanced", 'such as `[BondSide("f", "v", -1)]`')
     for side in listed:
-        if not isinstance(side, Side):
-            raise ScenarioError(f"`{side!r:.60}` is no bond", "Balanced", 'such as `Side("f", "v", -1)`')
+        if not isinstance(side, BondSide):
+            raise ScenarioError(f"`{side!r:.60}` is no bond", "Balanced", 'such as `BondSide("f", "v", -1)`')
     return tuple(listed)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hocket.errors import SimulatorError
 from hocket.model import Array, Port
-from hocket.simulators.balancing import Balancing, Seat, at_rest, corrected
+from hocket.simulators.balancing import BalancedSimulator, Seat, at_rest, corrected_input
 from hocket.simulators.ode import Ode
 from hocket.simulators.solvers import Equation
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
@@ -34,7 +34,7 @@ class _Equations(NamedTuple):
     how: dict[str, Any]
 
 
-def _equations(model: Any) -> _Equations:
+def _equations_of_model(model: Any) -> _Equations:
     if isinstance(model, Ode):
         how = {"method": model.method, "step": model.step, "rtol": model.rtol, "atol": model.atol}
         return _Equations(model.function(model.f), None if model.g is None else model.function(model.g), how)
@@ -48,21 +48,21 @@ def _equations(model: Any) -> _Equations:
     )
 
 
-class Integrated(Balancing):
+class IntegratedBalance(BalancedSimulator):
     """Around a model that hocket integrates: `inner` moves the state, `plain` shows it."""
 
     def __init__(self, recipe: Balanced):
         super().__init__(recipe)
         self.model: Any = recipe.model
-        self.f, self.g, self.how = _equations(recipe.model)
-        self.inner: Any = self._opened()
+        self.f, self.g, self.how = _equations_of_model(recipe.model)
+        self.inner: Any = self._open_inner()
 
     def start(self, t: float) -> None:
         """Start both."""
         super().start(t)
         self.inner.start(t)
 
-    def _opened(self) -> Any:
+    def _open_inner(self) -> Any:
         raise NotImplementedError
 
     def _outputs(self, t: float, x: Array, u: Array) -> Array:
@@ -88,7 +88,7 @@ class Integrated(Balancing):
         self.inner.restore(state[1])
 
 
-class Closed(Integrated):
+class InversionBalance(IntegratedBalance):
     """The law inside f: x' = f(t, x, u(t, x)), integrated by the model's own method."""
 
     calls = 0
@@ -105,7 +105,7 @@ class Closed(Integrated):
     def micro(self, call: Any) -> None:
         self.inner.micro = call
 
-    def _opened(self) -> Any:
+    def _open_inner(self) -> Any:
         model, count = self.model, len(self.model.x0)
         powers = [Port(f"power {number}") for number in range(len(self.seats))]
         return Ode(
@@ -139,7 +139,7 @@ class Closed(Integrated):
             given, power = float(own[seat.input]), float(u[self.width + number])
             reaction = self._reaction(seat, t, x, own) if seat.reacts else 0.0
             soft = self._softness(number)
-            law[seat.input] = corrected(seat, given, float(y[seat.output]), reaction, power, soft)
+            law[seat.input] = corrected_input(seat, given, float(y[seat.output]), reaction, power, soft)
         return law
 
     def _reaction(self, seat: Seat, t: float, x: Array, u: Array) -> float:

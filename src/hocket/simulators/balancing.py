@@ -15,7 +15,7 @@ import numpy as np
 
 from hocket.errors import SimulatorError
 from hocket.model import Array
-from hocket.signals import shifted, value_at
+from hocket.signals import shift_origin, value_at
 
 if TYPE_CHECKING:
     from hocket.simulators.balanced import Balanced
@@ -24,7 +24,7 @@ _SETTINGS = ("stop_time", "early")
 """What engines may set on a simulator before it starts."""
 
 
-class View(NamedTuple):
+class PartnerView(NamedTuple):
     """Another bond of a partner, by the numbers of the inputs that tell of it."""
 
     output: int
@@ -47,11 +47,11 @@ class Seat(NamedTuple):
     reacts: bool
     """Whether the output reacts to the input at once."""
     names: str
-    beyond: tuple[View, ...] = ()
+    beyond: tuple[PartnerView, ...] = ()
     booked: int | None = None
 
 
-class Balancing:
+class BalancedSimulator:
     """What all forms share: outputs as they are, and the power that both sides agree on."""
 
     def __init__(self, recipe: Balanced):
@@ -106,7 +106,7 @@ class Balancing:
                 hint='extrapolation = "linear" for the two connections of the bond',
             )
         y = np.array(self.plain.output(t, own), dtype=float).reshape(-1)
-        told = self._told(t, y, u)
+        told = self._told_outputs(t, y, u)
         powers = [self._power(seat, curve, u) for seat, curve in zip(self.seats, told, strict=True)]
         for number, curve in enumerate(told):
             seen = abs(curve[0]), abs(value_at(curve, h)), self.largest[number]
@@ -136,9 +136,9 @@ class Balancing:
 
     def _share(self) -> float:
         """Return the stored energy."""
-        return max(stated(float(self.plain.energy())), 0.0)
+        return max(require_finite_energy(float(self.plain.energy())), 0.0)
 
-    def _told(self, t: float, y: Array, u: Array) -> list[list[float]]:
+    def _told_outputs(self, t: float, y: Array, u: Array) -> list[list[float]]:
         """Return per bond the own output over the step as the partner extrapolates it."""
         if self.recipe.linked:
             return [[float(c) for c in u[:, seat.told]] for seat in self.seats]
@@ -184,14 +184,14 @@ def at_rest(powers: list[list[float]]) -> bool:
     return not any(any(power) for power in powers)
 
 
-def stated(energy: float) -> float:
+def require_finite_energy(energy: float) -> float:
     """Return a stored energy; raises SimulatorError where that is no number: no state can follow it."""
     if not isfinite(energy):
-        raise no_energy(energy)
+        raise energy_error(energy)
     return energy
 
 
-def no_energy(energy: float) -> SimulatorError:
+def energy_error(energy: float) -> SimulatorError:
     """Return what to say where a stored energy is no number."""
     return SimulatorError(
         f"its stored energy is {energy} J: no state can follow it",
@@ -200,7 +200,7 @@ def no_energy(energy: float) -> SimulatorError:
     )
 
 
-def corrected(seat: Seat, u: float, y: float, reaction: float, power: float, soft: float) -> float:
+def corrected_input(seat: Seat, u: float, y: float, reaction: float, power: float, soft: float) -> float:
     """Return the input that makes the power: u + d (P - p) / (d^2 + eps^2) (formulas, section 5).
 
     `reaction` is dy/du, zero without feedthrough.
@@ -210,7 +210,7 @@ def corrected(seat: Seat, u: float, y: float, reaction: float, power: float, sof
     return u if below == 0.0 else u + d * (power - seat.sign * (y * u)) / below
 
 
-class Substepped(Balancing):
+class SubsteppedBalance(BalancedSimulator):
     """For black boxes: several steps in place of one, each with the inputs of its middle."""
 
     def _advance(
@@ -224,7 +224,7 @@ class Substepped(Balancing):
             ahead[seat.output] = value_at(curve, length / 2.0) - curve[0]
         for number in range(count):
             s = number * length
-            given = np.array(shifted(own, s))
+            given = np.array(shift_origin(own, s))
             middle = np.array(value_at(own, s + length / 2.0))
             if number:
                 last, y = y, np.array(self.plain.output(t + s, given), dtype=float).reshape(-1)
@@ -235,7 +235,9 @@ class Substepped(Balancing):
                 now = float(value_at(power, s + length / 2.0))
                 reaction = self._reaction(seat, t + s, given) if seat.reacts else 0.0
                 there = float(y[seat.output] + ahead[seat.output])
-                law = corrected(seat, float(middle[seat.input]), there, reaction, now, self._softness(index))
+                law = corrected_input(
+                    seat, float(middle[seat.input]), there, reaction, now, self._softness(index)
+                )
                 given[:, seat.input] = 0.0
                 given[0, seat.input] = law
             end = t + (h if number == count - 1 else s + length)

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from hocket.equations import Equation
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.model import Abilities, Array, Port, PortLike, Value, ports
-from hocket.signals import shifted
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model import Array, Capabilities, Port, PortLike, Value, parse_ports
+from hocket.signals import shift_origin
 from hocket.simulators.methods import matrix, vector
 from hocket.simulators.state_space import Matrix
-from hocket.simulators.sums import applied
+from hocket.simulators.sums import apply_matrix
 
 GIVEN = "given."
 """What precedes the name of a determined input where it is fed back."""
@@ -67,7 +67,7 @@ class Coupler:
         start: Sequence[float] | None = None,
         over: float | None = None,
     ):
-        read, found, count = ports(reads), ports(determines), len(equations)
+        read, found, count = parse_ports(reads), parse_ports(determines), len(equations)
         try:
             facts: dict[str, Any] = {
                 "equations": tuple(equations),
@@ -90,7 +90,7 @@ class Coupler:
         if faults:
             raise ScenarioError(faults)
 
-    def changed(self, **parts: Any) -> Coupler:
+    def with_changes(self, **parts: Any) -> Coupler:
         """Return the same Coupler with other parts."""
         return Coupler(**{part.name: getattr(self, part.name) for part in fields(self)} | parts)
 
@@ -100,13 +100,13 @@ class Coupler:
     def _faults(self) -> list[Fault]:
         known = [port.name for port in (*self.reads, *self.determines)]
         faults = [
-            Fault(f"`{path}` is neither read nor determined", "equations", "", nearest(path, known))
-            for equation in self.parsed
+            Fault(f"`{path}` is neither read nor determined", "equations", "", suggest_nearest(path, known))
+            for equation in self.parsed_equations
             for path in equation.paths
             if path not in known
         ]
         faults += [
-            Fault(f"`{path}` is not read", "rates, middle", "", nearest(path, known))
+            Fault(f"`{path}` is not read", "rates, middle", "", suggest_nearest(path, known))
             for path in (*self.rates, *self.rates.values(), *self.middle)
             if path not in {port.name for port in self.reads}
         ]
@@ -117,14 +117,14 @@ class Coupler:
         return faults
 
     @cached_property
-    def parsed(self) -> tuple[Equation, ...]:
+    def parsed_equations(self) -> tuple[Equation, ...]:
         """The equations as they are evaluated."""
         return tuple(map(Equation.of, self.equations))
 
     @property
     def linear(self) -> bool:
         """Whether its simulators carry rows: all equations are linear."""
-        return all(equation.linear for equation in self.parsed)
+        return all(equation.linear for equation in self.parsed_equations)
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
@@ -140,14 +140,14 @@ class Coupler:
             Port(name)
             if degree == 0
             else Port(name, feedthrough=tuple(p if p in known else f"{GIVEN}{p}" for p in equation.paths))
-            for name, equation, degree in zip(names, self.parsed, self.degrees, strict=True)
+            for name, equation, degree in zip(names, self.parsed_equations, self.degrees, strict=True)
         ]
         return (*(Port(port.name, port.unit) for port in self.determines), *gaps)
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """It can go back, and make steps of any length."""
-        return Abilities(rewind=True)
+        return Capabilities(rewind=True)
 
     def open(self) -> CouplerSimulator:
         """Make a live simulator."""
@@ -159,14 +159,14 @@ class Coupler:
         """Return s of each equation, from values and slopes at a step's end, and values in its middle."""
         found = []
         halfway = {**values, **{path: middle[path] for path in self.middle}}
-        for equation, degree, mu in zip(self.parsed, self.degrees, self.mu, strict=True):
+        for equation, degree, mu in zip(self.parsed_equations, self.degrees, self.mu, strict=True):
             if degree < 2:
                 found.append(equation.residual(values if degree else halfway))
                 continue
             moving = {
                 p: values[self.rates[p]] if p in self.rates else slopes.get(p, 0.0) for p in equation.paths
             }
-            g, rate = equation.along(values, moving)
+            g, rate = equation.residual_and_rate(values, moving)
             found.append(rate + mu * g)
         return found
 
@@ -199,28 +199,28 @@ class CouplerSimulator:
         """Improve what was given by what the equations are short of."""
         if h == 0.0:
             return t
-        ahead = shifted(list(u), h)
-        slopes = dict(zip(self.read, _each(ahead[1]), strict=False)) if len(ahead) > 1 else {}
-        middle = self._named(shifted(list(u), 0.5 * h)[0]) if self.model.middle else {}
-        s = np.array(self.model.sigma(self._named(ahead[0]), slopes, middle), dtype=float)
+        ahead = shift_origin(list(u), h)
+        slopes = dict(zip(self.read, _floats_or_rows(ahead[1]), strict=False)) if len(ahead) > 1 else {}
+        middle = self._values_by_path(shift_origin(list(u), 0.5 * h)[0]) if self.model.middle else {}
+        s = np.array(self.model.sigma(self._values_by_path(ahead[0]), slopes, middle), dtype=float)
         given = np.array(ahead[0][len(self.read) :], dtype=float)
         part = 1.0 if self.model.over is None else self.model.over / h
         weighed = np.array([each if number in self.holding else part * each for number, each in enumerate(s)])
-        self.z = np.concatenate([given - applied(self.W, weighed.reshape(s.shape)), s[self.holding]])
+        self.z = np.concatenate([given - apply_matrix(self.W, weighed.reshape(s.shape)), s[self.holding]])
         return t + h
 
     def output(self, t: float, u: Array) -> Array:
         """Return the inputs it determines, and the residuals."""
-        values, count = self._named(u[0]), len(self.found)
+        values, count = self._values_by_path(u[0]), len(self.found)
         kept = dict(zip(self.holding, self.z[count:], strict=True))
         gaps = [
             kept[number] if number in kept else equation.residual(values)
-            for number, equation in enumerate(self.model.parsed)
+            for number, equation in enumerate(self.model.parsed_equations)
         ]
         return np.concatenate([self.z[:count], np.array(gaps, dtype=float).reshape(-1, *self.z.shape[1:])])
 
-    def _named(self, numbers: Sequence[Value]) -> dict[str, Value]:
-        return dict(zip((*self.read, *self.found), _each(numbers), strict=True))
+    def _values_by_path(self, numbers: Sequence[Value]) -> dict[str, Value]:
+        return dict(zip((*self.read, *self.found), _floats_or_rows(numbers), strict=True))
 
     def save(self) -> Array:
         """Return the state."""
@@ -234,6 +234,6 @@ class CouplerSimulator:
         """Nothing is held."""
 
 
-def _each(numbers: Any) -> list[Value]:
+def _floats_or_rows(numbers: Any) -> list[Value]:
     """Return numbers as floats, rows as rows."""
     return [float(n) if np.ndim(n) == 0 else n for n in numbers]

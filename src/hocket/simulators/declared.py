@@ -45,10 +45,10 @@ def linear_faults(
         opposite = np.allclose(stored, -given, rtol=0.0, atol=room)
         hint = "`reverse` of the bond" if opposite else "`energy` in joules"
         expected = "a matrix Q with Q B = C', up to the sign of the bond"
-        yield Fault(_grows(f"{output}` and `{entry}"), "Balanced", expected, hint)
+        yield Fault(_growth_message(f"{output}` and `{entry}"), "Balanced", expected, hint)
 
 
-def check_declared(
+def check_energy_function(
     energy: Energy, f: Equation, g: Equation | None, seats: Sequence[Seat], t: float, x0: Array, u: Array
 ) -> None:
     """Raise SimulatorError where a function of the state is no energy, as far as the start shows.
@@ -58,11 +58,11 @@ def check_declared(
     _check_lowest(energy, x0)
     for seat in seats:
         if not seat.reacts:
-            tried = (_growth(energy, f, g, seat, t, x, u) for x in (x0, _aside(x0)))
+            tried = (_growth(energy, f, g, seat, t, x, u) for x in (x0, _displace_state(x0)))
             _check_growth(seat, [each for each in tried if each is not None])
 
 
-def _aside(x: Array) -> Array:
+def _displace_state(x: Array) -> Array:
     scale = float(np.max(np.abs(x), initial=0.0)) or 1.0
     moved: Array = x + ASIDE * np.where(x < 0.0, -1.0, 1.0) * np.where(x != 0.0, np.abs(x), scale)
     return moved
@@ -124,11 +124,11 @@ def _check_growth(seat: Seat, found: Sequence[_Growth]) -> None:
         room = CLOSE * large + 2.0 * error
         if abs(grows - given) > room:
             raise SimulatorError(
-                _grows(seat.names),
+                _growth_message(seat.names),
                 expected=f"{given:.4g} W per unit of input, as output times input says; it is {grows:.4g}",
                 hint="`reverse` of the bond" if abs(grows + given) <= room else "`energy` in joules",
             )
 
 
-def _grows(names: str) -> str:
+def _growth_message(names: str) -> str:
     return f"the declared energy does not grow by the power that comes in through `{names}`"

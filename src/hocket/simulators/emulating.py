@@ -18,7 +18,7 @@ from hocket.simulators.replay import Replay
 
 SETTINGS = ("stop_time", "early")
 """What engines may set on a simulator before it starts."""
-_SHARED = ("class_name", "path", "isolated", "period", "description", "energy")
+_SHARED = ("class_name", "path", "is_isolated", "period", "description", "energy")
 """What else is read off models, where they have it."""
 
 
@@ -49,21 +49,21 @@ class Emulating:
         return replace(self, model=inner.without_period())  # type: ignore[type-var]
 
 
-def layers(model: Any) -> Iterator[Any]:
+def emulation_layers(model: Any) -> Iterator[Any]:
     """Yield the wrappers around a model, the outermost first."""
-    while emulates(model):
+    while is_emulation(model):
         yield model
         model = model.model
 
 
-def inside(model: Any) -> Any:
+def innermost_model(model: Any) -> Any:
     """Return the model that stands in all its wrappers."""
-    while emulates(model):
+    while is_emulation(model):
         model = model.model
     return model
 
 
-def emulates(model: object) -> bool:
+def is_emulation(model: object) -> bool:
     """Return whether a model is a wrapper that emulates an ability."""
     return isinstance(model, (Emulating, Replay))
 
@@ -77,7 +77,7 @@ def check_wrapped(model: Any, name: str, verb: str) -> None:
         raise ScenarioError(f"a level is not {verb} as a whole", name, "one simulator", hint)
 
 
-def hand_on(wrapper: Any, inner: Any, *names: str) -> None:
+def forward_methods(wrapper: Any, inner: Any, *names: str) -> None:
     """Give a live wrapper the methods of the one inside that it has, and what engines may set."""
     wrapper.settles = bool(getattr(inner, "settles", False))
     for name in SETTINGS:
@@ -88,7 +88,7 @@ def hand_on(wrapper: Any, inner: Any, *names: str) -> None:
             setattr(wrapper, name, getattr(inner, name))
 
 
-def begin(wrapper: Any, inner: Any, t: float) -> None:
+def start_inner(wrapper: Any, inner: Any, t: float) -> None:
     """Start the one inside, with what was set on the wrapper."""
     for name in SETTINGS:
         if name in vars(wrapper):

@@ -14,7 +14,7 @@ import numpy as np
 
 from hocket.errors import SimulatorError
 from hocket.model import Array
-from hocket.simulators.sums import applied, dot
+from hocket.simulators.sums import apply_matrix, dot
 
 ROUNDS = 60
 """At most so many moves along a gradient; quadratic energies need one or two."""
@@ -32,39 +32,39 @@ class Energy(Protocol):
     def shape(self, x: Array) -> tuple[Array, Array]:
         """Return the gradient of W at x, and its second derivatives by each state alone."""
 
-    def way(self, x: Array, gradient: Array, bends: Array) -> Array:
+    def ascent_direction(self, x: Array, gradient: Array, bends: Array) -> Array:
         """Return the way up from x: the gradient in units in which the energy bends alike everywhere."""
 
-    def bend(self, x: Array, d: Array, bends: Array) -> float:
+    def curvature(self, x: Array, d: Array, bends: Array) -> float:
         """Return the second derivative of W along d; `bends` are those by each state alone."""
 
 
-class Quadratic:
+class QuadraticEnergy:
     """W = x'Qx/2; the native engine has its twin."""
 
     def __init__(self, Q: Array):
         self.Q = Q
-        self.held = _held(Q)
+        self.held = _energy_projection(Q)
         """Takes from a state what holds energy; None: all of it does."""
 
     def value(self, x: Array) -> float:
         """Return x'Qx/2."""
-        return 0.5 * dot(x.tolist(), applied(self.Q, x).tolist())
+        return 0.5 * dot(x.tolist(), apply_matrix(self.Q, x).tolist())
 
     def shape(self, x: Array) -> tuple[Array, Array]:
         """Return Q x and the diagonal of Q."""
-        return applied(self.Q, x), np.diagonal(self.Q)
+        return apply_matrix(self.Q, x), np.diagonal(self.Q)
 
-    def way(self, x: Array, gradient: Array, bends: Array) -> Array:
+    def ascent_direction(self, x: Array, gradient: Array, bends: Array) -> Array:
         """Return what of x holds energy: the gradient over Q. On this way one move leads to any level."""
-        return x if self.held is None else applied(self.held, x)
+        return x if self.held is None else apply_matrix(self.held, x)
 
-    def bend(self, x: Array, d: Array, bends: Array) -> float:
+    def curvature(self, x: Array, d: Array, bends: Array) -> float:
         """Return d'Qd."""
-        return dot(d.tolist(), applied(self.Q, d).tolist())
+        return dot(d.tolist(), apply_matrix(self.Q, d).tolist())
 
 
-class Declared:
+class DeclaredEnergy:
     """W as a function of the state; its derivatives are central differences."""
 
     def __init__(self, function: Callable[[Array], Any], name: str):
@@ -95,19 +95,19 @@ class Declared:
             bends[number] = (above - 2.0 * here + below) / (nudge * nudge)
         return gradient, bends
 
-    def way(self, x: Array, gradient: Array, bends: Array) -> Array:
+    def ascent_direction(self, x: Array, gradient: Array, bends: Array) -> Array:
         """Return the gradient over the bends, no state by more than itself, none where nothing bends."""
         steep = np.abs(bends)
         d = np.divide(gradient, steep, out=np.zeros(x.size), where=steep > 0.0)
         far = np.abs(x)
         return np.where(far > 0.0, np.clip(d, -far, far), d)
 
-    def bend(self, x: Array, d: Array, bends: Array) -> float:
+    def curvature(self, x: Array, d: Array, bends: Array) -> float:
         """Return it as if no state bent the energy of another: a guess that rounds make up for."""
         return float(np.sum(bends * d * d))
 
 
-def _held(Q: Array) -> Array | None:
+def _energy_projection(Q: Array) -> Array | None:
     """Return the projection along states without energy; None: there are none. In units where Q is 1 or 0."""
     units = np.sqrt(np.maximum(np.diagonal(Q), 0.0))
     back = np.divide(1.0, units, out=np.zeros(units.size), where=units > 0.0)
@@ -116,7 +116,7 @@ def _held(Q: Array) -> Array | None:
     return None if held.shape == Q.shape else (back[:, None] * held) @ (held.T * units)
 
 
-def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
+def project_to_energy(energy: Energy, x: Array, target: float, push: Array) -> Array:
     """Return the state on the level `target` that is reached from x along the gradient of the energy.
 
     The gradient is taken over the second derivatives (of declared functions over those by each state alone),
@@ -132,23 +132,23 @@ def onto(energy: Energy, x: Array, target: float, push: Array) -> Array:
         if not math.isfinite(miss) or abs(miss) <= CLOSE * max(abs(aim), abs(W)):
             break
         gradient, bends = energy.shape(x)
-        d = energy.way(x, gradient, bends)
+        d = energy.ascent_direction(x, gradient, bends)
         b = dot(gradient.tolist(), d.tolist())
         if b <= 0.0:
             if miss < 0.0:
                 break
             d, b = push, max(dot(gradient.tolist(), push.tolist()), 0.0)
-        a = energy.bend(x, d, bends)
-        length = max(_length(a, b, miss), -1.0)  # so that no state changes its sign on the way down
-        moved, there = _nearer(energy, x, d, length, aim, W)
+        a = energy.curvature(x, d, bends)
+        length = max(_move_length(a, b, miss), -1.0)  # so that no state changes its sign on the way down
+        moved, there = _move_nearer(energy, x, d, length, aim, W)
         if moved is None:
             break
         x, W = moved, there
     floor = max(target, 0.0)
-    return _shrunk(energy, x, floor) if floor * (1.0 + 1e-12) < W else x
+    return _scale_to_energy(energy, x, floor) if floor * (1.0 + 1e-12) < W else x
 
 
-def _shrunk(energy: Energy, x: Array, target: float) -> Array:
+def _scale_to_energy(energy: Energy, x: Array, target: float) -> Array:
     """Return the state on the straight way to zero that has this energy; x itself, if zero has more.
 
     For what came from far above: where states bend the energy of each other, the rounds end too early.
@@ -167,7 +167,7 @@ def _shrunk(energy: Energy, x: Array, target: float) -> Array:
     return x + (low - 1.0) * held
 
 
-def _length(a: float, b: float, miss: float) -> float:
+def _move_length(a: float, b: float, miss: float) -> float:
     """Return the smaller root of a s^2/2 + b s = miss; the lowest point if there is none."""
     if a <= 0.0:
         return miss / b if b > 0.0 else 0.0
@@ -177,7 +177,7 @@ def _length(a: float, b: float, miss: float) -> float:
     return 2.0 * miss / (b + math.sqrt(inside))
 
 
-def _nearer(
+def _move_nearer(
     energy: Energy, x: Array, d: Array, length: float, target: float, W: float
 ) -> tuple[Array | None, float]:
     """Return the state after a move that brings the energy nearer to its target; None if none does."""

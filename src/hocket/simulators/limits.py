@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Flow(NamedTuple):
+class BondFlow(NamedTuple):
     """The energy that a bond agreed on, into a simulator, and who is at its other end."""
 
     energy: float
@@ -25,7 +25,7 @@ class Flow(NamedTuple):
     """Of the other one."""
 
 
-def allowed(stored: float, flows: Sequence[Flow]) -> list[float]:
+def limit_energies(stored: float, flows: Sequence[BondFlow]) -> list[float]:
     """Return the energies of all bonds after this simulator's limit; `stored` below zero: none.
 
     What there is goes to all bonds that ask, in equal parts, and what one leaves of its part to the others.
@@ -35,7 +35,7 @@ def allowed(stored: float, flows: Sequence[Flow]) -> list[float]:
         return energies
     left = stored
     for flow in flows:
-        left += max(_sure(flow), 0.0)
+        left += max(_guaranteed_energy(flow), 0.0)
     asked = sorted((-energy, number) for number, energy in enumerate(energies) if energy < 0.0)
     for rank, (energy, number) in enumerate(asked):
         given = min(energy, left / (len(asked) - rank))
@@ -44,12 +44,12 @@ def allowed(stored: float, flows: Sequence[Flow]) -> list[float]:
     return energies
 
 
-def _sure(flow: Flow) -> float:
+def _guaranteed_energy(flow: BondFlow) -> float:
     """Return what the other one gives whatever else it is asked for."""
     return flow.energy if flow.stored < 0.0 else min(flow.energy, flow.stored / flow.bonds)
 
 
-def settled(owed: float, own: float, theirs: float) -> float:
+def settlement_part(owed: float, own: float, theirs: float) -> float:
     """Return one side's part of what both sides of a bond booked and nobody gave.
 
     By what both have at the end of the step, as far as this side knows: who has nothing pays nothing.

@@ -17,12 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hocket.errors import HocketError, ScenarioError, nearest
+from hocket.errors import HocketError, ScenarioError, suggest_nearest
 
 _files: dict[Path, tuple[int, ModuleType]] = {}
 
 
-def named(thing: Any) -> str:
+def qualified_name(thing: Any) -> str:
     """Return the text that `load` reads back: "module:Name"; a text is returned as it is."""
     if isinstance(thing, str):
         return thing
@@ -47,7 +47,7 @@ def load(written: str, folder: str = "") -> Any:
     for part in name.split("."):
         if not hasattr(found, part):
             known = [name for name in dir(found) if not name.startswith("_")]
-            raise ScenarioError(f"`{place}` has no `{part}`", written, "", nearest(part, known))
+            raise ScenarioError(f"`{place}` has no `{part}`", written, "", suggest_nearest(part, known))
         found = getattr(found, part)
     return found
 
@@ -57,7 +57,7 @@ def _from_file(path: Path, written: str) -> ModuleType:
     if not path.is_file():
         beside = sorted(file.name for file in path.parent.glob("*.py")) if path.parent.is_dir() else []
         raise ScenarioError(
-            f"there is no file `{path}`", written, "a Python file", nearest(path.name, beside)
+            f"there is no file `{path}`", written, "a Python file", suggest_nearest(path.name, beside)
         )
     changed = path.stat().st_mtime_ns
     if path in _files and _files[path][0] == changed:
@@ -69,7 +69,7 @@ def _from_file(path: Path, written: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    with _reachable(path.parent), _loading(str(path)):
+    with _importable_folder(path.parent), _report_load_errors(str(path)):
         try:
             spec.loader.exec_module(module)
         except BaseException:
@@ -80,7 +80,7 @@ def _from_file(path: Path, written: str) -> ModuleType:
 
 
 def _from_name(name: str, folder: str, written: str) -> ModuleType:
-    with _reachable(Path(folder).resolve()), _loading(name):
+    with _importable_folder(Path(folder).resolve()), _report_load_errors(name):
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
@@ -91,7 +91,7 @@ def _from_name(name: str, folder: str, written: str) -> ModuleType:
 
 
 @contextmanager
-def _reachable(folder: Path) -> Iterator[None]:
+def _importable_folder(folder: Path) -> Iterator[None]:
     """Let imports find the modules of a folder, after all others."""
     importlib.invalidate_caches()
     added = str(folder) not in sys.path
@@ -105,7 +105,7 @@ def _reachable(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _loading(place: str) -> Iterator[None]:
+def _report_load_errors(place: str) -> Iterator[None]:
     try:
         yield
     except HocketError:

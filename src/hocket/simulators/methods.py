@@ -77,10 +77,10 @@ def linear_maps(
     matrix_B = np.array(B, dtype=float).reshape(n, -1)
     m = matrix_B.shape[1]
     if method == "exact":
-        return _exact(matrix_A, matrix_B, h, degree)
+        return _exact_maps(matrix_A, matrix_B, h, degree)
     if method == "ab2":
         rate = np.hstack([matrix_A, matrix_B])
-        start = _runge_kutta(matrix_A, matrix_B, h, degree, TABLEAUX["heun"])
+        start = _runge_kutta_maps(matrix_A, matrix_B, h, degree, TABLEAUX["heun"])
         Phi, first = np.zeros((2 * n, 2 * n)), np.zeros((2 * n, 2 * n))
         Gamma, first_Gamma = np.zeros((degree + 1, 2 * n, m)), np.zeros((degree + 1, 2 * n, m))
         Phi[:n, :n], Phi[:n, n:] = np.eye(n) + 1.5 * h * matrix_A, -0.5 * h * np.eye(n)
@@ -89,10 +89,10 @@ def linear_maps(
         for history, history_Gamma in ((Phi, Gamma), (first, first_Gamma)):
             history[n:, :n], history_Gamma[0, n:] = rate[:, :n], rate[:, n:]
         return Maps(Phi, Gamma, Maps(first, first_Gamma))
-    return _runge_kutta(matrix_A, matrix_B, h, degree, TABLEAUX[method])
+    return _runge_kutta_maps(matrix_A, matrix_B, h, degree, TABLEAUX[method])
 
 
-def _exact(A: Array, B: Array, h: float, degree: int) -> Maps:
+def _exact_maps(A: Array, B: Array, h: float, degree: int) -> Maps:
     """One exponential of A and a chain of integrators (formulas, section 1): works for singular A."""
     from scipy.linalg import expm  # here: the process of an isolated FMU does without
 
@@ -116,7 +116,7 @@ def _exact(A: Array, B: Array, h: float, degree: int) -> Maps:
     return Maps(flow[:n, :n].copy(), Gamma @ B if many else Gamma)
 
 
-def _runge_kutta(A: Array, B: Array, h: float, degree: int, tableau: Tableau) -> Maps:
+def _runge_kutta_maps(A: Array, B: Array, h: float, degree: int, tableau: Tableau) -> Maps:
     n, m = B.shape
     width = n + m * (degree + 1)
     x = np.eye(n, width)  # every quantity is a matrix that acts on [x, c_0, c_1, ...]
@@ -145,7 +145,7 @@ def micro_steps(h: float, step: float | None) -> int:
     return max(1, -int(-(h / step) * (1.0 - 1e-9) // 1))
 
 
-def numbers(values: object) -> Array:
+def to_floats(values: object) -> Array:
     """Return a new array of floats; TypeError or ValueError for texts and whatever else is no number."""
     array = np.array(values)
     if array.dtype.kind == "O":
@@ -161,7 +161,7 @@ def matrix(
 ) -> tuple[tuple[float, ...], ...]:
     """Return a matrix as hashable rows; raises ValueError, with the name, if it is none of this shape."""
     try:
-        array = numbers(rows)
+        array = to_floats(rows)
     except (TypeError, ValueError):
         raise ValueError(f"`{name}` is not a matrix of numbers") from None
     if array.ndim == 0:
@@ -183,7 +183,7 @@ def matrix(
 def vector(values: Sequence[float], name: str, size: int | None = None) -> tuple[float, ...]:
     """Return a vector as a hashable tuple; raises ValueError with the name if it is none of this size."""
     try:
-        array = numbers(values)
+        array = to_floats(values)
     except (TypeError, ValueError):
         raise ValueError(f"`{name}` is not a list of numbers") from None
     if array.ndim == 0:

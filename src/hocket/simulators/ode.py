@@ -16,14 +16,14 @@ from typing import Any
 
 from hocket.arguments import is_number
 from hocket.clock import Duration
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.model import Abilities, Port, PortLike, Simulator, ports
-from hocket.simulators.energies import Declared
-from hocket.simulators.loading import load, named
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model import Capabilities, Port, PortLike, Simulator, parse_ports
+from hocket.simulators.energies import DeclaredEnergy
+from hocket.simulators.loading import load, qualified_name
 from hocket.simulators.methods import ORDERS, TABLEAUX, vector
-from hocket.simulators.recipes import Feedthrough, Recipe, positive, reacting
+from hocket.simulators.recipes import Feedthrough, Recipe, positive_duration, with_feedthrough
 from hocket.simulators.signatures import call_faults, energy_faults
-from hocket.simulators.solvers import Equation, solver
+from hocket.simulators.solvers import Equation, make_solver
 
 METHODS = (*TABLEAUX, "ab2", "adaptive", "cvode")
 
@@ -77,9 +77,11 @@ class Ode(Recipe):
         folder: str | Path = "",
         **parameters: Any,
     ):
-        where = f"`Ode` of `{named(f)}`"
+        where = f"`Ode` of `{qualified_name(f)}`"
         if method not in METHODS:
-            hint = "`exact` is for `StateSpace`" if method == "exact" else nearest(str(method), METHODS)
+            hint = (
+                "`exact` is for `StateSpace`" if method == "exact" else suggest_nearest(str(method), METHODS)
+            )
             raise ScenarioError(f"`{method}` is not a method", where, ", ".join(METHODS), hint)
         if not (is_number(rtol) and is_number(atol) and 1e-13 <= rtol < 1.0 and atol > 0.0):
             raise ScenarioError(
@@ -89,15 +91,15 @@ class Ode(Recipe):
             state = vector(x0, "x0")
         except ValueError as error:
             raise ScenarioError(str(error), where, "a list of numbers, one per state") from None
-        entries = ports(inputs)
+        entries = parse_ports(inputs)
         for name, value in (
             ("f", f),
             ("g", g),
             ("x0", state),
             ("inputs", entries),
-            ("outputs", _outputs(g, state, entries, outputs, feedthrough, where)),
+            ("outputs", _output_ports(g, state, entries, outputs, feedthrough, where)),
             ("method", method),
-            ("step", None if step is None else positive(step, "step")),
+            ("step", None if step is None else positive_duration(step, "step")),
             ("rtol", float(rtol)),
             ("atol", float(atol)),
             ("jacobian", jacobian),
@@ -106,12 +108,14 @@ class Ode(Recipe):
             ("folder", str(folder)),
         ):
             object.__setattr__(self, name, value)
-        self._check({role: code for role, code in self._equations.items() if not isinstance(code, str)})
+        self._check_equations(
+            {role: code for role, code in self._equations.items() if not isinstance(code, str)}
+        )
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """It rewinds; where the outputs are the states, their slopes are f."""
-        return Abilities(rewind=True, slopes=self.g is None, micro=True, order=ORDERS.get(self.method))
+        return Capabilities(rewind=True, slopes=self.g is None, micro=True, order=ORDERS.get(self.method))
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -125,12 +129,16 @@ class Ode(Recipe):
 
     def check(self) -> None:
         """Load the functions; raises ScenarioError if they do not take t, x, u and the parameters."""
-        self._check({role: self._loaded(code) for role, code in self._equations.items()})
+        self._check_equations({role: self._load_equation(code) for role, code in self._equations.items()})
 
-    def _check(self, equations: Mapping[str, Any]) -> None:
-        where = f"`Ode` of `{named(self.f)}`"
+    def _check_equations(self, equations: Mapping[str, Any]) -> None:
+        where = f"`Ode` of `{qualified_name(self.f)}`"
         faults = [
-            Fault(f"`{role}` is `{code!r}`", where, f"a function of {_taken(role)}, or text that names one")
+            Fault(
+                f"`{role}` is `{code!r}`",
+                where,
+                f"a function of {_argument_names(role)}, or text that names one",
+            )
             for role, code in equations.items()
             if not callable(code)
         ]
@@ -145,30 +153,32 @@ class Ode(Recipe):
             raise ScenarioError(faults)
 
     @property
-    def stored(self) -> Declared | None:
+    def stored_energy(self) -> DeclaredEnergy | None:
         """The stored energy of a state; None: not declared."""
         if self.energy is None:
             return None
-        return Declared(self.function(self.energy), named(self.energy))
+        return DeclaredEnergy(self.function(self.energy), qualified_name(self.energy))
 
     def open(self) -> Simulator:
         """Load the functions and make a simulator of the method."""
         self.check()
-        return solver(self)
+        return make_solver(self)
 
     def function(self, equation: Equation | str) -> Equation:
         """Return f, g or the Jacobian, loaded and with the parameters filled in."""
-        found = self._loaded(equation)
+        found = self._load_equation(equation)
         return partial(found, **self.parameters) if self.values else found
 
-    def _loaded(self, equation: Equation | str) -> Equation:
+    def _load_equation(self, equation: Equation | str) -> Equation:
         found: Equation = load(equation, self.folder) if isinstance(equation, str) else equation
         if not callable(found):
-            raise ScenarioError(f"`{named(equation)}` is not a function", expected="a function of t, x and u")
+            raise ScenarioError(
+                f"`{qualified_name(equation)}` is not a function", expected="a function of t, x and u"
+            )
         return found
 
 
-def _outputs(
+def _output_ports(
     g: Equation | str | None,
     x0: tuple[float, ...],
     inputs: tuple[Port, ...],
@@ -180,10 +190,10 @@ def _outputs(
         if g is not None:
             raise ScenarioError("the outputs of `g` have no names", where, 'outputs=["y1", ...]')
         outputs = [f"x{number}" for number in range(1, len(x0) + 1)]
-    written = ports(outputs)
+    written = parse_ports(outputs)
     if g is None:
         if len(written) != len(x0):
-            what = f"{_counted(written, 'output')} for {_counted(x0, 'state')}"
+            what = f"{_count_of(written, 'output')} for {_count_of(x0, 'state')}"
             if not x0:
                 hint = "give `x0`, one number per state, or `g`"
             elif len(written) < len(x0):
@@ -192,12 +202,12 @@ def _outputs(
                 hint = "leave outputs out, or compute them with `g`"
             raise ScenarioError(what, where, "without `g` every state is an output", hint)
         written, feedthrough = tuple(replace(port, feedthrough=()) for port in written), {}
-    return reacting(written, inputs, feedthrough, where)
+    return with_feedthrough(written, inputs, feedthrough, where)
 
 
-def _taken(role: str) -> str:
+def _argument_names(role: str) -> str:
     return "x" if role == "energy" else "t, x and u"
 
 
-def _counted(things: Sequence[Any], name: str) -> str:
+def _count_of(things: Sequence[Any], name: str) -> str:
     return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"

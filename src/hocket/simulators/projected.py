@@ -14,14 +14,14 @@ import numpy as np
 
 from hocket.model import Array
 from hocket.signals import value_at
-from hocket.simulators.balanced_odes import Integrated
-from hocket.simulators.balancing import View, at_rest, stated
-from hocket.simulators.declared import check_declared
-from hocket.simulators.energies import Energy, onto
-from hocket.simulators.limits import Flow, allowed, settled
+from hocket.simulators.balanced_odes import IntegratedBalance
+from hocket.simulators.balancing import PartnerView, at_rest, require_finite_energy
+from hocket.simulators.declared import check_energy_function
+from hocket.simulators.energies import Energy, project_to_energy
+from hocket.simulators.limits import BondFlow, limit_energies, settlement_part
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
-from hocket.simulators.sums import applied, dot
+from hocket.simulators.sums import apply_matrix, dot
 from hocket.simulators.works import works
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ LENGTHS = 100
 """Of how many steps the work is kept as a form; step control has many."""
 
 
-class _Agreed(NamedTuple):
+class _AgreedStep(NamedTuple):
     """What was agreed for a step of which this simulator makes several."""
 
     t: float
@@ -44,20 +44,20 @@ class _Agreed(NamedTuple):
     """The accounts at its beginning."""
 
 
-class Projected(Integrated):
+class Projected(IntegratedBalance):
     """The state follows the agreed energy: a plain step, then a move along the gradient of the energy.
 
     Of exact linear models the native engine has a twin, with the same bits.
     """
 
-    agreed: _Agreed | None = None
+    agreed: _AgreedStep | None = None
     brought = 0.0
     """What came in besides bonds in the last step for which energies were agreed."""
 
     def __init__(self, recipe: Balanced):
         model: Any = recipe.model
         self.exact = isinstance(model, StateSpace) and model.method == "exact"
-        self.stored: Energy = model.stored
+        self.stored: Energy = model.stored_energy
         self.forms: dict[tuple[float, int], Array] = {}
         super().__init__(recipe)
 
@@ -76,7 +76,7 @@ class Projected(Integrated):
         self.agreed, self.brought = None, 0.0
         if isinstance(self.model, Ode):
             u0 = np.array([port.start or 0.0 for port in self.model.inputs])
-            check_declared(self.stored, self.f, self.g, self.seats, t, np.array(self.model.x0), u0)
+            check_energy_function(self.stored, self.f, self.g, self.seats, t, np.array(self.model.x0), u0)
 
     def _save(self) -> Any:
         return super()._save(), self.agreed, self.brought
@@ -87,9 +87,9 @@ class Projected(Integrated):
 
     def _share(self) -> float:
         """Return what it may give: what it stores, and what sources bring besides, as in the last step."""
-        return stated(super()._share() + max(self.brought, 0.0))
+        return require_finite_energy(super()._share() + max(self.brought, 0.0))
 
-    def _opened(self) -> Any:
+    def _open_inner(self) -> Any:
         if self.exact:
             return self.plain
         model = self.model
@@ -106,47 +106,51 @@ class Projected(Integrated):
     ) -> float:
         own, share = u[:, : self.width], self._share()
         began = self._state()
-        handed = self._handed(t, h, u, powers, share)
-        silent = self._silent(t, own, told, powers)
+        handed = self._energies_to_hand(t, h, u, powers, share)
+        silent = self._starts_from_rest(t, own, told, powers)
         worked, besides = self._plain_step(t, h, own)
         if silent:
-            handed = self._limited(worked, share, h, u)
+            handed = self._limit_to_stored(worked, share, h, u)
         if self.recipe.whole is None:
-            handed = self._settled(handed, share, u)
+            handed = self._settle_accounts(handed, share, u)
         x, had = self._state(), self.stored.value(began)
-        target = stated(_after(had, handed) + besides)
+        target = require_finite_energy(_energy_after(had, handed) + besides)
         end = value_at(list(own), h)
         push = (
             self.plain.rate(end) if self.exact else np.asarray(self.f(t + h, x, end), dtype=float).reshape(-1)
         )
         if not push.any():
             push = x - began
-        moved = onto(self.stored, x, target, push)
+        moved = project_to_energy(self.stored, x, target, push)
         self.brought = besides if self.recipe.whole is None else self.brought + besides
         missed = self.stored.value(moved) - target
         if target < 0.0:  # what a damper of its own took is not missing in the bonds
             missed = max(missed - max(-besides, 0.0), 0.0)
-        self.work = self.work + np.array(_booked(handed, missed))
+        self.work = self.work + np.array(_booked_works(handed, missed))
         if not self.exact:
             self.inner.x = np.concatenate([moved, np.zeros(len(self.seats))])
         self._show(moved)
         return t + h
 
-    def _handed(self, t: float, h: float, u: Array, powers: list[list[float]], share: float) -> list[float]:
+    def _energies_to_hand(
+        self, t: float, h: float, u: Array, powers: list[list[float]], share: float
+    ) -> list[float]:
         """Return the energies to hand over in this step: those agreed for a longer one, up to its end."""
         whole = self.recipe.whole
         if whole is None:
-            return self._limited([_integral(power, h) for power in powers], share, h, u)
+            return self._limit_to_stored([_integrate_power(power, h) for power in powers], share, h, u)
         if self.agreed is None or not 0.0 <= t - self.agreed.t < whole - 0.5 * h:
-            asked = [_integral(power, whole) for power in powers]
-            limited = self._limited(asked, share, whole, u)
+            asked = [_integrate_power(power, whole) for power in powers]
+            limited = self._limit_to_stored(asked, share, whole, u)
             parts = [one / all_ if all_ else 1.0 for one, all_ in zip(limited, asked, strict=True)]
-            paid = [a - b for a, b in zip(self._settled(limited, share, u), limited, strict=True)]
-            self.agreed, self.brought = _Agreed(t, parts, paid, self.work.copy()), 0.0
+            paid = [a - b for a, b in zip(self._settle_accounts(limited, share, u), limited, strict=True)]
+            self.agreed, self.brought = _AgreedStep(t, parts, paid, self.work.copy()), 0.0
         since, parts, paid, work = self.agreed
         s = t - since
         return [
-            part * (_integral(power, h) - _integral(power, -s)) + pay * (s + h) / whole - float(done)
+            part * (_integrate_power(power, h) - _integrate_power(power, -s))
+            + pay * (s + h) / whole
+            - float(done)
             for part, power, pay, done in zip(parts, powers, paid, self.work - work, strict=True)
         ]
 
@@ -155,23 +159,27 @@ class Projected(Integrated):
         x: Array = self.plain.z[: self.plain.size] if self.exact else self.inner.x[: len(self.model.x0)]
         return np.array(x)
 
-    def _limited(self, energies: list[float], stored: float, h: float, u: Array) -> list[float]:
+    def _limit_to_stored(self, energies: list[float], stored: float, h: float, u: Array) -> list[float]:
         """Return the energies that are handed over: nobody gives more than it has."""
         if self.seats[0].share is None:
             return energies
         shares = [float(u[0, seat.share]) for seat in self.seats]
         flows = [
-            Flow(energy, theirs, 1 + len(seat.beyond))
+            BondFlow(energy, theirs, 1 + len(seat.beyond))
             for energy, theirs, seat in zip(energies, shares, self.seats, strict=True)
         ]
-        limited = allowed(stored, flows)
+        limited = limit_energies(stored, flows)
         for number, (energy, theirs, seat) in enumerate(zip(energies, shares, self.seats, strict=True)):
             if energy > 0.0:
                 around = [self._flow(view, h, u) for view in seat.beyond]
-                limited[number] = -allowed(theirs, [Flow(-energy, stored, len(self.seats)), *around])[0]
+                limited[number] = -limit_energies(
+                    theirs, [BondFlow(-energy, stored, len(self.seats)), *around]
+                )[0]
         return limited
 
-    def _silent(self, t: float, own: Array, told: list[list[float]], powers: list[list[float]]) -> bool:
+    def _starts_from_rest(
+        self, t: float, own: Array, told: list[list[float]], powers: list[list[float]]
+    ) -> bool:
         """Return whether it starts from rest: nothing but zeros was told, and yet an output rises."""
         if not at_rest(powers):
             return False
@@ -180,24 +188,24 @@ class Projected(Integrated):
         slope = np.asarray(self.plain.slope(t, own), dtype=float).reshape(-1)
         return any(slope[seat.output] != curve[1] for seat, curve in zip(self.seats, told, strict=True))
 
-    def _settled(self, handed: list[float], stored: float, u: Array) -> list[float]:
+    def _settle_accounts(self, handed: list[float], stored: float, u: Array) -> list[float]:
         """Return what is handed over after it paid for what it or a partner booked and nobody gave."""
-        paid, left = list(handed), max(_after(stored, handed), 0.0)
+        paid, left = list(handed), max(_energy_after(stored, handed), 0.0)
         own = left
         for number, seat in enumerate(self.seats):
             if seat.booked is None or seat.share is None:
                 continue
             owed = float(self.work[number]) + float(u[0, seat.booked])
-            part = min(settled(owed, own, float(u[0, seat.share]) - handed[number]), left)
+            part = min(settlement_part(owed, own, float(u[0, seat.share]) - handed[number]), left)
             left -= max(part, 0.0)
             paid[number] -= part
         return paid
 
-    def _flow(self, view: View, h: float, u: Array) -> Flow:
+    def _flow(self, view: PartnerView, h: float, u: Array) -> BondFlow:
         """Return what another bond of a partner agreed on, into the partner."""
         output, given = ([float(c) for c in u[:, column]] for column in (view.output, view.input))
-        energy = _integral(self._product(view.sign, output, given), h)
-        return Flow(energy, float(u[0, view.share]), view.bonds)
+        energy = _integrate_power(self._product(view.sign, output, given), h)
+        return BondFlow(energy, float(u[0, view.share]), view.bonds)
 
     def _plain_step(self, t: float, h: float, u: Array) -> tuple[list[float], float]:
         """Step under the inputs as they are; return the work of each bond, and what came in besides."""
@@ -208,28 +216,28 @@ class Projected(Integrated):
             return worked, self.stored.value(self._state()) - had - sum(worked)
         forms, z = self.works(h, len(u) - 1), np.concatenate([self.plain.z, u.ravel()])
         self.plain.step(t, h, u)
-        pulls = applied(forms.reshape(-1, z.size), z).reshape(len(forms), -1).tolist()
+        pulls = apply_matrix(forms.reshape(-1, z.size), z).reshape(len(forms), -1).tolist()
         *worked, besides = (dot(pull, z.tolist()) for pull in pulls)
         return worked, besides
 
 
-def _after(stored: float, handed: list[float]) -> float:
+def _energy_after(stored: float, handed: list[float]) -> float:
     """Return what is stored after energies were handed over."""
     for each in handed:
         stored = stored + each
     return stored
 
 
-def _booked(handed: list[float], missed: float) -> list[float]:
+def _booked_works(handed: list[float], missed: float) -> list[float]:
     """Return what each bond really did: who was asked for more than it stored ended empty, and gave less.
 
     Who ended empty because a damper of its own took the rest gave what was agreed: the damper took less.
     """
-    total = _after(0.0, [abs(each) for each in handed])
+    total = _energy_after(0.0, [abs(each) for each in handed])
     return [each + missed * abs(each) / total for each in handed] if total > 0.0 else handed
 
 
-def _integral(power: list[float], h: float) -> float:
+def _integrate_power(power: list[float], h: float) -> float:
     """Return the energy of a power over h seconds."""
     total = 0.0
     for exponent in range(len(power) - 1, -1, -1):

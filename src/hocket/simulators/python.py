@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hocket.clock import Duration
-from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, nearest
-from hocket.model import Abilities, Array, Port, PortLike, Simulator, ports
-from hocket.simulators.loading import load, named, place_of
-from hocket.simulators.recipes import Recipe, positive, reacting
+from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, suggest_nearest
+from hocket.model import Array, Capabilities, Port, PortLike, Simulator, parse_ports
+from hocket.simulators.loading import load, place_of, qualified_name
+from hocket.simulators.recipes import Recipe, positive_duration, with_feedthrough
 
 _CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
 _OPTIONAL = {
@@ -33,13 +33,13 @@ _OPTIONAL = {
 _FLAGS = ("variable_step", "stops_early")
 
 
-class _Known(NamedTuple):
+class _ClassFacts(NamedTuple):
     """What is known once the class is loaded."""
 
     cls: type[Any]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    abilities: Abilities
+    abilities: Capabilities
     takes_inputs: bool
     """Whether its output() wants u."""
 
@@ -79,33 +79,33 @@ class Python(Recipe):
     ):
         for name, value in (
             ("cls", cls),
-            ("own_inputs", None if inputs is None else ports(inputs)),
-            ("own_outputs", None if outputs is None else ports(outputs)),
-            ("period", None if period is None else positive(period, "period")),
+            ("own_inputs", None if inputs is None else parse_ports(inputs)),
+            ("own_outputs", None if outputs is None else parse_ports(outputs)),
+            ("period", None if period is None else positive_duration(period, "period")),
             ("values", tuple(sorted(parameters.items()))),
             ("folder", str(folder)),
         ):
             object.__setattr__(self, name, value)
         if not isinstance(cls, str):
-            _ = self._known
+            _ = self._class_facts
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_known"}
+        return {name: value for name, value in self.__dict__.items() if name != "_class_facts"}
 
     @property
     def inputs(self) -> tuple[Port, ...]:
         """The ports given, else those of the class."""
-        return self._known.inputs
+        return self._class_facts.inputs
 
     @property
     def outputs(self) -> tuple[Port, ...]:
         """The ports given, else those of the class, with their feedthrough."""
-        return self._known.outputs
+        return self._class_facts.outputs
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """What the methods and attributes of the class say."""
-        return self._known.abilities
+        return self._class_facts.abilities
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Python(Recipe):
     @property
     def class_name(self) -> str:
         """The class as text that `Python` reads back."""
-        return named(self.cls)
+        return qualified_name(self.cls)
 
     def without_period(self) -> Python:
         """Return the same model in the step of its level."""
@@ -124,7 +124,7 @@ class Python(Recipe):
         return bare
 
     @cached_property
-    def _known(self) -> _Known:
+    def _class_facts(self) -> _ClassFacts:
         where = self.class_name
         cls = load(self.cls, self.folder) if isinstance(self.cls, str) else self.cls
         if not isinstance(cls, type):
@@ -139,30 +139,32 @@ class Python(Recipe):
             hint = 'give them here or in the class: `inputs = ["force [N]"]`, `outputs = ["x [m]"]`'
             what = f"`{cls.__name__}` has neither inputs nor outputs"
             raise ScenarioError(what, where, "named ports", hint)
-        inputs = ports(inputs or ())
-        outputs = reacting(ports(outputs or ()), inputs, getattr(cls, "feedthrough", None), where)
-        takes_inputs = _takes(cls, "output", 2)
+        inputs = parse_ports(inputs or ())
+        outputs = with_feedthrough(
+            parse_ports(outputs or ()), inputs, getattr(cls, "feedthrough", None), where
+        )
+        takes_inputs = _takes_arguments(cls, "output", 2)
         if not takes_inputs:
             outputs = tuple(replace(port, feedthrough=()) for port in outputs)
-        return _Known(cls, inputs, outputs, _abilities(cls, where), takes_inputs)
+        return _ClassFacts(cls, inputs, outputs, _class_abilities(cls, where), takes_inputs)
 
     def open(self) -> Simulator:
         """Make an object of the class."""
-        known = self._known
+        known = self._class_facts
         try:
             made = known.cls(**self.parameters)
         except HocketError:
             raise
         except (TypeError, ValueError) as error:
             what = f"`{known.cls.__name__}` cannot be made with these parameters: {error}"
-            raise ScenarioError(what, self.class_name, f"parameters {_signature(known.cls)}") from error
+            raise ScenarioError(what, self.class_name, f"parameters {_signature_text(known.cls)}") from error
         except Exception as error:
             what = f"`{known.cls.__name__}` cannot be made: {type(error).__name__}: {error}"
             raise SimulatorError(what, place_of(error)) from error
-        return _Live(made, known.takes_inputs)
+        return _ObjectSimulator(made, known.takes_inputs)
 
 
-class _Live:
+class _ObjectSimulator:
     """The object's own bound methods, adapted only where they differ from the protocol."""
 
     def __init__(self, made: Any, takes_inputs: bool):
@@ -189,10 +191,14 @@ def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
         if not callable(getattr(cls, name, None)):
             if name in _CALLS:
                 expected = f"`def {name}(self, {arguments[1:]}`"
-                yield Fault(f"`{cls.__name__}` has no method `{name}`", where, expected, nearest(name, own))
+                yield Fault(
+                    f"`{cls.__name__}` has no method `{name}`", where, expected, suggest_nearest(name, own)
+                )
             continue
         count = len(arguments.strip("()").split(", ")) if arguments != "()" else 0
-        if not _takes(cls, name, count) and not (name == "output" and _takes(cls, name, 1)):
+        if not _takes_arguments(cls, name, count) and not (
+            name == "output" and _takes_arguments(cls, name, 1)
+        ):
             what = f"`{cls.__name__}.{name}` cannot be called with {count} argument{'s' * (count != 1)}"
             expected = f"`{name}{arguments}`" + (" or `output(t)`" if name == "output" else "")
             yield Fault(what, where, expected)
@@ -207,14 +213,16 @@ def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> I
     if not any(p.kind is p.VAR_KEYWORD for p in wanted):
         for name in given:
             if name not in names:
-                yield Fault(f"`{cls.__name__}` has no parameter `{name}`", where, "", nearest(name, names))
+                yield Fault(
+                    f"`{cls.__name__}` has no parameter `{name}`", where, "", suggest_nearest(name, names)
+                )
     for p in wanted:
         if p.name in names and p.default is p.empty and p.name not in given:
             hint = f"`Python({cls.__name__}, ..., {p.name}=...)`"
             yield Fault(f"`{cls.__name__}` needs the parameter `{p.name}`", where, "", hint)
 
 
-def _takes(cls: type[Any], name: str, count: int) -> bool:
+def _takes_arguments(cls: type[Any], name: str, count: int) -> bool:
     """Return whether a method can be called with so many arguments."""
     if not isinstance(inspect.getattr_static(cls, name), (staticmethod, classmethod)):
         count += 1
@@ -229,14 +237,14 @@ def _takes(cls: type[Any], name: str, count: int) -> bool:
     return True
 
 
-def _signature(cls: type[Any]) -> str:
+def _signature_text(cls: type[Any]) -> str:
     try:
         return f"`{cls.__name__}{inspect.signature(cls)}`"
     except (TypeError, ValueError):
         return f"as `{cls.__name__}` takes them"
 
 
-def _abilities(cls: type[Any], where: str) -> Abilities:
+def _class_abilities(cls: type[Any], where: str) -> Capabilities:
     found: dict[str, Any] = {
         "rewind": hasattr(cls, "save") and hasattr(cls, "restore"),
         "slopes": hasattr(cls, "slope"),
@@ -249,4 +257,4 @@ def _abilities(cls: type[Any], where: str) -> Abilities:
             expected = "True or False" if name in _FLAGS else "a whole number or None"
             raise ScenarioError(f"`{cls.__name__}.{name}` is `{value!r}`", where, expected)
         found[name] = value
-    return Abilities(**found)
+    return Capabilities(**found)

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hocket.errors import ScenarioError
-from hocket.model import Abilities, Array, Model, Port, Simulator
+from hocket.model import Array, Capabilities, Model, Port, Simulator
 from hocket.simulators.emulating import Emulating, check_wrapped, outputs_of
-from hocket.simulators.recipes import Feedthrough, reacting
+from hocket.simulators.recipes import Feedthrough, with_feedthrough
 
 PUSHES = 3
 """How often each input is changed, each time and place."""
@@ -43,14 +43,14 @@ class Reacting(Emulating):
     ):
         check_wrapped(model, "Reacting", "given reactions")
         told = feedthrough if isinstance(feedthrough, Mapping) else dict(feedthrough)
-        made = reacting(model.outputs, model.inputs, told, "feedthrough")
+        made = with_feedthrough(model.outputs, model.inputs, told, "feedthrough")
         listed = tuple((port.name, tuple(port.feedthrough)) for port in made if port.feedthrough)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "feedthrough", listed)
         object.__setattr__(self, "probed", bool(probed))
 
     @property
-    def emulated(self) -> str:
+    def emulation(self) -> str:
         """What is emulated, and how."""
         return "feedthrough by probing" if self.probed else "feedthrough as told"
 
@@ -66,7 +66,7 @@ class Reacting(Emulating):
         return tuple(replace(port, feedthrough=known.get(port.name, ())) for port in self.model.outputs)
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """Those of the model inside."""
         return self.model.abilities
 
@@ -75,12 +75,12 @@ class Reacting(Emulating):
         return self.model.open()
 
 
-def probed(model: Model, h: float, t: float = 0.0, seed: int = 0) -> Reacting:
+def with_probed_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> Reacting:
     """Return the model with the reactions that were seen when it was tried."""
-    return Reacting(model, reactions(model, h, t, seed), probed=True)
+    return Reacting(model, probe_feedthrough(model, h, t, seed), probed=True)
 
 
-def reactions(model: Model, h: float, t: float = 0.0, seed: int = 0) -> dict[str, tuple[str, ...]]:
+def probe_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> dict[str, tuple[str, ...]]:
     """Return the inputs that moved each output when they were changed and no time passed.
 
     Tried at the start and after one, three and seven steps of h seconds under other inputs, each input three
@@ -97,16 +97,18 @@ def reactions(model: Model, h: float, t: float = 0.0, seed: int = 0) -> dict[str
     simulator: Any = model.open()
     try:
         simulator.start(t)
-        u = _started(model)
+        u = _start_inputs(model)
         simulator.output(t, u)
         if hasattr(simulator, "ready"):
             simulator.ready()
-        _push(model, simulator, t, u, rng, moved)
+        _push_inputs(model, simulator, t, u, rng, moved)
         for steps in (1, 2, 4):
             for _ in range(steps):
-                returned = simulator.step(t, h, _moved(model, u, rng))  # at rest a product may hide it
+                returned = simulator.step(
+                    t, h, _perturb_inputs(model, u, rng)
+                )  # at rest a product may hide it
                 t = t + h if returned is None else float(returned)
-            _push(model, simulator, t, u, rng, moved)
+            _push_inputs(model, simulator, t, u, rng, moved)
     finally:
         with suppress(Exception):  # what was seen counts
             simulator.close()
@@ -117,15 +119,17 @@ def reactions(model: Model, h: float, t: float = 0.0, seed: int = 0) -> dict[str
     }
 
 
-def _started(model: Model) -> Array:
+def _start_inputs(model: Model) -> Array:
     return np.array([[port.start or 0.0 for port in model.inputs]], dtype=float).reshape(1, -1)
 
 
-def _push(model: Model, simulator: Any, t: float, u: Array, rng: np.random.Generator, moved: Any) -> None:
+def _push_inputs(
+    model: Model, simulator: Any, t: float, u: Array, rng: np.random.Generator, moved: Any
+) -> None:
     """Change each input, the others as they are; note which outputs move."""
     for column, port in enumerate(model.inputs):
-        for other in _others(port, float(u[0, column]), rng):
-            around = _moved(model, u, rng)
+        for other in _other_values(port, float(u[0, column]), rng):
+            around = _perturb_inputs(model, u, rng)
             before = outputs_of(simulator, t, around)
             pushed = around.copy()
             pushed[0, column] = other
@@ -134,13 +138,13 @@ def _push(model: Model, simulator: Any, t: float, u: Array, rng: np.random.Gener
     simulator.output(t, u)
 
 
-def _moved(model: Model, u: Array, rng: np.random.Generator) -> Array:
+def _perturb_inputs(model: Model, u: Array, rng: np.random.Generator) -> Array:
     """Return inputs of which no real is zero for long: a product with zero would hide a reaction."""
     size = np.array([0.0 if port.discrete else rng.uniform(0.1, 1.0) for port in model.inputs])
     return u + size * (1.0 + np.abs(u))
 
 
-def _others(port: Port, value: float, rng: np.random.Generator) -> Iterator[float]:
+def _other_values(port: Port, value: float, rng: np.random.Generator) -> Iterator[float]:
     """Yield other values of an input."""
     if port.type == "boolean":
         yield 1.0 - value

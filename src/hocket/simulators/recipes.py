@@ -7,14 +7,14 @@ Out: the same, checked
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from hocket.clock import Duration, seconds
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import Port
 
 Feedthrough: TypeAlias = Mapping[str, str | Iterable[str]]
@@ -26,32 +26,34 @@ class Recipe:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(_same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))  # type: ignore[arg-type]
+        names = self.__dataclass_fields__  # type: ignore[attr-defined]
+        return all(_values_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def __hash__(self) -> int:
-        return hash(tuple(_key(getattr(self, field.name)) for field in fields(self)))  # type: ignore[arg-type]
+        names = self.__dataclass_fields__  # type: ignore[attr-defined]
+        return hash(tuple(_hash_key(getattr(self, name)) for name in names))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _values_equal(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return type(one) is type(other) and np.array_equal(one, other)
     if isinstance(one, (tuple, list)) and type(one) is type(other):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_values_equal, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(_values_equal(one[name], other[name]) for name in one)
     return bool(one == other)
 
 
-def _key(value: Any) -> Any:
+def _hash_key(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_key, value))
+        return tuple(map(_hash_key, value))
     try:
         return hash(value)
     except TypeError:
         return None
 
 
-def reacting(
+def with_feedthrough(
     outputs: tuple[Port, ...], inputs: tuple[Port, ...], feedthrough: Feedthrough | None, where: str
 ) -> tuple[Port, ...]:
     """Return the outputs with the inputs they react to at once.
@@ -73,13 +75,18 @@ def reacting(
     for y in declared:
         if y not in knowns[1]:
             faults.append(
-                Fault(f"feedthrough names the output `{y}`, which is none", where, "", nearest(y, knowns[1]))
+                Fault(
+                    f"feedthrough names the output `{y}`, which is none",
+                    where,
+                    "",
+                    suggest_nearest(y, knowns[1]),
+                )
             )
     for y, reacts in declared.items() if declared else ((port.name, port.feedthrough) for port in outputs):
         for u in reacts:
             if u not in knowns[0]:
                 what = f"feedthrough of `{y}` names the input `{u}`, which is none"
-                faults.append(Fault(what, where, "", nearest(u, knowns[0])))
+                faults.append(Fault(what, where, "", suggest_nearest(u, knowns[0])))
     if faults:
         raise ScenarioError(faults)
     if feedthrough is None:
@@ -87,7 +94,7 @@ def reacting(
     return tuple(replace(port, feedthrough=declared.get(port.name, ())) for port in outputs)
 
 
-def positive(duration: Duration, name: str) -> Fraction:
+def positive_duration(duration: Duration, name: str) -> Fraction:
     """Return a duration above zero, in seconds."""
     try:
         length = seconds(duration)

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.model import Abilities, Array, Model, Port, Simulator, as_level
+from hocket.model import Array, Capabilities, Model, Port, Simulator, as_level
 
-_SHARED = ("class_name", "path", "isolated", "step", "period")
+_SHARED = ("class_name", "path", "is_isolated", "step", "period")
 """What else is read off models, where they have it."""
 _SETTINGS = ("stop_time", "early")
 """What engines may set on a simulator before it starts."""
@@ -32,7 +32,7 @@ class Replay:
 
     model: Model
     emulates: ClassVar[str] = "rewind"
-    emulated: ClassVar[str] = "rewind by replay"
+    emulation: ClassVar[str] = "rewind by replay"
     price: ClassVar[str] = "a run of n steps costs n^2/2"
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class Replay:
         return self.model.outputs
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """Those of the model inside, and to go back; micro steps are not told, they would come twice."""
         return replace(self.model.abilities, rewind=True, micro=False)
 
@@ -69,7 +69,7 @@ class Replay:
 
     def open(self) -> Simulator:
         """Make a live simulator that notes what is done to it."""
-        return _Replaying(self.model)
+        return _ReplaySimulator(self.model)
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class _Call:
     """Time, inputs and outputs, when the outputs were last asked for after it."""
 
 
-class _Replaying:
+class _ReplaySimulator:
     """A simulator and the calls that brought it where it is; a state is the number of the last one.
 
     Calls are kept for good, those of abandoned ways too: any state may be asked for again.
@@ -103,26 +103,26 @@ class _Replaying:
             if hasattr(self.inner, name):
                 setattr(self, name, getattr(self.inner, name))
         if hasattr(self.inner, "ready"):
-            self.ready = partial(self._noted, "ready")
+            self.ready = partial(self._record_call, "ready")
         if hasattr(self.inner, "slope"):
             self.slope = self._slope
 
     def start(self, t: float) -> None:
         """Begin a new way."""
         self.at = -1
-        self._noted("start", t)
+        self._record_call("start", t)
 
     def output(self, t: float, u: Array) -> Array:
         """Ask the one inside."""
-        given = _kept(u)
-        y: Array = self._noted("output", t, given) if self.beginning else self.inner.output(t, given)
+        given = _read_only_copy(u)
+        y: Array = self._record_call("output", t, given) if self.beginning else self.inner.output(t, given)
         if self.at >= 0:
             self.calls[self.at].seen = t, given, np.array(y)
         return y
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Step the one inside, and keep what it was given."""
-        reached: float = self._noted("step", t, h, _kept(u))
+        reached: float = self._record_call("step", t, h, _read_only_copy(u))
         return reached
 
     def save(self) -> int:
@@ -136,12 +136,14 @@ class _Replaying:
         self.close()
         self.at = -1
         self.inner = self.model.open()
-        for number in self._way(state):
+        for number in self._calls_to(state):
             call = self.calls[number]
-            answer = self._do(call.name, *call.arguments)
+            answer = self._make_call(call.name, *call.arguments)
             if call.name == "step" and answer != call.answer:
                 t = call.arguments[0]
-                raise _changed(f"a step from {t!r} s ended at {call.answer!r} s, and now at {answer!r} s")
+                raise _repeat_error(
+                    f"a step from {t!r} s ended at {call.answer!r} s, and now at {answer!r} s"
+                )
         self.at = state
         self._check()
 
@@ -155,15 +157,15 @@ class _Replaying:
         slope: Array = self.inner.slope(t, u)
         return slope
 
-    def _noted(self, name: str, *arguments: Any) -> Any:
+    def _record_call(self, name: str, *arguments: Any) -> Any:
         """Do something that may change it; what fails is kept as well: it is no longer where it was."""
         call = _Call(self.at, name, arguments)
         self.calls.append(call)
         self.at = len(self.calls) - 1
-        call.answer = self._do(name, *arguments)
+        call.answer = self._make_call(name, *arguments)
         return call.answer
 
-    def _do(self, name: str, *arguments: Any) -> Any:
+    def _make_call(self, name: str, *arguments: Any) -> Any:
         if name == "start":
             for setting in _SETTINGS:
                 if hasattr(self, setting):
@@ -173,7 +175,7 @@ class _Replaying:
             self.beginning = False
         return getattr(self.inner, name)(*arguments)
 
-    def _way(self, state: int) -> Iterator[int]:
+    def _calls_to(self, state: int) -> Iterator[int]:
         """Return the calls that lead to a state, first to last."""
         found = []
         while state >= 0:
@@ -188,21 +190,23 @@ class _Replaying:
             t, u, before = seen
             now = np.array(self.inner.output(t, u))
             if not np.array_equal(before, now, equal_nan=True):
-                raise _changed(f"its outputs at {t!r} s were {_told(before)}, and now they are {_told(now)}")
+                raise _repeat_error(
+                    f"its outputs at {t!r} s were {_format_values(before)}, and now they are {_format_values(now)}"
+                )
 
 
-def _kept(u: Array) -> Array:
+def _read_only_copy(u: Array) -> Array:
     """Return a copy that nobody can write into."""
     copy = np.array(u)
     copy.flags.writeable = False
     return copy
 
 
-def _told(values: Array) -> str:
+def _format_values(values: Array) -> str:
     return f"{np.ravel(values).tolist()!r:.80}"
 
 
-def _changed(how: str) -> SimulatorError:
+def _repeat_error(how: str) -> SimulatorError:
     return SimulatorError(
         f"it does not repeat itself when it is replayed: {how}",
         expected="the same steps under the same inputs to end alike",

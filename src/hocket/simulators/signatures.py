@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from hocket.errors import Fault, nearest
+from hocket.errors import Fault, suggest_nearest
 
 
 def call_faults(
@@ -21,8 +21,8 @@ def call_faults(
 
     `options` are the keywords of the recipe itself: a misspelt one looks like a parameter.
     """
-    signatures = {role: found for role, code in equations.items() if (found := _signature(code))}
-    takers = {role: _parameters(signature) for role, signature in signatures.items()}
+    signatures = {role: found for role, code in equations.items() if (found := _inspect_signature(code))}
+    takers = {role: _named_parameters(signature) for role, signature in signatures.items()}
     for role, taken in takers.items():
         if taken is None:
             what = f"`{role}` is `{role}{signatures[role]}` and cannot be called with t, x and u"
@@ -30,11 +30,15 @@ def call_faults(
     known = {role: taken for role, taken in takers.items() if taken is not None}
     unknown: list[str] = []
     for name in given:
-        without = [role for role, taken in known.items() if not _takes(signatures[role], taken, name)]
+        without = [
+            role for role, taken in known.items() if not _takes_parameter(signatures[role], taken, name)
+        ]
         if without:
             unknown.append(name)
             own = dict.fromkeys(parameter for taken in known.values() for parameter in taken)
-            yield _unknown(name, without, len(without) < len(known), list(own), options, where)
+            yield _unknown_parameter_fault(
+                name, without, len(without) < len(known), list(own), options, where
+            )
     for name in dict.fromkeys(name for taken in known.values() for name in taken):
         needing = [
             role
@@ -49,7 +53,7 @@ def call_faults(
 
 def energy_faults(energy: Any, given: Mapping[str, Any], where: str) -> Iterator[Fault]:
     """Yield why an energy, if there is one, cannot be called with (x, **given)."""
-    signature = _signature(energy) if callable(energy) else None
+    signature = _inspect_signature(energy) if callable(energy) else None
     if signature is None:
         return
     try:
@@ -60,7 +64,7 @@ def energy_faults(energy: Any, given: Mapping[str, Any], where: str) -> Iterator
         yield Fault(what, where, f"`def energy({listed})`, even if it uses only some of them")
 
 
-def _unknown(
+def _unknown_parameter_fault(
     name: str, without: list[str], taken_by_others: bool, own: list[str], options: Iterable[str], where: str
 ) -> Fault:
     listed = " and ".join(f"`{role}`" for role in without)
@@ -68,20 +72,20 @@ def _unknown(
     if taken_by_others:
         expected = "f, g and the Jacobian are called with the same parameters"
         return Fault(what, where, expected, f"`def {without[0]}(t, x, u, {name})`, used or not")
-    meant = nearest(name, [*own, *options])
+    meant = suggest_nearest(name, [*own, *options])
     if not meant.startswith("did"):
-        meant = nearest(name, own) or f"leave it out, or `def {without[0]}(t, x, u, {name})`"
+        meant = suggest_nearest(name, own) or f"leave it out, or `def {without[0]}(t, x, u, {name})`"
     return Fault(what, where, "", meant)
 
 
-def _signature(code: Callable[..., Any]) -> inspect.Signature | None:
+def _inspect_signature(code: Callable[..., Any]) -> inspect.Signature | None:
     try:
         return inspect.signature(code)
     except (TypeError, ValueError):
         return None  # compiled code cannot be asked: calling it tells
 
 
-def _parameters(signature: inspect.Signature) -> dict[str, inspect.Parameter] | None:
+def _named_parameters(signature: inspect.Signature) -> dict[str, inspect.Parameter] | None:
     """Return what can be given by name after t, x and u; None if these three are not taken."""
     try:
         filled = signature.bind_partial(None, None, None).arguments
@@ -95,6 +99,6 @@ def _parameters(signature: inspect.Signature) -> dict[str, inspect.Parameter] | 
     }
 
 
-def _takes(signature: inspect.Signature, taken: Mapping[str, Any], name: str) -> bool:
+def _takes_parameter(signature: inspect.Signature, taken: Mapping[str, Any], name: str) -> bool:
     anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     return name in taken or (anything and name not in list(signature.parameters)[:3])

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hocket.clock import Duration, written
+from hocket.clock import Duration, format_duration
 from hocket.errors import ScenarioError
-from hocket.model import Abilities, Array, Model, Simulator
-from hocket.signals import shifted
-from hocket.simulators.emulating import Emulating, begin, check_wrapped, hand_on, outputs_of
-from hocket.simulators.recipes import positive
+from hocket.model import Array, Capabilities, Model, Simulator
+from hocket.signals import shift_origin
+from hocket.simulators.emulating import Emulating, check_wrapped, forward_methods, outputs_of, start_inner
+from hocket.simulators.recipes import positive_duration
 
 
 @dataclass(frozen=True, init=False)
@@ -38,7 +38,7 @@ class Sloped(Emulating):
     def __init__(self, model: Model, trial: Duration | None = None):
         check_wrapped(model, "Sloped", "given slopes")
         object.__setattr__(self, "model", model)
-        object.__setattr__(self, "trial", None if trial is None else positive(trial, "trial"))
+        object.__setattr__(self, "trial", None if trial is None else positive_duration(trial, "trial"))
         able = model.abilities
         if trial is not None and not (able.rewind and able.variable_step):
             lacks = "cannot go back" if not able.rewind else "accepts only the step of its level"
@@ -51,9 +51,11 @@ class Sloped(Emulating):
             )
 
     @property
-    def emulated(self) -> str:
+    def emulation(self) -> str:
         """What is emulated, and how."""
-        how = "backward differences" if self.trial is None else f"trial steps of {written(self.trial)}"
+        how = (
+            "backward differences" if self.trial is None else f"trial steps of {format_duration(self.trial)}"
+        )
         return f"slopes by {how}"
 
     @property
@@ -64,26 +66,28 @@ class Sloped(Emulating):
         return "every slope makes two steps and takes them back"
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """Those of the model inside, and slopes; micro steps are not told, trials would be among them."""
         return replace(self.model.abilities, slopes=True, micro=False)
 
     def open(self) -> Simulator:
         """Make a live simulator that tells slopes."""
-        return _Backward(self) if self.trial is None else _Trying(self)
+        return _BackwardSlopes(self) if self.trial is None else _TrialSlopes(self)
 
 
-class _Sloping:
+class _SlopeSimulator:
     """What both ways share: all but the slope is done by the one inside."""
 
     def __init__(self, recipe: Sloped):
         self.inner: Any = recipe.model.open()
         self.jumps = [number for number, port in enumerate(recipe.outputs) if port.discrete]
-        hand_on(self, self.inner, "stop_time", "early", "ready", "prefers", "energy", "save", "restore")
+        forward_methods(
+            self, self.inner, "stop_time", "early", "ready", "prefers", "energy", "save", "restore"
+        )
 
     def start(self, t: float) -> None:
         """Start the one inside."""
-        begin(self, self.inner, t)
+        start_inner(self, self.inner, t)
 
     def output(self, t: float, u: Array) -> Array:
         """Ask the one inside."""
@@ -99,14 +103,14 @@ class _Sloping:
         """Close the one inside."""
         self.inner.close()
 
-    def _told(self, slope: list[float]) -> Array:
+    def _zero_jumps(self, slope: list[float]) -> Array:
         """Return slopes; of what jumps from value to value it is zero."""
         for number in self.jumps:
             slope[number] = 0.0
         return np.array(slope)
 
 
-class _Trying(_Sloping):
+class _TrialSlopes(_SlopeSimulator):
     """Slopes by trial steps."""
 
     def __init__(self, recipe: Sloped):
@@ -121,23 +125,23 @@ class _Trying(_Sloping):
             y = [outputs_of(self.inner, t, u)]
             for number in range(2):
                 begun, end = t + number * e, t + (number + 1) * e
-                returned = self.inner.step(begun, e, _moved(u, number * e))
+                returned = self.inner.step(begun, e, _shift_inputs(u, number * e))
                 reached = end if returned is None else float(returned)
-                y.append(outputs_of(self.inner, reached, _moved(u, reached - t)))
+                y.append(outputs_of(self.inner, reached, _shift_inputs(u, reached - t)))
                 if abs(reached - end) > 1e-9 * e + 1e-15 * abs(end):
-                    return self._told(_stopped(y, number * e, reached - t))
+                    return self._zero_jumps(_slopes_before_event(y, number * e, reached - t))
         finally:
             self.inner.restore(state)
-        return self._told([(4.0 * b - 3.0 * a - c) / (2.0 * e) for a, b, c in zip(*y, strict=True)])
+        return self._zero_jumps([(4.0 * b - 3.0 * a - c) / (2.0 * e) for a, b, c in zip(*y, strict=True)])
 
 
-def _stopped(y: list[list[float]], whole: float, there: float) -> list[float]:
+def _slopes_before_event(y: list[list[float]], whole: float, there: float) -> list[float]:
     """Return the slopes up to the last whole trial, where an event ends the next; else up to the event."""
     span, end = (whole, y[1]) if whole else (there, y[-1])
     return [(b - a) / span if span > 0.0 else 0.0 for a, b in zip(y[0], end, strict=True)]
 
 
-class _Backward(_Sloping):
+class _BackwardSlopes(_SlopeSimulator):
     """Slopes from the outputs at the beginnings of the last two steps."""
 
     def __init__(self, recipe: Sloped):
@@ -168,10 +172,10 @@ class _Backward(_Sloping):
         t1, y1 = past[-1]
         near = [(a - b) / (t - t1) for a, b in zip(y, y1, strict=True)]
         if len(past) == 1:
-            return self._told(near)
+            return self._zero_jumps(near)
         t2, y2 = past[-2]
         far = [(b - c) / (t1 - t2) for b, c in zip(y1, y2, strict=True)]
-        return self._told([n + (t - t1) * (n - f) / (t - t2) for n, f in zip(near, far, strict=True)])
+        return self._zero_jumps([n + (t - t1) * (n - f) / (t - t2) for n, f in zip(near, far, strict=True)])
 
     def _save(self) -> Any:
         return self.inner.save(), self.past
@@ -181,5 +185,5 @@ class _Backward(_Sloping):
         self.inner.restore(kept)
 
 
-def _moved(u: Array, s: float) -> Array:
-    return u if s == 0.0 or len(u) == 1 else np.array(shifted(list(u), s))
+def _shift_inputs(u: Array, s: float) -> Array:
+    return u if s == 0.0 or len(u) == 1 else np.array(shift_origin(list(u), s))

@@ -17,8 +17,8 @@ import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model import Array, Simulator
-from hocket.simulators.loading import named
-from hocket.simulators.methods import TABLEAUX, micro_steps, numbers
+from hocket.simulators.loading import qualified_name
+from hocket.simulators.methods import TABLEAUX, micro_steps, to_floats
 
 Equation: TypeAlias = Callable[..., Any]
 
@@ -26,18 +26,18 @@ _FLOAT = np.dtype(float)
 IMPLICIT = ("implicit-euler", "trapezoid")
 
 
-def solver(model: Any) -> Simulator:
+def make_solver(model: Any) -> Simulator:
     """Return a live simulator with the method of an Ode."""
     if model.method == "cvode":
         return _Cvode(model)
     if model.method == "adaptive":
-        return _Adaptive(model)
+        return _DormandPrince(model)
     if model.method == "ab2":
         return _AdamsBashforth(model)
     return _Implicit(model) if model.method in IMPLICIT else _RungeKutta(model)
 
 
-def _at(u: Array, s: float) -> Array:
+def _inputs_at(u: Array, s: float) -> Array:
     """Return the input values s seconds after the time that the coefficients are about."""
     value: Array = u[-1]
     for power in range(len(u) - 2, -1, -1):
@@ -45,13 +45,13 @@ def _at(u: Array, s: float) -> Array:
     return value
 
 
-def _guarded(array: Array) -> Array:
+def _make_read_only(array: Array) -> Array:
     """Let nobody write to what f and g are handed: it would change the solution."""
     array.setflags(write=False)
     return array
 
 
-class _Live:
+class _OdeSimulator:
     """The state, the outputs and rewinding; the methods differ in how they advance."""
 
     micro: Callable[[float, Array], None] | None = None
@@ -64,19 +64,19 @@ class _Live:
         self.x = np.array(model.x0)
         self.longest = None if model.step is None else float(model.step)
         if self.g is None:
-            self.slope = lambda t, u: self._rate(t, _guarded(self.x), u[0])
+            self.slope = lambda t, u: self._rate(t, _make_read_only(self.x), u[0])
 
     def start(self, t: float) -> None:
         self.x = np.array(self.model.x0)
 
     def output(self, t: float, u: Array) -> Array:
-        return self._outputs(t, _guarded(u[0]))
+        return self._outputs(t, _make_read_only(u[0]))
 
     def step(self, t: float, h: float, u: Array) -> float:
         if h == 0.0:
             return t
         with np.errstate(all="ignore"):  # numbers that are not finite show in the outputs, which are checked
-            self._advance(t, h, _guarded(u.view()))
+            self._advance(t, h, _make_read_only(u.view()))
         return t + h
 
     def save(self) -> Any:
@@ -87,7 +87,7 @@ class _Live:
 
     def energy(self) -> float:
         """Return the stored energy in joules; only where the model declares it."""
-        energy: float = self.model.stored.value(_guarded(self.x))
+        energy: float = self.model.stored.value(_make_read_only(self.x))
         return energy
 
     def close(self) -> None:
@@ -101,47 +101,47 @@ class _Live:
         rate = np.array(returned)  # f may fill one array again and again
         if rate.dtype is not _FLOAT:
             rate = _floats(returned, x.size, self.model.f)
-        return rate if rate.shape == x.shape else _fitted(rate, x.size, self.model.f, "states")
+        return rate if rate.shape == x.shape else _check_count(rate, x.size, self.model.f, "states")
 
     def _outputs(self, t: float, u: Array) -> Array:
         if self.g is None:
             return self.x
         assert self.model.g is not None
-        returned, count = self.g(t, _guarded(self.x), u), len(self.model.outputs)
+        returned, count = self.g(t, _make_read_only(self.x), u), len(self.model.outputs)
         y = np.asarray(returned)
         if y.dtype is not _FLOAT:
             y = _floats(returned, count, self.model.g)
-        return y if y.shape == (count,) else _fitted(y, count, self.model.g, "outputs")
+        return y if y.shape == (count,) else _check_count(y, count, self.model.g, "outputs")
 
     def _report(self, t: float, s: float, u: Array) -> None:
         if self.micro is not None:
-            self.micro(t + s, self._outputs(t + s, _at(u, s)))
+            self.micro(t + s, self._outputs(t + s, _inputs_at(u, s)))
 
-    def _failed(self, t: float, why: str, hint: str) -> SimulatorError:
+    def _solver_error(self, t: float, why: str, hint: str) -> SimulatorError:
         return SimulatorError(f"`{self.model.method}` failed at t = {t:.9g}: {why}", hint=hint)
 
 
 def _floats(returned: Any, count: int, equation: Equation | str) -> Array:
     try:
-        return numbers(returned)
+        return to_floats(returned)
     except (TypeError, ValueError):
-        what = f"`{named(equation)}` returned {returned!r:.60}"
+        what = f"`{qualified_name(equation)}` returned {returned!r:.60}"
         raise TypeError(f"{what}, expected {count} number{'s' * (count != 1)}") from None
 
 
-def _fitted(values: Array, size: int, equation: Equation | str, role: str) -> Array:
+def _check_count(values: Array, size: int, equation: Equation | str, role: str) -> Array:
     if values.size != size:
-        what = f"`{named(equation)}` returned {values.size} numbers"
+        what = f"`{qualified_name(equation)}` returned {values.size} numbers"
         raise SimulatorError(what, expected=f"{size}, one for each of the {role}")
     return values.reshape(size)
 
 
-def _square(returned: Any, size: int, equation: Equation | str) -> Array:
+def _as_jacobian(returned: Any, size: int, equation: Equation | str) -> Array:
     slopes = _floats(returned, size * size, equation)
-    return _fitted(slopes, size * size, equation, "slopes").reshape(size, size)
+    return _check_count(slopes, size * size, equation, "slopes").reshape(size, size)
 
 
-class _RungeKutta(_Live):
+class _RungeKutta(_OdeSimulator):
     """Fixed micro steps; the operations run in the order of `methods`."""
 
     def __init__(self, model: Any):
@@ -152,7 +152,7 @@ class _RungeKutta(_Live):
         count = micro_steps(h, self.longest)
         dt = h / count
         for number in range(count):
-            _guarded(self.x)
+            _make_read_only(self.x)
             self.x = self._micro_step(t, number * dt, dt, u)
             self._report(t, h if number == count - 1 else (number + 1) * dt, u)
 
@@ -165,7 +165,7 @@ class _RungeKutta(_Live):
                 if weight:
                     stage = stage + (dt * weight) * rate
             there = s + node * dt
-            rates.append(self._stage_rate(t + there, stage, _at(u, there), dt * row[len(rates)]))
+            rates.append(self._stage_rate(t + there, stage, _inputs_at(u, there), dt * row[len(rates)]))
         for weight, rate in zip(self.tableau.b, rates, strict=True):
             x = x + (dt * weight) * rate
         return x
@@ -190,8 +190,8 @@ class _Implicit(_RungeKutta):
             return self._rate(t, stage, u)
         z, before = stage, math.inf
         for _ in range(25):
-            rate = self._rate(t, _guarded(z), u)
-            system = np.eye(z.size) - own * self._slopes(t, z, u, rate)
+            rate = self._rate(t, _make_read_only(z), u)
+            system = np.eye(z.size) - own * self._evaluate_jacobian(t, z, u, rate)
             try:
                 change = np.linalg.solve(system, stage + own * rate - z)
             except np.linalg.LinAlgError:
@@ -203,11 +203,13 @@ class _Implicit(_RungeKutta):
             if settled or before <= moved <= 1e-7 * size + self.model.atol:
                 return (z - stage) / own
             before = moved
-        raise self._failed(t, "Newton's method did not converge", "a smaller `step`, or give `jacobian`")
+        raise self._solver_error(
+            t, "Newton's method did not converge", "a smaller `step`, or give `jacobian`"
+        )
 
-    def _slopes(self, t: float, x: Array, u: Array, rate: Array) -> Array:
+    def _evaluate_jacobian(self, t: float, x: Array, u: Array, rate: Array) -> Array:
         if self.jacobian is not None:
-            return _square(self.jacobian(t, x, u), x.size, self.model.jacobian)
+            return _as_jacobian(self.jacobian(t, x, u), x.size, self.model.jacobian)
         slopes = np.empty((x.size, x.size))
         floor = 1e-3 * float(np.max(np.abs(x))) or 1.0
         for column in range(x.size):
@@ -234,7 +236,7 @@ class _AdamsBashforth(_RungeKutta):
         self.x, self.past = state[0].copy(), state[1]
 
     def _micro_step(self, t: float, s: float, dt: float, u: Array) -> Array:
-        rate = self._rate(t + s, self.x, _at(u, s))
+        rate = self._rate(t + s, self.x, _inputs_at(u, s))
         if self.past is None or self.past[1] != dt:
             x = super()._micro_step(t, s, dt, u)
         else:
@@ -243,7 +245,7 @@ class _AdamsBashforth(_RungeKutta):
         return x
 
 
-class _Adaptive(_Live):
+class _DormandPrince(_OdeSimulator):
     """Dormand and Prince's pair of order 5, or of order 8 where rtol < 1e-8."""
 
     size: float | None = None
@@ -267,7 +269,7 @@ class _Adaptive(_Live):
 
         kind = RK45 if self.model.rtol >= 1e-8 else DOP853
         solver = kind(
-            lambda s, x: self._rate(t + s, _guarded(x), _at(u, s)),
+            lambda s, x: self._rate(t + s, _make_read_only(x), _inputs_at(u, s)),
             0.0,
             self.x,
             h,
@@ -279,7 +281,7 @@ class _Adaptive(_Live):
         while solver.status == "running":
             why = solver.step()
             if solver.status == "failed":
-                raise self._failed(
+                raise self._solver_error(
                     t + solver.t, why or "", "method `cvode` if it is stiff; larger tolerances"
                 )
             self.x = solver.y
@@ -287,7 +289,7 @@ class _Adaptive(_Live):
         self.size = float(solver.h_abs)
 
 
-class _Cvode(_Live):
+class _Cvode(_OdeSimulator):
     """Backward differentiation formulas of SUNDIALS, begun anew in every step."""
 
     def __init__(self, model: Any):
@@ -305,7 +307,9 @@ class _Cvode(_Live):
 
             def fill(s: float, x: Array, _: Array, slopes: Array) -> None:
                 t, u = self.now
-                slopes[:] = _square(jacobian(t + s, _guarded(x.view()), _at(u, s)), x.size, model.jacobian)
+                slopes[:] = _as_jacobian(
+                    jacobian(t + s, _make_read_only(x.view()), _inputs_at(u, s)), x.size, model.jacobian
+                )
 
             options["jacfn"] = fill
         self.solver: Any = CVODE(
@@ -322,7 +326,7 @@ class _Cvode(_Live):
 
     def _fill(self, s: float, x: Array, rates: Array) -> None:
         t, u = self.now
-        rates[:] = self._rate(t + s, _guarded(x.view()), _at(u, s))
+        rates[:] = self._rate(t + s, _make_read_only(x.view()), _inputs_at(u, s))
 
     def _advance(self, t: float, h: float, u: Array) -> None:
         if not self.x.size:
@@ -336,7 +340,7 @@ class _Cvode(_Live):
                 result = self.solver.step(h, method=way, tstop=h)
             if not result.success:
                 why = " ".join(said.getvalue().split()) or result.message
-                raise self._failed(t + result.t, why, "larger tolerances; check f for jumps")
+                raise self._solver_error(t + result.t, why, "larger tolerances; check f for jumps")
             print(said.getvalue(), end="")
             self.x, reached = np.array(result.y, dtype=float), result.t
             self._report(t, reached, u)

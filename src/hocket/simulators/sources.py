@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.errors import FileError, ScenarioError, SimulatorError, nearest
-from hocket.model import Abilities, Array, Port, PortLike, Simulator, ports
-from hocket.simulators.loading import load, named
-from hocket.simulators.methods import numbers
-from hocket.simulators.recipes import Recipe, reacting
+from hocket.errors import FileError, ScenarioError, SimulatorError, suggest_nearest
+from hocket.model import Array, Capabilities, Port, PortLike, Simulator, parse_ports
+from hocket.simulators.loading import load, qualified_name
+from hocket.simulators.methods import to_floats
+from hocket.simulators.recipes import Recipe, with_feedthrough
 from hocket.units import conversion
 
 Interpolation: TypeAlias = Literal["linear", "hold"]
@@ -43,7 +43,7 @@ class Table(Recipe):
     interpolation: Interpolation
     outside: Outside
     inputs = ()
-    abilities = Abilities(rewind=True, slopes=True)
+    abilities = Capabilities(rewind=True, slopes=True)
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class Table(Recipe):
         else:
             names, body = outputs, columns  # type: ignore[assignment]
         try:
-            times, values = numbers(t), numbers(body)
+            times, values = to_floats(t), to_floats(body)
         except (TypeError, ValueError):
             raise ScenarioError(
                 "a `Table` has columns of unequal length, or an entry that is no number"
             ) from None
         values = values.T if isinstance(columns, Mapping) else values
-        written = reacting(ports(names), (), {}, "`Table`")
+        written = with_feedthrough(parse_ports(names), (), {}, "`Table`")
         if times.ndim != 1 or not len(times) or values.shape != (len(times), len(written)):
             what = f"a `Table` has {times.size} times, and values of shape {values.shape}"
             raise ScenarioError(
@@ -96,7 +96,7 @@ class Table(Recipe):
 
     def open(self) -> Simulator:
         """Make a simulator that looks values up."""
-        return _Lookup(self.times.tolist(), self.values.tolist(), self.interpolation, self.outside)
+        return _TableSource(self.times.tolist(), self.values.tolist(), self.interpolation, self.outside)
 
 
 @dataclass(frozen=True, init=False)
@@ -116,7 +116,7 @@ class Csv:
     outside: Outside
     folder: str
     inputs = ()
-    abilities = Abilities(rewind=True, slopes=True)
+    abilities = Capabilities(rewind=True, slopes=True)
 
     def __init__(
         self,
@@ -138,16 +138,16 @@ class Csv:
         ):
             object.__setattr__(self, name, value)
         header = next(self._lines())[1]
-        clock = _column(header, time, str(self.file))
+        clock = _column_number(header, time, str(self.file))
         if columns is None:
             chosen = [(self._port(text), number) for number, text in enumerate(header) if number != clock]
         else:
             pairs = columns.items() if isinstance(columns, Mapping) else ((text, text) for text in columns)
             chosen = []
             for written, text in pairs:
-                number = _column(header, text, str(self.file))
+                number = _column_number(header, text, str(self.file))
                 chosen.append((self._port(header[number] if written == text else written), number))
-        reacting(tuple(port for port, _ in chosen), (), {}, str(self.file))
+        with_feedthrough(tuple(port for port, _ in chosen), (), {}, str(self.file))
         object.__setattr__(self, "columns", tuple(chosen))
 
     @property
@@ -166,7 +166,7 @@ class Csv:
         rows: list[list[float]] = []
         lines = self._lines()
         header = next(lines)[1]
-        clock = _column(header, self.time, str(self.file))
+        clock = _column_number(header, self.time, str(self.file))
         per_second = self._per_second(header[clock])
         wanted = [number for _, number in self.columns]
         if max([clock, *wanted]) >= len(header):
@@ -185,7 +185,7 @@ class Csv:
             rows.append(row)
         if not times:
             raise FileError("there are no rows beneath the header", str(self.file))
-        return _Lookup(times, rows, self.interpolation, self.outside)
+        return _TableSource(times, rows, self.interpolation, self.outside)
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the lines that are not empty, with their numbers; the header first."""
@@ -203,7 +203,7 @@ class Csv:
         except FileNotFoundError:
             beside = sorted(file.name for file in self.file.parent.glob("*.csv"))
             raise FileError(
-                f"there is no file `{self.file}`", "", "", nearest(self.file.name, beside)
+                f"there is no file `{self.file}`", "", "", suggest_nearest(self.file.name, beside)
             ) from None
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise FileError(f"`{self.file}` cannot be read: {error}", str(self.file)) from None
@@ -222,7 +222,7 @@ class Csv:
     def _per_second(self, header: str) -> float:
         """Return how many of the file's units of time make a second: dividing by it rounds once."""
         try:
-            gain, _ = conversion(_parts(header)[1], "s")
+            gain, _ = conversion(_split_header(header)[1], "s")
         except ValueError as error:
             raise FileError(str(error), f"{self.file}, line 1, column `{header}`", "a unit of time") from None
         whole = round(1.0 / gain)
@@ -246,17 +246,17 @@ _ANOTHER_RATE = (
 )
 
 
-def _parts(header: str) -> tuple[str, str]:
+def _split_header(header: str) -> tuple[str, str]:
     name, bracket, unit = header.partition("[")
     return name.strip(), unit.rstrip("] ").strip() if bracket else ""
 
 
-def _column(header: Sequence[str], wanted: str, file: str) -> int:
+def _column_number(header: Sequence[str], wanted: str, file: str) -> int:
     """Return the number of a column by its header, or by the header without its unit."""
-    for known in (list(header), [_parts(text)[0] for text in header]):
+    for known in (list(header), [_split_header(text)[0] for text in header]):
         if wanted in known:
             return known.index(wanted)
-    raise FileError(f"there is no column `{wanted}`", f"{file}, line 1", "", nearest(wanted, header))
+    raise FileError(f"there is no column `{wanted}`", f"{file}, line 1", "", suggest_nearest(wanted, header))
 
 
 def _check_options(interpolation: str, outside: str) -> None:
@@ -266,7 +266,7 @@ def _check_options(interpolation: str, outside: str) -> None:
     ):
         if value not in known:
             raise ScenarioError(
-                f"`{value}` is no {name}", f"`{name}`", " or ".join(known), nearest(value, known)
+                f"`{value}` is no {name}", f"`{name}`", " or ".join(known), suggest_nearest(value, known)
             )
 
 
@@ -278,7 +278,7 @@ class Function:
     outputs: tuple[Port, ...]
     folder: str
     inputs = ()
-    abilities = Abilities(rewind=True)
+    abilities = Capabilities(rewind=True)
 
     def __init__(
         self, f: Callable[[float], Any] | str, outputs: Iterable[PortLike], *, folder: str | Path = ""
@@ -289,7 +289,10 @@ class Function:
             )
         for name, value in (
             ("f", f),
-            ("outputs", reacting(ports(outputs), (), {}, f"`Function` of `{named(f)}`")),
+            (
+                "outputs",
+                with_feedthrough(parse_ports(outputs), (), {}, f"`Function` of `{qualified_name(f)}`"),
+            ),
             ("folder", str(folder)),
         ):
             object.__setattr__(self, name, value)
@@ -298,8 +301,8 @@ class Function:
         """Load the function."""
         found = load(self.f, self.folder) if isinstance(self.f, str) else self.f
         if not callable(found):
-            raise ScenarioError(f"`{named(self.f)}` is not a function", expected="a function of t")
-        return _Calling(found)
+            raise ScenarioError(f"`{qualified_name(self.f)}` is not a function", expected="a function of t")
+        return _FunctionSource(found)
 
 
 class _Source:
@@ -321,7 +324,7 @@ class _Source:
         """Hold nothing."""
 
 
-class _Calling(_Source):
+class _FunctionSource(_Source):
     def __init__(self, f: Callable[[float], Any]):
         self.f = f
 
@@ -329,7 +332,7 @@ class _Calling(_Source):
         return self.f(t)
 
 
-class _Lookup(_Source):
+class _TableSource(_Source):
     """Lists, not arrays: a row has few numbers."""
 
     def __init__(self, times: list[float], rows: list[list[float]], interpolation: str, outside: str):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hocket.errors import ScenarioError
-from hocket.model import Port, PortLike, ports
+from hocket.model import Port, PortLike, parse_ports
 from hocket.simulators.state_space import StateSpace
 
 SENT = "_sent"
@@ -30,7 +30,7 @@ class StandIn(StateSpace):
     of: str = ""
 
     def __init__(self, shows: Iterable[PortLike], of: str = ""):
-        shown = ports(shows)
+        shown = parse_ports(shows)
         names = [port.name for port in shown]
         sent = [name + SENT for name in names]
         twice = sorted({name for name in names + sent if (names + sent).count(name) > 1})

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from hocket.clock import Duration, seconds
-from hocket.errors import ScenarioError, nearest
-from hocket.model import Abilities, Array, Port, PortLike, ports
-from hocket.signals import shifted, value_at
-from hocket.simulators.energies import Quadratic
+from hocket.errors import ScenarioError, suggest_nearest
+from hocket.model import Array, Capabilities, Port, PortLike, parse_ports
+from hocket.signals import shift_origin, value_at
+from hocket.simulators.energies import QuadraticEnergy
 from hocket.simulators.methods import ORDERS, Maps, MethodName, linear_maps, matrix, micro_steps, vector
-from hocket.simulators.sums import applied
+from hocket.simulators.sums import apply_matrix
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -57,25 +57,25 @@ class StateSpace:
         step: Duration | None = None,
         energy: Sequence[Sequence[float]] | None = None,
     ):
-        driven, seen = ports(inputs), ports(outputs)
+        driven, seen = parse_ports(inputs), parse_ports(outputs)
         try:
-            n, m, p = _height(A), len(driven), len(seen)
-            _check_named(B, C, D, m, p)
+            n, m, p = _state_count(A), len(driven), len(seen)
+            _check_port_names(B, C, D, m, p)
             facts: dict[str, Any] = {
                 "A": matrix(A, "A", (n, n)),
-                "B": matrix(B if _given(B) else np.zeros((n, m)), "B", (n, m)),
-                "C": matrix(C if _given(C) else np.zeros((p, n)), "C", (p, n)),
-                "D": matrix(D if _given(D) else np.zeros((p, m)), "D", (p, m)),
+                "B": matrix(B if _is_given(B) else np.zeros((n, m)), "B", (n, m)),
+                "C": matrix(C if _is_given(C) else np.zeros((p, n)), "C", (p, n)),
+                "D": matrix(D if _is_given(D) else np.zeros((p, m)), "D", (p, m)),
                 "x0": vector([0.0] * n if x0 is None else x0, "x0", n),
                 "step": None if step is None else seconds(step),
-                "energy": None if energy is None else _stored(energy, n),
+                "energy": None if energy is None else _check_energy_matrix(energy, n),
             }
         except ValueError as error:
             sizes = f"A n x n, B n x {len(driven)}, C {len(seen)} x n, D {len(seen)} x {len(driven)}, n in x0"
             more = "" if energy is None else "; `energy` n x n, symmetric, not negative"
             raise ScenarioError(f"a StateSpace cannot be built: {error}", "", f"{sizes}{more}") from None
         if method not in ORDERS:
-            raise ScenarioError(f"there is no method `{method}`", hint=nearest(method, ORDERS))
+            raise ScenarioError(f"there is no method `{method}`", hint=suggest_nearest(method, ORDERS))
         if facts["step"] is not None and facts["step"] <= 0:
             raise ScenarioError(f"the step {step} of a StateSpace is not positive")
         facts["inputs"], facts["method"] = driven, method
@@ -92,9 +92,9 @@ class StateSpace:
             object.__setattr__(self, name, value)
 
     @cached_property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """It can do everything, at the order of its method."""
-        return Abilities(rewind=True, slopes=True, micro=True, order=ORDERS[self.method])
+        return Capabilities(rewind=True, slopes=True, micro=True, order=ORDERS[self.method])
 
     @cached_property
     def output_matrices(self) -> tuple[Array, Array]:
@@ -103,11 +103,13 @@ class StateSpace:
         return C, np.array(self.D, dtype=float).reshape(len(self.outputs), len(self.inputs))
 
     @cached_property
-    def stored(self) -> Quadratic | None:
+    def stored_energy(self) -> QuadraticEnergy | None:
         """The stored energy of a state; None: not declared."""
         size = len(self.A)
         return (
-            None if self.energy is None else Quadratic(np.array(self.energy, dtype=float).reshape(size, size))
+            None
+            if self.energy is None
+            else QuadraticEnergy(np.array(self.energy, dtype=float).reshape(size, size))
         )
 
     def open(self) -> StateSpaceSimulator:
@@ -115,7 +117,7 @@ class StateSpace:
         return StateSpaceSimulator(self)
 
 
-def _stored(energy: Sequence[Sequence[float]], size: int) -> Matrix:
+def _check_energy_matrix(energy: Sequence[Sequence[float]], size: int) -> Matrix:
     """Return Q; raises ValueError if x'Qx/2 is no energy."""
     rows = matrix(energy, "energy", (size, size))
     Q = np.array(rows, dtype=float).reshape(size, size)
@@ -127,21 +129,21 @@ def _stored(energy: Sequence[Sequence[float]], size: int) -> Matrix:
     return rows
 
 
-def _height(A: Sequence[Sequence[float]]) -> int:
+def _state_count(A: Sequence[Sequence[float]]) -> int:
     try:
         return len(A)
     except TypeError:
         return len(matrix(A, "A"))  # which says what is wrong with it
 
 
-def _given(rows: Sequence[Sequence[float]]) -> bool:
+def _is_given(rows: Sequence[Sequence[float]]) -> bool:
     try:
         return np.size(rows) > 0
     except ValueError:
         return True  # rows of unequal length
 
 
-def _check_named(
+def _check_port_names(
     B: Sequence[Sequence[float]],
     C: Sequence[Sequence[float]],
     D: Sequence[Sequence[float]],
@@ -153,7 +155,7 @@ def _check_named(
         ("outputs", "y", outputs, (("C", C), ("D", D))),
         ("inputs", "u", inputs, (("B", B), ("D", D))),
     ):
-        named = [name for name, rows in entries if _given(rows)]
+        named = [name for name, rows in entries if _is_given(rows)]
         if named and not count:
             what = f"a StateSpace cannot be built: `{named[0]}` is given, but it has no {role}"
             raise ScenarioError(what, expected=f'name the {role}, as in {role}=["{example}", ...]')
@@ -197,40 +199,40 @@ class StateSpaceSimulator:
         for k in range(count):
             first = maps.first is not None and self.last_h != length
             used = maps.first if first and maps.first is not None else maps
-            coefficients = shifted(list(u), k * length)
-            self.z = applied(used.Phi, self.z)
+            coefficients = shift_origin(list(u), k * length)
+            self.z = apply_matrix(used.Phi, self.z)
             for Gamma, c in zip(used.Gamma, coefficients, strict=True):
-                self.z = applied(Gamma, c, self.z)
+                self.z = apply_matrix(Gamma, c, self.z)
             self.last_h = length
             if self.micro is not None:
                 done = k + 1 == count
                 end = h if done else (k + 1) * length
-                self.micro(t + end, self._at(value_at(list(u), end)))
+                self.micro(t + end, self._outputs_at(value_at(list(u), end)))
         return t + h
 
     def output(self, t: float, u: Array) -> Array:
         """Return C x + D u."""
-        return self._at(u[0] if len(self.model.inputs) else np.zeros(0))
+        return self._outputs_at(u[0] if len(self.model.inputs) else np.zeros(0))
 
-    def _at(self, u: Array) -> Array:
-        y = applied(self.C, self.z[: self.size])
-        return applied(self.D, u, y) if self.feeds_through else y
+    def _outputs_at(self, u: Array) -> Array:
+        y = apply_matrix(self.C, self.z[: self.size])
+        return apply_matrix(self.D, u, y) if self.feeds_through else y
 
     def slope(self, t: float, u: Array) -> Array:
         """Return C (A x + B u) + D u'."""
-        slope = applied(self.C, self.rate(u[0]))
-        return applied(self.D, u[1], slope) if len(u) > 1 else slope
+        slope = apply_matrix(self.C, self.rate(u[0]))
+        return apply_matrix(self.D, u[1], slope) if len(u) > 1 else slope
 
     def rate(self, u: Array) -> Array:
         """Return A x + B u."""
         A = np.array(self.model.A, dtype=float).reshape(self.size, self.size)
         B = np.array(self.model.B, dtype=float).reshape(self.size, len(self.model.inputs))
-        return applied(B, u, applied(A, self.z[: self.size]))
+        return apply_matrix(B, u, apply_matrix(A, self.z[: self.size]))
 
     def energy(self) -> float:
         """Return the stored energy in joules; only where the model declares it."""
-        assert self.model.stored is not None
-        return self.model.stored.value(self.z[: self.size])
+        assert self.model.stored_energy is not None
+        return self.model.stored_energy.value(self.z[: self.size])
 
     def save(self) -> tuple[Array, float | None]:
         """Return the state."""

@@ -17,11 +17,11 @@ from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from hocket.clock import Duration
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.model import Abilities, Port, PortLike, Simulator, ports
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model import Capabilities, Port, PortLike, Simulator, parse_ports
 from hocket.simulators.attempts import Attempts
-from hocket.simulators.recipes import positive
-from hocket.simulators.timed import began
+from hocket.simulators.recipes import positive_duration
+from hocket.simulators.timed import time_in_seconds
 
 ErrorSource: TypeAlias = Literal["richardson", "copy", "defect"]
 SOURCES: tuple[str, ...] = get_args(ErrorSource)
@@ -80,26 +80,26 @@ class StepController:
         least: float = 0.2,
         quantum: Duration | None = None,
     ):
-        seen = ports(watched)
+        seen = parse_ports(watched)
         each = (float(tolerance),) * len(seen) if isinstance(tolerance, int | float) else tuple(tolerance)
         facts = {
             "watched": seen,
-            "stop": began(stop),
+            "stop": time_in_seconds(stop),
             "tolerance": each,
             "relative": float(relative),
             "estimate": estimate,
             "per": per,
             "rejects": rejects and estimate != "copy",
-            "begin": began(begin),
-            "first": positive(first, "first"),
-            "smallest": positive(smallest, "smallest"),
-            "largest": positive(largest, "largest"),
+            "begin": time_in_seconds(begin),
+            "first": positive_duration(first, "first"),
+            "smallest": positive_duration(smallest, "smallest"),
+            "largest": positive_duration(largest, "largest"),
             "gains": tuple(float(gain) for gain in gains),
             "order": order,
             "safety": float(safety),
             "most": float(most),
             "least": float(least),
-            "quantum": None if quantum is None else positive(quantum, "quantum"),
+            "quantum": None if quantum is None else positive_duration(quantum, "quantum"),
         }
         for name, value in facts.items():
             object.__setattr__(self, name, value)
@@ -111,7 +111,7 @@ class StepController:
             value = getattr(self, name)
             if value not in known:
                 words = " or ".join(f'"{word}"' for word in known)
-                yield Fault(f"`{name}` cannot be {value!r}", name, words, nearest(str(value), known))
+                yield Fault(f"`{name}` cannot be {value!r}", name, words, suggest_nearest(str(value), known))
         if not self.watched:
             yield Fault("no signal is watched", "watched", "at least one")
         if len(self.tolerance) != len(self.watched):
@@ -153,9 +153,9 @@ class StepController:
         )
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """It can go back; its steps are those of s."""
-        return Abilities(rewind=True, variable_step=False, input_degree=0)
+        return Capabilities(rewind=True, variable_step=False, input_degree=0)
 
     def open(self) -> Simulator:
         """Make a live simulator."""

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hocket.clock import Duration, seconds, written
+from hocket.clock import Duration, format_duration, seconds
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.model import Abilities, Array, Model, Simulator
-from hocket.signals import shifted, value_at
-from hocket.simulators.emulating import Emulating, begin, check_wrapped, hand_on, outputs_of
-from hocket.simulators.recipes import positive
+from hocket.model import Array, Capabilities, Model, Simulator
+from hocket.signals import shift_origin, value_at
+from hocket.simulators.emulating import Emulating, check_wrapped, forward_methods, outputs_of, start_inner
+from hocket.simulators.recipes import positive_duration
 
 
 @dataclass(frozen=True, init=False)
@@ -40,24 +40,24 @@ class Substepped(Emulating):
     def __init__(self, model: Model, substep: Duration):
         check_wrapped(model, "Substepped", "sub-stepped")
         object.__setattr__(self, "model", model)
-        object.__setattr__(self, "substep", positive(substep, "substep"))
+        object.__setattr__(self, "substep", positive_duration(substep, "substep"))
         micro = getattr(model, "step", None)
         if isinstance(micro, Fraction) and (self.substep / micro).denominator != 1:
             raise ScenarioError(
-                f"the micro step {written(micro)} of the model does not divide the sub-step "
-                f"{written(self.substep)}",
+                f"the micro step {format_duration(micro)} of the model does not divide the sub-step "
+                f"{format_duration(self.substep)}",
                 "substep",
                 "a multiple of it",
-                written(micro * max(1, round(self.substep / micro))),
+                format_duration(micro * max(1, round(self.substep / micro))),
             )
         if model.abilities.stops_early:
             what = f"`{type(model).__name__}` may stop inside a step, at an event: its steps differ in length"
             raise ScenarioError(what, "substep", "a simulator with one step", "leave `substep` out")
 
     @property
-    def emulated(self) -> str:
+    def emulation(self) -> str:
         """What is emulated, and how."""
-        return f"any step by sub-steps of {written(self.substep)}"
+        return f"any step by sub-steps of {format_duration(self.substep)}"
 
     @property
     def price(self) -> str:
@@ -65,7 +65,7 @@ class Substepped(Emulating):
         return "between sub-steps outputs are on a line, and inputs act up to one sub-step late"
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """Those of the model inside, and any step; of its order nothing can be told from outside."""
         inner = self.model.abilities
         degree = inner.input_degree or None
@@ -73,10 +73,10 @@ class Substepped(Emulating):
 
     def open(self) -> Simulator:
         """Make a live simulator with a grid of its own."""
-        return _Stepping(self)
+        return _SubstepSimulator(self)
 
 
-class _Stepping:
+class _SubstepSimulator:
     """A simulator at the first point of its grid that is not before the time of its caller."""
 
     def __init__(self, recipe: Substepped):
@@ -91,20 +91,20 @@ class _Stepping:
         """Sub-steps made since the start."""
         self.line: tuple[list[float], list[float], float, Array] | None = None
         """Outputs at the last two points; when the step began that led past its end, and its inputs."""
-        hand_on(self, self.inner, "stop_time", "ready")
+        forward_methods(self, self.inner, "stop_time", "ready")
         if hasattr(self.inner, "save"):
             self.save, self.restore = self._save, self._restore
 
     def start(self, t: float) -> None:
         """Begin the grid at t."""
-        begin(self, self.inner, t)
+        start_inner(self, self.inner, t)
         self.begun, self.count, self.line = seconds(t), 0, None
 
     def output(self, t: float, u: Array) -> Array:
         """Return the outputs: of the one inside where it stands, else those between its last two points."""
         end = self._time(self.count)
         if self._meets(t, end) or self.line is None:
-            y: Array = np.asarray(self.inner.output(t, self._seen(u)))
+            y: Array = np.asarray(self.inner.output(t, self._inputs_at_once(u)))
             return y
         before, after, base, stepped = self.line
         part = 1.0 - (end - t) / self.h
@@ -113,8 +113,8 @@ class _Stepping:
             for number, (a, b) in enumerate(zip(before, after, strict=True))
         ]
         if self.reacts:
-            new = outputs_of(self.inner, end, self._seen(u))
-            old = outputs_of(self.inner, end, self._seen(_moved(stepped, t - base)))
+            new = outputs_of(self.inner, end, self._inputs_at_once(u))
+            old = outputs_of(self.inner, end, self._inputs_at_once(_shift_inputs(stepped, t - base)))
             between = [
                 y if number in self.jumps else y + (a - b)
                 for number, (y, a, b) in enumerate(zip(between, new, old, strict=True))
@@ -125,7 +125,9 @@ class _Stepping:
         """Make the sub-steps that are needed to reach t + h."""
         if h == 0.0:
             return (
-                float(self.inner.step(t, h, self._seen(u))) if self._meets(t, self._time(self.count)) else t
+                float(self.inner.step(t, h, self._inputs_at_once(u)))
+                if self._meets(t, self._time(self.count))
+                else t
             )
         end = t + h
         while self._time(self.count) < end and not self._meets(end, self._time(self.count)):
@@ -140,8 +142,10 @@ class _Stepping:
         """Make one sub-step; where it leads past the end, keep what is on both sides."""
         begun, there = self._time(self.count), self._time(self.count + 1)
         past = there > end and not self._meets(end, there)
-        before = outputs_of(self.inner, begun, self._seen(_moved(u, begun - t))) if past else []
-        returned = self.inner.step(begun, self.h, self._given(u, begun - t))
+        before = (
+            outputs_of(self.inner, begun, self._inputs_at_once(_shift_inputs(u, begun - t))) if past else []
+        )
+        returned = self.inner.step(begun, self.h, self._substep_inputs(u, begun - t))
         reached = there if returned is None else float(returned)
         if not self._meets(reached, there):
             raise SimulatorError(
@@ -153,15 +157,20 @@ class _Stepping:
         self.line = None
         if past:
             given = np.array(u)
-            self.line = before, outputs_of(self.inner, there, self._seen(_moved(u, there - t))), t, given
+            self.line = (
+                before,
+                outputs_of(self.inner, there, self._inputs_at_once(_shift_inputs(u, there - t))),
+                t,
+                given,
+            )
 
-    def _given(self, u: Array, s: float) -> Array:
+    def _substep_inputs(self, u: Array, s: float) -> Array:
         """Return the inputs of a sub-step that begins s after the step."""
         if self.holds and len(u) > 1:
             return np.array([value_at(list(u), s + 0.5 * self.h)])
-        return _moved(u, s)
+        return _shift_inputs(u, s)
 
-    def _seen(self, u: Array) -> Array:
+    def _inputs_at_once(self, u: Array) -> Array:
         """Return inputs as the one inside takes them at one time."""
         return u[:1] if self.holds else u
 
@@ -179,5 +188,5 @@ class _Stepping:
         self.inner.restore(kept)
 
 
-def _moved(u: Array, s: float) -> Array:
-    return u if s == 0.0 or len(u) == 1 else np.array(shifted(list(u), s))
+def _shift_inputs(u: Array, s: float) -> Array:
+    return u if s == 0.0 or len(u) == 1 else np.array(shift_origin(list(u), s))

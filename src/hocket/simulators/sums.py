@@ -13,7 +13,7 @@ import numpy as np
 from hocket.model import Array
 
 
-def applied(matrix: Array, x: Array, onto: Array | None = None) -> Array:
+def apply_matrix(matrix: Array, x: Array, onto: Array | None = None) -> Array:
     """Return onto + matrix x, summed column by column; x may carry columns of its own."""
     shape = (matrix.shape[0], *np.shape(x)[1:])
     total = np.zeros(shape) if onto is None else onto

@@ -16,8 +16,8 @@ import numpy as np
 
 from hocket.clock import Duration, seconds
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.model import Abilities, Array, Model, Port, Sample, Simulator, as_level
-from hocket.signals import through, value_at
+from hocket.model import Array, Capabilities, Model, Port, Sample, Simulator, as_level
+from hocket.signals import interpolate_samples, value_at
 
 TIME, STEP, BACK = "clock_t", "clock_h", "clock_back"
 """The inputs that a step controller drives."""
@@ -46,13 +46,13 @@ class Timed:
         if as_level(self.model) is not None and not self.model.abilities.variable_step:
             hint = "`Timed` around each of those in it, or Adaptive(...) as its orchestrator"
             raise ScenarioError("a level with a fixed step", "Timed", "one that accepts any step", hint)
-        if taken := clashes(self.model.inputs):
+        if taken := reserved_inputs(self.model.inputs):
             raise ScenarioError(f"an input is named `{taken[0]}`", "Timed", "a name that is not taken")
         degrees = tuple(self.degrees) if any(self.degrees) else ()
         if degrees and (len(degrees) != len(self.model.inputs) or not all(0 <= q <= 8 for q in degrees)):
             raise ScenarioError(f"`degrees` are {degrees}", "degrees", "one for each input, 0 to 8")
         object.__setattr__(self, "degrees", degrees)
-        object.__setattr__(self, "begin", began(self.begin))
+        object.__setattr__(self, "begin", time_in_seconds(self.begin))
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
@@ -67,28 +67,28 @@ class Timed:
         return tuple(replace(port, feedthrough=(*port.feedthrough, TIME)) for port in self.model.outputs)
 
     @property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """To go back, where the model inside can; a step of s is one step, however long."""
         inner = self.model.abilities
-        return Abilities(rewind=inner.rewind, variable_step=False, input_degree=0)
+        return Capabilities(rewind=inner.rewind, variable_step=False, input_degree=0)
 
     def open(self) -> Simulator:
         """Make a live simulator."""
-        return _Live(self)
+        return _TimedSimulator(self)
 
 
-def clashes(inputs: Iterable[Port]) -> list[str]:
+def reserved_inputs(inputs: Iterable[Port]) -> list[str]:
     """Return the inputs whose names a Timed takes."""
     return [port.name for port in inputs if port.name in (TIME, STEP, BACK)]
 
 
-def followed(model: Model, degree: int) -> int:
+def followed_degree(model: Model, degree: int) -> int:
     """Return the degree of extrapolation that a model follows when it is told the time."""
     honoured = model.abilities.input_degree
     return min(degree, 8 if honoured is None else max(honoured, 1))
 
 
-def began(begin: Duration) -> Fraction:
+def time_in_seconds(begin: Duration) -> Fraction:
     """Return the time of the start."""
     try:
         return seconds(begin)
@@ -96,24 +96,24 @@ def began(begin: Duration) -> Fraction:
         raise ScenarioError(str(error), where="`begin`") from None
 
 
-class _Told(NamedTuple):
+class _InputSample(NamedTuple):
     """Inputs and their time."""
 
     t: float
     u: Array
 
 
-class _Place(NamedTuple):
+class _RollbackPoint(NamedTuple):
     """Where a step began that may be taken back."""
 
     t: float
     state: Any
     seen: tuple[Array, Array] | None
     """Inputs and outputs there."""
-    past: tuple[_Told, ...]
+    past: tuple[_InputSample, ...]
 
 
-class _Live:
+class _TimedSimulator:
     """The simulator inside, and the two places where it may stand: where it came to, and where it began.
 
     Asked for outputs at the other place it goes there, and keeps its state here: nobody can tell.
@@ -136,7 +136,7 @@ class _Live:
 
     def _begin(self) -> None:
         self.now = self.begin
-        self.place: _Place | None = None
+        self.place: _RollbackPoint | None = None
         self.away = False
         """Whether the one inside stands at `place`."""
         self.aside: Any = None
@@ -144,7 +144,7 @@ class _Live:
         self.seen: tuple[float, Array, Array] | None = None
         """Time, inputs and outputs, when those were last asked for."""
         self.begun = False
-        self.past: tuple[_Told, ...] = ()
+        self.past: tuple[_InputSample, ...] = ()
         """The inputs of the steps before, as many as the extrapolation looks back on."""
 
     def start(self, s: float) -> None:
@@ -154,36 +154,36 @@ class _Live:
 
     def output(self, s: float, u: Array) -> Array:
         """Return the outputs at the told time."""
-        given, t = self._given(u)
+        given, t = self._split_inputs(u)
         place = self.place
         if place is not None and place.t == t != self.now and place.seen is not None and not self.away:
             u_there, y_there = place.seen
             # right after a step everyone is asked once more under the inputs of its start
             if np.array_equal(given, u_there):
                 return y_there
-        self._stand(t)
+        self._move_to(t)
         if self.level and not self.begun:
-            self._settle(given)
+            self._restart_level(given)
         y = np.array(self.inner.output(t, given), dtype=float)
         self.seen = t, given, y
         return y
 
     def step(self, s: float, h: float, u: Array) -> float:
         """Step the one inside from the told time by the told step; none at all where that is 0."""
-        given, t = self._given(u)
+        given, t = self._split_inputs(u)
         length, back = float(u[0, self.width + 1]), float(u[0, self.width + 2])
         if length <= 0.0:
             return s + h
-        self._stand(t)
+        self._move_to(t)
         self.begun = True
         if self.rewinds and t == back and not self.away:
             seen = self.seen[1:] if self.seen is not None and self.seen[0] == t else None
-            self.place = _Place(t, self.inner.save(), seen, self.past)
+            self.place = _RollbackPoint(t, self.inner.save(), seen, self.past)
         past = self.place.past if self.away and self.place is not None else self.past
         self.away, self.aside = False, None
         if self.degree:
-            self.past = (*(each for each in past[-self.degree :] if each.t < t), _Told(t, given[0]))
-            given = self._led(length)
+            self.past = (*(each for each in past[-self.degree :] if each.t < t), _InputSample(t, given[0]))
+            given = self._extrapolated_inputs(length)
         reached = self.inner.step(t, length, given)
         if reached is not None and not abs(reached - (t + length)) <= _SLACK * length + 1e-15 * abs(t):
             raise SimulatorError(
@@ -193,30 +193,30 @@ class _Live:
         self.now, self.seen = t + length, None
         return s + h
 
-    def _settle(self, given: Array) -> None:
+    def _restart_level(self, given: Array) -> None:
         """Start a level anew under the inputs it really has: all in it agree on them from the start."""
         starts = tuple(map(float, given[0]))
         if starts != tuple(self.inner.starts):
             self.inner.starts = starts
             self.inner.start(self.begin)
 
-    def _given(self, u: Array) -> tuple[Array, float]:
+    def _split_inputs(self, u: Array) -> tuple[Array, float]:
         """Return the inputs of the one inside, and the told time."""
         return np.array(u[:1, : self.width]), float(u[0, self.width])
 
-    def _led(self, h: float) -> Array:
+    def _extrapolated_inputs(self, h: float) -> Array:
         """Return the polynomials through the inputs told last, in powers of the time since then."""
         now = self.past[-1].t
         u = np.zeros((1 + min(self.degree, self.honoured), self.width))
         for port, degree in enumerate(self.degrees):
             looked = self.past[-degree - 1 :]
-            fitted = through([Sample(each.t - now, each.u[port]) for each in looked])
+            fitted = interpolate_samples([Sample(each.t - now, each.u[port]) for each in looked])
             if self.honoured == 0:
                 fitted = [value_at(fitted, 0.5 * h)]
             u[: len(fitted), port] = fitted[: len(u)]
         return u
 
-    def _stand(self, t: float) -> None:
+    def _move_to(self, t: float) -> None:
         """Let the one inside stand where a time says: where its step began, or where it is now."""
         place = self.place
         if place is not None and place.t == t != self.now:

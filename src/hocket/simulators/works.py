@@ -26,32 +26,32 @@ def works(model: StateSpace, seats: Sequence[Seat], h: float, degree: int) -> Ar
     n, m = len(model.A), len(model.inputs)
     size = n + m * (degree + 1)
     flow = np.zeros((size, size))  # of the state and of the inputs' coefficients, time in steps
-    flow[:n, :n], flow[:n, n : n + m] = (h * matrix for matrix in _equations(model))
+    flow[:n, :n], flow[:n, n : n + m] = (h * matrix for matrix in _state_matrices(model))
     for k in range(degree):
         row = n + k * m
         flow[row : row + m, row + m : row + 2 * m] = (k + 1) * np.eye(m)
     powers = np.zeros((len(seats) + 1, size, size))
-    powers[:, : n + m, : n + m] = _powers(model, seats)
+    powers[:, : n + m, : n + m] = _power_forms(model, seats)
     units = np.concatenate([np.ones(n), *(np.full(m, h**k) for k in range(degree + 1))])
-    forms: Array = h * units[:, None] * _summed(flow, powers) * units
+    forms: Array = h * units[:, None] * _integrate_forms(flow, powers) * units
     return forms
 
 
-def _equations(model: StateSpace) -> tuple[Array, Array]:
+def _state_matrices(model: StateSpace) -> tuple[Array, Array]:
     """Return A and B."""
     n, m = len(model.A), len(model.inputs)
     return np.reshape(model.A, (n, n)), np.reshape(model.B, (n, m))
 
 
-def _powers(model: StateSpace, seats: Sequence[Seat]) -> Array:
+def _power_forms(model: StateSpace, seats: Sequence[Seat]) -> Array:
     """Return the power of each bond, and that which is of no bond, as forms of state and inputs."""
-    (A, B), (C, D) = _equations(model), model.output_matrices
+    (A, B), (C, D) = _state_matrices(model), model.output_matrices
     n, m = B.shape
     powers = np.zeros((len(seats) + 1, n + m, n + m))
     for power, seat in zip(powers, seats, strict=False):
         power[:, n + seat.input] = seat.sign * np.concatenate([C[seat.output], D[seat.output]])
-    if model.stored is not None:
-        rate, Q = np.concatenate([A, B], axis=1), model.stored.Q
+    if model.stored_energy is not None:
+        rate, Q = np.concatenate([A, B], axis=1), model.stored_energy.Q
         besides, large = -np.sum(powers, axis=0), np.sum(np.abs(powers), axis=0)
         besides[:n], large[:n] = besides[:n] + Q @ rate, large[:n] + np.abs(Q) @ np.abs(rate)
         besides, large = 0.5 * (besides + besides.T), 0.5 * (large + large.T)
@@ -59,7 +59,7 @@ def _powers(model: StateSpace, seats: Sequence[Seat]) -> Array:
     return powers
 
 
-def _summed(flow: Array, powers: Array) -> Array:
+def _integrate_forms(flow: Array, powers: Array) -> Array:
     """Return the integrals of powers along a flow, over one unit of time.
 
     Summed over a part in which the state hardly moves, then over twice that until the step is full: neither

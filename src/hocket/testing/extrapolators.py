@@ -13,7 +13,7 @@ import numpy as np
 
 from hocket.model import Extrapolator, Sample
 from hocket.signals import value_at
-from hocket.testing.laws import LawBroken, equal
+from hocket.testing.laws import LawBroken, arrays_equal
 
 
 def check_extrapolator(extrapolator: Extrapolator) -> None:
@@ -27,14 +27,14 @@ _TIMES = np.array([-2.5, -2.1, -1.3, -1.2, -0.7, -0.45, -0.1, 0.0, 0.25, 0.8])
 """Uneven, on both sides of the start of the step; repeated further back if more are needed."""
 
 
-def _samples(
+def _make_samples(
     values: Callable[[float], Any], slopes: Callable[[float], Any] | None, count: int
 ) -> list[Sample]:
     times = np.concatenate([_TIMES - 4.0 * back for back in range(count // len(_TIMES), -1, -1)])[-count:]
     return [Sample(float(s), values(float(s)), slopes(float(s)) if slopes else None) for s in times]
 
 
-def _fitted(extrapolator: Extrapolator, samples: Sequence[Sample]) -> tuple[list[Any], Any]:
+def _fit_history(extrapolator: Extrapolator, samples: Sequence[Sample]) -> tuple[list[Any], Any]:
     """Return the last fit over a history, with memory carried along as the engine does."""
     w = extrapolator.start(samples[0].value)
     coefficients: list[Any] = []
@@ -43,19 +43,19 @@ def _fitted(extrapolator: Extrapolator, samples: Sequence[Sample]) -> tuple[list
     return coefficients, w
 
 
-def _curve(extrapolator: Extrapolator, degree: int, scale: Any = 1.0) -> list[Sample]:
+def _polynomial_samples(extrapolator: Extrapolator, degree: int, scale: Any = 1.0) -> list[Sample]:
     """Return samples of a polynomial of this degree, with slopes if they are wanted."""
     coefficients = [scale * (1.5 - 0.7 * power) for power in range(degree + 1)]
     rates = [power * coefficient for power, coefficient in enumerate(coefficients)][1:] or [0.0 * scale]
     slopes = (lambda s: value_at(rates, s)) if extrapolator.slopes else None
-    return _samples(lambda s: value_at(coefficients, s), slopes, extrapolator.samples + 3)
+    return _make_samples(lambda s: value_at(coefficients, s), slopes, extrapolator.samples + 3)
 
 
-def _cold(extrapolator: Extrapolator) -> Iterator[str]:
+def _check_cold_start(extrapolator: Extrapolator) -> Iterator[str]:
     for count in range(1, extrapolator.samples + 1):
-        samples = _samples(lambda _: 2.5, (lambda _: 0.0) if extrapolator.slopes else None, count)
+        samples = _make_samples(lambda _: 2.5, (lambda _: 0.0) if extrapolator.slopes else None, count)
         try:
-            value = value_at(_fitted(extrapolator, samples)[0], 0.5)
+            value = value_at(_fit_history(extrapolator, samples)[0], 0.5)
         except (IndexError, ValueError, TypeError, ZeroDivisionError) as error:
             yield f"fit() of the first {count} samples raised {type(error).__name__}: {error}"
             return
@@ -63,10 +63,10 @@ def _cold(extrapolator: Extrapolator) -> Iterator[str]:
             yield f"{count} samples of the constant 2.5 give {value}"
 
 
-def _degree(extrapolator: Extrapolator) -> Iterator[str]:
+def _check_degree(extrapolator: Extrapolator) -> Iterator[str]:
     for degree in range(extrapolator.degree + 1):
-        samples = _curve(extrapolator, degree)
-        coefficients, _ = _fitted(extrapolator, samples)
+        samples = _polynomial_samples(extrapolator, degree)
+        coefficients, _ = _fit_history(extrapolator, samples)
         if len(coefficients) > extrapolator.degree + 1:
             yield f"{len(coefficients)} coefficients, more than degree {extrapolator.degree} has"
         wanted = [1.5 - 0.7 * power for power in range(degree + 1)]
@@ -76,22 +76,22 @@ def _degree(extrapolator: Extrapolator) -> Iterator[str]:
                 yield f"a polynomial of degree {degree} is {value} instead of {true} at {s} s"
 
 
-def _rows(extrapolator: Extrapolator) -> Iterator[str]:
+def _check_entrywise(extrapolator: Extrapolator) -> Iterator[str]:
     scales = np.array([1.0, -0.3, 7.1])
-    together, _ = _fitted(extrapolator, _curve(extrapolator, extrapolator.degree, scales))
+    together, _ = _fit_history(extrapolator, _polynomial_samples(extrapolator, extrapolator.degree, scales))
     for index, scale in enumerate(scales):
-        alone, _ = _fitted(extrapolator, _curve(extrapolator, extrapolator.degree, scale))
+        alone, _ = _fit_history(extrapolator, _polynomial_samples(extrapolator, extrapolator.degree, scale))
         if [float(row[index]) for row in together] != [float(value) for value in alone]:
             yield f"a row of values gives {together}, its entry {index} alone {alone}"
 
 
-def _fit_is_pure(extrapolator: Extrapolator) -> Iterator[str]:
-    samples = _curve(extrapolator, extrapolator.degree + 1, np.array([1.0, -0.3, 7.1]))
-    _, w = _fitted(extrapolator, samples)
+def _check_fit_pure(extrapolator: Extrapolator) -> Iterator[str]:
+    samples = _polynomial_samples(extrapolator, extrapolator.degree + 1, np.array([1.0, -0.3, 7.1]))
+    _, w = _fit_history(extrapolator, samples)
     newest = samples[-extrapolator.samples :]
     kept = [(sample.s, np.copy(sample.value)) for sample in newest], np.copy(w)
     first, second = (extrapolator.fit(newest, w) for _ in range(2))
-    if not equal(first[0], second[0]) or not np.array_equal(np.copy(w), kept[1]):
+    if not arrays_equal(first[0], second[0]) or not np.array_equal(np.copy(w), kept[1]):
         yield "fit() repeated gives other coefficients, or changes the memory"
     if len(newest) != len(kept[0]) or not all(
         sample.s == s and np.array_equal(sample.value, value)
@@ -101,9 +101,9 @@ def _fit_is_pure(extrapolator: Extrapolator) -> Iterator[str]:
 
 
 EXTRAPOLATOR_LAWS: dict[str, Callable[[Extrapolator], Iterator[str]]] = {
-    "a cold start makes do with fewer samples": _cold,
-    "polynomials up to the degree are reproduced": _degree,
-    "rows of values are treated entry by entry": _rows,
-    "fit() is pure": _fit_is_pure,
+    "a cold start makes do with fewer samples": _check_cold_start,
+    "polynomials up to the degree are reproduced": _check_degree,
+    "rows of values are treated entry by entry": _check_entrywise,
+    "fit() is pure": _check_fit_pure,
 }
 """What `check_extrapolator` checks, in this order."""

@@ -19,6 +19,6 @@ class LawBroken(AssertionError):  # noqa: N818 - it is read as a sentence
         super().__init__(f"law broken: {law}\n  {what}")
 
 
-def equal(ones: Sequence[Array], others: Sequence[Array]) -> bool:
+def arrays_equal(ones: Sequence[Array], others: Sequence[Array]) -> bool:
     """Say whether the arrays hold the same numbers."""
     return all(np.array_equal(one, other, equal_nan=True) for one, other in zip(ones, others, strict=True))

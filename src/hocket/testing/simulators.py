@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hocket.model import Array, Model, Simulator
-from hocket.signals import shifted
-from hocket.testing.laws import LawBroken, equal
+from hocket.signals import shift_origin
+from hocket.testing.laws import LawBroken, arrays_equal
 
 
 def check_simulator(
@@ -30,13 +30,13 @@ def check_simulator(
     hundred smaller ones. `u` are input values or coefficients that the model can bear; None: the ports' start
     values with random numbers of the size of one added.
     """
-    bench = _Bench(model, t, h, u, seed)
+    bench = _LawBench(model, t, h, u, seed)
     for law, faults in LAWS.items():
         for what in faults(bench):
             raise LawBroken(law, what)
 
 
-class _Bench:
+class _LawBench:
     """A model with inputs to try it under."""
 
     def __init__(self, model: Model, t: float, h: float, u: ArrayLike | None, seed: int):
@@ -77,7 +77,7 @@ class _Bench:
         inputs, seen = self.u if u is None else u, []
         for _ in range(count):
             reached = simulator.step(t, self.h, inputs.copy())
-            seen.append(self.outputs(simulator, reached, _moved(inputs, reached - t)))
+            seen.append(self.outputs(simulator, reached, _shift_coefficients(inputs, reached - t)))
             t = reached
         return seen
 
@@ -94,25 +94,25 @@ class _Bench:
         with self.simulator() as simulator:
             for number in range(8 * parts):
                 begin, end = number * h / parts, (number + 1) * h / parts
-                simulator.step(self.t + begin, h / parts, _moved(curve, begin))
+                simulator.step(self.t + begin, h / parts, _shift_coefficients(curve, begin))
                 if (number + 1) % parts == 0:
-                    rows.append(self.outputs(simulator, self.t + end, _moved(curve, end)))
+                    rows.append(self.outputs(simulator, self.t + end, _shift_coefficients(curve, end)))
         return np.array(rows)
 
 
-def _moved(u: Array, s: float) -> Array:
+def _shift_coefficients(u: Array, s: float) -> Array:
     """Return the coefficients about a time s seconds later."""
-    return np.array(shifted(list(u), s))
+    return np.array(shift_origin(list(u), s))
 
 
-def _ports(bench: _Bench) -> Iterator[str]:
+def _check_output_count(bench: _LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         wanted, got = len(bench.model.outputs), bench.outputs(simulator, bench.t, bench.u).size
         if wanted != got:
             yield f"output() gives {got} numbers for {wanted} ports"
 
 
-def _time(bench: _Bench) -> Iterator[str]:
+def _check_step_time(bench: _LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         t = bench.t
         for _ in range(3):
@@ -124,7 +124,7 @@ def _time(bench: _Bench) -> Iterator[str]:
             t = reached
 
 
-def _pure(bench: _Bench) -> Iterator[str]:
+def _check_output_pure(bench: _LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         t = bench.after(simulator, 2)
         given = bench.u.copy()
@@ -137,22 +137,22 @@ def _pure(bench: _Bench) -> Iterator[str]:
         ):
             bench.outputs(simulator, t, other.copy())
             again = bench.outputs(simulator, t, bench.u.copy())
-            if not equal([first], [again]):
+            if not arrays_equal([first], [again]):
                 yield f"output() {why} gives {again} after {first}"
 
 
-def _independent(bench: _Bench) -> Iterator[str]:
+def _check_independence(bench: _LawBench) -> Iterator[str]:
     with bench.simulator() as one, bench.simulator() as other:
         before = bench.outputs(one, bench.t, bench.u), bench.outputs(other, bench.t, bench.u)
         again = bench.outputs(one, bench.t, bench.u)
         seen = bench.steps(one, bench.t, 3)
-        if not equal(before, [again, bench.outputs(other, bench.t, bench.u)]):
+        if not arrays_equal(before, [again, bench.outputs(other, bench.t, bench.u)]):
             yield "stepping one simulator changes the outputs of another"
-        elif not equal(seen, bench.steps(other, bench.t, 3)):
+        elif not arrays_equal(seen, bench.steps(other, bench.t, 3)):
             yield "two simulators of one model answer differently to the same steps"
 
 
-def _quiet(bench: _Bench) -> Iterator[str]:
+def _check_output_passive(bench: _LawBench) -> Iterator[str]:
     ends = []
     for asked in (False, True):
         with bench.simulator() as simulator:
@@ -162,23 +162,23 @@ def _quiet(bench: _Bench) -> Iterator[str]:
                     bench.outputs(simulator, t, bench.u + bench.noise())
                 t = simulator.step(t, bench.h, bench.u.copy())
             ends.append(bench.outputs(simulator, t, bench.u))
-    if not equal(ends[:1], ends[1:]):
+    if not arrays_equal(ends[:1], ends[1:]):
         yield f"three steps end at {ends[0]}, with output() called between them at {ends[1]}"
 
 
-def _restart(bench: _Bench) -> Iterator[str]:
+def _check_restart(bench: _LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         before = bench.outputs(simulator, bench.t, bench.u)
         seen = bench.steps(simulator, bench.t, 3)
         simulator.start(bench.t)
         again = bench.outputs(simulator, bench.t, bench.u)
-        if not equal([before], [again]):
+        if not arrays_equal([before], [again]):
             yield f"after start() the outputs are {again}, at first they were {before}"
-        elif not equal(seen, bench.steps(simulator, bench.t, 3)):
+        elif not arrays_equal(seen, bench.steps(simulator, bench.t, 3)):
             yield "after start() the same steps give other outputs"
 
 
-def _rewind(bench: _Bench) -> Iterator[str]:
+def _check_rollback(bench: _LawBench) -> Iterator[str]:
     if not bench.model.abilities.rewind:
         return
     with bench.simulator() as simulator:
@@ -192,15 +192,15 @@ def _rewind(bench: _Bench) -> Iterator[str]:
         seen = bench.steps(simulator, t, 3)
         for time in ("first", "second", "third"):
             simulator.restore(state)
-            if not equal(seen, bench.steps(simulator, t, 3)):
+            if not arrays_equal(seen, bench.steps(simulator, t, 3)):
                 yield f"after the {time} restore() of a state the same steps give other outputs"
                 return
         simulator.restore(early)
-        if not equal([before], [bench.outputs(simulator, bench.t, bench.u)]):
+        if not arrays_equal([before], [bench.outputs(simulator, bench.t, bench.u)]):
             yield "a state saved earlier has changed since"
 
 
-def _feedthrough(bench: _Bench) -> Iterator[str]:
+def _check_feedthrough(bench: _LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         for moment, count in (("at the start", 0), ("after three steps", 3)):
             t = bench.after(simulator, count)
@@ -215,7 +215,7 @@ def _feedthrough(bench: _Bench) -> Iterator[str]:
                             yield f"{moment} `{output.name}` reacts to `{port.name}`, which it does not list"
 
 
-def _variable_step(bench: _Bench) -> Iterator[str]:
+def _check_variable_step(bench: _LawBench) -> Iterator[str]:
     if not bench.model.abilities.variable_step:
         return
     with bench.simulator() as simulator:
@@ -231,7 +231,7 @@ def _variable_step(bench: _Bench) -> Iterator[str]:
     yield from ()
 
 
-def _input_degree(bench: _Bench) -> Iterator[str]:
+def _check_input_degree(bench: _LawBench) -> Iterator[str]:
     declared = bench.model.abilities.input_degree
     if not declared or not bench.width:
         return
@@ -248,11 +248,11 @@ def _input_degree(bench: _Bench) -> Iterator[str]:
             for _ in range(3):
                 t = simulator.step(t, bench.h, u.copy())
             ends.append(bench.outputs(simulator, t, still))
-    if not equal(ends[:1], ends[1:2]) and equal(ends[:1], ends[2:]):
+    if not arrays_equal(ends[:1], ends[1:2]) and arrays_equal(ends[:1], ends[2:]):
         yield f"input_degree is {declared}, but only the values of the inputs have an effect"
 
 
-def _slopes(bench: _Bench) -> Iterator[str]:
+def _check_slopes(bench: _LawBench) -> Iterator[str]:
     if not bench.model.abilities.slopes:
         return
     for count in (0, 2):
@@ -266,8 +266,12 @@ def _slopes(bench: _Bench) -> Iterator[str]:
                 continue
             e, y = 1e-4 * bench.h, [bench.outputs(simulator, t, bench.u)]
             for number in range(2):
-                simulator.step(t + number * e, e, _moved(bench.u, number * e))
-                y.append(bench.outputs(simulator, t + (number + 1) * e, _moved(bench.u, (number + 1) * e)))
+                simulator.step(t + number * e, e, _shift_coefficients(bench.u, number * e))
+                y.append(
+                    bench.outputs(
+                        simulator, t + (number + 1) * e, _shift_coefficients(bench.u, (number + 1) * e)
+                    )
+                )
         estimate = (4.0 * y[1] - 3.0 * y[0] - y[2]) / (2.0 * e)
         bend = np.abs(y[2] - 2.0 * y[1] + y[0]) / e
         allowed = 1e-3 * (np.abs(slope) + np.abs(estimate)) + 2.0 * bend + 1e-6 * np.max(np.abs(y)) / bench.h
@@ -276,7 +280,7 @@ def _slopes(bench: _Bench) -> Iterator[str]:
                 yield f"slope() at {t:g} s is {slope}, a small step shows {estimate}: see `{port.name}`"
 
 
-def _order(bench: _Bench) -> Iterator[str]:
+def _check_order(bench: _LawBench) -> Iterator[str]:
     """Eight spans, halved; a model with its own micro step shows its order only below that."""
     abilities, own = bench.model.abilities, getattr(bench.model, "step", None)
     if abilities.order is None or not abilities.variable_step:
@@ -299,20 +303,20 @@ def _order(bench: _Bench) -> Iterator[str]:
         yield f"order {abilities.order} is declared, halving the step shows {measured}"
 
 
-Law: TypeAlias = Callable[[_Bench], Iterator[str]]
+Law: TypeAlias = Callable[[_LawBench], Iterator[str]]
 
 LAWS: dict[str, Law] = {
-    "there is a number for every output": _ports,
-    "step() returns a time within the step": _time,
-    "output() is pure": _pure,
-    "simulators of one model are independent": _independent,
-    "output() leaves the state alone": _quiet,
-    "start() returns to the initial state": _restart,
-    "restore() returns to the saved state, if declared": _rewind,
-    "outputs react at once only to the inputs they list": _feedthrough,
-    "any step is accepted, if declared": _variable_step,
-    "input coefficients are honoured up to the declared degree": _input_degree,
-    "slope() is the time derivative of the outputs, if declared": _slopes,
-    "halving the step shows the declared order": _order,
+    "there is a number for every output": _check_output_count,
+    "step() returns a time within the step": _check_step_time,
+    "output() is pure": _check_output_pure,
+    "simulators of one model are independent": _check_independence,
+    "output() leaves the state alone": _check_output_passive,
+    "start() returns to the initial state": _check_restart,
+    "restore() returns to the saved state, if declared": _check_rollback,
+    "outputs react at once only to the inputs they list": _check_feedthrough,
+    "any step is accepted, if declared": _check_variable_step,
+    "input coefficients are honoured up to the declared degree": _check_input_degree,
+    "slope() is the time derivative of the outputs, if declared": _check_slopes,
+    "halving the step shows the declared order": _check_order,
 }
 """What `check_simulator` checks, in this order."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.exact import exact
+from hocket.analysis.exact import exact_solution
 from hocket.analysis.stability import EDGE
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
@@ -21,12 +21,12 @@ from hocket.nesting.work import Work
 from hocket.orchestrators import GaussSeidel
 from hocket.signals import Hold, Nepce
 from hocket.tuning.case import Case
-from hocket.tuning.objectives import Objective, judged, objectives
+from hocket.tuning.objectives import Objective, evaluate_objectives, objectives
 
 SAME_WHEN_TURNED = ("rho", "step", "work", "exchanges", "steps", "time")
 
 
-def aims(
+def choose_objectives(
     composite: Composite,
     goals: Sequence[str] | None,
     limits: Mapping[str, float] | None,
@@ -46,7 +46,7 @@ def aims(
         names = ("rho", "work") if known else ("rho", "step")
         return len(names), objectives(names, limits)
     case, bounds = Case(composite, stop, start), dict(limits or {})
-    foreseen = not math.isnan(judged(case, objectives(["error"]))[0])
+    foreseen = not math.isnan(evaluate_objectives(case, objectives(["error"]))[0])
     if foreseen and _rests(case):
         bounds.setdefault("rho", 1.0 + EDGE)
     names = ("error" if foreseen else "measured", "work" if known else "seconds")
@@ -56,7 +56,7 @@ def aims(
 def _rests(case: Case) -> bool:
     """Return whether the system without coupling errors does not grow."""
     try:
-        A = exact(case.linear).A
+        A = exact_solution(case.linear).A
     except HocketError:
         return False
     rates = np.linalg.eigvals(A).real if len(A) else np.zeros(1)
@@ -71,7 +71,9 @@ def work_now(composite: Composite) -> Work | None:
         return None
 
 
-def turned(composite: Composite, wanted: Sequence[Objective], over: Mapping[str, str] | None) -> bool:
+def rotations_equivalent(
+    composite: Composite, wanted: Sequence[Objective], over: Mapping[str, str] | None
+) -> bool:
     """Return whether orders that are rotations of each other are worth the same.
 
     That is so for the spectral radius with holds and filtered holds (formulas, section 1), while outputs are

@@ -11,19 +11,19 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cached_property
 
-from hocket.analysis.leaps import leaping
+from hocket.analysis.leaps import merge_micro_steps
 from hocket.analysis.linear import Reading, read_linear
-from hocket.analysis.models import linearised
+from hocket.analysis.models import linearise
 from hocket.analysis.played import with_sources
 from hocket.analysis.prediction import PortError, PredictedError, predicted_error
-from hocket.analysis.settling import settling
-from hocket.analysis.variants import cold
+from hocket.analysis.settling import iteration_convergence
+from hocket.analysis.variants import with_cold_starts
 from hocket.engine.composite import Composite, without_constraints
-from hocket.errors import HocketError, ScenarioError, nearest
+from hocket.errors import HocketError, ScenarioError, suggest_nearest
 from hocket.nesting.work import Work, work_of
 from hocket.parameters import leaves
 from hocket.plan import Repeat, walk
-from hocket.plan.cost import Cost, cost
+from hocket.plan.cost import Cost, plan_cost
 from hocket.simulators.state_space import StateSpace
 
 
@@ -45,19 +45,19 @@ class Case:
         """The composite with linear models in place of all others."""
         composite = without_constraints(self.composite)
         if all(type(model) is StateSpace for _, model in leaves(composite)):
-            return leaping(composite)
+            return merge_micro_steps(composite)
         others = len(composite.scenario.models) > 1
-        return leaping(linearised(composite, still=others, start=self.start).composite)
+        return merge_micro_steps(linearise(composite, still=others, start=self.start).composite)
 
     @cached_property
     def reading(self) -> Reading:
         """Its step as a matrix; how it starts does not matter to that."""
-        if "_driven" in self.__dict__:
-            return self._driven
-        return read_linear(cold(self.linear) if _looks_back(self.linear) else self.linear)
+        if "_driven_reading" in self.__dict__:
+            return self._driven_reading
+        return read_linear(with_cold_starts(self.linear) if _looks_back(self.linear) else self.linear)
 
     @cached_property
-    def _driven(self) -> Reading:
+    def _driven_reading(self) -> Reading:
         assert self.stop is not None
         return read_linear(with_sources(self.linear, self.stop, self.start))
 
@@ -67,7 +67,7 @@ class Case:
         if self.stop is None:
             what = "an error is that of a run, and nothing says how long that is"
             raise ScenarioError(what, "objectives", "a stop time", "--stop 10, or `stop` under [run]")
-        return predicted_error(self._driven, self.stop, measure=False, local=False)
+        return predicted_error(self._driven_reading, self.stop, measure=False, local=False)
 
     def errors(self, patterns: tuple[str, ...] = ()) -> list[PortError]:
         """Return the errors of some outputs: named, or else those that the scenario records.
@@ -75,7 +75,7 @@ class Case:
         Names are paths with wildcards; the levels around a simulator may be left out.
         """
         known = {each.port: each for each in self.prediction.ports}
-        return [known[name] for name in counted(self.composite, tuple(known), patterns)]
+        return [known[name] for name in counted_outputs(self.composite, tuple(known), patterns)]
 
     @cached_property
     def work(self) -> Work:
@@ -86,7 +86,7 @@ class Case:
     def cost(self) -> Cost:
         """Steps of each simulator, and messages between hosts."""
         known = {path: float(count) for path, count in self._sweeps.items() if count is not None}
-        return cost(self.composite.blueprint, known)
+        return plan_cost(self.composite.blueprint, known)
 
     @cached_property
     def _sweeps(self) -> dict[str, int | None]:
@@ -94,7 +94,7 @@ class Case:
         if all(each.until is None for plan in plans for _, each in walk(plan) if isinstance(each, Repeat)):
             return {}
         try:
-            return {each.level: each.sweeps for each in settling(self.reading)}
+            return {each.level: each.sweeps for each in iteration_convergence(self.reading)}
         except HocketError:
             return {}
 
@@ -105,12 +105,12 @@ class Case:
         return self.times[max(own, key=len)] if own else sum(self.times.values()) / len(self.times)
 
 
-def counted(composite: Composite, ports: Sequence[str], patterns: tuple[str, ...]) -> list[str]:
+def counted_outputs(composite: Composite, ports: Sequence[str], patterns: tuple[str, ...]) -> list[str]:
     """Return which of the outputs count: those that are named, or else those that the scenario records."""
     if patterns:
-        kept = [port for port in ports if any(_named(port, text) for text in patterns)]
+        kept = [port for port in ports if any(_matches_pattern(port, text) for text in patterns)]
         if not kept:
-            hint = nearest(patterns[0], ports)
+            hint = suggest_nearest(patterns[0], ports)
             raise ScenarioError(f"no output is `{', '.join(patterns)}`", "objectives", "", hint)
         return kept
     record = composite.scenario.record
@@ -126,11 +126,13 @@ def units_of(composite: Composite, patterns: tuple[str, ...]) -> list[str]:
         for port in model.outputs
     }
     return list(
-        dict.fromkeys(filter(None, (units[port] for port in counted(composite, tuple(units), patterns))))
+        dict.fromkeys(
+            filter(None, (units[port] for port in counted_outputs(composite, tuple(units), patterns)))
+        )
     )
 
 
-def _named(port: str, text: str) -> bool:
+def _matches_pattern(port: str, text: str) -> bool:
     return fnmatchcase(port, text) or fnmatchcase(port, f"*.{text}")
 
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from hocket.errors import ScenarioError
-from hocket.tuning.judge import Judging, Numbers
+from hocket.tuning.judge import Numbers, PointJudge
 from hocket.tuning.space import Point
 
 RETRIES = 3
@@ -20,7 +20,7 @@ RETRIES = 3
 WAIT = "10s"
 
 
-class Cluster:
+class DaskCluster:
     """A client of a cluster. `judging` is sent along with every chunk, so that no worker must keep it."""
 
     def __init__(self, address: str, judging: bytes):
@@ -43,7 +43,9 @@ class Cluster:
         """How many chunks are judged at a time; at least one, for workers may still come."""
         return max(1, sum(int(count) for count in self.client.nthreads().values()))
 
-    def judged(self, chunks: Sequence[Sequence[Point]]) -> Iterator[tuple[Sequence[Point], list[Numbers]]]:
+    def judge_chunks(
+        self, chunks: Sequence[Sequence[Point]]
+    ) -> Iterator[tuple[Sequence[Point], list[Numbers]]]:
         """Yield chunks with their numbers, as they come."""
         from concurrent.futures import CancelledError
 
@@ -51,7 +53,9 @@ class Cluster:
 
         arriving: Any = as_completed
         futures = {
-            self.client.submit(_judged, self.judging, list(chunk), pure=False, retries=RETRIES): chunk
+            self.client.submit(
+                _judge_on_cluster, self.judging, list(chunk), pure=False, retries=RETRIES
+            ): chunk
             for chunk in chunks
         }
         try:
@@ -71,12 +75,12 @@ class Cluster:
         self.client.close()
 
 
-_KEPT: dict[str, Judging] = {}
+_KEPT: dict[str, PointJudge] = {}
 
 
-def _judged(sent: bytes, points: Sequence[Point]) -> list[Numbers]:
+def _judge_on_cluster(sent: bytes, points: Sequence[Point]) -> list[Numbers]:
     mark = sha256(sent).hexdigest()
-    judging: Judging | None = _KEPT.get(mark)
+    judging: PointJudge | None = _KEPT.get(mark)
     if judging is None:
         judging = pickle.loads(sent)
         _KEPT.clear()

@@ -35,7 +35,7 @@ def default_space(composite: Composite, stop: Fraction | None) -> dict[str, str]
     fits = [step for step in whole if _fits(composite, step)]
     found = {"step": ", ".join(f"{each} s" for each in sorted({*fits, composite.step}))}
     for path, level in levels(composite, sampled=False):
-        found |= {f"{path}{key}": text for key, text in _of_level(level, not path)}
+        found |= {f"{path}{key}": text for key, text in _level_choices(level, not path)}
     return found
 
 
@@ -49,7 +49,7 @@ def _fits(composite: Composite, step: Fraction) -> bool:
     return True
 
 
-def _of_level(level: Composite, outermost: bool) -> Iterator[tuple[str, str]]:
+def _level_choices(level: Composite, outermost: bool) -> Iterator[tuple[str, str]]:
     models = level.scenario.models
     now: Any = level.orchestrator
     now = now.inner if isinstance(now, Iterate) else now

@@ -1,6 +1,6 @@
 """The front as a picture: over its objectives, and over what was chosen where that are two numbers.
 
-In:  a Tuned
+In:  a TuningResult
 Out: a Matplotlib figure
 """
 
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.analysis.pictures import BLUE, saved, sheet
-from hocket.files.drawing import extra
+from hocket.analysis.pictures import BLUE, new_figure, save_figure
+from hocket.files.drawing import import_extra
 from hocket.model import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hocket.tuning.tuned import Tuned
+    from hocket.tuning.tuned import TuningResult
 
 ORANGE, PALE, RED = "#E69F00", "#B8B8B8", "#C0252B"
 WIDE = 30.0
@@ -40,31 +40,31 @@ BIG = {"judged": {"ms": 8}}
 """Marks that are larger in the legend."""
 
 
-def draw(tuned: Tuned, path: Path | str | None = None) -> Any:
+def draw(tuned: TuningResult, path: Path | str | None = None) -> Any:
     """Draw the front; of a whole grid over two numbers, each objective as a map with the front on it too."""
     maps = tuned.goals if _is_map(tuned) else 0
     planes = max(1, min(PLANES, tuned.goals - 1))
-    figure, axes = sheet(4.7 * (maps + planes), 4.6, maps + planes)
+    figure, axes = new_figure(4.7 * (maps + planes), 4.6, maps + planes)
     for number in range(maps):
         _map(figure, axes[number], tuned, number)
     for number in range(planes):
         _plane(axes[maps + number], tuned, 0, min(number + 1, tuned.goals - 1))
     used = dict.fromkeys(label for each in axes for label in each.get_legend_handles_labels()[1])
     handles = [
-        extra("matplotlib.lines", "plot").Line2D(
+        import_extra("matplotlib.lines", "plot").Line2D(
             [], [], label=label, **MARKS[_kind(label)] | BIG.get(label, {})
         )
         for label in used
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _kind(label: str) -> str:
     return label if label in MARKS else "limit"
 
 
-def _is_map(tuned: Tuned) -> bool:
+def _is_map(tuned: TuningResult) -> bool:
     numeric = [all(isinstance(v, float) for v in each.values) for each in tuned.space.variables]
     sizes = [len(each) for each in tuned.space.variables]
     return len(sizes) == 2 and all(numeric) and min(sizes) > 2 and len(tuned.points) == tuned.space.size
@@ -75,7 +75,7 @@ def _far(values: Array) -> bool:
     return bool(len(kept) and kept.min() > 0.0 and kept.max() / kept.min() > WIDE)
 
 
-def _map(figure: Figure, axes: Axes, tuned: Tuned, number: int) -> None:
+def _map(figure: Figure, axes: Axes, tuned: TuningResult, number: int) -> None:
     """Draw an objective in grey over two numbers, dark where it is large."""
     first, second = tuned.space.variables
     x, y = np.array(first.values), np.array(second.values)
@@ -88,7 +88,7 @@ def _map(figure: Figure, axes: Axes, tuned: Tuned, number: int) -> None:
     if len(seen):
         low, high = (float(each) for each in np.percentile(seen, (1, 97)))
         far = _far(seen) and low > 0.0
-        norm = extra("matplotlib.colors", "plot")
+        norm = import_extra("matplotlib.colors", "plot")
         scale = (norm.LogNorm if far else norm.Normalize)(low, high if high > low else low + 1.0)
         mesh = axes.pcolormesh(x, y, grid.T, shading="nearest", cmap="Greys", norm=scale, rasterized=True)
         figure.colorbar(mesh, ax=axes, label=tuned.wanted[number].name, extend="both", pad=0.02)
@@ -102,31 +102,31 @@ def _map(figure: Figure, axes: Axes, tuned: Tuned, number: int) -> None:
     for scale_by, values in ((axes.set_xscale, x), (axes.set_yscale, y)):
         if _far(values):
             scale_by("log")
-    axes.set_xlabel(_named(first.name))
-    axes.set_ylabel(_named(second.name))
-    _titled(axes, tuned.wanted[number].words)
+    axes.set_xlabel(_axis_label(first.name))
+    axes.set_ylabel(_axis_label(second.name))
+    _set_title(axes, tuned.wanted[number].words)
 
 
-def _titled(axes: Axes, title: str) -> None:
+def _set_title(axes: Axes, title: str) -> None:
     """Put a title where it is out of the way of marks on the edge."""
     axes.set_title(title, loc="left", fontsize="medium", fontweight="bold", pad=12)
 
 
-def _named(name: str) -> str:
+def _axis_label(name: str) -> str:
     return f"{name} [s]" if name.rpartition(".")[2] == "step" else name
 
 
-def _edge(tuned: Tuned, number: int) -> float | None:
+def _edge(tuned: TuningResult, number: int) -> float | None:
     """Return where a line is drawn for an objective: at its limit, or where couplings become unstable."""
     objective = tuned.wanted[number]
     return objective.limit if objective.limit is not None else 1.0 if objective.name == "rho" else None
 
 
-def _label(tuned: Tuned, number: int) -> str:
+def _label(tuned: TuningResult, number: int) -> str:
     return "boundary of stability" if tuned.wanted[number].name == "rho" else "limit"
 
 
-def _boundary(axes: Axes, x: Array, y: Array, grid: Array, tuned: Tuned, number: int) -> None:
+def _boundary(axes: Axes, x: Array, y: Array, grid: Array, tuned: TuningResult, number: int) -> None:
     """Draw the line at which an objective passes its limit."""
     edge = _edge(tuned, number)
     seen = grid[np.isfinite(grid)]
@@ -135,7 +135,7 @@ def _boundary(axes: Axes, x: Array, y: Array, grid: Array, tuned: Tuned, number:
         axes.plot([], [], label=_label(tuned, number), **MARKS["limit"])
 
 
-def _plane(axes: Axes, tuned: Tuned, across: int, up: int) -> None:
+def _plane(axes: Axes, tuned: TuningResult, across: int, up: int) -> None:
     """Draw two objectives of all that was judged; of one alone, its values in their order."""
     numbers = np.array(tuned.numbers, float).reshape(len(tuned.points), len(tuned.wanted))
     now = np.array(tuned.now, float)
@@ -162,13 +162,13 @@ def _plane(axes: Axes, tuned: Tuned, across: int, up: int) -> None:
         _fit(axes, side, np.array([value for value in seen if np.isfinite(value)]), edge, _label(tuned, goal))
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
-    _titled(axes, "what was judged")
+    _set_title(axes, "what was judged")
 
 
 def _fit(axes: Any, side: int, values: Array, edge: float | None, label: str) -> None:
     """Leave room around what must be seen, whatever lies far from it; draw a line at an edge that is near."""
     name = "xy"[side]
-    low, high = _fitted(values)
+    low, high = _axis_range(values)
     if _far(values):
         getattr(axes, f"set_{name}scale")("log")
     getattr(axes, f"set_{name}lim")(low, high)
@@ -177,7 +177,7 @@ def _fit(axes: Any, side: int, values: Array, edge: float | None, label: str) ->
         line(edge, label=label, zorder=2, **MARKS["limit"])
 
 
-def _fitted(values: Array) -> tuple[float, float]:
+def _axis_range(values: Array) -> tuple[float, float]:
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())

@@ -16,7 +16,7 @@ import numpy as np
 from hocket.model import Array
 
 
-def front(values: Array) -> list[int]:
+def pareto_front(values: Array) -> list[int]:
     """Return the numbers of rows that no other row dominates, in the order of their first objective.
 
     A row dominates another if it is no worse in all and better in one. Rows with what is not a finite number
@@ -76,11 +76,11 @@ def knee(values: Array) -> int:
     """
     if len(values) == 1:
         return 0
-    scaled = np.column_stack([_between(values[:, k]) for k in range(values.shape[1])])
+    scaled = np.column_stack([_normalise_column(values[:, k]) for k in range(values.shape[1])])
     return int(np.argmin(np.sqrt((scaled**2).sum(axis=1))))
 
 
-def _between(column: Array) -> Array:
+def _normalise_column(column: Array) -> Array:
     low, high = float(column.min()), float(column.max())
     if low > 0.0 and high / low > 10.0:
         column, low, high = np.log(column), math.log(low), math.log(high)

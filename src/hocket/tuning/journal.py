@@ -15,11 +15,11 @@ from typing import Any, TextIO
 
 from hocket.errors import FileError
 from hocket.files import toml
-from hocket.tuning.judge import Judging, Numbers
+from hocket.tuning.judge import Numbers, PointJudge
 from hocket.tuning.space import Point
 
 
-def about(judging: Judging) -> str:
+def search_identity(judging: PointJudge) -> str:
     """Return what a search is about, as a text that differs where the search does."""
     variables = [(each.name, each.words) for each in judging.space.variables]
     names = [each.name for each in judging.wanted]

@@ -21,16 +21,16 @@ from hocket.nesting.work import Work
 from hocket.parameters import leaves
 from hocket.simulators.state_space import StateSpace
 from hocket.tuning.case import Case
-from hocket.tuning.objectives import Objective, failure, judged
-from hocket.tuning.rescaled import RESCALED, Rescaled, rescaled
-from hocket.tuning.settings import applied
+from hocket.tuning.objectives import Objective, evaluate_objectives, failure
+from hocket.tuning.rescaled import RESCALED, ScalableReading, read_scalable
+from hocket.tuning.settings import apply_choices
 from hocket.tuning.space import Point, Space
 
 Numbers: TypeAlias = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Judging:
+class PointJudge:
     """Everything it takes to judge a point."""
 
     composite: Composite
@@ -42,7 +42,7 @@ class Judging:
     times: Mapping[str, float] | None = field(default=None, hash=False)
     """Seconds that a step of each simulator takes, where that counts."""
 
-    _kept: dict[Point, Rescaled | None] = field(default_factory=dict, repr=False, compare=False)
+    _kept: dict[Point, ScalableReading | None] = field(default_factory=dict, repr=False, compare=False)
     """What was read, by points without their step; one at a time."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Judging:
         """Return the numbers of some points; nan where a point is no coupling."""
         return [self._numbers(point) for point in points]
 
-    def together(self, points: Sequence[Point]) -> list[Point]:
+    def judging_order(self, points: Sequence[Point]) -> list[Point]:
         """Return points in the order in which to judge them: those that are read once in a row.
 
         Else they are mixed, always in the same way, so that answers before the end are about all of them.
@@ -75,44 +75,44 @@ class Judging:
         place = [each.name for each in self.space.variables].index("step")
         return (*point[:place], 0, *point[place + 1 :])
 
-    def _rescaled(self, point: Point) -> Rescaled | None:
+    def _scalable_reading(self, point: Point) -> ScalableReading | None:
         """Return the coupling of a point with its own step: it is the same for all points of its row."""
         key = self._but_step(point)
         if key not in self._kept:
             values = {name: value for name, value in self.space.values(point).items() if name != "step"}
             self._kept.clear()
-            self._kept[key] = rescaled(applied(self.composite, values))
+            self._kept[key] = read_scalable(apply_choices(self.composite, values))
         return self._kept[key]
 
-    def changed(self, **parts: Any) -> Judging:
+    def with_changes(self, **parts: Any) -> PointJudge:
         """Return the same with other parts."""
         return replace(self, **parts)
 
     def of_now(self) -> Numbers:
         """Return the numbers of the composite as it is."""
-        return self._judged(self._case(self.composite))
+        return self._case_numbers(self._case(self.composite))
 
     def failure(self, objective: Objective, point: Point | None = None) -> str:
         """Return why an objective has no number at a point, or now; empty: it has one."""
         try:
             values = {} if point is None else self.space.values(point)
-            return failure(self._case(applied(self.composite, values)), objective)
+            return failure(self._case(apply_choices(self.composite, values)), objective)
         except HocketError as error:
             return str(error)
 
     def _numbers(self, point: Point) -> Numbers:
         values = self.space.values(point)
         try:
-            if self._rescales and (known := self._rescaled(point)) is not None:
+            if self._rescales and (known := self._scalable_reading(point)) is not None:
                 return known.numbers(values["step"], [each.name for each in self.wanted])
-            made = applied(self.composite, values)
+            made = apply_choices(self.composite, values)
         except HocketError:
             return (float("nan"),) * len(self.wanted)
-        return self._judged(self._case(made))
+        return self._case_numbers(self._case(made))
 
-    def _judged(self, case: Case) -> Numbers:
+    def _case_numbers(self, case: Case) -> Numbers:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return judged(case, self.wanted)
+            return evaluate_objectives(case, self.wanted)
 
     def _case(self, made: Composite) -> Case:
         return Case(made, self.stop, self.start, self.now, self.times)

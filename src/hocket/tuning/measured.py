@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from hocket.analysis.variants import scaled
+from hocket.analysis.variants import scale_steps
 from hocket.engine.composite import Composite
 from hocket.errors import ScenarioError
 from hocket.files.run import Run
@@ -49,24 +49,26 @@ def measured_error(composite: Composite, stop: Fraction | None, start: Fraction 
     if any(map(math.isnan, gaps)):
         return math.inf
     least = SMALL * max(sizes, default=0.0)
-    return max((_over(gap, max(size, least)) for gap, size in zip(gaps, sizes, strict=True)), default=0.0)
+    return max(
+        (_relative_gap(gap, max(size, least)) for gap, size in zip(gaps, sizes, strict=True)), default=0.0
+    )
 
 
 def _largest(values: Array) -> float:
     return float(np.max(np.abs(values), initial=0.0))
 
 
-def _over(gap: float, size: float) -> float:
+def _relative_gap(gap: float, size: float) -> float:
     return gap / size if size > 0.0 else math.inf if gap > 0.0 else 0.0
 
 
 def _finer(composite: Composite, stop: Fraction | None, start: Fraction, folder: Path) -> Run:
     for part in PARTS[:-1]:
         try:
-            return _run(scaled(composite, Fraction(1, part)), stop, start, folder / f"finer{part}")
+            return _run(scale_steps(composite, Fraction(1, part)), stop, start, folder / f"finer{part}")
         except ScenarioError:
             continue
-    return _run(scaled(composite, Fraction(1, PARTS[-1])), stop, start, folder / "finest")
+    return _run(scale_steps(composite, Fraction(1, PARTS[-1])), stop, start, folder / "finest")
 
 
 def measured_seconds(composite: Composite, stop: Fraction | None, start: Fraction = Fraction(0)) -> float:

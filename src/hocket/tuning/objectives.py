@@ -15,16 +15,16 @@ import numpy as np
 
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.radius import stability_radius, structured_radius
-from hocket.analysis.stability import radius
+from hocket.analysis.stability import spectral_radius
 from hocket.arguments import is_number
 from hocket.engine.composite import Composite
-from hocket.errors import HocketError, ScenarioError, nearest
+from hocket.errors import HocketError, ScenarioError, suggest_nearest
 from hocket.parameters import leaves
 from hocket.simulators.loading import load
 from hocket.tuning.case import Case, units_of
 from hocket.tuning.measured import measured_error, measured_seconds
 
-__all__ = ["LARGER", "MEASURES", "WORDS", "Case", "Objective", "failure", "judged", "objectives"]
+__all__ = ["LARGER", "MEASURES", "WORDS", "Case", "Objective", "evaluate_objectives", "failure", "objectives"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _radius(case: Case, *simulators: str) -> float:
         found = [path for path in paths if path == name or path.endswith(f".{name}")]
         if len(found) != 1:
             what = f"`{name}` is {'no simulator' if not found else 'several simulators'}"
-            raise ScenarioError(what, "objectives", "the path of one simulator", nearest(name, paths))
+            raise ScenarioError(what, "objectives", "the path of one simulator", suggest_nearest(name, paths))
         wanted += found
     return structured_radius(case.reading, *wanted).radius
 
@@ -89,7 +89,7 @@ def _messages(case: Case) -> float:
     return sum(each.each.messages for each in cost.links) / float(cost.hosts_step)
 
 
-def _times(case: Case) -> float:
+def _relative_work(case: Case) -> float:
     """Work as a multiple of that of now: of exchanges or of simulator steps, whichever grew more."""
     if case.now is None:
         raise ScenarioError("what now costs is not known", "objectives", "exchanges, steps, or seconds")
@@ -101,12 +101,12 @@ def _ratio(new: float, old: float) -> float:
 
 
 MEASURES: dict[str, Callable[..., float]] = {
-    "rho": lambda case: radius(case.reading),
+    "rho": lambda case: spectral_radius(case.reading),
     "delta": lambda case: relative_consistency(case.linear).delta,
     "error": _error,
     "relative": _relative,
     "radius": _radius,
-    "work": _times,
+    "work": _relative_work,
     "exchanges": lambda case: case.work.exchanges,
     "steps": lambda case: case.work.steps,
     "time": _seconds,
@@ -137,16 +137,16 @@ WORDS = {
 }
 
 
-def narrowed(name: str) -> tuple[str, ...]:
+def objective_paths(name: str) -> tuple[str, ...]:
     """Return the outputs, or simulators, that an objective is about; none: all that count."""
     return tuple(each.strip() for each in name.partition(":")[2].split(",") if each.strip())
 
 
-def mixed(objective: Objective, composite: Composite) -> str:
+def mixed_units_note(objective: Objective, composite: Composite) -> str:
     """Return what is to be said of an error that adds up what cannot be compared; empty: it does not."""
     if objective.name.partition(":")[0] != "error":
         return ""
-    units = units_of(composite, narrowed(objective.name))
+    units = units_of(composite, objective_paths(objective.name))
     if len(units) < 2:
         return ""
     listed = f"{', '.join(units[:-1])} and {units[-1]}"
@@ -183,13 +183,13 @@ def _check(name: str, where: str) -> None:
             raise ScenarioError(f"`{name}` says nothing about what `{kind}` knows", where, expected)
         return
     if ":" in name and "." in kind:
-        _own(name)  # raises if it cannot be found
+        _load_measure(name)  # raises if it cannot be found
         return
-    hint = nearest(kind, MEASURES)
+    hint = suggest_nearest(kind, MEASURES)
     raise ScenarioError(f"there is no objective `{name}`", where, "a name, or file.py:function", hint)
 
 
-def judged(case: Case, wanted: Sequence[Objective]) -> tuple[float, ...]:
+def evaluate_objectives(case: Case, wanted: Sequence[Objective]) -> tuple[float, ...]:
     """Return the number of each objective; nan where there is none."""
     return tuple(_number(case, objective.name) for objective in wanted)
 
@@ -213,11 +213,11 @@ def _number(case: Case, name: str) -> float:
 def _measure(name: str) -> Callable[[Case], float]:
     kind = name.partition(":")[0]
     if kind in MEASURES:
-        return lambda case: MEASURES[kind](case, *narrowed(name))
-    return _own(name)
+        return lambda case: MEASURES[kind](case, *objective_paths(name))
+    return _load_measure(name)
 
 
-def _own(name: str) -> Callable[[Case], float]:
+def _load_measure(name: str) -> Callable[[Case], float]:
     function: Any = load(name, "")
 
     def measure(case: Case) -> float:

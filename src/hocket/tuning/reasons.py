@@ -46,11 +46,11 @@ def reason(wanted: Sequence[Objective], new: Sequence[float], old: Sequence[floa
                 same.append(noun)
             else:
                 gains = objective.cost(after) < objective.cost(before)
-                (better if gains else worse).append(_times(noun, times))
+                (better if gains else worse).append(_factor_words(noun, times))
     return _sentence(better, same, worse, other)
 
 
-def _times(noun: str, times: float) -> str:
+def _factor_words(noun: str, times: float) -> str:
     if noun in SIZES:
         word = "larger" if times > 1.0 else "smaller"
         return f"a {_round(times)} times {word} {noun}"
@@ -71,11 +71,11 @@ def _round(times: float) -> str:
 
 
 def _sentence(better: list[str], same: list[str], worse: list[str], other: list[str]) -> str:
-    parts = list(_parts(better, same, worse))
+    parts = list(_gain_clauses(better, same, worse))
     return "; ".join([*([" ".join(parts)] if parts else []), *other])
 
 
-def _parts(better: list[str], same: list[str], worse: list[str]) -> Iterator[str]:
+def _gain_clauses(better: list[str], same: list[str], worse: list[str]) -> Iterator[str]:
     if better:
         yield f"{_and(better)} than now"
     if same:

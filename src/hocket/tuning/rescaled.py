@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.consistency import defects_of, relative_consistency
-from hocket.analysis.exact import exact
-from hocket.analysis.lasting import cells, place
-from hocket.analysis.leaps import leaping
+from hocket.analysis.consistency import connection_defects, relative_consistency
+from hocket.analysis.exact import exact_solution
+from hocket.analysis.lasting import list_cells, scatter_state
+from hocket.analysis.leaps import merge_micro_steps
 from hocket.analysis.linear import Reading, read_linear
-from hocket.analysis.places import places
-from hocket.analysis.rescaling import check_scalable, eigenvalues_at, largest_of
-from hocket.analysis.variants import FINE, cold, with_step
+from hocket.analysis.places import exact_places
+from hocket.analysis.rescaling import check_scalable, eigenvalues_at, largest_modulus
+from hocket.analysis.variants import FINE, with_cold_starts, with_step
 from hocket.clock import Clock, seconds
-from hocket.engine.blueprint import clock_of, opened
+from hocket.engine.blueprint import clock_of, open_level
 from hocket.engine.composite import Composite
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.interpreter import Level
@@ -36,18 +36,18 @@ STEPS = 2
 """After so many steps delta is taken (formulas, section 1)."""
 
 
-def rescaled(composite: Composite) -> Rescaled | None:
+def read_scalable(composite: Composite) -> ScalableReading | None:
     """Return a coupling that was read for all steps; None: some of its steps cannot change."""
-    linear = leaping(composite)
+    linear = merge_micro_steps(composite)
     try:
-        reading = read_linear(cold(linear))
+        reading = read_linear(with_cold_starts(linear))
         check_scalable(reading)
     except HocketError:
         return None
-    return Rescaled(linear, reading)
+    return ScalableReading(linear, reading)
 
 
-class Rescaled:
+class ScalableReading:
     """A coupling that was read with one step and answers for others."""
 
     def __init__(self, linear: Composite, reading: Reading):
@@ -68,7 +68,7 @@ class Rescaled:
 
     def rho(self, step: Fraction) -> float:
         """Return the spectral radius of a step."""
-        return largest_of(eigenvalues_at(self.reading, step / self.linear.step))
+        return largest_modulus(eigenvalues_at(self.reading, step / self.linear.step))
 
     def delta(self, step: Fraction) -> float:
         """Return relative consistency, Glumac & Kovacic 2019, equation 59: see `relative_consistency`."""
@@ -77,14 +77,14 @@ class Rescaled:
         root, columns, before = self._start
         saved, n = root.save(), columns.shape[1] - 1
         ticks = before.ticks(self.reading.period)
-        _wind(root, Clock(before.tick * (step / self.linear.step), before.start))
+        _set_clock(root, Clock(before.tick * (step / self.linear.step), before.start))
         try:
-            place(root, columns)
+            scatter_state(root, columns)
             for _ in range(STEPS):
                 root.advance(root.now, ticks, root.inputs[1])
-            after = defects_of(root).reshape(-1, n + 1)
+            after = connection_defects(root).reshape(-1, n + 1)
         finally:
-            _wind(root, before)
+            _set_clock(root, before)
             root.restore(saved)
         return float(np.linalg.norm(after[:, :n] - after[:, n:]))
 
@@ -92,18 +92,18 @@ class Rescaled:
     def _start(self) -> tuple[Level, Array, Clock] | None:
         """A live level at its start, z there from unit states, and its clock; None: the start has a past."""
         design = self.linear.blueprint
-        root = opened(design, clock_of(design))
+        root = open_level(design, clock_of(design))
         initialise(root, 0.0)
         rings = [ring for level in levels_of(root) for rings in level.memory.rings for ring in rings]
         if any(len(ring) > 1 or ring[-1][2] is not None for ring in rings):
             return None
-        solution = exact(self.linear)
-        here = places(solution, root, tuple(cells(root)))
+        solution = exact_solution(self.linear)
+        here = exact_places(solution, root, tuple(list_cells(root)))
         start = np.where(here.moving[:, None], 0.0, here.weights)
         n = len(solution.x0)
         return root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))]), root.clock
 
 
-def _wind(root: Any, clock: Clock) -> None:
+def _set_clock(root: Any, clock: Clock) -> None:
     for level in levels_of(root):
         level.clock = level.memory.clock = clock

@@ -41,10 +41,10 @@ AWFUL = 1e30
 
 def all_points(space: Space) -> list[Point]:
     """Return the points that are different couplings."""
-    return list(dict.fromkeys(space.plain(point) for point in space.points()))
+    return list(dict.fromkeys(space.canonical_point(point) for point in space.points()))
 
 
-def genetic(
+def genetic_search(
     space: Space,
     wanted: Sequence[Objective],
     goals: int,
@@ -60,15 +60,15 @@ def genetic(
     pymoo = _pymoo()
     seen: dict[Point, None] = {}
 
-    def judged(X: Array) -> tuple[Array, Array]:
-        points = [space.plain(tuple(int(k) for k in row)) for row in X]
+    def evaluate(X: Array) -> tuple[Array, Array]:
+        points = [space.canonical_point(tuple(int(k) for k in row)) for row in X]
         seen.update(dict.fromkeys(points))
         numbers = ask(points)
         costs = [
             [objective.cost(value) for objective, value in zip(wanted, row, strict=True)] for row in numbers
         ]
         limits = [
-            [_beyond(objective, value) for objective, value in zip(wanted, row, strict=True)
+            [_limit_excess(objective, value) for objective, value in zip(wanted, row, strict=True)
              if objective.limit is not None]
             for row in numbers
         ]  # fmt: skip
@@ -78,13 +78,13 @@ def genetic(
 
     wide = POPULATION if len(space.variables) <= 3 else WIDE
     population = min(wide, max(budget // ROUNDS, 8), budget, space.size)
-    first = np.array(_first(space, start, population, seed))
+    first = np.array(_first_population(space, start, population, seed))
     limits = sum(each.limit is not None for each in wanted)
-    pymoo(space, judged, goals, limits, first, budget, seed)
+    pymoo(space, evaluate, goals, limits, first, budget, seed)
     return list(seen)
 
 
-def _first(space: Space, start: Sequence[Point], count: int, seed: int) -> list[Point]:
+def _first_population(space: Space, start: Sequence[Point], count: int, seed: int) -> list[Point]:
     """Return the first population: up to half of it as given, the others by chance."""
     random = np.random.default_rng(seed)
     found = dict.fromkeys(start[: max(1, count // 2)])
@@ -95,7 +95,7 @@ def _first(space: Space, start: Sequence[Point], count: int, seed: int) -> list[
     return list(found)
 
 
-def _beyond(objective: Objective, value: float) -> float:
+def _limit_excess(objective: Objective, value: float) -> float:
     """Return how far beyond its limit a number is; at most zero: it is within."""
     assert objective.limit is not None
     over = objective.cost(value) - objective.cost(objective.limit)
@@ -116,10 +116,10 @@ def _pymoo() -> Callable[..., None]:
         what = "there are too many points to judge them all, and the genetic search needs pymoo"
         raise ScenarioError(what, "search", "", "pip install 'hocket[tune]', or a smaller space") from None
 
-    def searched(
+    def run_pymoo(
         space: Space, judged: Any, goals: int, limits: int, first: Array, budget: int, seed: int
     ) -> None:
-        class Coupling(Problem):  # type: ignore[misc]
+        class CouplingProblem(Problem):  # type: ignore[misc]
             def __init__(self) -> None:
                 last = [len(each) - 1 for each in space.variables]
                 super().__init__(n_var=len(last), n_obj=goals, n_ieq_constr=limits, xl=0, xu=last, vtype=int)
@@ -142,6 +142,6 @@ def _pymoo() -> Callable[..., None]:
         else:
             algorithm = NSGA2(len(first), **how)
         rounds = max(1, budget // len(first))
-        minimize(Coupling(), algorithm, ("n_gen", rounds), seed=seed, verbose=False)
+        minimize(CouplingProblem(), algorithm, ("n_gen", rounds), seed=seed, verbose=False)
 
-    return searched
+    return run_pymoo

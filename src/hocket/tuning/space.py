@@ -15,22 +15,22 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket import orchestrators, signals
-from hocket.analysis.varied import is_step, varied
+from hocket.analysis.varied import is_step, with_values
 from hocket.clock import seconds
 from hocket.engine.composite import Composite
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import as_level
-from hocket.nesting.hierarchy import Group
+from hocket.nesting.hierarchy import LevelGroup
 from hocket.orchestrators import Jacobi
 from hocket.signals import Hermite
-from hocket.tuning.trees import tree_of
+from hocket.tuning.trees import parse_hierarchy
 
 Point: TypeAlias = tuple[int, ...]
 """The number of the value of each variable."""
 
 CHOICES = ("algorithm", "order", "outputs", "inputs", "sweeps", "extrapolation", "nesting", "ratio")
 """The last word of names whose values are no numbers of the scenario."""
-EXTRAPOLATIONS = {**signals.NAMED, "hermite": Hermite(), "hermite2": Hermite(2)}
+EXTRAPOLATIONS = {**signals.EXTRAPOLATORS, "hermite": Hermite(), "hermite2": Hermite(2)}
 MODES = {"outputs": ("stale", "consistent"), "inputs": ("clean", "delayed")}
 VALUES = 1_000_000
 """Of one name, at the most."""
@@ -39,7 +39,7 @@ MANY = 7
 
 
 @dataclass(frozen=True)
-class Variable:
+class DesignVariable:
     """A name and its values, with how each is written."""
 
     name: str
@@ -54,7 +54,7 @@ class Variable:
 class Space:
     """All combinations of the values of some variables."""
 
-    variables: tuple[Variable, ...]
+    variables: tuple[DesignVariable, ...]
 
     @property
     def size(self) -> int:
@@ -65,7 +65,7 @@ class Space:
         """Yield every point; the last variable runs first."""
         return product(*(range(len(each)) for each in self.variables))
 
-    def plain(self, point: Point) -> Point:
+    def canonical_point(self, point: Point) -> Point:
         """Return the same coupling as a point that has the first value wherever a value says nothing.
 
         An order says nothing without a sequence, nor does a ratio without levels.
@@ -95,13 +95,13 @@ def _idle(name: str, values: Mapping[str, Any]) -> bool:
     return False
 
 
-def space(composite: Composite, written_as: Mapping[str, str], rotations: bool = True) -> Space:
+def parse_space(composite: Composite, written_as: Mapping[str, str], rotations: bool = True) -> Space:
     """Return the space that texts describe; raises ScenarioError with every fault.
 
     Without `rotations`, of orders that are rotations of each other only one is kept: with holds they have the
     same radius (formulas, section 1).
     """
-    variables: list[Variable] = []
+    variables: list[DesignVariable] = []
     faults: list[Fault] = []
     for name, text in written_as.items():
         try:
@@ -115,17 +115,17 @@ def space(composite: Composite, written_as: Mapping[str, str], rotations: bool =
     return Space(tuple(variables))
 
 
-def _variable(composite: Composite, name: str, text: str, rotations: bool) -> Variable:
+def _variable(composite: Composite, name: str, text: str, rotations: bool) -> DesignVariable:
     where = f"tune.{name}"
     path, _, last = name.rpartition(".")
     if last in CHOICES:
         if last == "extrapolation":
-            return _words(name, _listed(text), EXTRAPOLATIONS, where)
+            return _words(name, _split_list(text), EXTRAPOLATIONS, where)
         level = _level(composite, path, where)
         if last == "algorithm":
-            return _words(name, _listed(text), orchestrators.NAMED, where)
+            return _words(name, _split_list(text), orchestrators.ORCHESTRATORS, where)
         if last in MODES:
-            return _words(name, _listed(text), {mode: mode for mode in MODES[last]}, where)
+            return _words(name, _split_list(text), {mode: mode for mode in MODES[last]}, where)
         if last == "order":
             return _orders(name, text, tuple(level.scenario.models), rotations, where)
         if last == "nesting":
@@ -133,16 +133,16 @@ def _variable(composite: Composite, name: str, text: str, rotations: bool) -> Va
         numbers = _numbers(text, where)
         if any(value != round(value) or value < 1 for value in numbers):
             raise ScenarioError(f"`{text}` are no counts", where, "whole numbers from 1 on")
-        return Variable(
+        return DesignVariable(
             name, tuple(int(value) for value in numbers), tuple(f"{value:g}" for value in numbers)
         )
     durations = is_step(composite, name)
     values = _numbers(text, where, durations)
     if durations and min(values) <= 0.0:
         raise ScenarioError(f"a step of {min(values):g} s is none", where, "steps above zero")
-    varied(composite, {name: values[0]}, where)  # raises if there is no such name
+    with_values(composite, {name: values[0]}, where)  # raises if there is no such name
     unit = " s" if durations else ""
-    return Variable(name, tuple(values), tuple(f"{value:.6g}{unit}" for value in values))
+    return DesignVariable(name, tuple(values), tuple(f"{value:.6g}{unit}" for value in values))
 
 
 def _level(composite: Composite, path: str, where: str) -> Composite:
@@ -152,24 +152,30 @@ def _level(composite: Composite, path: str, where: str) -> Composite:
         found = as_level(inner) if inner is not None else None
         if found is None:
             known = [each.path for each in composite.blueprint.levels() if each.path]
-            hint = nearest(path, known) if known else "the outermost level has no name, and there is no other"
+            hint = (
+                suggest_nearest(path, known)
+                if known
+                else "the outermost level has no name, and there is no other"
+            )
             raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
     made: Composite = found
     return made
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
 
 
-def _words(name: str, words: Sequence[str], known: Mapping[str, Any], where: str) -> Variable:
+def _words(name: str, words: Sequence[str], known: Mapping[str, Any], where: str) -> DesignVariable:
     wrong = [
-        Fault(f"there is no `{word}`", where, "", nearest(word, known)) for word in words if word not in known
+        Fault(f"there is no `{word}`", where, "", suggest_nearest(word, known))
+        for word in words
+        if word not in known
     ]
     if wrong or not words:
         raise ScenarioError(wrong or [Fault("no value is given", where, ", ".join(known))])
     once = tuple(dict.fromkeys(words))
-    return Variable(name, tuple(known[word] for word in once), once)
+    return DesignVariable(name, tuple(known[word] for word in once), once)
 
 
 def _numbers(text: str, where: str, durations: bool = False) -> list[float]:
@@ -180,7 +186,7 @@ def _numbers(text: str, where: str, durations: bool = False) -> list[float]:
 
     try:
         if ":" not in text:
-            made = [number(each) for each in _listed(text)]
+            made = [number(each) for each in _split_list(text)]
         else:
             low, high, count, *rest = text.split(":")
             if rest not in ([], ["log"]):
@@ -200,10 +206,10 @@ def _numbers(text: str, where: str, durations: bool = False) -> list[float]:
     return list(dict.fromkeys(made))
 
 
-def _orders(name: str, text: str, models: tuple[str, ...], rotations: bool, where: str) -> Variable:
+def _orders(name: str, text: str, models: tuple[str, ...], rotations: bool, where: str) -> DesignVariable:
     """Return orders: all of them, or those given with a blank between names and commas between orders."""
     if text.strip() != "all":
-        found = [tuple(each.split()) for each in _listed(text)]
+        found = [tuple(each.split()) for each in _split_list(text)]
         if not found:
             raise ScenarioError("no order is given", where, "`all`, or the names of models with blanks")
         for order in found:
@@ -217,10 +223,10 @@ def _orders(name: str, text: str, models: tuple[str, ...], rotations: bool, wher
         found = list(permutations(models))
         if not rotations:
             found = [order for order in found if order[0] == models[0]]
-    return Variable(name, tuple(found), tuple(" ".join(order) for order in found))
+    return DesignVariable(name, tuple(found), tuple(" ".join(order) for order in found))
 
 
-def _braced(text: str) -> list[str]:
+def _split_braced(text: str) -> list[str]:
     """Return texts between commas that are in no braces."""
     found, depth = [""], 0
     for sign in text:
@@ -232,12 +238,12 @@ def _braced(text: str) -> list[str]:
     return [each.strip() for each in found if each.strip()]
 
 
-def _nestings(name: str, text: str, models: tuple[str, ...], where: str) -> Variable:
-    trees = [tree_of(each, models, where) for each in _braced(text)]
+def _nestings(name: str, text: str, models: tuple[str, ...], where: str) -> DesignVariable:
+    trees = [parse_hierarchy(each, models, where) for each in _split_braced(text)]
     if not trees:
         raise ScenarioError("no nesting is given", where, "`flat`, {one, {two, three}}, with commas between")
-    return Variable(name, tuple(trees), tuple(_tree_words(tree) for tree in trees))
+    return DesignVariable(name, tuple(trees), tuple(_tree_words(tree) for tree in trees))
 
 
-def _tree_words(tree: Group) -> str:
+def _tree_words(tree: LevelGroup) -> str:
     return "flat" if tree.flat else tree.words

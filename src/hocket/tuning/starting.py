@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
-from hocket.tuning.settings import applied
-from hocket.tuning.space import Point, Space, Variable
+from hocket.tuning.settings import apply_choices
+from hocket.tuning.space import DesignVariable, Point, Space
 
 
 def point_of_now(composite: Composite, space: Space) -> Point | None:
     """Return the point that the composite itself is; None: one of its values is not in the space."""
     places = [_place(composite, variable) for variable in space.variables]
     found = tuple(place for place in places if place is not None)
-    return space.plain(found) if len(found) == len(places) else None
+    return space.canonical_point(found) if len(found) == len(places) else None
 
 
 def near_now(composite: Composite, space: Space, most: int = 2) -> list[Point]:
@@ -33,14 +33,14 @@ def near_now(composite: Composite, space: Space, most: int = 2) -> list[Point]:
             for k in (middle[number] + far, middle[number] - far):
                 if 0 <= k < size and far <= (most if size > 2 * most else size):
                     found.append((*middle[:number], k, *middle[number + 1 :]))
-    return list(dict.fromkeys(space.plain(point) for point in found))
+    return list(dict.fromkeys(space.canonical_point(point) for point in found))
 
 
-def _place(composite: Composite, variable: Variable) -> int | None:
+def _place(composite: Composite, variable: DesignVariable) -> int | None:
     """Return the number of the value that the composite has."""
     for number, value in enumerate(variable.values):
         try:
-            if applied(composite, {variable.name: value}) == composite:
+            if apply_choices(composite, {variable.name: value}) == composite:
                 return number
         except HocketError:
             continue

@@ -1,7 +1,7 @@
 """`hocket.tune`: the best coupling of a system, found by what couplings are worth before they are run.
 
 In:  a Composite, what may be chosen, what counts
-Out: a Tuned: everything that was judged, the Pareto front, and the coupling to choose
+Out: a TuningResult: everything that was judged, the Pareto front, and the coupling to choose
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from hocket.arguments import expect, expect_call, expect_folder, is_whole
-from hocket.clock import Duration, seconds, written
+from hocket.clock import Duration, format_duration, seconds
 from hocket.engine.composite import Composite
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.tuning.aims import aims, turned, work_now
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.tuning.aims import choose_objectives, rotations_equivalent, work_now
 from hocket.tuning.defaults import default_space
-from hocket.tuning.journal import Journal, about
-from hocket.tuning.judge import Judging, Numbers
+from hocket.tuning.journal import Journal, search_identity
+from hocket.tuning.judge import Numbers, PointJudge
 from hocket.tuning.measured import step_seconds
 from hocket.tuning.objectives import LONG
-from hocket.tuning.searching import FEW, FEWER, all_points, genetic
-from hocket.tuning.settings import applied
-from hocket.tuning.space import Point, Space, space
+from hocket.tuning.searching import FEW, FEWER, all_points, genetic_search
+from hocket.tuning.settings import apply_choices
+from hocket.tuning.space import Point, Space, parse_space
 from hocket.tuning.starting import near_now
-from hocket.tuning.tuned import Tuned
+from hocket.tuning.tuned import TuningResult
 from hocket.tuning.workers import Workers
 
 How: TypeAlias = Literal["auto", "all", "genetic"]
 Told: TypeAlias = Callable[[float, float], None]
 """Called with how many points were judged, and of how many."""
-Early: TypeAlias = Callable[[Tuned], None]
+Early: TypeAlias = Callable[[TuningResult], None]
 """Called with what was judged so far."""
 
 BUDGET = 2000
@@ -57,7 +57,7 @@ def tune(
     folder: Path | str | None = None,
     progress: Told | None = None,
     early: Early | None = None,
-) -> Tuned:
+) -> TuningResult:
     """Return the best couplings of a system: those that no other beats in all that counts.
 
     `over` says what may be chosen (see docs/tune.md; left out: steps, algorithms, orders, extrapolations and
@@ -70,10 +70,10 @@ def tune(
     `stop` is a time, as that of `run`: a run is judged from `start` to it.
     """
     if search not in get_args(How):
-        hint = nearest(str(search), get_args(How))
+        hint = suggest_nearest(str(search), get_args(How))
         raise ScenarioError(f"there is no search `{search}`", "search", "", hint)
     goals = (goals,) if isinstance(goals, str) else goals
-    _refuse(composite, over, goals, limits)
+    _check_tune_arguments(composite, over, goals, limits)
     expect(is_whole(budget, 1), "budget", budget, "how many couplings to judge, one or more")
     expect(is_whole(seed), "seed", seed, "a whole number from 0 on")
     expect(workers is None or is_whole(workers, 1), "workers", workers, "one or more, or None")
@@ -84,24 +84,28 @@ def tune(
     _ = composite.blueprint  # raises with all faults of the scenario
     ends, begins = _times(stop, start)
     span = None if ends is None else ends - begins
-    count, wanted = aims(composite, goals, limits, span, begins)
-    chosen = _space(composite, over or default_space(composite, span), not turned(composite, wanted, over))
-    judging = Judging(composite, chosen, wanted, span, begins, work_now(composite))
-    everything = _all(search, judging)
+    count, wanted = choose_objectives(composite, goals, limits, span, begins)
+    chosen = _space(
+        composite, over or default_space(composite, span), not rotations_equivalent(composite, wanted, over)
+    )
+    judging = PointJudge(composite, chosen, wanted, span, begins, work_now(composite))
+    everything = _judges_all(search, judging)
 
     def times() -> dict[str, float] | None:
         return step_seconds(composite, begins) if any(each.name == "time" for each in wanted) else None
 
-    with Journal(_file(folder), about(judging), times) as journal:
-        judging = judging.changed(times=journal.facts)
+    with Journal(_file(folder), search_identity(judging), times) as journal:
+        judging = judging.with_changes(times=journal.facts)
         now = judging.of_now()
         points = all_points(chosen) if everything else []
         total = len(points) or min(budget, chosen.size)
 
-        def answer(some: Sequence[Point], numbers: Sequence[Numbers]) -> Tuned:
-            return Tuned(composite, chosen, wanted, count, tuple(some), tuple(numbers), now, span, begins)
+        def answer(some: Sequence[Point], numbers: Sequence[Numbers]) -> TuningResult:
+            return TuningResult(
+                composite, chosen, wanted, count, tuple(some), tuple(numbers), now, span, begins
+            )
 
-        def done(some: Sequence[Point], numbers: Sequence[Numbers]) -> None:
+        def record_numbers(some: Sequence[Point], numbers: Sequence[Numbers]) -> None:
             journal.add(some, numbers)
             if len(journal.known) <= EARLY + len(some) and len(journal.known) > EARLY:
                 _check(judging, list(journal.known), journal)
@@ -114,21 +118,21 @@ def tune(
         with Workers(judging, workers, dask, missing) as crew:
 
             def ask(some: Sequence[Point]) -> list[Numbers]:
-                crew.judge(journal.missing(some), done)
+                crew.judge(journal.missing(some), record_numbers)
                 return [journal.known[point] for point in some]
 
             if everything:
                 ask(points)
             else:
                 begin = near_now(composite, chosen)
-                points = genetic(chosen, wanted, count, ask, budget, seed, begin)
+                points = genetic_search(chosen, wanted, count, ask, budget, seed, begin)
         _check(judging, points, journal)
         if progress:
             progress(len(points), len(points))
         return answer(points, [journal.known[point] for point in points])
 
 
-def _refuse(composite: object, over: object, goals: object, limits: object) -> None:
+def _check_tune_arguments(composite: object, over: object, goals: object, limits: object) -> None:
     """Refuse what is no system, no space and no objectives."""
     hint = 'hk.read("car.toml").composite, or `hocket tune car.toml`'
     expect(isinstance(composite, Composite), "composite", composite, "a Composite", hint)
@@ -149,7 +153,9 @@ def _times(stop: Duration | None, start: Duration) -> tuple[Fraction | None, Fra
     except ValueError as error:
         raise ScenarioError(str(error), where) from None
     if ends is not None and ends <= begins:
-        raise ScenarioError(f"the run stops at {written(ends)} and starts at {written(begins)}", "stop")
+        raise ScenarioError(
+            f"the run stops at {format_duration(ends)} and starts at {format_duration(begins)}", "stop"
+        )
     return ends, begins
 
 
@@ -162,13 +168,13 @@ def _file(folder: Path | str | None) -> Path | None:
 
 def _space(composite: Composite, over: Mapping[str, str], rotations: bool) -> Space:
     """Return the space; raises ScenarioError for a name that no value suits."""
-    chosen = space(composite, over, rotations)
+    chosen = parse_space(composite, over, rotations)
     faults: list[Fault] = []
     for variable in chosen.variables:
         refused = []
         for value in variable.values:
             try:
-                applied(composite, {variable.name: value})
+                apply_choices(composite, {variable.name: value})
                 break
             except ScenarioError as error:
                 refused.append(error)
@@ -179,12 +185,12 @@ def _space(composite: Composite, over: Mapping[str, str], rotations: bool) -> Sp
     return chosen
 
 
-def _all(search: How, judging: Judging) -> bool:
+def _judges_all(search: How, judging: PointJudge) -> bool:
     long = any(each.name.partition(":")[0] in LONG or ".py:" in each.name for each in judging.wanted)
     return search == "all" or (search == "auto" and judging.space.size <= (FEWER if long else FEW))
 
 
-def _check(judging: Judging, points: Sequence[Point], journal: Journal) -> None:
+def _check(judging: PointJudge, points: Sequence[Point], journal: Journal) -> None:
     """Refuse an objective that has no number at any point, with the reason of the first."""
     for number, objective in enumerate(judging.wanted):
         if points and all(math.isnan(journal.known[point][number]) for point in points):

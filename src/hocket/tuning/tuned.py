@@ -19,10 +19,10 @@ import numpy as np
 from hocket.engine.composite import Composite
 from hocket.errors import ScenarioError
 from hocket.model import Array
-from hocket.tuning.front import front, hypervolume, knee
+from hocket.tuning.front import hypervolume, knee, pareto_front
 from hocket.tuning.judge import Numbers
-from hocket.tuning.objectives import Objective, mixed
-from hocket.tuning.settings import applied
+from hocket.tuning.objectives import Objective, mixed_units_note
+from hocket.tuning.settings import apply_choices
 from hocket.tuning.space import Point, Space
 
 EVEN = 1.02
@@ -30,7 +30,7 @@ EVEN = 1.02
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class TuningResult:
     """What was judged, and what is best of it."""
 
     composite: Composite
@@ -57,13 +57,13 @@ class Tuned:
     @cached_property
     def front(self) -> tuple[int, ...]:
         """The numbers of the points on the Pareto front, in the order of the first objective."""
-        return tuple(front(self.costs))
+        return tuple(pareto_front(self.costs))
 
     @cached_property
     def knee(self) -> int:
         """Which row of the front to choose: the best of those no worse than now, else its knee."""
         if not self.front:
-            raise ScenarioError(self._nothing(), "limits", "", "wider limits, or more to choose from")
+            raise ScenarioError(self._why_empty(), "limits", "", "wider limits, or more to choose from")
         costs = self.costs[list(self.front)]
         own = np.array(
             [each.cost(value) for each, value in zip(self.wanted, self.now, strict=True)][: self.goals]
@@ -79,7 +79,7 @@ class Tuned:
             )
         return knee(costs)
 
-    def _nothing(self) -> str:
+    def _why_empty(self) -> str:
         """Return why the front is empty: which limit nobody meets, and how near the best comes."""
         for number, each in enumerate(self.wanted):
             values = [row[number] for row in self.numbers if not math.isnan(row[number])]
@@ -93,7 +93,7 @@ class Tuned:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about the numbers."""
-        return tuple(filter(None, (mixed(each, self.composite) for each in self.wanted)))
+        return tuple(filter(None, (mixed_units_note(each, self.composite) for each in self.wanted)))
 
     def volume(self, worst: Any) -> float:
         """Return the space that the front dominates, up to a worst point in costs."""
@@ -104,7 +104,7 @@ class Tuned:
         if not 0 <= row < len(self.front):
             what = f"the front has no row {row}"
             raise ScenarioError(what, "--apply", f"0 to {len(self.front) - 1}")
-        return applied(self.composite, self.space.values(self.points[self.front[row]]))
+        return apply_choices(self.composite, self.space.values(self.points[self.front[row]]))
 
     def rows(self) -> list[dict[str, object]]:
         """Return the front: objectives, then choices."""
@@ -122,7 +122,8 @@ class Tuned:
         chosen = self.knee if row is None else row
         numbers = self.numbers[self.front[chosen]]
         gains = [
-            _compared(each, new, old) for each, new, old in zip(self.wanted, numbers, self.now, strict=True)
+            _compare_number(each, new, old)
+            for each, new, old in zip(self.wanted, numbers, self.now, strict=True)
         ]
         changes = list(self._changes(self.points[self.front[chosen]]))
         told = "; ".join(gains)
@@ -140,7 +141,7 @@ class Tuned:
         for variable, k in zip(self.space.variables, point, strict=True):
             value = {variable.name: variable.values[k]}
             try:
-                same = applied(self.composite, value) == self.composite
+                same = apply_choices(self.composite, value) == self.composite
             except ScenarioError:
                 same = False
             if not same:
@@ -153,7 +154,7 @@ class Tuned:
         return draw(self, path)
 
 
-def _compared(objective: Objective, new: float, old: float) -> str:
+def _compare_number(objective: Objective, new: float, old: float) -> str:
     if not (math.isfinite(new) and math.isfinite(old)) or min(abs(new), abs(old)) == 0.0:
         return f"{objective.name} {new:.4g} (now {old:.4g})"
     times = abs(old / new) if not objective.larger else abs(new / old)

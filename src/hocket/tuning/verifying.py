@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hocket.analysis.driven import driven
-from hocket.analysis.exact import exact
-from hocket.analysis.played import sources, with_sources
-from hocket.analysis.variants import scaled
+from hocket.analysis.driven import driven_solution
+from hocket.analysis.exact import exact_solution
+from hocket.analysis.played import played_sources, with_sources
+from hocket.analysis.variants import scale_steps
 from hocket.engine.composite import Composite
 from hocket.errors import HocketError
 from hocket.model import Array
@@ -36,7 +36,7 @@ Truth: TypeAlias = Callable[[str, Array], Array]
 
 
 @dataclass(frozen=True)
-class Verified:
+class PredictionCheck:
     """The 2-norm of the largest errors of the outputs that are recorded, and what the coupling costs."""
 
     predicted: float
@@ -59,7 +59,7 @@ class Verified:
         }
 
 
-def verified(composite: Composite, stop: Fraction, start: Fraction = Fraction(0)) -> Verified:
+def check_prediction(composite: Composite, stop: Fraction, start: Fraction = Fraction(0)) -> PredictionCheck:
     """Return what was predicted for a coupling, and what its run shows.
 
     Systems of linear models and sources have an exact solution. Others are compared with a run of steps that
@@ -83,7 +83,7 @@ def verified(composite: Composite, stop: Fraction, start: Fraction = Fraction(0)
         steps, exchanges = case.work.steps, case.work.exchanges
     except HocketError:
         steps = exchanges = math.nan
-    return Verified(predicted, float(np.linalg.norm(largest)), len(names), steps, exchanges, against)
+    return PredictionCheck(predicted, float(np.linalg.norm(largest)), len(names), steps, exchanges, against)
 
 
 def _truth(case: Case) -> tuple[Truth, str]:
@@ -92,7 +92,11 @@ def _truth(case: Case) -> tuple[Truth, str]:
     if all(isinstance(model, known) for _, model in leaves(case.composite)):
         played = with_sources(case.linear, case.stop, case.start)
         jumps = any(level.composite.sampled for level in played.blueprint.levels())
-        solution = driven(played, case.stop, case.start) if sources(played) or jumps else exact(played)
+        solution = (
+            driven_solution(played, case.stop, case.start)
+            if played_sources(played) or jumps
+            else exact_solution(played)
+        )
         return lambda name, t: solution.outputs(t)[:, solution.ports.index(name)], "the exact solution"
     finer, part = _finer(case.composite)
     made = run(finer, case.start + case.stop, start=case.start, record=["*"])
@@ -105,13 +109,13 @@ def _truth(case: Case) -> tuple[Truth, str]:
 def _finer(composite: Composite) -> tuple[Composite, int]:
     """Return the composite with steps as much shorter as what has a step of its own allows."""
     for part in FINER[:-1]:
-        made = scaled(composite, Fraction(1, part))
+        made = scale_steps(composite, Fraction(1, part))
         try:
             _ = made.blueprint
         except HocketError:
             continue
         return made, part
-    return scaled(composite, Fraction(1, FINER[-1])), FINER[-1]
+    return scale_steps(composite, Fraction(1, FINER[-1])), FINER[-1]
 
 
 def _largest(t: Array, values: Array, name: str, truth: Truth) -> float:

@@ -19,8 +19,8 @@ from multiprocessing import get_context, parent_process
 from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
-from hocket.tuning.cluster import Cluster
-from hocket.tuning.judge import Judging, Numbers
+from hocket.tuning.cluster import DaskCluster
+from hocket.tuning.judge import Numbers, PointJudge
 from hocket.tuning.space import Point
 
 Done: TypeAlias = Callable[[Sequence[Point], Sequence[Numbers]], None]
@@ -41,16 +41,16 @@ class Workers:
     `expected`: points in all, about.
     """
 
-    def __init__(self, judging: Judging, count: int | None, dask: str | None, expected: int):
+    def __init__(self, judging: PointJudge, count: int | None, dask: str | None, expected: int):
         self.judging = judging
-        alone = count is None and not dask and (expected <= FEW or not _packed(judging))
+        alone = count is None and not dask and (expected <= FEW or not _pickle_judge(judging))
         self.count = 1 if alone else count or os.cpu_count() or 1
-        packed = _packed(judging) if dask or self.count > 1 else b""
+        packed = _pickle_judge(judging) if dask or self.count > 1 else b""
         if packed is None:
             what = "the scenario cannot be sent to other processes: it holds what has no name there"
             hint = "what it is made of in a file of its own, or one worker"
             raise ScenarioError(what, "workers", "models that can be pickled", hint)
-        self.cluster = Cluster(dask, packed) if dask else None
+        self.cluster = DaskCluster(dask, packed) if dask else None
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -65,12 +65,12 @@ class Workers:
         """Judge points, and call `done` with each chunk of them that is ready."""
         if not points:
             return
-        points = self.judging.together(points)
+        points = self.judging.judging_order(points)
         hands = self.cluster.size if self.cluster else self.count
         size = max(1, min(CHUNK, -(-len(points) // (2 * hands))))
         chunks: list[Sequence[Point]] = [points[k : k + size] for k in range(0, len(points), size)]
         if self.cluster:
-            for chunk, numbers in self.cluster.judged(chunks):
+            for chunk, numbers in self.cluster.judge_chunks(chunks):
                 done(chunk, numbers)
         elif self.count == 1:
             for chunk in chunks:
@@ -83,7 +83,7 @@ class Workers:
         for _ in range(TRIES):
             lost: list[Sequence[Point]] = []
             try:
-                for chunk, numbers in _gathered(self._started(), left, self.count):
+                for chunk, numbers in _gather_numbers(self._process_pool(), left, self.count):
                     if numbers is None:
                         lost.append(chunk)
                     else:
@@ -98,7 +98,7 @@ class Workers:
         what = f"the processes that judge couplings died {TRIES} times"
         raise ScenarioError(what, f"point {left[0][0]}", "models that do not end the process", "--workers 1")
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _process_pool(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self.count, mp_context=get_context("spawn"), initializer=_keep, initargs=(self.judging,)
@@ -111,7 +111,7 @@ class Workers:
             self._pool = None
 
 
-def _packed(judging: Judging) -> bytes | None:
+def _pickle_judge(judging: PointJudge) -> bytes | None:
     """Return what judges as bytes; None where it holds what has no name elsewhere.
 
     Those are functions inside functions, and what the script itself defines: to import a script is to run it.
@@ -124,7 +124,7 @@ def _packed(judging: Judging) -> bytes | None:
 
 
 @contextmanager
-def _apart() -> Iterator[None]:
+def _worker_environment() -> Iterator[None]:
     """Let processes that are started now have one thread each for matrices, and leave the script alone."""
     before = os.environ.get(THREADS)
     os.environ[THREADS] = "1"
@@ -141,7 +141,7 @@ def _apart() -> Iterator[None]:
             os.environ[THREADS] = before
 
 
-def _gathered(
+def _gather_numbers(
     pool: ProcessPoolExecutor, chunks: list[Sequence[Point]], count: int
 ) -> Iterator[tuple[Sequence[Point], list[Numbers] | None]]:
     """Yield chunks with their numbers, a few at a time in the making; None: their process died."""
@@ -154,8 +154,8 @@ def _gathered(
             if chunk is None:
                 break
             try:
-                with _apart():  # a process may be started by this
-                    waiting[pool.submit(_judge, chunk)] = chunk
+                with _worker_environment():  # a process may be started by this
+                    waiting[pool.submit(_judge_in_worker, chunk)] = chunk
             except BrokenProcessPool:
                 broken = True
                 yield chunk, None
@@ -171,10 +171,10 @@ def _gathered(
                 yield chunk, None
 
 
-_KEPT: list[Judging] = []
+_KEPT: list[PointJudge] = []
 
 
-def _keep(judging: Judging) -> None:
+def _keep(judging: PointJudge) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started the search
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _KEPT[:] = [judging]
@@ -188,5 +188,5 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _judge(points: Sequence[Point]) -> list[Numbers]:
+def _judge_in_worker(points: Sequence[Point]) -> list[Numbers]:
     return _KEPT[0](points)

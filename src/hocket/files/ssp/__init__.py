@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hocket.files.ssp.reading.importing import Imported, imported
+from hocket.files.ssp.reading.importing import SspImport, import_ssp
 from hocket.files.ssp.writing.archive import write_ssp
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 
 
-def read_ssp(path: Path | str, ssd: str = "") -> Study:
+def read_ssp(path: Path | str, ssd: str = "") -> Experiment:
     """Return the study an SSP holds; raises FileError with every reason why it cannot be run.
 
     `ssd` chooses another description in the archive than `SystemStructure.ssd`. The notes of the study tell
-    what was assumed on the way; `imported` keeps the names that had to be changed.
+    what was assumed on the way; `import_ssp` keeps the names that had to be changed.
     """
-    return imported(path, ssd).study
+    return import_ssp(path, ssd).study
 
 
-__all__ = ["Imported", "imported", "read_ssp", "write_ssp"]
+__all__ = ["SspImport", "import_ssp", "read_ssp", "write_ssp"]

@@ -10,16 +10,16 @@ from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.findings import ImportFindings
 from hocket.files.ssp.nodes import Node
 from hocket.files.ssp.terms import SSC, SSD
 from hocket.files.toml import layout
 from hocket.files.toml.codec import EXTRAPOLATIONS, FILE, LEVEL, MODELS
-from hocket.files.toml.document import parsed
-from hocket.files.toml.kinds import Field, Kind
+from hocket.files.toml.document import parse_document
+from hocket.files.toml.kinds import Field, TableKind
 from hocket.files.toml.layout import Section
-from hocket.files.toml.place import WRONG, Place, Source
-from hocket.files.toml.place import Findings as TomlFindings
+from hocket.files.toml.place import WRONG, FilePlace, Source
+from hocket.files.toml.place import TomlFindings as TomlFindings
 from hocket.simulators.fmu.recipe import Fmu
 
 TYPE = "org.hocket.level"
@@ -30,42 +30,42 @@ _ELSEWHERE = ("path", "parameters", "interface", "folder")
 _KEYS = ("step", "orchestrator", "extrapolation", "start", "sampled", "record", "bonds", "constraints")
 
 
-def _plain(name: str, fields: tuple[Field, ...]) -> Kind:
+def _optional_kind(name: str, fields: tuple[Field, ...]) -> TableKind:
     """Return a kind that is read as a dict; nothing is required."""
-    return Kind(name, dict, tuple(replace(entry, required=False) for entry in fields), tagged=False)
+    return TableKind(name, dict, tuple(replace(entry, required=False) for entry in fields), tagged=False)
 
 
 _FMU = next(entry for entry in MODELS.kinds if entry.cls is Fmu)
 _RUN = next(entry.form for entry in FILE.fields if entry.name == "run")
-assert isinstance(_RUN, Kind)
+assert isinstance(_RUN, TableKind)
 KINDS = {
-    "Level": _plain("a level", tuple(entry for entry in LEVEL.fields if entry.name in _KEYS)),
-    "Connection": _plain("a connection", (Field("extrapolation", EXTRAPOLATIONS),)),
-    "Run": _plain("a run", _RUN.fields),
-    "Model": _plain("a model", tuple(entry for entry in _FMU.fields if entry.name not in _ELSEWHERE)),
+    "Level": _optional_kind("a level", tuple(entry for entry in LEVEL.fields if entry.name in _KEYS)),
+    "Connection": _optional_kind("a connection", (Field("extrapolation", EXTRAPOLATIONS),)),
+    "Run": _optional_kind("a run", _RUN.fields),
+    "Model": _optional_kind("a model", tuple(entry for entry in _FMU.fields if entry.name not in _ELSEWHERE)),
 }
 """By element: what may stand in it."""
 
 
-def read_annotation(node: Node | None, element: str, findings: Findings) -> dict[str, Any]:
+def read_annotation(node: Node | None, element: str, findings: ImportFindings) -> dict[str, Any]:
     """Return what hocket's annotation of a node says; {} if it has none."""
     own = [note for note in node.all("Annotations", "Annotation") if note.get("type") == TYPE] if node else []
     for written in (inner for note in own for inner in note.children if inner.tag == element):
         toml = TomlFindings()
         # as many lines in front as there are in the file, so that faults name those of the file
-        place = parsed(Source(written.file, "\n" * (written.line - 1) + written.text), toml)
+        place = parse_document(Source(written.file, "\n" * (written.line - 1) + written.text), toml)
         read = WRONG if place is WRONG else KINDS[element].read(place.source.table, place)
-        findings.told.update(dict.fromkeys(toml.in_order()))
+        findings.told.update(dict.fromkeys(toml.sorted_faults()))
         return {} if read is WRONG else dict(read)
     return {}
 
 
-def foreign(root: Node, findings: Findings) -> None:
+def count_foreign_annotations(root: Node, findings: ImportFindings) -> None:
     """Count the annotations of other tools."""
     for child in root.children:
         if child.tag == "Annotation" and child.get("type") != TYPE:
             findings.foreign[child.get("type")] += 1
-        foreign(child, findings)
+        count_foreign_annotations(child, findings)
 
 
 def annotate(parent: Element, element: str, table: dict[str, Any]) -> None:
@@ -73,14 +73,14 @@ def annotate(parent: Element, element: str, table: dict[str, Any]) -> None:
     if table:
         annotations = SubElement(parent, f"{SSD}Annotations")
         annotation = SubElement(annotations, f"{SSC}Annotation", type=TYPE)
-        text = layout.text(Section(table))
+        text = layout.format_document(Section(table))
         SubElement(annotation, f"{{{NAMESPACE}}}{element}").text = (
             f"\n{text}" if len(table) > 1 else text.strip()
         )
 
 
-def written(thing: Any, element: str, place: str) -> tuple[dict[str, Any], list[Any]]:
+def encode_annotation(thing: Any, element: str, place: str) -> tuple[dict[str, Any], list[Any]]:
     """Return what the annotation of an object has to say, and the faults found on the way."""
     toml = TomlFindings()
-    table = KINDS[element].write(thing, Place(toml, Source(), (place,)))
-    return table, toml.in_order()
+    table = KINDS[element].write(thing, FilePlace(toml, Source(), (place,)))
+    return table, toml.sorted_faults()

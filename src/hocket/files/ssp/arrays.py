@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def flat(value: Any) -> list[Any]:
+def flatten_array(value: Any) -> list[Any]:
     """Return the values of nested lists, or of one value."""
-    return [each for item in value for each in flat(item)] if isinstance(value, (list, tuple)) else [value]
+    return (
+        [each for item in value for each in flatten_array(item)]
+        if isinstance(value, (list, tuple))
+        else [value]
+    )
 
 
-def nested(values: list[Any], sizes: Sequence[int]) -> list[Any]:
+def nest_array(values: list[Any], sizes: Sequence[int]) -> list[Any]:
     """Return as many values as the sizes say, as nested lists."""
     for size in reversed(sizes[1:]):
         values = [values[start : start + size] for start in range(0, len(values), size)]

@@ -21,7 +21,7 @@ _PLACE = re.compile(r"(.*), line (\d+)")
 
 
 @dataclass(eq=False)
-class Findings:
+class ImportFindings:
     """Collects; nothing is raised before everything was looked at."""
 
     told: dict[Fault, None] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Findings:
         """Note what was assumed or left out."""
         self.noted[text] = None
 
-    def tried(self, at: Node, make: Callable[[], T], about: str = "") -> T | None:
+    def attempt(self, at: Node, make: Callable[[], T], about: str = "") -> T | None:
         """Return what is made; its faults are noted here, with what they are about in front."""
         try:
             return make()
@@ -67,7 +67,7 @@ class Findings:
             raise FileError([faults[number] for number in ordered])
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Return the first names, each once, and how many more there are."""
     every = list(dict.fromkeys(names))
     shown = ", ".join(f"`{name}`" for name in every[:_SHOWN])

@@ -55,7 +55,7 @@ class Node:
                     yield child
 
 
-def parse(data: bytes, file: str) -> Node:
+def parse_xml(data: bytes, file: str) -> Node:
     """Return the outermost element; ValueError or LookupError: an encoding that cannot be read.
 
     Document types are refused, since entities in them can explode.
@@ -68,8 +68,10 @@ def parse(data: bytes, file: str) -> Node:
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(open_nodes) > _DEEPEST:
             raise MalformedError(f"elements are nested more than {_DEEPEST} deep", parser.CurrentLineNumber)
-        plain = {_local(key): value for key, value in attributes.items() if not key.startswith("xmlns")}
-        node = Node(_local(name), plain, file, parser.CurrentLineNumber)
+        plain = {
+            _strip_prefix(key): value for key, value in attributes.items() if not key.startswith("xmlns")
+        }
+        node = Node(_strip_prefix(name), plain, file, parser.CurrentLineNumber)
         open_nodes[-1].children.append(node)
         open_nodes.append(node)
 
@@ -93,5 +95,5 @@ def parse(data: bytes, file: str) -> Node:
     return outside.children[0]
 
 
-def _local(name: str) -> str:
+def _strip_prefix(name: str) -> str:
     return name.rpartition(":")[2]

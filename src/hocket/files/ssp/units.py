@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.findings import ImportFindings
 from hocket.files.ssp.nodes import Node
 from hocket.units import conversion
 
@@ -22,21 +22,21 @@ BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 _ANGLE = BASES.index("rad")
 
 
-class Line(NamedTuple):
+class AffineMap(NamedTuple):
     """y = gain x + offset."""
 
     gain: float = 1.0
     offset: float = 0.0
 
-    def then(self, other: Line) -> Line:
+    def then(self, other: AffineMap) -> AffineMap:
         """Return this line followed by another."""
-        return Line(other.gain * self.gain, other.gain * self.offset + other.offset)
+        return AffineMap(other.gain * self.gain, other.gain * self.offset + other.offset)
 
-    def inverse(self) -> Line:
+    def inverse(self) -> AffineMap:
         """Return the way back."""
-        return Line(1.0 / self.gain, -self.offset / self.gain)
+        return AffineMap(1.0 / self.gain, -self.offset / self.gain)
 
-    def near(self, other: Line) -> bool:
+    def is_close(self, other: AffineMap) -> bool:
         """Return whether both are the same but for rounding."""
         size = max(abs(self.offset), abs(other.offset), abs(self.gain), abs(other.gain))
         return math.isclose(self.gain, other.gain, rel_tol=1e-9) and math.isclose(
@@ -47,11 +47,11 @@ class Line(NamedTuple):
         return self.gain * x + self.offset
 
 
-IDENTITY = Line()
+IDENTITY = AffineMap()
 
 
 @dataclass(frozen=True)
-class Unit:
+class NamedUnit:
     """A unit by name; base value = factor * value + offset, where it is defined."""
 
     name: str
@@ -67,12 +67,12 @@ class Unit:
         return " * ".join(powers) or "1"
 
     @property
-    def to_base(self) -> Line:
+    def to_base(self) -> AffineMap:
         """How a value becomes one in base units."""
-        return Line(self.factor, self.offset)
+        return AffineMap(self.factor, self.offset)
 
 
-def line(source: Unit | None, target: Unit | None) -> Line:
+def unit_conversion(source: NamedUnit | None, target: NamedUnit | None) -> AffineMap:
     """Return how a value in one unit becomes one in another; raises ValueError that says why not.
 
     Two units of one name are the same, though files define it differently.
@@ -80,16 +80,16 @@ def line(source: Unit | None, target: Unit | None) -> Line:
     if source is None or target is None or source.name == target.name:
         return IDENTITY
     if source.exponents and target.exponents:
-        _compare(source, target)
+        _check_dimensions(source, target)
         return _tidy(source.to_base.then(target.to_base.inverse()))
     if source.exponents:
-        return _tidy(source.to_base.then(Line(*conversion(source.base, target.name))))
+        return _tidy(source.to_base.then(AffineMap(*conversion(source.base, target.name))))
     if target.exponents:
-        return _tidy(Line(*conversion(source.name, target.base)).then(target.to_base.inverse()))
-    return Line(*conversion(source.name, target.name))
+        return _tidy(AffineMap(*conversion(source.name, target.base)).then(target.to_base.inverse()))
+    return AffineMap(*conversion(source.name, target.name))
 
 
-def _compare(source: Unit, target: Unit) -> None:
+def _check_dimensions(source: NamedUnit, target: NamedUnit) -> None:
     one, other = list(source.exponents), list(target.exponents)
     plain = not any(one[:_ANGLE]) and not any(other[:_ANGLE])
     if one == other or (plain and one[_ANGLE] + other[_ANGLE] in (0, 1)):
@@ -98,16 +98,16 @@ def _compare(source: Unit, target: Unit) -> None:
     raise ValueError(f"`{source.name}` cannot be converted to `{target.name}`: {kinds}")
 
 
-def _tidy(found: Line) -> Line:
+def _tidy(found: AffineMap) -> AffineMap:
     """Return round numbers where only the last bits differ from them."""
     gain, offset = (float(f"{value:.13g}") for value in found)
-    return Line(
+    return AffineMap(
         gain if math.isclose(gain, found.gain, rel_tol=1e-15) else found.gain,
         offset if math.isclose(offset, found.offset, rel_tol=1e-15) else found.offset,
     )
 
 
-def known(unit: Unit | None) -> str:
+def recognised_name(unit: NamedUnit | None) -> str:
     """Return the name of a unit if hocket takes it for the same unit; else nothing."""
     if unit is None:
         return ""
@@ -115,19 +115,19 @@ def known(unit: Unit | None) -> str:
         if not unit.exponents:
             conversion(unit.name, f"{unit.name} ")  # asks whether the name means anything
             return unit.name
-        return unit.name if Line(*conversion(unit.name, unit.base)).near(unit.to_base) else ""
+        return unit.name if AffineMap(*conversion(unit.name, unit.base)).is_close(unit.to_base) else ""
     except ValueError:
         return ""
 
 
-def read_units(parent: Node, findings: Findings) -> dict[str, Unit]:
+def read_units(parent: Node, findings: ImportFindings) -> dict[str, NamedUnit]:
     """Return the units that a file defines, by name."""
-    units: dict[str, Unit] = {}
+    units: dict[str, NamedUnit] = {}
     for node in parent.all("Units", "Unit"):
         name = node.attributes.get("name", "")
         base = node.child("BaseUnit")
         if base is None:
-            units[name] = Unit(name)
+            units[name] = NamedUnit(name)
             continue
         try:
             exponents = tuple(int(float(base.get(key) or 0)) for key in BASES)
@@ -138,34 +138,34 @@ def read_units(parent: Node, findings: Findings) -> dict[str, Unit]:
         if not factor or not math.isfinite(factor) or not math.isfinite(offset):
             findings.fault(base, f"the unit `{name}` has the factor {base.get('factor')}", "a factor but 0")
             continue
-        units[name] = Unit(name, exponents, factor, offset)
+        units[name] = NamedUnit(name, exponents, factor, offset)
     return units
 
 
-def named(name: str, units: Mapping[str, Unit]) -> Unit | None:
+def look_up_unit(name: str, units: Mapping[str, NamedUnit]) -> NamedUnit | None:
     """Return the unit of that name, defined or not, `[m]` as `m`; None for no name."""
     plain = name if name in units else name.removeprefix("[").removesuffix("]").strip()
-    return (units.get(plain) or Unit(plain)) if plain else None
+    return (units.get(plain) or NamedUnit(plain)) if plain else None
 
 
-def fmu_unit(fmu: Fmu, name: str) -> Unit | None:
+def fmu_unit(fmu: Fmu, name: str) -> NamedUnit | None:
     """Return a unit as the FMU defines it."""
     told = fmu.description.units.get(name)
     if told is None or told.exponents is None:
-        return named(name, {})
-    return Unit(name, tuple(told.exponents), told.factor, told.offset)
+        return look_up_unit(name, {})
+    return NamedUnit(name, tuple(told.exponents), told.factor, told.offset)
 
 
-def defined(name: str) -> Unit | None:
+def unit_definition(name: str) -> NamedUnit | None:
     """Return the definition of a unit that hocket knows by name; None if it does not know it."""
     from hocket import units
 
     try:
-        parsed: Any = units._parsed(name)
+        parsed: Any = units._parse_unit(name)
         quantity = units._registry().Quantity(1.0, parsed).to_root_units()
         exponents = dict(_exponents(quantity))
-        found = Unit(name, tuple(exponents.get(base, 0) for base in BASES))
-        return Unit(name, found.exponents, *conversion(name, found.base))
+        found = NamedUnit(name, tuple(exponents.get(base, 0) for base in BASES))
+        return NamedUnit(name, found.exponents, *conversion(name, found.base))
     except ValueError:
         return None
 

@@ -12,35 +12,35 @@ from pathlib import Path
 from hocket.engine.composite import Composite
 from hocket.errors import FileError, ScenarioError
 from hocket.files.resources import with_resources
-from hocket.files.study import Study
+from hocket.files.study import Experiment
 from hocket.files.toml import layout
-from hocket.files.toml.checking import check as check_scenario
+from hocket.files.toml.checking import check_composite as check_scenario
 from hocket.files.toml.codec import FILE
-from hocket.files.toml.document import opened, parsed
+from hocket.files.toml.document import open_document, parse_document
 from hocket.files.toml.layout import Section
-from hocket.files.toml.place import WRONG, Findings, Place, Source, Wrong
+from hocket.files.toml.place import WRONG, FilePlace, Source, TomlFindings, Wrong
 
 
-def read(path: Path | str, *, check: bool = True) -> Study:
+def read(path: Path | str, *, check: bool = True) -> Experiment:
     """Return what a scenario file holds; raises FileError with every fault in it, each with its line.
 
     Relative paths in the file start in its folder. With `check=False` code that the file names is not
     loaded, and names are not looked up: what is wrong with them shows when it is run.
     """
-    findings = Findings(check)
+    findings = TomlFindings(check)
     file = Path(path)
-    study = _study(opened(file, findings), findings)
+    study = _read_study(open_document(file, findings), findings)
     return replace(study, path=file.absolute(), name=study.name or file.stem)
 
 
-def loads(text: str, *, folder: Path | str = "", check: bool = True) -> Study:
+def loads(text: str, *, folder: Path | str = "", check: bool = True) -> Experiment:
     """Return what the text of a scenario file holds; relative paths in it start in `folder`."""
-    findings = Findings(check)
+    findings = TomlFindings(check)
     source = Source("", text, str(folder), (Path(folder).resolve() / "text",))
-    return _study(parsed(source, findings), findings)
+    return _read_study(parse_document(source, findings), findings)
 
 
-def write(what: Composite | Study, path: Path | str) -> None:
+def write(what: Composite | Experiment, path: Path | str) -> None:
     """Write a scenario file that `read` turns into an equal composite; see `dumps`.
 
     FMUs out of an SSP are copied to a folder beside the file.
@@ -58,29 +58,29 @@ def write(what: Composite | Study, path: Path | str) -> None:
         ) from error
 
 
-def dumps(what: Composite | Study, *, folder: Path | str = "", strict: bool = True) -> str:
+def dumps(what: Composite | Experiment, *, folder: Path | str = "", strict: bool = True) -> str:
     """Return the text of a scenario file for a file in `folder`.
 
     Raises ScenarioError for what has no name in a file: a lambda, a model of one's own. With `strict=False`
     such things are described in words: a record for people, which `loads` refuses.
     """
-    findings = Findings()
-    place = Place(findings, Source(folder=str(folder)))
+    findings = TomlFindings()
+    place = FilePlace(findings, Source(folder=str(folder)))
     table = FILE.write(_as_study(what), place)
     if findings.faults and strict:
-        raise ScenarioError(findings.in_order())
-    return layout.text(Section(table))
+        raise ScenarioError(findings.sorted_faults())
+    return layout.format_document(Section(table))
 
 
-def _as_study(what: Composite | Study) -> Study:
-    return Study(what) if isinstance(what, Composite) else what
+def _as_study(what: Composite | Experiment) -> Experiment:
+    return Experiment(what) if isinstance(what, Composite) else what
 
 
-def _study(place: Place | Wrong, findings: Findings) -> Study:
+def _read_study(place: FilePlace | Wrong, findings: TomlFindings) -> Experiment:
     study = place if place is WRONG else FILE.read(place.source.table, place)
     if place is not WRONG and study is not WRONG and findings.check:
         check_scenario(study.composite, place)
     if findings.faults:
-        raise FileError(findings.in_order())
-    assert isinstance(study, Study)
+        raise FileError(findings.sorted_faults())
+    assert isinstance(study, Experiment)
     return study

@@ -10,22 +10,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hocket.files.toml.forms import DURATION, NUMBER, TRUTH, VECTOR, WHOLE, Choice, Listing
-from hocket.files.toml.kinds import Family, Field, Kind, kind
-from hocket.files.toml.levels import Models
-from hocket.files.toml.place import Place
+from hocket.files.toml.forms import DURATION, NUMBER, TRUTH, VECTOR, WHOLE, ChoiceForm, ListForm
+from hocket.files.toml.kinds import Field, KindFamily, TableKind, table_kind
+from hocket.files.toml.levels import ModelsForm
+from hocket.files.toml.place import FilePlace
 from hocket.files.toml.ports import PORTS
 from hocket.orchestrators.adaptive import PER
 from hocket.simulators.step_controller import SOURCES, StepController
 from hocket.simulators.timed import Timed
 
-WHOLES = Listing(WHOLE, "a list of whole numbers")
+WHOLES = ListForm(WHOLE, "a list of whole numbers")
 STOP = Field("stop", DURATION, "the time at which it stands still")
 BEGIN = Field("begin", DURATION, "the time at the start")
 CONTROL = (
     Field("relative", NUMBER, "this part of the value is allowed beside"),
-    Field("estimate", Choice(SOURCES), "how the error is found"),
-    Field("per", Choice(PER), "whether the error counts per step or per second"),
+    Field("estimate", ChoiceForm(SOURCES), "how the error is found"),
+    Field("per", ChoiceForm(PER), "whether the error counts per step or per second"),
     Field("rejects", TRUTH, "whether steps are taken back"),
     BEGIN,
     Field("first", DURATION, "the first step"),
@@ -36,26 +36,26 @@ CONTROL = (
 
 
 @dataclass(frozen=True)
-class Inside:
+class InnerModelForm:
     """A model in a model: [models.left.model]."""
 
-    family: Callable[[], Family]
+    family: Callable[[], KindFamily]
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         return self.family().read(value, place)
 
-    def write(self, value: Any, place: Place) -> Any:
+    def write(self, value: Any, place: FilePlace) -> Any:
         *outer, name = place.keys
-        return Models(self.family).write({str(name): value}, replace(place, keys=tuple(outer)))[str(name)]
+        return ModelsForm(self.family).write({str(name): value}, replace(place, keys=tuple(outer)))[str(name)]
 
     def schema(self) -> dict[str, Any]:
         return self.family().schema()
 
 
-def accuracy_kinds(family: Callable[[], Family]) -> tuple[Kind, ...]:
+def accuracy_kinds(family: Callable[[], KindFamily]) -> tuple[TableKind, ...]:
     """Return the kinds; `family` is that of all models."""
     return (
-        kind(
+        table_kind(
             "step-controller",
             StepController,
             Field("watched", PORTS, "the signals whose error matters"),
@@ -69,11 +69,11 @@ def accuracy_kinds(family: Callable[[], Family]) -> tuple[Kind, ...]:
             Field("least", NUMBER, "how much shorter"),
             Field("quantum", DURATION, "half steps are multiples of it; left out: any will do"),
         ),
-        kind(
+        table_kind(
             "timed",
             Timed,
             BEGIN,
             Field("degrees", WHOLES, "of the extrapolation of each input; left out: all are held"),
-            Field("model", Inside(family), "the model that is told the time"),
+            Field("model", InnerModelForm(family), "the model that is told the time"),
         ),
     )

@@ -10,32 +10,34 @@ from collections.abc import Collection
 from typing import Any, get_args
 
 from hocket.bonds import Balance, Bond, named_bonds
-from hocket.files.toml.forms import NUMBER, TEXT, TRUTH, Choice
-from hocket.files.toml.kinds import Field, kind
-from hocket.files.toml.named import Named
+from hocket.files.toml.forms import NUMBER, TEXT, TRUTH, ChoiceForm
+from hocket.files.toml.kinds import Field, table_kind
+from hocket.files.toml.named import NamedTablesForm
 from hocket.files.toml.place import WRONG
 
-BOND = kind(
+BOND = table_kind(
     "a bond",
     Bond,
     Field("effort", TEXT, "the input that the effort drives: mass.force"),
     Field("flow", TEXT, "the input that the flow drives, the other way: spring.speed"),
     Field("unit", TEXT, "of their product, if that is no power in W"),
     Field("reverse", TRUTH, "whether their product counts from who gives the flow to who gives the effort"),
-    Field("balance", Choice(get_args(Balance)), "how both sides agree on the power; left out: they do not"),
+    Field(
+        "balance", ChoiceForm(get_args(Balance)), "how both sides agree on the power; left out: they do not"
+    ),
     Field("eps", NUMBER, "of the inversion: outputs below this part of the largest are not divided by"),
     tagged=False,
 )
 
 
-class Bonds(Named):
+class BondsForm(NamedTablesForm):
     """The bonds of a level."""
 
-    def made(self, name: str, thing: Any, models: Collection[str]) -> Any:
+    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:
         """Return the bond, if it may have that name."""
         example = thing if thing is not WRONG else Bond("", "")
         named_bonds({name: example}, models)
         return thing
 
 
-BONDS = Bonds("bonds", BOND, "a bond", "[bonds.joint]")
+BONDS = BondsForm("bonds", BOND, "a bond", "[bonds.joint]")

@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from hocket.engine.composite import Composite, drafted, prepared
+from hocket.engine.composite import Composite, draft_blueprint, prepare_composite
 from hocket.errors import Fault, ScenarioError
-from hocket.files.toml.place import Findings, Place
+from hocket.files.toml.place import FilePlace, TomlFindings
 
 
-def check(composite: Composite, place: Place) -> None:
+def check_composite(composite: Composite, place: FilePlace) -> None:
     """Note every fault that can be known before a model is opened; `place` is that of the whole file.
 
     After faults of the file, only what is wrong with connections between models that could be read.
@@ -27,15 +27,15 @@ def check(composite: Composite, place: Place) -> None:
     whole = not findings.faults
     only_bonds = all("bonds" in spot.keys for spot, _ in findings.faults)
     try:
-        _ = drafted(composite) if whole else prepared(composite, tries=False)
+        _ = draft_blueprint(composite) if whole else prepare_composite(composite, tries=False)
     except ScenarioError as error:
         for fault in error.faults:
-            if only_bonds or _trusted(fault, findings):
-                here = _place(fault.where, findings) or place
+            if only_bonds or _concerns_readable_models(fault, findings):
+                here = _find_place(fault.where, findings) or place
                 findings.faults.append((here, replace(fault, where=here.where)))
 
 
-def _trusted(fault: Fault, findings: Findings) -> bool:
+def _concerns_readable_models(fault: Fault, findings: TomlFindings) -> bool:
     """Return whether a fault is about a connection, and not about a model that could not be read."""
     level, connected, _ = fault.where.partition("connections.")
     names: list[str] = re.findall(r"`([^`]+)`", fault.what)
@@ -43,7 +43,7 @@ def _trusted(fault: Fault, findings: Findings) -> bool:
     return bool(connected) and not any(path.startswith(f"{b}.") for path in paths for b in findings.broken)
 
 
-def _place(where: str, findings: Findings) -> Place | None:
+def _find_place(where: str, findings: TomlFindings) -> FilePlace | None:
     """Return the place that a scenario calls `where`; None: it is not known."""
     places = findings.places
     if found := places.get(where):
@@ -51,4 +51,4 @@ def _place(where: str, findings: Findings) -> Place | None:
     level, dot, key = where.rpartition(".")
     if inside := places.get(level + dot):
         return inside / key
-    return _place(level, findings) if level else None
+    return _find_place(level, findings) if level else None

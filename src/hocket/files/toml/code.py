@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from hocket.errors import HocketError
-from hocket.files.toml.forms import Mapped
-from hocket.files.toml.place import WRONG, Place
-from hocket.simulators.loading import load, named
+from hocket.files.toml.forms import MappingForm
+from hocket.files.toml.place import WRONG, FilePlace
+from hocket.simulators.loading import load, qualified_name
 
 
-class Anything:
+class AnyValueForm:
     """Whatever TOML can hold, as it is: the parameters of somebody's code."""
 
-    def read(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+    def read(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
         return value
 
-    def write(self, value: Any, place: Place) -> Any:
+    def write(self, value: Any, place: FilePlace) -> Any:
         if isinstance(value, np.generic):
             value = value.item()
         match value:
@@ -39,49 +39,51 @@ class Anything:
             if value is None
             else "numbers, texts, lists, dicts"
         )
-        return place.unwritable(value, hint)
+        return place.report_unwritable(value, hint)
 
     def schema(self) -> dict[str, Any]:
         return {}
 
 
-class Code:
+class CodeForm:
     """A class or function by its name: "package.module:Name" or "path/to/file.py:Name"."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         expected = 'text such as "plant.py:Tank" or "package.module:Tank"'
         if not isinstance(value, str):
-            return place.unexpected(value, expected)
+            return place.report_unexpected(value, expected)
         if not place.findings.check:
             return value
-        folder = place.beside("folder")
-        start = Folder().read(folder, place) if isinstance(folder, str) else place.source.folder
-        return WRONG if place.tried(lambda: load(value, start)) is WRONG else value
+        folder = place.sibling_value("folder")
+        start = FolderForm().read(folder, place) if isinstance(folder, str) else place.source.folder
+        return WRONG if place.attempt(lambda: load(value, start)) is WRONG else value
 
-    def write(self, value: Any, place: Place) -> Any:
+    def write(self, value: Any, place: FilePlace) -> Any:
         if isinstance(value, str) or value is None:
             return value
-        name = named(value)
+        name = qualified_name(value)
         try:
             known = getattr(value, "__module__", "__main__") != "__main__" and load(name) is value
         except HocketError:
             known = False
-        return name if known else place.unwritable(value, "give it a name in a module or file of its own")
+        return (
+            name if known else place.report_unwritable(value, "give it a name in a module or file of its own")
+        )
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": ":", "examples": ["plant.py:Tank", "package.module:Tank"]}
 
 
-class Folder:
+class FolderForm:
     """Where the paths of one model start, if not in the folder of the file."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, str):
-            return place.unexpected(value, "the path of a folder")
+            return place.report_unexpected(value, "the path of a folder")
         start = place.source.folder
         return os.path.normpath(os.path.join(start, value)) if start else value
 
-    def write(self, value: str | None, place: Place) -> Any:
+    def write(self, value: str | None, place: FilePlace) -> Any:
         start = place.source.folder
         if value is None or value == start:
             return None
@@ -91,5 +93,5 @@ class Folder:
         return {"type": "string"}
 
 
-CODE, FOLDER = Code(), Folder()
-VALUES = Mapped(Anything(), "a table of parameters: { mass = 2.5 }")
+CODE, FOLDER = CodeForm(), FolderForm()
+VALUES = MappingForm(AnyValueForm(), "a table of parameters: { mass = 2.5 }")

@@ -18,82 +18,88 @@ from hocket.bonds import Bond
 from hocket.constraints import Constraint
 from hocket.engine.composite import Composite, StartMode
 from hocket.errors import ScenarioError
-from hocket.files.study import Study, Tuning
+from hocket.files.study import Experiment, Tuning
 from hocket.files.toml.accuracy import accuracy_kinds
 from hocket.files.toml.bonds import BONDS
 from hocket.files.toml.constraints import CONSTRAINTS, COUPLER
-from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE, Choice, OrWord
+from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE, ChoiceForm, WordOrForm
 from hocket.files.toml.hosts import HOSTS, SHOWN, STAND_IN
 from hocket.files.toml.inserted import INSERTIONS
-from hocket.files.toml.kinds import Family, Field, Kind, kind
-from hocket.files.toml.levels import Connections, Included, Models, Order
+from hocket.files.toml.kinds import Field, KindFamily, TableKind, table_kind
+from hocket.files.toml.levels import ConnectionsForm, IncludedFileForm, ModelsForm, OrderForm
 from hocket.files.toml.parts import PART
 from hocket.files.toml.ports import OUTPUTS, PORTS
-from hocket.files.toml.rates import Rates
+from hocket.files.toml.rates import RatesForm
 from hocket.files.toml.simulators import SIMULATORS
 from hocket.files.toml.tuning import CHOICES
 from hocket.hosts import Hosts
-from hocket.model import Connection, Extrapolator, Inserted, Model, Orchestrator, Port, Scenario
+from hocket.model import Connection, Extrapolator, Insertion, Model, Orchestrator, Port, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import GAINS, PER, Adaptive
 from hocket.orchestrators.exchange import InputsMode
 from hocket.orchestrators.multirate import Scheme
 from hocket.plan import Accelerator, Aitken, Estimate, Newton, OutputsMode, QuasiNewton, Relax
-from hocket.signals import NAMED, BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
+from hocket.signals import EXTRAPOLATORS, BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 
-EXTRAPOLATIONS = Family(
+EXTRAPOLATIONS = KindFamily(
     "extrapolation",
     (
-        kind("hold", Hold),
-        kind("latch", Latch),
-        kind("polynomial", Polynomial, Field("degree", WHOLE, "0 to 8")),
-        kind("hermite", Hermite, Field("samples", WHOLE, "1 to 4, each with its slope")),
-        kind("nepce", Nepce, Field("alpha", NUMBER, "the weight of the past; 0 is the hold")),
-        kind(
+        table_kind("hold", Hold),
+        table_kind("latch", Latch),
+        table_kind("polynomial", Polynomial, Field("degree", WHOLE, "0 to 8")),
+        table_kind("hermite", Hermite, Field("samples", WHOLE, "1 to 4, each with its slope")),
+        table_kind("nepce", Nepce, Field("alpha", NUMBER, "the weight of the past; 0 is the hold")),
+        table_kind(
             "balance-correction",
             BalanceCorrection,
             Field("alpha", NUMBER, "the part that is handed on of what the last hold fell short of"),
         ),
     ),
-    NAMED,
+    EXTRAPOLATORS,
 )
 
 _EXCHANGE = (
-    Field("outputs", Choice(get_args(OutputsMode)), "whether outputs are evaluated again after the exchange"),
-    Field("inputs", Choice(get_args(InputsMode)), "when a new input from outside begins to act"),
+    Field(
+        "outputs", ChoiceForm(get_args(OutputsMode)), "whether outputs are evaluated again after the exchange"
+    ),
+    Field("inputs", ChoiceForm(get_args(InputsMode)), "when a new input from outside begins to act"),
 )
 _RATES = Field(
     "rates",
-    Rates(),
+    RatesForm(),
     "steps of each simulator per step of the level; 1 where none is given",
     get=lambda orchestrator: dict(orchestrator.rates),
 )
 _EXPLICIT = (
-    kind("jacobi", Jacobi, *_EXCHANGE),
-    kind("gauss-seidel", GaussSeidel, Field("order", Order(), "who steps when"), *_EXCHANGE),
-    kind("multirate", Multirate, _RATES, Field("scheme", Choice(get_args(Scheme)), "who first"), *_EXCHANGE),
-    kind("asynchronous", Asynchronous, _RATES, *_EXCHANGE),
+    table_kind("jacobi", Jacobi, *_EXCHANGE),
+    table_kind("gauss-seidel", GaussSeidel, Field("order", OrderForm(), "who steps when"), *_EXCHANGE),
+    table_kind(
+        "multirate", Multirate, _RATES, Field("scheme", ChoiceForm(get_args(Scheme)), "who first"), *_EXCHANGE
+    ),
+    table_kind("asynchronous", Asynchronous, _RATES, *_EXCHANGE),
 )
 
 
-ACCELERATIONS = Family(
+ACCELERATIONS = KindFamily(
     "accelerator",
     (
-        kind("relax", Relax, Field("factor", NUMBER, "the part of the way that is gone")),
-        kind("aitken", Aitken, Field("first", NUMBER, "the factor that each step begins with")),
-        kind(
+        table_kind("relax", Relax, Field("factor", NUMBER, "the part of the way that is gone")),
+        table_kind("aitken", Aitken, Field("first", NUMBER, "the factor that each step begins with")),
+        table_kind(
             "quasi-newton",
             QuasiNewton,
             Field("reuse", WHOLE, "steps for which what was learned is used again"),
             Field("filter", NUMBER, "what depends on newer columns up to this is dropped"),
         ),
-        kind("newton", Newton, Field("falls", NUMBER, "the fall of the residual that keeps the matrix")),
+        table_kind(
+            "newton", Newton, Field("falls", NUMBER, "the fall of the residual that keeps the matrix")
+        ),
     ),
     {"plain": None},
 )
 
 
-def _iterate(
+def _build_iterate(
     inner: Orchestrator | None = None,
     tolerance: float | Literal["none"] = 1e-8,
     at_most: int = 50,
@@ -105,38 +111,40 @@ def _iterate(
 
 _STEPS = (
     *_EXPLICIT,
-    kind(
+    table_kind(
         "iterate",
-        _iterate,
-        Field("inner", Family("orchestrator", _EXPLICIT), "the algorithm of one sweep", stand_in=None),
+        _build_iterate,
+        Field("inner", KindFamily("orchestrator", _EXPLICIT), "the algorithm of one sweep", stand_in=None),
         Field(
             "tolerance",
-            OrWord("none", NUMBER),
+            WordOrForm("none", NUMBER),
             'the relative change that ends it; "none": always at_most sweeps',
             get=lambda iterate: iterate.tolerance or "none",
         ),
         Field("at_most", WHOLE, "sweeps in a step"),
         Field(
             "accelerate",
-            OrWord("plain", ACCELERATIONS),
+            WordOrForm("plain", ACCELERATIONS),
             'how sweeps are led to their end; "plain": they are not',
             get=lambda iterate: iterate.accelerate or "plain",
         ),
         cls=Iterate,
     ),
 )
-ORCHESTRATORS = Family(
+ORCHESTRATORS = KindFamily(
     "orchestrator",
     (
         *_STEPS,
-        kind(
+        table_kind(
             "adaptive",
             Adaptive,
-            Field("inner", Family("orchestrator", _STEPS), "the algorithm of one step", stand_in=Jacobi()),
+            Field(
+                "inner", KindFamily("orchestrator", _STEPS), "the algorithm of one step", stand_in=Jacobi()
+            ),
             Field("tolerance", NUMBER, "the error that is allowed"),
-            Field("estimate", Choice(get_args(Estimate)), "how the error is found"),
-            Field("controller", Choice(tuple(GAINS)), "how the next step follows from the errors"),
-            Field("per", Choice(PER), "whether the error counts per second or per step"),
+            Field("estimate", ChoiceForm(get_args(Estimate)), "how the error is found"),
+            Field("controller", ChoiceForm(tuple(GAINS)), "how the next step follows from the errors"),
+            Field("per", ChoiceForm(PER), "whether the error counts per second or per step"),
             Field("quantum", PART, "steps are multiples of this part of the level's step"),
             Field("first", PART, "the part of the level's step that a run begins with"),
             Field("rejects", TRUTH, "whether steps are taken back; left out: where all can"),
@@ -145,17 +153,17 @@ ORCHESTRATORS = Family(
 )
 
 
-def _connection(
+def _build_connection(
     source: str, extrapolation: Extrapolator | None = None, gain: float = 1.0, offset: float = 0.0
 ) -> Connection:
     """Return a connection whose target is still to be filled in."""
     return Connection(source, "", extrapolation, gain, offset)
 
 
-CONNECTIONS = Connections(
-    kind(
+CONNECTIONS = ConnectionsForm(
+    table_kind(
         "a connection",
-        _connection,
+        _build_connection,
         Field("from", TEXT, "the output that drives it", "source"),
         Field("extrapolation", EXTRAPOLATIONS, "if not that of the level"),
         Field("gain", NUMBER, "the input is gain * output + offset, in the unit of the input"),
@@ -165,7 +173,7 @@ CONNECTIONS = Connections(
 )
 
 
-def _level(
+def _build_level(
     step: Fraction,
     models: Mapping[str, Model],
     connections: Iterable[Connection] = (),
@@ -179,24 +187,24 @@ def _level(
     bonds: Mapping[str, Bond] | None = None,
     constraints: Mapping[str, Constraint] | None = None,
     hosts: Hosts | None = None,
-    inserted: Mapping[str, Inserted] | None = None,
+    inserted: Mapping[str, Insertion] | None = None,
 ) -> Composite:
     scenario = Scenario(models, connections, inputs, outputs, record, bonds, constraints, hosts, inserted)
     return Composite(scenario, step, orchestrator or "jacobi", extrapolation, start, sampled)
 
 
-LEVEL = kind(
+LEVEL = table_kind(
     "composite",
-    _level,
+    _build_level,
     Field("step", DURATION, 'the macro step, such as "10 ms"', stand_in=Fraction(1)),
     Field("orchestrator", ORCHESTRATORS, "the algorithm", stand_in=None),
     Field("extrapolation", EXTRAPOLATIONS, "of every connection that has none of its own", stand_in="hold"),
-    Field("start", Choice(get_args(StartMode)), "whether extrapolators get a past", stand_in="window"),
+    Field("start", ChoiceForm(get_args(StartMode)), "whether extrapolators get a past", stand_in="window"),
     Field("sampled", TRUTH, "whether it sees and shows values at its own steps only", stand_in=False),
     Field("record", TEXTS, "the ports to keep: * is all", get=attrgetter("scenario.record"), stand_in=()),
     Field("inputs", PORTS, "of the level itself", get=attrgetter("scenario.inputs")),
     Field("outputs", PORTS, "of the level itself", get=attrgetter("scenario.outputs")),
-    Field("models", Models(lambda: MODELS), "by name: [models.left]", get=attrgetter("scenario.models")),
+    Field("models", ModelsForm(lambda: MODELS), "by name: [models.left]", get=attrgetter("scenario.models")),
     Field("connections", CONNECTIONS, "input = output", get=attrgetter("scenario.connections"), stand_in=()),
     Field("bonds", BONDS, "by name: [bonds.joint]", get=attrgetter("scenario.bonds"), stand_in=None),
     Field(
@@ -220,22 +228,22 @@ LEVEL = kind(
 )
 
 
-def _included(file: Composite) -> Composite:
+def _included_composite(file: Composite) -> Composite:
     """Another scenario file, as a level of this one."""
     return file
 
 
-MODELS: Family = Family(
+MODELS: KindFamily = KindFamily(
     "model",
     (
         *SIMULATORS,
         COUPLER,
         STAND_IN,
         *accuracy_kinds(lambda: MODELS),
-        kind(
+        table_kind(
             "composite",
-            _included,
-            Field("file", Included(lambda: FILE), "another scenario file"),
+            _included_composite,
+            Field("file", IncludedFileForm(lambda: FILE), "another scenario file"),
             when="file",
         ),
         LEVEL,
@@ -244,7 +252,7 @@ MODELS: Family = Family(
 )
 
 
-def _run(
+def _run_defaults(
     start: Fraction = Fraction(0),
     stop: Fraction | None = None,
     every: Fraction | Literal["micro"] | None = None,
@@ -259,37 +267,37 @@ def _run(
     return {"start": start, "stop": stop, "every": every}
 
 
-def _study(
+def _build_study(
     name: str = "",
     run: Mapping[str, Any] | None = None,
     tune: Tuning = Tuning(),  # noqa: B008 - it is frozen
     original: str = "",
     **level: Any,
-) -> Study:
+) -> Experiment:
     """A co-simulation, to be run by hocket run."""
-    return Study(_level(**level), name=name, tune=tune, original=original, **(run or {}))
+    return Experiment(_build_level(**level), name=name, tune=tune, original=original, **(run or {}))
 
 
-def _inside(entry: Field) -> Callable[[Study], Any]:
+def _composite_getter(entry: Field) -> Callable[[Experiment], Any]:
     return lambda study: entry.of(study.composite)
 
 
-_RUN = kind(
+_RUN = table_kind(
     "[run]",
-    _run,
+    _run_defaults,
     Field("start", DURATION),
     Field("stop", DURATION),
-    Field("every", OrWord("micro", DURATION), 'the output interval, or "micro"'),
+    Field("every", WordOrForm("micro", DURATION), 'the output interval, or "micro"'),
     tagged=False,
     section=True,
 )
-FILE: Kind = Kind(
+FILE: TableKind = TableKind(
     "a scenario",
-    _study,
+    _build_study,
     (
         Field("name", TEXT, "what to call it; left out: the name of the file", stand_in="", default=""),
         Field("run", _RUN, "the defaults of hocket run", get=lambda study: study, stand_in=None),
-        *(replace(entry, get=_inside(entry)) for entry in LEVEL.fields),
+        *(replace(entry, get=_composite_getter(entry)) for entry in LEVEL.fields),
         Field("tune", CHOICES, "what hocket tune may choose, by name, and what counts", default=Tuning()),
         Field("original", TEXT, "of a compiled scenario: the text it was made from", default=""),
     ),

@@ -15,97 +15,97 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hocket.clock import seconds, written
-from hocket.errors import nearest
-from hocket.files.toml.place import WRONG, Place
+from hocket.clock import format_duration, seconds
+from hocket.errors import suggest_nearest
+from hocket.files.toml.place import WRONG, FilePlace
 
 
 class Form(Protocol):
     """How a value is written."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         """Return the value as Python wants it; WRONG after noting a fault."""
 
-    def write(self, value: Any, place: Place) -> Any:
+    def write(self, value: Any, place: FilePlace) -> Any:
         """Return the value as TOML has it; None: leave the key out."""
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of what `read` accepts."""
 
 
-class Number:
+class NumberForm:
     """A float; whole numbers are welcome."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not _is_number(value):
-            return place.unexpected(value, "a number")
+            return place.report_unexpected(value, "a number")
         try:
             return float(value)
         except OverflowError:
-            return place.unexpected(math.copysign(math.inf, value), "a number below 1.8e308")
+            return place.report_unexpected(math.copysign(math.inf, value), "a number below 1.8e308")
 
-    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
         return float(value)
 
     def schema(self) -> dict[str, Any]:
         return {"type": "number"}
 
 
-class Whole:
+class IntegerForm:
     """An int."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
-        return place.unexpected(value, "a whole number")
+        return place.report_unexpected(value, "a whole number")
 
-    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
         return int(value)
 
     def schema(self) -> dict[str, Any]:
         return {"type": "integer"}
 
 
-class Truth:
+class BooleanForm:
     """A bool."""
 
-    def read(self, value: Any, place: Place) -> Any:
-        return value if isinstance(value, bool) else place.unexpected(value, "true or false")
+    def read(self, value: Any, place: FilePlace) -> Any:
+        return value if isinstance(value, bool) else place.report_unexpected(value, "true or false")
 
-    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
         return bool(value)
 
     def schema(self) -> dict[str, Any]:
         return {"type": "boolean"}
 
 
-class Text:
+class TextForm:
     """A str."""
 
-    def read(self, value: Any, place: Place) -> Any:
-        return value if isinstance(value, str) else place.unexpected(value, "a text in quotes")
+    def read(self, value: Any, place: FilePlace) -> Any:
+        return value if isinstance(value, str) else place.report_unexpected(value, "a text in quotes")
 
-    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
         return str(value)
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string"}
 
 
-class Duration:
+class DurationForm:
     """A time span as people write it; a bare number is in seconds."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         expected = 'a duration such as "2.5 ms", "1/3 s" or 0.01'
         if not isinstance(value, str) and not _is_number(value):
-            return place.unexpected(value, expected)
+            return place.report_unexpected(value, expected)
         try:
             return seconds(value)
         except ValueError:
-            return place.unexpected(value, expected)
+            return place.report_unexpected(value, expected)
 
-    def write(self, value: Fraction, place: Place) -> Any:  # noqa: ARG002
-        return written(value)
+    def write(self, value: Fraction, place: FilePlace) -> Any:  # noqa: ARG002
+        return format_duration(value)
 
     def schema(self) -> dict[str, Any]:
         text = {"type": "string", "pattern": "^\\s*[-+]?[0-9.]", "examples": ["2.5 ms", "1/3 s"]}
@@ -113,19 +113,19 @@ class Duration:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChoiceForm:
     """One of a few words."""
 
     words: tuple[str, ...]
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if isinstance(value, str) and value in self.words:
             return value
         listed = [f'"{word}"' for word in self.words]
         expected = " or ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)
-        return place.unexpected(value, expected, _meant(value, self.words))
+        return place.report_unexpected(value, expected, _suggest_word(value, self.words))
 
-    def write(self, value: Any, place: Place) -> Any:  # noqa: ARG002
+    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
         return value
 
     def schema(self) -> dict[str, Any]:
@@ -133,53 +133,53 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Listing:
+class ListForm:
     """An array whose items have one form."""
 
     of: Form
     expected: str
     make: type[tuple[Any, ...]] | type[list[Any]] = tuple
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, list):
-            return place.unexpected(value, self.expected)
+            return place.report_unexpected(value, self.expected)
         items = [self.of.read(item, place / number) for number, item in enumerate(value)]
         return WRONG if any(item is WRONG for item in items) else self.make(items)
 
-    def write(self, value: Iterable[Any], place: Place) -> Any:
+    def write(self, value: Iterable[Any], place: FilePlace) -> Any:
         return [self.of.write(item, place / number) for number, item in enumerate(value)]
 
     def schema(self) -> dict[str, Any]:
         return {"type": "array", "items": self.of.schema()}
 
 
-class Numbers(Listing):
+class NumbersForm(ListForm):
     """An array of floats; long ones are read at once."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if isinstance(value, list) and all(type(item) in (float, int) for item in value):
             with contextlib.suppress(OverflowError):
                 return self.make(map(float, value))
         return super().read(value, place)
 
-    def write(self, value: Iterable[Any], place: Place) -> Any:  # noqa: ARG002
+    def write(self, value: Iterable[Any], place: FilePlace) -> Any:  # noqa: ARG002
         return list(map(float, value))
 
 
 @dataclass(frozen=True)
-class Mapped:
+class MappingForm:
     """A table with keys of the user's choosing, whose values have one form."""
 
     of: Form
     expected: str
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
-            return place.unexpected(value, self.expected)
+            return place.report_unexpected(value, self.expected)
         items = {key: self.of.read(item, place / key) for key, item in value.items()}
         return WRONG if any(item is WRONG for item in items.values()) else items
 
-    def write(self, value: Mapping[str, Any], place: Place) -> Any:
+    def write(self, value: Mapping[str, Any], place: FilePlace) -> Any:
         return {key: self.of.write(item, place / key) for key, item in value.items()}
 
     def schema(self) -> dict[str, Any]:
@@ -187,17 +187,17 @@ class Mapped:
 
 
 @dataclass(frozen=True)
-class Either:
+class EitherForm:
     """One form where the value is of a certain type, else another."""
 
     type: type
     one: Form
     other: Form
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         return (self.one if isinstance(value, self.type) else self.other).read(value, place)
 
-    def write(self, value: Any, place: Place) -> Any:
+    def write(self, value: Any, place: FilePlace) -> Any:
         return (self.one if isinstance(value, self.type) else self.other).write(value, place)
 
     def schema(self) -> dict[str, Any]:
@@ -205,16 +205,16 @@ class Either:
 
 
 @dataclass(frozen=True)
-class OrWord:
+class WordOrForm:
     """A certain word, or else a form."""
 
     word: str
     form: Form
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         return value if value == self.word else self.form.read(value, place)
 
-    def write(self, value: Any, place: Place) -> Any:
+    def write(self, value: Any, place: FilePlace) -> Any:
         return value if value == self.word else self.form.write(value, place)
 
     def schema(self) -> dict[str, Any]:
@@ -222,15 +222,15 @@ class OrWord:
 
 
 @dataclass(frozen=True)
-class Zeros:
+class ZerosForm:
     """Numbers that are left out where all are zero."""
 
     of: Form
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         return self.of.read(value, place)
 
-    def write(self, value: Any, place: Place) -> Any:
+    def write(self, value: Any, place: FilePlace) -> Any:
         numbers = np.array(value, dtype=float)
         return self.of.write(value, place) if numbers.any() or np.signbit(numbers).any() else None
 
@@ -242,12 +242,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _meant(value: Any, words: Iterable[str]) -> str:
-    hint = nearest(value, words) if isinstance(value, str) else ""
+def _suggest_word(value: Any, words: Iterable[str]) -> str:
+    hint = suggest_nearest(value, words) if isinstance(value, str) else ""
     return hint if hint.startswith("did") else ""
 
 
-NUMBER, WHOLE, TRUTH, TEXT, DURATION = Number(), Whole(), Truth(), Text(), Duration()
-TEXTS = Listing(TEXT, "a list of texts")
-VECTOR = Numbers(NUMBER, "a list of numbers")
-MATRIX = Listing(VECTOR, "a list of rows, each a list of numbers: [[1, 0], [0, 1]]")
+NUMBER, WHOLE, TRUTH, TEXT, DURATION = NumberForm(), IntegerForm(), BooleanForm(), TextForm(), DurationForm()
+TEXTS = ListForm(TEXT, "a list of texts")
+VECTOR = NumbersForm(NUMBER, "a list of numbers")
+MATRIX = ListForm(VECTOR, "a list of rows, each a list of numbers: [[1, 0], [0, 1]]")

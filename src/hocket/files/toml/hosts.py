@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from hocket.errors import nearest
-from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE, Choice
-from hocket.files.toml.kinds import Field, Kind, kind
+from hocket.errors import suggest_nearest
+from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE, ChoiceForm
+from hocket.files.toml.kinds import Field, TableKind, table_kind
 from hocket.files.toml.layout import Section
-from hocket.files.toml.place import WRONG, Place
-from hocket.files.toml.ports import Ports
+from hocket.files.toml.place import WRONG, FilePlace
+from hocket.files.toml.ports import PortsForm
 from hocket.hosts import RESERVED, Hosts, Link
 from hocket.model import Port, PortType
 from hocket.simulators.stand_in import StandIn
@@ -22,7 +22,7 @@ from hocket.simulators.stand_in import StandIn
 _EXPECTED = 'a list of models for each host: plant = ["left"]'
 _TO = " to "
 
-LINK = kind(
+LINK = table_kind(
     "a link",
     Link,
     Field("latency", DURATION, "of a message"),
@@ -36,11 +36,11 @@ class HostsForm:
     """Who runs where, and what a message costs."""
 
     name = "hosts"
-    kind: Kind = LINK
+    kind: TableKind = LINK
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
-            return place.unexpected(value, _EXPECTED)
+            return place.report_unexpected(value, _EXPECTED)
         place.findings.places[f"{place.level}hosts"] = place
         models: dict[str, Any] = {}
         good = True
@@ -50,18 +50,18 @@ class HostsForm:
             models[host] = TEXTS.read(value[host], here)
             good = good and models[host] is not WRONG
         link = self.kind.read(value["link"], place / "link") if "link" in value else None
-        links = self._links(value.get("links", {}), place / "links")
+        links = self._read_links(value.get("links", {}), place / "links")
         if not good or link is WRONG or links is WRONG:
             return WRONG
-        made = place.tried(lambda: Hosts(models, link, links))
-        known = place.beside("models")
+        made = place.attempt(lambda: Hosts(models, link, links))
+        known = place.sibling_value("models")
         if made is not WRONG and isinstance(known, dict):
-            self._check(made, known, place)
+            self._check_models(made, known, place)
         return made
 
-    def _links(self, value: Any, place: Place) -> Any:
+    def _read_links(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
-            return place.unexpected(value, 'a table of links: "plant to lab" = { latency = "1 ms" }')
+            return place.report_unexpected(value, 'a table of links: "plant to lab" = { latency = "1 ms" }')
         links: dict[tuple[str, ...], Any] = {}
         for pair, table in value.items():
             ends = tuple(pair.split(_TO))
@@ -70,13 +70,13 @@ class HostsForm:
             links[ends] = self.kind.read(table, place / pair)
         return WRONG if any(link is WRONG for link in links.values()) else links
 
-    def _check(self, hosts: Hosts, models: Mapping[str, Any], place: Place) -> None:
-        for name, host in hosts.of_model().items():
+    def _check_models(self, hosts: Hosts, models: Mapping[str, Any], place: FilePlace) -> None:
+        for name, host in hosts.host_by_model().items():
             if name not in models:
-                hint = nearest(name, models)
+                hint = suggest_nearest(name, models)
                 (place / host).fault(f"there is no model `{name}`", "the models of this level", hint)
 
-    def write(self, value: Hosts, place: Place) -> Any:
+    def write(self, value: Hosts, place: FilePlace) -> Any:
         table: dict[str, Any] = {host: list(names) for host, names in value.models.items()}
         if value.link != Link():
             table["link"] = self.kind.write(value.link, place / "link")
@@ -103,20 +103,20 @@ class HostsForm:
 
 HOSTS = HostsForm()
 
-SHOWN = Ports(
+SHOWN = PortsForm(
     "shown",
-    kind(
+    table_kind(
         "a port",
         Port,
         Field("name", TEXT),
         Field("unit", TEXT, "a physical unit: m/s"),
         Field("start", NUMBER),
-        Field("type", Choice(get_args(PortType)), "what its numbers mean"),
+        Field("type", ChoiceForm(get_args(PortType)), "what its numbers mean"),
         Field("held", TRUTH, "whether it changes at events only"),
         tagged=False,
     ),
 )
-STAND_IN = kind(
+STAND_IN = table_kind(
     "stand-in",
     StandIn,
     Field("shows", SHOWN, "its outputs; each has an input: force_sent of force"),

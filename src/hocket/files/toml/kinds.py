@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from hocket.errors import nearest
+from hocket.errors import suggest_nearest
 from hocket.files.toml.forms import Form
 from hocket.files.toml.layout import Section
-from hocket.files.toml.place import WRONG, Place
+from hocket.files.toml.place import WRONG, FilePlace
 
 Build: TypeAlias = Callable[..., Any]
 _NOTHING = object()
@@ -36,7 +36,7 @@ class Field:
     """What the builder calls it; empty: the same."""
     get: Callable[[Any], Any] | None = None
     """Takes the value from an object to be written; None: its attribute of the argument's name."""
-    absent: Callable[[Place], Any] | None = None
+    absent: Callable[[FilePlace], Any] | None = None
     """Gives the value where the key is left out; None: the builder's own default."""
     stand_in: Any = _NOTHING
     """Takes the place of a wrong value so that the rest of the scenario can still be checked."""
@@ -56,8 +56,8 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A form of table; use `kind` to make one."""
+class TableKind:
+    """A form of table; use `table_kind` to make one."""
 
     name: str
     build: Build
@@ -72,11 +72,11 @@ class Kind:
     """Whether it is written with a header of its own, not between braces."""
     about: str = ""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         """Return what the table describes."""
         if not isinstance(value, dict):
-            return place.unexpected(value, f"a table, as in {self.example()}")
-        unknown = self._unknown(value, place)
+            return place.report_unexpected(value, f"a table, as in {self.example()}")
+        unknown = self._unknown_keys(value, place)
         arguments: dict[str, Any] = {}
         good = True
         for entry in self.fields:
@@ -94,26 +94,28 @@ class Kind:
                 read = entry.stand_in
                 good = good and read is not _NOTHING
             elif entry.spread:
-                good = self._spread(read, arguments, place / entry.name) and good
+                good = self._add_arguments(read, arguments, place / entry.name) and good
                 continue
             arguments[entry.key] = read
-        return place.tried(lambda: self.build(**arguments), value) if good else WRONG
+        return place.attempt(lambda: self.build(**arguments), value) if good else WRONG
 
-    def _unknown(self, table: Mapping[str, Any], place: Place) -> list[str]:
+    def _unknown_keys(self, table: Mapping[str, Any], place: FilePlace) -> list[str]:
         known = [*(["type"] if self.tagged else []), *(entry.name for entry in self.fields)]
         unknown = [key for key in table if key not in known]
         for key in unknown:
-            (place / key).fault(f"there is no key `{key}` in {self._title()}", "", nearest(key, known))
+            (place / key).fault(
+                f"there is no key `{key}` in {self._title()}", "", suggest_nearest(key, known)
+            )
         return unknown
 
-    def _spread(self, more: Mapping[str, Any], arguments: dict[str, Any], place: Place) -> bool:
+    def _add_arguments(self, more: Mapping[str, Any], arguments: dict[str, Any], place: FilePlace) -> bool:
         taken = [key for key in more if any(key == entry.key for entry in self.fields)]
         for key in taken:
             (place / key).fault(f"`{key}` cannot be the name of a parameter", "a name that is not taken")
         arguments.update(more)
         return not taken
 
-    def write(self, thing: Any, place: Place) -> Any:
+    def write(self, thing: Any, place: FilePlace) -> Any:
         """Return the table that describes an object; keys at their default are left out."""
         table: dict[str, Any] = {"type": self.name} if self.tagged else {}
         for entry in self.fields:
@@ -153,7 +155,7 @@ class Kind:
         return f"`{self.name}`" if self.tagged else self.name
 
 
-def kind(name: str, build: Build, *fields: Field, cls: type | None = None, **options: Any) -> Kind:
+def table_kind(name: str, build: Build, *fields: Field, cls: type | None = None, **options: Any) -> TableKind:
     """Return a kind whose fields know from the builder's signature what they may leave out."""
     arguments = inspect.signature(build).parameters
     known = []
@@ -166,41 +168,41 @@ def kind(name: str, build: Build, *fields: Field, cls: type | None = None, **opt
         known.append(replace(entry, required=required, default=_NOTHING if required else argument.default))
     made = cls or (build if isinstance(build, type) else None)
     about = (inspect.getdoc(cls or build) or "").split("\n")[0].replace("`", "")
-    return Kind(name, build, tuple(known), made, about=about, **options)
+    return TableKind(name, build, tuple(known), made, about=about, **options)
 
 
 @dataclass(frozen=True)
-class Family:
+class KindFamily:
     """Kinds that stand in the same place, told apart by `type`; some may be given as one word."""
 
     name: str
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[TableKind, ...] = ()
     words: Mapping[str, Any] = field(default_factory=dict)
     """Objects that have a name of their own."""
     by_word: bool = True
     """Whether a word is enough for a kind that needs no fields."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         """Return what a word or a table describes."""
         if isinstance(value, str) and self.by_word:
             if value in self.words:
                 return self.words[value]
-            chosen = self._chosen(value, {}, place)
+            chosen = self._choose_kind(value, {}, place)
             return chosen if chosen is WRONG else chosen.read({"type": value}, place)
         if not isinstance(value, dict):
             word = "a word or a table" if self.by_word else "a table"
-            return place.unexpected(value, f'{word}, as in {{ type = "{self.kinds[0].name}", ... }}')
+            return place.report_unexpected(value, f'{word}, as in {{ type = "{self.kinds[0].name}", ... }}')
         if "type" not in value:
             return place.fault(
-                f"`type` is missing in {place.label}", f"the kind of {self.name}", self._meant("")
+                f"`type` is missing in {place.label}", f"the kind of {self.name}", self._suggest_kind("")
             )
         name = value["type"]
         if not isinstance(name, str):
-            return (place / "type").unexpected(name, f"the kind of {self.name}, a text in quotes")
-        chosen = self._chosen(name, value, place / "type")
+            return (place / "type").report_unexpected(name, f"the kind of {self.name}, a text in quotes")
+        chosen = self._choose_kind(name, value, place / "type")
         return chosen if chosen is WRONG else chosen.read(value, place)
 
-    def _chosen(self, name: str, table: Mapping[str, Any], place: Place) -> Any:
+    def _choose_kind(self, name: str, table: Mapping[str, Any], place: FilePlace) -> Any:
         choices = [kind for kind in self.kinds if kind.name == name]
         if not choices:
             what = (
@@ -208,13 +210,13 @@ class Family:
                 if self.by_word
                 else f"there is no {self.name} of type `{name}`"
             )
-            return place.fault(what, "", self._meant(name))
+            return place.fault(what, "", self._suggest_kind(name))
         return next((kind for kind in choices if kind.when in table), choices[-1])
 
-    def _meant(self, name: str) -> str:
-        return nearest(name, dict.fromkeys([*self.words, *(kind.name for kind in self.kinds)]))
+    def _suggest_kind(self, name: str) -> str:
+        return suggest_nearest(name, dict.fromkeys([*self.words, *(kind.name for kind in self.kinds)]))
 
-    def write(self, thing: Any, place: Place) -> Any:
+    def write(self, thing: Any, place: FilePlace) -> Any:
         """Return the word or table that describes an object."""
         for word, known in self.words.items():
             if thing == known:
@@ -223,7 +225,7 @@ class Family:
             if kind.cls is type(thing):
                 table = kind.write(thing, place)
                 return kind.name if self.by_word and list(table) == ["type"] else table
-        return place.unwritable(thing, f"files know {self._meant('').removeprefix('one of ')}")
+        return place.report_unwritable(thing, f"files know {self._suggest_kind('').removeprefix('one of ')}")
 
     def schema(self) -> dict[str, Any]:
         """Return a reference to the definition."""

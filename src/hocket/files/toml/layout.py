@@ -22,32 +22,32 @@ class Section(dict[str, Any]):
     """A table that is written with a header; all others stand between braces."""
 
 
-def text(section: Section) -> str:
+def format_document(section: Section) -> str:
     """Return the TOML text of the outermost table."""
-    return "\n".join(_lines(section, "")).lstrip("\n") + "\n"
+    return "\n".join(_section_lines(section, "")).lstrip("\n") + "\n"
 
 
-def _lines(section: Section, path: str) -> Iterator[str]:
+def _section_lines(section: Section, path: str) -> Iterator[str]:
     inner = {name: value for name, value in section.items() if isinstance(value, Section)}
     if path and (len(inner) < len(section) or not section):
         yield f"\n[{path}]"
     for name, value in section.items():
         if name not in inner:
-            yield assigned(name, value)
+            yield format_assignment(name, value)
     for name, value in inner.items():
-        yield from _lines(value, f"{path}.{_key(name)}" if path else _key(name))
+        yield from _section_lines(value, f"{path}.{_format_key(name)}" if path else _format_key(name))
 
 
-def assigned(name: str, value: Any) -> str:
+def format_assignment(name: str, value: Any) -> str:
     """Return a key with its value, as it stands in a table."""
-    key = _key(name)
+    key = _format_key(name)
     if isinstance(value, str) and "\n" in value:
-        return f"{key} = {_long(value)}"
-    line = f"{key} = {_inline(value)}"
+        return f"{key} = {_format_long_text(value)}"
+    line = f"{key} = {_format_inline(value)}"
     if len(line) <= _WIDTH or not isinstance(value, list):
         return line
     rows: list[str] = []
-    for item in map(_inline, value):
+    for item in map(_format_inline, value):
         # numbers and short texts share a line, rows of a matrix do not
         if rows and item[0] not in "[{" and len(rows[-1]) + len(item) + 2 <= _WIDTH:
             rows[-1] += f" {item},"
@@ -56,23 +56,23 @@ def assigned(name: str, value: Any) -> str:
     return "\n".join([f"{key} = [", *rows, "]"])
 
 
-def _long(value: str) -> str:
+def _format_long_text(value: str) -> str:
     """Return a text of many lines as it looks, where that can be."""
     plain = "'''" not in value and not any((ord(c) < 32 and c not in "\n\t") or c == "\x7f" for c in value)
-    return f"'''\n{value}'''" if plain and not value.endswith("'") else _inline(value)
+    return f"'''\n{value}'''" if plain and not value.endswith("'") else _format_inline(value)
 
 
-def _inline(value: Any) -> str:
+def _format_inline(value: Any) -> str:
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_key(name)} = {_inline(item)}" for name, item in value.items())
+        pairs = ", ".join(f"{_format_key(name)} = {_format_inline(item)}" for name, item in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_inline, value))}]"
+        return f"[{', '.join(map(_format_inline, value))}]"
     if type(value) is float:
         return repr(value)  # as tomli_w does, but there may be a million
     return tomli_w.dumps({"x": value})[len("x = ") : -1]
 
 
 @lru_cache
-def _key(name: str) -> str:
+def _format_key(name: str) -> str:
     return tomli_w.dumps({name: 0})[: -len(" = 0\n")]

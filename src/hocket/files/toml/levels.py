@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from hocket.engine.composite import Composite
-from hocket.files.toml.document import opened
-from hocket.files.toml.forms import TEXT, Either, Listing, OrWord
-from hocket.files.toml.kinds import Family, Kind
+from hocket.files.toml.document import open_document
+from hocket.files.toml.forms import TEXT, EitherForm, ListForm, WordOrForm
+from hocket.files.toml.kinds import KindFamily, TableKind
 from hocket.files.toml.layout import Section
-from hocket.files.toml.place import WRONG, Place, found
-from hocket.files.toml.wrappers import unwrapped
+from hocket.files.toml.place import WRONG, FilePlace, describe_value
+from hocket.files.toml.wrappers import unwrap_model
 from hocket.model import Connection, Model, Scenario
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
@@ -27,14 +27,14 @@ _UNREAD = StateSpace()
 
 
 @dataclass(frozen=True)
-class Models:
+class ModelsForm:
     """The models of a level, by name."""
 
-    family: Callable[[], Family]
+    family: Callable[[], KindFamily]
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
-            return place.unexpected(value, "a table for each model: [models.left]")
+            return place.report_unexpected(value, "a table for each model: [models.left]")
         models: dict[str, Model] = {}
         for name, table in value.items():
             path = f"{place.level}{name}"
@@ -44,7 +44,7 @@ class Models:
             good = here.tried(lambda name=name: Scenario({name: _UNREAD})) is not WRONG
             model = self.family().read(table, here)
             if model is not WRONG and here.findings.check and not isinstance(model, Composite):
-                known = here.tried(lambda model=model: _known(model), table)
+                known = here.tried(lambda model=model: _load_model_code(model), table)
                 model = model if known is not WRONG else WRONG
             if model is WRONG or not good:
                 place.findings.broken.append(path)
@@ -52,17 +52,17 @@ class Models:
                 models[name] = _UNREAD if model is WRONG else model
         return models
 
-    def write(self, value: Mapping[str, Model], place: Place) -> Any:
+    def write(self, value: Mapping[str, Model], place: FilePlace) -> Any:
         section = Section()
         for name, model in value.items():
-            inner, keys = unwrapped(model)
+            inner, keys = unwrap_model(model)
             table = self.family().write(inner, place / name)
             if keys:
-                table = self._wrapped(table, keys, model, place / name)
+                table = self._add_wrapper_keys(table, keys, model, place / name)
             section[name] = Section(table) if isinstance(table, dict) else table
         return section
 
-    def _wrapped(self, table: Any, keys: dict[str, Any], model: Model, place: Place) -> Any:
+    def _add_wrapper_keys(self, table: Any, keys: dict[str, Any], model: Model, place: FilePlace) -> Any:
         """Return the table of a model with the keys of its wrappers."""
         if not isinstance(table, dict):
             return table
@@ -70,14 +70,14 @@ class Models:
         known = {entry.name for kind in kinds for entry in kind.fields}
         for key in keys:
             if key not in known:
-                return place.unwritable(model, f"files know no `{key}` of `{table['type']}`")
+                return place.report_unwritable(model, f"files know no `{key}` of `{table['type']}`")
         return {**table, **keys}
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": self.family().schema()}
 
 
-def _known(model: Model) -> None:
+def _load_model_code(model: Model) -> None:
     """Let a model load its code and look at it."""
     _ = model.inputs, model.outputs
     if isinstance(model, Ode):
@@ -85,18 +85,20 @@ def _known(model: Model) -> None:
 
 
 @dataclass(frozen=True)
-class Connections:
+class ConnectionsForm:
     """input = output, where an input may be written with dots: `axle.wheel.force = "body.force"`."""
 
-    kind: Kind
+    kind: TableKind
     name = "connections"
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
-            return place.unexpected(value, 'a table of inputs: right.force = "left.force"')
+            return place.report_unexpected(value, 'a table of inputs: right.force = "left.force"')
         connections: dict[str, Connection] = {}
-        for target, written, here in self._flat(value, place, place.beside("models"), _names(place)):
-            read = self._read(written, target, here)
+        for target, written, here in self._flatten(
+            value, place, place.sibling_value("models"), _output_names(place)
+        ):
+            read = self._read_connection(written, target, here)
             if read is WRONG:
                 continue
             if target in connections:
@@ -107,18 +109,18 @@ class Connections:
             place.findings.places[f"{place.level}connections.{target}"] = here
         return tuple(connections.values())
 
-    def _read(self, written: Any, target: str, place: Place) -> Any:
+    def _read_connection(self, written: Any, target: str, place: FilePlace) -> Any:
         if isinstance(written, str):
             return Connection(written, target)
         if not isinstance(written, dict) or not written:
             expected = f'an output such as "left.force", or a table: {self.kind.example()}'
-            return place.fault(f"`{target}` is {found(written)}", expected)
+            return place.fault(f"`{target}` is {describe_value(written)}", expected)
         read = self.kind.read(written, place)
         return read if read is WRONG else replace(read, target=target)
 
-    def _flat(
-        self, table: Mapping[str, Any], place: Place, models: Any, own: Iterable[str], path: str = ""
-    ) -> Iterator[tuple[str, Any, Place]]:
+    def _flatten(
+        self, table: Mapping[str, Any], place: FilePlace, models: Any, own: Iterable[str], path: str = ""
+    ) -> Iterator[tuple[str, Any, FilePlace]]:
         """Yield every input with what it is given; a table is a part of the path, or a connection's own."""
         keys = [entry.name for entry in self.kind.fields]
         for key, item in table.items():
@@ -127,11 +129,11 @@ class Connections:
             leads_on = isinstance(inner, dict) and target not in own
             if isinstance(item, dict) and item and (leads_on or not any(name in item for name in keys)):
                 deeper = inner.get("models") if isinstance(inner, dict) else None
-                yield from self._flat(item, place / key, deeper, own, f"{target}.")
+                yield from self._flatten(item, place / key, deeper, own, f"{target}.")
             else:
                 yield target, item, place / key
 
-    def write(self, value: Iterable[Connection], place: Place) -> Any:
+    def write(self, value: Iterable[Connection], place: FilePlace) -> Any:
         section = Section()
         for connection in value:
             here = place / connection.target
@@ -152,9 +154,9 @@ class Connections:
         }
 
 
-def _names(place: Place) -> set[str]:
+def _output_names(place: FilePlace) -> set[str]:
     """Return the names of the level's own outputs, as far as they can be read."""
-    outputs = place.beside("outputs")
+    outputs = place.sibling_value("outputs")
     names = set()
     for port in outputs if isinstance(outputs, list) else ():
         name = port.get("name") if isinstance(port, dict) else str(port).split("[")[0].split("=")[0].strip()
@@ -162,44 +164,44 @@ def _names(place: Place) -> set[str]:
     return names
 
 
-class Order(OrWord):
+class OrderForm(WordOrForm):
     """Who steps when: "auto", or names, of which those in a list of their own step together."""
 
     def __init__(self) -> None:
-        group = Listing(TEXT, "a model, or a list of models")
+        group = ListForm(TEXT, "a model, or a list of models")
         super().__init__(
-            "auto", Listing(Either(str, TEXT, group), 'a list of models: ["a", ["b", "c"]], or "auto"')
+            "auto", ListForm(EitherForm(str, TEXT, group), 'a list of models: ["a", ["b", "c"]], or "auto"')
         )
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         place.findings.places[f"{place.level}order"] = place
         return super().read(value, place)
 
 
 @dataclass(frozen=True)
-class Included:
+class IncludedFileForm:
     """Another scenario file, as a level of this one."""
 
-    kind: Callable[[], Kind]
+    kind: Callable[[], TableKind]
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, str):
-            return place.unexpected(value, "the path of a scenario file")
+            return place.report_unexpected(value, "the path of a scenario file")
         path = Path(place.source.folder) / value
         chain = place.source.chain
         if (real := path.resolve()) in chain:
             names = [file.name for file in (*chain[chain.index(real) :], real)]
             listed = " includes ".join(f"`{name}`" for name in names)
             return place.fault(f"a cycle of composites: {listed}", "files that do not include themselves")
-        inside = opened(path, place.findings, place)
+        inside = open_document(path, place.findings, place)
         if inside is WRONG:
             return WRONG
         place.findings.places[place.level] = inside
         study = self.kind().read(inside.source.table, inside)
         return study if study is WRONG else study.composite
 
-    def write(self, value: Any, place: Place) -> Any:
-        return place.unwritable(value)
+    def write(self, value: Any, place: FilePlace) -> Any:
+        return place.report_unwritable(value)
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string"}

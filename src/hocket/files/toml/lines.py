@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 _ENDS = frozenset(("", "\n", ",", "]", "}"))
 
 
-class Repeated(NamedTuple):
+class RepeatedKey(NamedTuple):
     """A key that is given twice."""
 
     keys: Keys
@@ -35,18 +35,18 @@ class Repeated(NamedTuple):
     second: int
 
 
-class Lines:
+class KeyLines:
     """The lines of a text, counted from 1."""
 
     def __init__(self, text: str):
-        self._tokens = list(_tokens(text))
+        self._tokens = list(_split_tokens(text))
         self._at = 0
         self._lines: dict[Keys, int] = {}
         self._given: dict[Keys, int] = {}
         self._last: dict[Keys, int] = {}
         """Of each array of tables: the number of its newest table."""
-        self.repeated: list[Repeated] = []
-        self._document()
+        self.repeated: list[RepeatedKey] = []
+        self._walk_document()
 
     def of(self, keys: Sequence[str | int]) -> int | None:
         """Return the line of a key, else of the nearest table around it; None: the whole text."""
@@ -63,27 +63,27 @@ class Lines:
     def _line(self) -> int:
         return self._tokens[self._at][1]
 
-    def _next(self) -> None:
+    def _advance(self) -> None:
         self._at = min(self._at + 1, len(self._tokens) - 1)
 
-    def _document(self) -> None:
+    def _walk_document(self) -> None:
         base: Keys = ()
         while self._token:
             if self._token == "[":
-                base = self._header()
+                base = self._walk_header()
             elif self._token != "\n":
-                self._pair(base)
+                self._walk_pair(base)
             while self._token not in ("", "\n"):
-                self._next()
-            self._next()
+                self._advance()
+            self._advance()
 
-    def _header(self) -> Keys:
+    def _walk_header(self) -> Keys:
         line = self._line
-        self._next()
+        self._advance()
         of_array = self._token == "["
         if of_array:
-            self._next()
-        keys = self._key()
+            self._advance()
+        keys = self._walk_key()
         base: Keys = ()
         for key in keys[:-1]:
             base = (*base, key)
@@ -96,58 +96,58 @@ class Lines:
             base = (*base, number)
         elif base in self._last:
             base = (*base, self._last[base])
-        self._give(base, line)
+        self._note_line(base, line)
         return base
 
-    def _key(self) -> list[str]:
+    def _walk_key(self) -> list[str]:
         keys: list[str] = []
         while self._token not in _ENDS and self._token not in ("=", "[", "{"):
             if self._token != ".":
-                keys.append(_name(self._token))
-            self._next()
+                keys.append(_unquote_key(self._token))
+            self._advance()
         return keys
 
-    def _pair(self, base: Keys) -> None:
+    def _walk_pair(self, base: Keys) -> None:
         line, path = self._line, base
-        for key in self._key():
+        for key in self._walk_key():
             self._lines.setdefault(path, line)
             path = (*path, key)
         if path != base and self._token == "=":
-            self._give(path, line)
-            self._next()
-            self._value(path)
+            self._note_line(path, line)
+            self._advance()
+            self._walk_value(path)
 
-    def _value(self, path: Keys) -> None:
+    def _walk_value(self, path: Keys) -> None:
         opening = self._token
-        self._next()
+        self._advance()
         if opening not in ("[", "{"):
             while opening not in _ENDS and self._token not in _ENDS:
-                self._next()
+                self._advance()
             return
         number = 0
         while self._token not in ("", "]" if opening == "[" else "}"):
             before = self._at
             if self._token in ("\n", ","):
-                self._next()
+                self._advance()
             elif opening == "[":
-                self._give((*path, number), self._line)
-                self._value((*path, number))
+                self._note_line((*path, number), self._line)
+                self._walk_value((*path, number))
                 number += 1
             else:
-                self._pair(path)
+                self._walk_pair(path)
                 if self._at == before:
-                    self._next()
-        self._next()
+                    self._advance()
+        self._advance()
 
-    def _give(self, path: Keys, line: int) -> None:
+    def _note_line(self, path: Keys, line: int) -> None:
         if path in self._given:
-            self.repeated.append(Repeated(path, self._given[path], line))
+            self.repeated.append(RepeatedKey(path, self._given[path], line))
             return
         self._given[path] = line
         self._lines[path] = line
 
 
-def _tokens(text: str) -> Iterator[tuple[str, int]]:
+def _split_tokens(text: str) -> Iterator[tuple[str, int]]:
     line = 1
     for match in _TOKEN.finditer(text):
         token = match[0]
@@ -157,7 +157,7 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
     yield "", line
 
 
-def _name(token: str) -> str:
+def _unquote_key(token: str) -> str:
     """Return a key as `tomllib` reads it."""
     if token[0] not in "\"'":
         return token

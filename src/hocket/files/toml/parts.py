@@ -10,20 +10,20 @@ from fractions import Fraction
 from typing import Any
 
 from hocket.clock import seconds
-from hocket.files.toml.place import Place
+from hocket.files.toml.place import FilePlace
 
 
-class Part:
+class FractionForm:
     """A part of something, without a unit."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         """Return an exact fraction: 0.1 is a tenth."""
         try:
             return Fraction(value) if isinstance(value, str) else seconds(value)
         except (ValueError, ZeroDivisionError):
-            return place.unexpected(value, 'a part of the step such as "1/64" or 0.25')
+            return place.report_unexpected(value, 'a part of the step such as "1/64" or 0.25')
 
-    def write(self, value: Fraction, place: Place) -> Any:  # noqa: ARG002
+    def write(self, value: Fraction, place: FilePlace) -> Any:  # noqa: ARG002
         """Return the fraction as text."""
         return str(value)
 
@@ -33,4 +33,4 @@ class Part:
         return {"anyOf": [text, {"type": "number"}]}
 
 
-PART = Part()
+PART = FractionForm()

@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 from hocket.files.toml.accuracy import CONTROL, STOP
 from hocket.files.toml.codec import ACCELERATIONS, EXTRAPOLATIONS
-from hocket.files.toml.forms import DURATION, NUMBER, TEXTS, WHOLE, Choice
-from hocket.files.toml.kinds import Family, Field, kind
+from hocket.files.toml.forms import DURATION, NUMBER, TEXTS, WHOLE, ChoiceForm
+from hocket.files.toml.kinds import Field, KindFamily, table_kind
 from hocket.orchestrators.adaptive import GAINS
 from hocket.passes.accuracy import Accuracy
 from hocket.passes.distribution import Distribution
@@ -25,39 +25,39 @@ _SWEEPS = (
 )
 
 
-def _distribution(
+def _build_distribution(
     small_step: Any = None, extrapolation: Any = "quadratic", sweeps: int | None = None, tolerance: Any = None
 ) -> Distribution:
     """Each host goes on by itself with small steps, between exchanges every step of the level."""
     return Distribution(small_step, extrapolation, tolerance if sweeps is None else sweeps)
 
 
-PASSES = Family(
+PASSES = KindFamily(
     "pass",
     (
-        kind(
+        table_kind(
             "modularity",
             Modularity,
             *_SWEEPS,
             Field("gap", NUMBER, "what equations may be short of at the start"),
         ),
-        kind("loops", Loops, Field("how", Choice(get_args(How)), "how loops are solved"), *_SWEEPS),
-        kind(
+        table_kind("loops", Loops, Field("how", ChoiceForm(get_args(How)), "how loops are solved"), *_SWEEPS),
+        table_kind(
             "distribution",
-            _distribution,
+            _build_distribution,
             Field("small_step", DURATION, "of the hosts; left out: a tenth of the level's step"),
             Field("extrapolation", EXTRAPOLATIONS, "how values of other hosts go on"),
             Field("sweeps", WHOLE, "makes each step so many times"),
             Field("tolerance", NUMBER, "makes steps again until hosts agree"),
             cls=Distribution,
         ),
-        kind(
+        table_kind(
             "accuracy",
             Accuracy,
             STOP,
             Field("tolerance", NUMBER, "the error that is allowed"),
             *CONTROL,
-            Field("controller", Choice(tuple(GAINS)), "how the next step follows from the errors"),
+            Field("controller", ChoiceForm(tuple(GAINS)), "how the next step follows from the errors"),
             Field("watch", TEXTS, "the outputs whose error counts"),
         ),
     ),

@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from hocket.errors import Fault, HocketError
-from hocket.files.toml.lines import Keys, Lines
+from hocket.files.toml.lines import KeyLines, Keys
 
 T = TypeVar("T")
 
 
-class Mark(Enum):
+class InvalidValue(Enum):
     """Stands for a value that could not be read; the fault is already noted."""
 
     WRONG = "wrong"
 
 
-WRONG: Final = Mark.WRONG
-Wrong: TypeAlias = Literal[Mark.WRONG]
+WRONG: Final = InvalidValue.WRONG
+Wrong: TypeAlias = Literal[InvalidValue.WRONG]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,24 +45,24 @@ class Source:
     table: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def lines(self) -> Lines:
+    def lines(self) -> KeyLines:
         """Looked for when the first fault is found."""
-        return Lines(self.text)
+        return KeyLines(self.text)
 
 
 @dataclass
-class Findings:
+class TomlFindings:
     """What is known after a read beside the result."""
 
     check: bool = True
     """Whether code that is named is loaded, and the scenario's own faults are looked for."""
-    faults: list[tuple[Place, Fault]] = field(default_factory=list)
-    places: dict[str, Place] = field(default_factory=dict)
+    faults: list[tuple[FilePlace, Fault]] = field(default_factory=list)
+    places: dict[str, FilePlace] = field(default_factory=dict)
     """By the `where` of a scenario's own fault: `axle.connections.wheel.force`."""
     broken: list[str] = field(default_factory=list)
     """The paths of models that could not be read: what is said about their ports means nothing."""
 
-    def in_order(self) -> list[Fault]:
+    def sorted_faults(self) -> list[Fault]:
         """Return the faults as they stand in the files."""
         sources = list(dict.fromkeys(place.source for place, _ in self.faults))
         ranked = sorted(self.faults, key=lambda found: (sources.index(found[0].source), found[0].line or 0))
@@ -70,10 +70,10 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """A value's place; `place / key` goes into a table or an array."""
 
-    findings: Findings
+    findings: TomlFindings
     source: Source
     keys: Keys = ()
     level: str = ""
@@ -81,8 +81,8 @@ class Place:
     at_line: int | None = None
     """Where the line is known and the keys are not."""
 
-    def __truediv__(self, key: str | int) -> Place:
-        return Place(self.findings, self.source, (*self.keys, key), self.level)
+    def __truediv__(self, key: str | int) -> FilePlace:
+        return FilePlace(self.findings, self.source, (*self.keys, key), self.level)
 
     @property
     def line(self) -> int | None:
@@ -105,7 +105,7 @@ class Place:
             name = f"{name}[{key}]" if isinstance(key, int) else key
         return f"`{name}`"
 
-    def beside(self, key: str) -> Any:
+    def sibling_value(self, key: str) -> Any:
         """Return the value of another key of the same table; None if it has none."""
         table: Any = self.source.table
         for name in self.keys[:-1]:
@@ -117,23 +117,23 @@ class Place:
         self.findings.faults.append((self, Fault(what, self.where, expected, hint)))
         return WRONG
 
-    def unexpected(self, value: Any, expected: str, hint: str = "") -> Wrong:
+    def report_unexpected(self, value: Any, expected: str, hint: str = "") -> Wrong:
         """Note that the value is not what it should be."""
-        return self.fault(f"{self.label} is {found(value)}", expected, hint)
+        return self.fault(f"{self.label} is {describe_value(value)}", expected, hint)
 
-    def unwritable(self, value: Any, hint: str = "") -> str:
+    def report_unwritable(self, value: Any, hint: str = "") -> str:
         """Note that a value cannot be written; return words that tell a reader what was there."""
-        what = f"`{_short(getattr(value, '__name__', repr(value)))}` cannot be written to a file"
+        what = f"`{_shorten(getattr(value, '__name__', repr(value)))}` cannot be written to a file"
         self.findings.faults.append((self, Fault(what, self.where, "", hint)))
-        return _short(repr(value), 200)
+        return _shorten(repr(value), 200)
 
-    def tried(self, make: Callable[[], T], table: Mapping[str, Any] | None = None) -> T | Wrong:
+    def attempt(self, make: Callable[[], T], table: Mapping[str, Any] | None = None) -> T | Wrong:
         """Return what is made; its faults are noted at the key of the table they name, else here."""
         try:
             return make()
         except HocketError as error:
             for fault in error.faults:
-                place = self._named(fault, table or {})
+                place = self._place_of_fault(fault, table or {})
                 # a line in another file (of code, of measurements) is worth keeping
                 beyond = f" ({fault.where})" if ", line " in fault.where else ""
                 place.findings.faults.append((place, replace(fault, where=place.where + beyond)))
@@ -141,7 +141,7 @@ class Place:
             self.fault(str(error))
         return WRONG
 
-    def _named(self, fault: Fault, table: Mapping[str, Any]) -> Place:
+    def _place_of_fault(self, fault: Fault, table: Mapping[str, Any]) -> FilePlace:
         words: list[str] = [fault.where.strip("`"), *re.findall(r"`([^`]+)`", fault.what)]
         for word in words:
             if word in table:
@@ -153,13 +153,13 @@ class Place:
         return self / named[0] if named else self
 
 
-def found(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Return what a value of a TOML file is, in words."""
     match value:
         case bool():
             return "true" if value else "false"
         case str():
-            return f'the text "{_short(value)}"'
+            return f'the text "{_shorten(value)}"'
         case int() | float():
             return f"the number {value}"
         case list():
@@ -168,8 +168,8 @@ def found(value: Any) -> str:
             return "a table" if value else "an empty table"
         case datetime.date() | datetime.time():
             return f"the date or time {value}"
-    return _short(repr(value))
+    return _shorten(repr(value))
 
 
-def _short(text: str, size: int = 60) -> str:
+def _shorten(text: str, size: int = 60) -> str:
     return text if len(text) <= size else text[: size - 3] + "..."

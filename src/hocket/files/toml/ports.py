@@ -12,8 +12,8 @@ from typing import Any
 
 from hocket.errors import ScenarioError
 from hocket.files.toml.forms import NUMBER, TEXT, TEXTS
-from hocket.files.toml.kinds import Field, Kind, kind
-from hocket.files.toml.place import WRONG, Place
+from hocket.files.toml.kinds import Field, TableKind, table_kind
+from hocket.files.toml.place import WRONG, FilePlace
 from hocket.model import Port
 
 
@@ -25,32 +25,34 @@ def port_text(port: Port) -> str:
 
 
 @dataclass(frozen=True)
-class Ports:
+class PortsForm:
     """A list of ports, each a text (`force [N] = 0.5`) or a table."""
 
     name: str
-    kind: Kind
+    kind: TableKind
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, list):
-            return place.unexpected(value, 'a list of ports: ["force [N]", "x [m] = 0.5"]')
+            return place.report_unexpected(value, 'a list of ports: ["force [N]", "x [m] = 0.5"]')
         ports = []
         for number, port in enumerate(value):
             here = place / number
             if isinstance(port, str):
-                ports.append(here.tried(lambda port=port: Port.of(port)))  # type: ignore[misc]
+                ports.append(here.attempt(lambda port=port: Port.of(port)))  # type: ignore[misc]
             elif isinstance(port, dict):
                 ports.append(self.kind.read(port, here))
             else:
                 ports.append(
-                    here.unexpected(port, f'text such as "force [N]", or a table: {self.kind.example()}')
+                    here.report_unexpected(
+                        port, f'text such as "force [N]", or a table: {self.kind.example()}'
+                    )
                 )
         return WRONG if any(port is WRONG for port in ports) else tuple(ports)
 
-    def write(self, value: Iterable[Port], place: Place) -> Any:
-        return [self._written(port, place / number) for number, port in enumerate(value)]
+    def write(self, value: Iterable[Port], place: FilePlace) -> Any:
+        return [self._write_port(port, place / number) for number, port in enumerate(value)]
 
-    def _written(self, port: Port, place: Place) -> Any:
+    def _write_port(self, port: Port, place: FilePlace) -> Any:
         table, text = self.kind.write(port, place), port_text(port)
         try:
             read = self.kind.write(Port.of(text), place)
@@ -68,6 +70,6 @@ class Ports:
 
 _NAME = Field("name", TEXT), Field("unit", TEXT, "a physical unit: m/s"), Field("start", NUMBER)
 _FEEDTHROUGH = Field("feedthrough", TEXTS, "the inputs an output reacts to at once")
-PORTS = Ports("ports", kind("a port", Port, *_NAME, _FEEDTHROUGH, tagged=False))
-OUTPUTS = Ports("outputs", kind("an output", Port, *_NAME, tagged=False))
+PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, tagged=False))
+OUTPUTS = PortsForm("outputs", table_kind("an output", Port, *_NAME, tagged=False))
 """Of models that know themselves what their outputs react to."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from hocket.files.toml.forms import WHOLE, Mapped
-from hocket.files.toml.place import Place
+from hocket.files.toml.forms import WHOLE, MappingForm
+from hocket.files.toml.place import FilePlace
 
 
-class Rates(Mapped):
+class RatesForm(MappingForm):
     """Whole numbers by name; faults that the scenario finds in them are shown at this place."""
 
     def __init__(self) -> None:
         super().__init__(WHOLE, "a table of whole numbers: { fast = 10 }")
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         place.findings.places[f"{place.level}rates"] = place
         return super().read(value, place)
 

@@ -20,14 +20,14 @@ from hocket.files.toml.forms import (
     TEXTS,
     TRUTH,
     VECTOR,
-    Choice,
-    Either,
-    Mapped,
-    Zeros,
+    ChoiceForm,
+    EitherForm,
+    MappingForm,
+    ZerosForm,
 )
-from hocket.files.toml.kinds import Field, kind
+from hocket.files.toml.kinds import Field, table_kind
 from hocket.files.toml.ports import OUTPUTS, PORTS, port_text
-from hocket.files.toml.wrappers import PROBED, SLOPES, WRAPPERS, wrapping
+from hocket.files.toml.wrappers import PROBED, SLOPES, WRAPPERS, with_wrapper_keys
 from hocket.model import PortLike
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.fmu.recipe import InterfaceName
@@ -40,7 +40,7 @@ from hocket.simulators.state_space import Gain, StateSpace, Sum
 _FOLDER = "where its paths start, if not in the folder of this file"
 
 
-def _folder(*names: str) -> Field:
+def _folder_field(*names: str) -> Field:
     """Return the field of a model whose named attributes are perhaps texts that paths are part of."""
 
     def get(model: Any) -> str | None:
@@ -59,12 +59,12 @@ _PARAMETERS = Field(
 )
 _STEP = Field("step", DURATION, "the longest micro step; left out: one per macro step")
 _LOOKUP = (
-    Field("interpolation", Choice(get_args(Interpolation)), "between the rows"),
-    Field("outside", Choice(get_args(Outside)), "what happens before the first and after the last row"),
+    Field("interpolation", ChoiceForm(get_args(Interpolation)), "between the rows"),
+    Field("outside", ChoiceForm(get_args(Outside)), "what happens before the first and after the last row"),
 )
 
 
-def _sum(inputs: Iterable[PortLike], gains: list[float] | None = None, unit: str = "") -> StateSpace:
+def _build_sum(inputs: Iterable[PortLike], gains: list[float] | None = None, unit: str = "") -> StateSpace:
     """A model whose output y is the sum of its inputs, each times its gain."""
     ports = tuple(inputs)
     if gains is not None and len(gains) != len(ports):
@@ -72,7 +72,7 @@ def _sum(inputs: Iterable[PortLike], gains: list[float] | None = None, unit: str
     return Sum(*ports, gains=gains, unit=unit)
 
 
-def _reactions(model: Ode) -> dict[str, list[str]] | None:
+def _feedthrough_table(model: Ode) -> dict[str, list[str]] | None:
     """Return the feedthrough of an Ode where it is not what the Ode would assume."""
     every = tuple(port.name for port in model.inputs)
     if model.g is None or all(port.feedthrough == every for port in model.outputs):
@@ -80,59 +80,59 @@ def _reactions(model: Ode) -> dict[str, list[str]] | None:
     return {port.name: list(port.feedthrough) for port in model.outputs}
 
 
-def _option(name: str) -> Callable[[Fmu], Any]:
+def _option_getter(name: str) -> Callable[[Fmu], Any]:
     """Return what tells an option of an FMU that is not left at its default."""
     return lambda model: model.options.get(name)
 
 
-def _given(model: Fmu) -> dict[str, Any] | None:
+def _fmu_parameters(model: Fmu) -> dict[str, Any] | None:
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in model.values} or None
 
 
-def _columns(model: Csv) -> list[str] | dict[str, str]:
+def _csv_columns(model: Csv) -> list[str] | dict[str, str]:
     header = next(model._lines())[1]
     names = {port_text(port): header[number] for port, number in model.columns}
     return list(names) if all(name == text for name, text in names.items()) else names
 
 
 SIMULATORS = (
-    kind(
+    table_kind(
         "state-space",
         StateSpace,
         Field("A", MATRIX, "x' = A x + B u"),
-        Field("B", Zeros(MATRIX)),
-        Field("C", Zeros(MATRIX), "y = C x + D u"),
-        Field("D", Zeros(MATRIX)),
-        Field("x0", Zeros(VECTOR), "the initial state"),
+        Field("B", ZerosForm(MATRIX)),
+        Field("C", ZerosForm(MATRIX), "y = C x + D u"),
+        Field("D", ZerosForm(MATRIX)),
+        Field("x0", ZerosForm(VECTOR), "the initial state"),
         Field("inputs", PORTS),
         Field("outputs", OUTPUTS),
-        Field("method", Choice(get_args(MethodName)), "how it is integrated"),
+        Field("method", ChoiceForm(get_args(MethodName)), "how it is integrated"),
         _STEP,
         Field("energy", MATRIX, "Q of the stored energy x'Qx/2, in joules"),
     ),
-    kind("gain", Gain, Field("gain", NUMBER, "y = gain u"), Field("unit", TEXT), Field("out", TEXT)),
-    kind(
+    table_kind("gain", Gain, Field("gain", NUMBER, "y = gain u"), Field("unit", TEXT), Field("out", TEXT)),
+    table_kind(
         "sum",
-        _sum,
+        _build_sum,
         Field("inputs", PORTS),
         Field("gains", VECTOR, "one for each input"),
         Field("unit", TEXT, "of the sum"),
     ),
-    kind(
+    table_kind(
         "ode",
-        wrapping(Ode, PROBED, SLOPES),
+        with_wrapper_keys(Ode, PROBED, SLOPES),
         Field("f", CODE, "x' = f(t, x, u), as file.py:name or module:name"),
         Field("g", CODE, "y = g(t, x, u); left out: the outputs are the states"),
         Field("x0", VECTOR, "the initial state"),
         Field("inputs", PORTS),
         Field("outputs", OUTPUTS),
-        Field("method", Choice(METHODS), "how it is integrated"),
+        Field("method", ChoiceForm(METHODS), "how it is integrated"),
         _STEP,
         Field(
             "feedthrough",
-            Mapped(Either(str, TEXT, TEXTS), 'a table such as { y = ["u"] }'),
+            MappingForm(EitherForm(str, TEXT, TEXTS), 'a table such as { y = ["u"] }'),
             "by output: the inputs it reacts to at once; left out: to all",
-            get=_reactions,
+            get=_feedthrough_table,
         ),
         Field("rtol", NUMBER, "relative tolerance of adaptive and cvode"),
         Field("atol", NUMBER, "absolute tolerance"),
@@ -140,77 +140,81 @@ SIMULATORS = (
         Field("energy", CODE, "the stored energy of x, in joules"),
         PROBED,
         SLOPES,
-        _folder("f", "g", "jacobian", "energy"),
+        _folder_field("f", "g", "jacobian", "energy"),
         _PARAMETERS,
         cls=Ode,
     ),
-    kind(
+    table_kind(
         "python",
-        wrapping(Python, *WRAPPERS),
+        with_wrapper_keys(Python, *WRAPPERS),
         Field("class", CODE, "file.py:Name or module:Name", "cls"),
         Field("inputs", PORTS, "if the class does not say", get=attrgetter("own_inputs")),
         Field("outputs", PORTS, "if the class does not say", get=attrgetter("own_outputs")),
         Field("period", DURATION, "its own step; left out: that of its level"),
         *WRAPPERS,
-        _folder("cls"),
+        _folder_field("cls"),
         _PARAMETERS,
         cls=Python,
     ),
-    kind(
+    table_kind(
         "table",
         Table,
         Field("t", VECTOR, "times in seconds", get=attrgetter("times")),
         Field(
             "columns",
-            Either(dict, Mapped(VECTOR, "a table of columns"), MATRIX),
+            EitherForm(dict, MappingForm(VECTOR, "a table of columns"), MATRIX),
             "by port: the values; or rows, with outputs to name their columns",
             get=attrgetter("values"),
         ),
         Field("outputs", OUTPUTS),
         *_LOOKUP,
     ),
-    kind(
+    table_kind(
         "csv",
         Csv,
         Field("path", TEXT, "of the file"),
         Field("time", TEXT, "the column of times"),
         Field(
             "columns",
-            Either(list, TEXTS, Mapped(TEXT, 'a list of columns, or a table: { "v [m/s]" = "speed" }')),
+            EitherForm(
+                list, TEXTS, MappingForm(TEXT, 'a list of columns, or a table: { "v [m/s]" = "speed" }')
+            ),
             "the columns to put out, or a table of ports and columns; left out: all",
-            get=_columns,
+            get=_csv_columns,
         ),
         *_LOOKUP,
-        _folder("path"),
+        _folder_field("path"),
     ),
-    kind(
+    table_kind(
         "fmu",
-        wrapping(Fmu, *WRAPPERS),
+        with_wrapper_keys(Fmu, *WRAPPERS),
         Field("path", TEXT, "of the .fmu file"),
-        Field("parameters", VALUES, "parameters and start values, by variable", get=_given),
-        Field("interface", Choice(get_args(InterfaceName)), "co-simulation is taken where there is one"),
-        Field("observe", TEXTS, "variables to put out beside the outputs", get=_option("observe")),
-        Field("isolate", TRUTH, "a process of its own", get=_option("isolate")),
+        Field("parameters", VALUES, "parameters and start values, by variable", get=_fmu_parameters),
+        Field("interface", ChoiceForm(get_args(InterfaceName)), "co-simulation is taken where there is one"),
+        Field("observe", TEXTS, "variables to put out beside the outputs", get=_option_getter("observe")),
+        Field("isolate", TRUTH, "a process of its own", get=_option_getter("isolate")),
         Field("time_limit", DURATION, "of a call, when isolated"),
         Field("reevaluate", TRUTH, "whether outputs follow inputs between steps"),
-        Field("early_return", TRUTH, "whether a step may end at an event", get=_option("early_return")),
+        Field(
+            "early_return", TRUTH, "whether a step may end at an event", get=_option_getter("early_return")
+        ),
         Field("tolerance", NUMBER, "told to the FMU"),
         Field("logging", TRUTH, "whether it shall log all it can"),
-        Field("method", Choice(METHODS), "of model exchange", get=_option("method")),
+        Field("method", ChoiceForm(METHODS), "of model exchange", get=_option_getter("method")),
         Field("step", DURATION, "of model exchange: the longest micro step"),
-        Field("rtol", NUMBER, "of model exchange", get=_option("rtol")),
-        Field("atol", NUMBER, "of model exchange", get=_option("atol")),
+        Field("rtol", NUMBER, "of model exchange", get=_option_getter("rtol")),
+        Field("atol", NUMBER, "of model exchange", get=_option_getter("atol")),
         *WRAPPERS,
-        _folder("path"),
+        _folder_field("path"),
         cls=Fmu,
     ),
-    kind(
+    table_kind(
         "function",
-        wrapping(Function, SLOPES),
+        with_wrapper_keys(Function, SLOPES),
         Field("f", CODE, "of t"),
         Field("outputs", OUTPUTS),
         SLOPES,
-        _folder("f"),
+        _folder_field("f"),
         cls=Function,
     ),
 )

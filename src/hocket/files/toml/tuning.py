@@ -12,39 +12,41 @@ from typing import Any
 from hocket.files.study import Tuning
 from hocket.files.toml.forms import NUMBER, TEXTS
 from hocket.files.toml.layout import Section
-from hocket.files.toml.place import WRONG, Place
+from hocket.files.toml.place import WRONG, FilePlace
 
 OBJECTIVES, LIMITS = "objectives", "limits"
 
 
-class Choices:
+class TuneForm:
     """Texts by name; `two.F.alpha` without quotes is a table in a table, and meant as a name."""
 
-    def read(self, value: Any, place: Place) -> Any:
+    def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
-            return place.unexpected(value, 'a table of what may be chosen: step = "1 ms:100 ms:9:log"')
+            return place.report_unexpected(value, 'a table of what may be chosen: step = "1 ms:100 ms:9:log"')
         rest = {key: each for key, each in value.items() if key not in (OBJECTIVES, LIMITS)}
-        over = dict(self._texts(rest, place))
+        over = dict(self._flatten_texts(rest, place))
         goals = TEXTS.read(value.get(OBJECTIVES, []), place / OBJECTIVES)
-        limits = self._limits(value.get(LIMITS, {}), place / LIMITS)
+        limits = self._read_limits(value.get(LIMITS, {}), place / LIMITS)
         if WRONG in (goals, limits, *over.values()):
             return WRONG
         return Tuning(over, tuple(goals), limits)
 
-    def _texts(self, table: Mapping[str, Any], place: Place, before: str = "") -> Iterator[tuple[str, Any]]:
+    def _flatten_texts(
+        self, table: Mapping[str, Any], place: FilePlace, before: str = ""
+    ) -> Iterator[tuple[str, Any]]:
         for key, value in table.items():
             if isinstance(value, dict):
-                yield from self._texts(value, place / key, f"{before}{key}.")
+                yield from self._flatten_texts(value, place / key, f"{before}{key}.")
             else:
-                yield f"{before}{key}", _text(value, place / key)
+                yield f"{before}{key}", _join_values(value, place / key)
 
-    def _limits(self, value: Any, place: Place) -> Any:
+    def _read_limits(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
-            return place.unexpected(value, "a table of numbers: limits = { rho = 1, work = 2 }")
+            return place.report_unexpected(value, "a table of numbers: limits = { rho = 1, work = 2 }")
         found = {name: NUMBER.read(each, place / name) for name, each in value.items()}
         return WRONG if WRONG in found.values() else found
 
-    def write(self, value: Tuning, place: Place) -> Any:  # noqa: ARG002
+    def write(self, value: Tuning, place: FilePlace) -> Any:  # noqa: ARG002
         made = Section(value.over)
         if value.objectives:
             made[OBJECTIVES] = list(value.objectives)
@@ -69,20 +71,20 @@ class Choices:
         }
 
 
-def _text(value: Any, place: Place) -> Any:
+def _join_values(value: Any, place: FilePlace) -> Any:
     """Return values as one text; a list is one with commas, a list in it, as an order is, one with blanks."""
     if isinstance(value, list) and value:
-        texts = [" ".join(map(str, each)) if isinstance(each, list) else _one(each) for each in value]
+        texts = [" ".join(map(str, each)) if isinstance(each, list) else _scalar_text(each) for each in value]
         if None not in texts:
             return ", ".join(map(str, texts))
-    found = _one(value)
+    found = _scalar_text(value)
     if found is None:
-        return place.unexpected(value, 'values: "1 ms:100 ms:9:log", "hold, linear", or a list')
+        return place.report_unexpected(value, 'values: "1 ms:100 ms:9:log", "hold, linear", or a list')
     return found
 
 
-def _one(value: Any) -> str | None:
+def _scalar_text(value: Any) -> str | None:
     return str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
 
 
-CHOICES = Choices()
+CHOICES = TuneForm()

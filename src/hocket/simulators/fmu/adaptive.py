@@ -19,8 +19,8 @@ import numpy as np
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model import Array
 from hocket.simulators.fmu.exchange import ModelExchange
-from hocket.simulators.fmu.linearised import state_slopes, tells
-from hocket.simulators.fmu.live import _plain
+from hocket.simulators.fmu.linearised import gives_directional, state_slopes
+from hocket.simulators.fmu.live import _contiguous_array
 
 _EVENTS, _STILL = 10_000, 1000
 """So many in one step, or at one time, are taken to be endless."""
@@ -31,7 +31,7 @@ _TINY = 1e-13
 Between: TypeAlias = Callable[[float], Array]
 
 
-class _Solved(ABC):
+class _SolverSimulator(ABC):
     """A model exchange FMU and a solver. It has no `native`: its steps are made in Python."""
 
     settles = True
@@ -70,7 +70,7 @@ class _Solved(ABC):
         """Advance by h."""
         self._advance(t, h, u)
         if self._trial is not None and self._trial.step is None:
-            self._trial.step = t, h, np.array(u), self._shown()
+            self._trial.step = t, h, np.array(u), self._current_outputs()
         return t + h
 
     def save(self) -> Any:
@@ -88,7 +88,7 @@ class _Solved(ABC):
             return
         t, h, u, before = trial.step
         self._advance(t, h, u)
-        after = self._shown()
+        after = self._current_outputs()
         if not np.allclose(after, before, rtol=1e-9, atol=1e-9, equal_nan=True):
             what = "it says that it can save and restore its state, but the same step"
             raise SimulatorError(f"{what} from t = {t:.12g} s ended at {before} before and at {after} after")
@@ -99,7 +99,7 @@ class _Solved(ABC):
         self.live.restore(state[0])
         self.size = state[1]
 
-    def _shown(self) -> Array:
+    def _current_outputs(self) -> Array:
         return self.live.output(0.0, self.live.exchange.inputs[np.newaxis])
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class _Solved(ABC):
 
     def _advance(self, t: float, h: float, u: Array) -> None:
         exchange = self.live.exchange
-        self._done(exchange.enter(t, _plain(u)))
+        self._require_success(exchange.enter(t, _contiguous_array(u)))
         s, events, still = 0.0, 0, 0
         while s < h:
             timed = exchange.due(h)
@@ -136,33 +136,35 @@ class _Solved(ABC):
             if stop > s:
                 still = 0
                 with np.errstate(all="ignore"):  # numbers that are not finite show in the outputs
-                    s, event = self._solved(exchange, t, s, stop)
+                    s, event = self._integrate(exchange, t, s, stop)
                 happens = event or (happens and s == stop)
             if happens:
                 events += 1
                 if events > _EVENTS or still > _STILL:
                     what = f"its events do not settle: {events} of them between {t:g} s and {t + s:g} s"
                     raise SimulatorError(what)
-                self._done(exchange.event())
+                self._require_success(exchange.event())
         exchange.leave()
 
-    def _solved(self, exchange: Any, t: float, s: float, stop: float) -> tuple[float, bool]:
+    def _integrate(self, exchange: Any, t: float, s: float, stop: float) -> tuple[float, bool]:
         """Integrate up to `stop`, or to an event before it; return the time reached, and if by an event."""
-        self._done(exchange.watch(s, stop - s))
+        self._require_success(exchange.watch(s, stop - s))
         if stop - s <= _TINY * max(
             abs(t), stop
         ):  # what rounding leaves beside an event: no solver begins there
             x = exchange.x
-            return stop, bool(self._told(exchange.accept(stop, x + (stop - s) * self._rates(exchange, s, x))))
+            return stop, bool(
+                self._require_answer(exchange.accept(stop, x + (stop - s) * self._rates(exchange, s, x)))
+            )
         for low, high, x, between in self._steps(exchange, t, s, stop):
-            crossed = bool(self._told(exchange.crossed(high, x)))
+            crossed = bool(self._require_answer(exchange.crossed(high, x)))
             if crossed:
-                high, x = self._located(exchange, low, high, x, between())
-            if self._told(exchange.accept(high, x)) or crossed:
+                high, x = self._locate_event(exchange, low, high, x, between())
+            if self._require_answer(exchange.accept(high, x)) or crossed:
                 return high, True
         return stop, False
 
-    def _located(
+    def _locate_event(
         self, exchange: Any, low: float, high: float, x: Array, between: Between
     ) -> tuple[float, Array]:
         """Return the time just behind the first crossing, and the state there."""
@@ -171,7 +173,7 @@ class _Solved(ABC):
             if not low < middle < high:
                 break
             there = between(middle)
-            if self._told(exchange.crossed(middle, there)):
+            if self._require_answer(exchange.crossed(middle, there)):
                 high, x = middle, there
             else:
                 low = middle
@@ -193,19 +195,19 @@ class _Solved(ABC):
 
     def _tolerances(self, exchange: Any) -> Array:
         nominals = exchange.nominals()
-        self._done(nominals is not None)
+        self._require_success(nominals is not None)
         return np.asarray(self.model.atol * np.where(nominals > 0.0, nominals, 1.0))
 
-    def _done(self, good: bool) -> None:
+    def _require_success(self, good: bool) -> None:
         if not good:
             raise self.fault()
 
-    def _told(self, answer: int) -> int:
+    def _require_answer(self, answer: int) -> int:
         if answer < 0:
             raise self.fault()
         return answer
 
-    def _failed(self, t: float, why: str, hint: str) -> SimulatorError:
+    def _solver_error(self, t: float, why: str, hint: str) -> SimulatorError:
         return SimulatorError(f"`{self.model.method}` failed at t = {t:.9g}: {why}", hint=hint)
 
 
@@ -218,7 +220,7 @@ class _Trial:
         """Time, length, inputs, and the outputs after it."""
 
 
-class Adaptive(_Solved):
+class DormandPrince(_SolverSimulator):
     """Dormand and Prince's pair of order 5, or of order 8 where rtol < 1e-8."""
 
     def _steps(
@@ -241,12 +243,12 @@ class Adaptive(_Solved):
             why = solver.step()
             if solver.status == "failed":
                 hint = "method `cvode` if it is stiff; larger tolerances"
-                raise self._failed(t + solver.t, why or "", hint)
+                raise self._solver_error(t + solver.t, why or "", hint)
             self.size = float(solver.h_abs)
             yield float(solver.t_old), float(solver.t), solver.y, solver.dense_output
 
 
-class Cvode(_Solved):
+class Cvode(_SolverSimulator):
     """Backward differentiation formulas of SUNDIALS, begun anew in every step and after every event."""
 
     def __init__(self, live: ModelExchange):
@@ -276,7 +278,7 @@ class Cvode(_Solved):
         while reached < stop:
             result = self._call(t, stop, "onestep" if each else "normal", stop)
             low, reached = reached, float(result.t)
-            yield low, reached, np.array(result.y, dtype=float), lambda: self._between(t)
+            yield low, reached, np.array(result.y, dtype=float), lambda: self._interpolate_states(t)
 
     def _prepare(self, exchange: Any) -> None:
         """Make a solver, anew where nominal values have changed."""
@@ -298,10 +300,10 @@ class Cvode(_Solved):
             atol=tolerances,
             max_step=self.longest or 0.0,
             max_num_steps=100_000,
-            **({"jacfn": slopes} if tells(self.live) else {}),
+            **({"jacfn": slopes} if gives_directional(self.live) else {}),
         )
 
-    def _between(self, t: float) -> Between:
+    def _interpolate_states(self, t: float) -> Between:
         """Return the states within the solver's last step: it interpolates when asked for an earlier time."""
         return lambda s: np.array(self._call(t, s, "normal", None).y, dtype=float)
 
@@ -310,6 +312,6 @@ class Cvode(_Solved):
             result = self.solver.step(s, method=way, tstop=stop)
         if not result.success:
             why = " ".join(said.getvalue().split()) or result.message
-            raise self._failed(t + result.t, why, "larger tolerances")
+            raise self._solver_error(t + result.t, why, "larger tolerances")
         print(said.getvalue(), end="")
         return result

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from hocket.errors import FileError, nearest
+from hocket.errors import FileError, suggest_nearest
 
 DESCRIPTION = "modelDescription.xml"
 
@@ -48,14 +48,14 @@ class Limits:
 LIMITS = Limits()
 
 
-def unpacked(path: Path, holds: str = DESCRIPTION) -> Path:
+def unpack_archive(path: Path, holds: str = DESCRIPTION) -> Path:
     """Return the folder an archive is unpacked in; a folder that `holds` the file is used as it is."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         suffix = path.suffix or ".fmu"
         beside = sorted(file.name for file in path.parent.glob(f"*{suffix}")) if path.parent.is_dir() else []
-        raise FileError(f"there is no file `{path}`", "", "", nearest(path.name, beside)) from None
+        raise FileError(f"there is no file `{path}`", "", "", suggest_nearest(path.name, beside)) from None
     except OSError as error:
         raise FileError(f"`{path}` cannot be read: {error.strerror}", str(path)) from None
     if stat.S_ISDIR(status.st_mode):
@@ -67,11 +67,11 @@ def unpacked(path: Path, holds: str = DESCRIPTION) -> Path:
     key = str(path), status.st_mtime_ns, status.st_size, holds
     kept = _known.get(key)
     if kept is None or not (kept / holds).is_file():
-        kept = _known[key] = _kept(path, holds)
+        kept = _known[key] = _unpack_into_cache(path, holds)
     return kept
 
 
-def _kept(path: Path, holds: str) -> Path:
+def _unpack_into_cache(path: Path, holds: str) -> Path:
     """Unpack into the cache, unless that was done before."""
     try:
         with path.open("rb") as file:
@@ -79,10 +79,10 @@ def _kept(path: Path, holds: str) -> Path:
     except OSError as error:
         raise FileError(f"`{path}` cannot be read: {error.strerror}", str(path)) from None
     place = cache_folder() / digest
-    with _opened(path) as archive:
-        entries = _entries(archive, path, LIMITS)
+    with _open_archive(path) as archive:
+        entries = _safe_entries(archive, path, LIMITS)
         _check_holds(entries, path, holds)
-    if _complete(place, entries):
+    if _is_complete(place, entries):
         return place
     try:
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
@@ -91,8 +91,8 @@ def _kept(path: Path, holds: str) -> Path:
             f"it cannot be unpacked: {error}", str(path), "a folder to write to", _SPACE
         ) from None
     try:
-        extracted(path, fresh / "content")
-        return _moved(fresh / "content", place, entries)
+        extract_archive(path, fresh / "content")
+        return _move_into_place(fresh / "content", place, entries)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
@@ -100,14 +100,14 @@ def _kept(path: Path, holds: str) -> Path:
 _SPACE = "set HOCKET_CACHE to a folder with space"
 
 
-def _moved(fresh: Path, place: Path, entries: dict[str, zipfile.ZipInfo]) -> Path:
+def _move_into_place(fresh: Path, place: Path, entries: dict[str, zipfile.ZipInfo]) -> Path:
     """Give a folder its name in one stroke; if another process was first, its folder serves."""
     for _ in range(2):
         try:
             fresh.rename(place)
             return place
         except OSError:
-            if _complete(place, entries):
+            if _is_complete(place, entries):
                 return place
             # somebody has removed files from it: it makes room
             with contextlib.suppress(OSError):
@@ -117,7 +117,7 @@ def _moved(fresh: Path, place: Path, entries: dict[str, zipfile.ZipInfo]) -> Pat
     )
 
 
-def _complete(place: Path, entries: dict[str, zipfile.ZipInfo]) -> bool:
+def _is_complete(place: Path, entries: dict[str, zipfile.ZipInfo]) -> bool:
     """Return whether all files are there, of the right size: cleaners of caches take single files."""
     for name, entry in entries.items():
         try:
@@ -129,13 +129,13 @@ def _complete(place: Path, entries: dict[str, zipfile.ZipInfo]) -> bool:
     return True
 
 
-def extracted(archive: Path, folder: Path, limits: Limits = LIMITS) -> None:
+def extract_archive(archive: Path, folder: Path, limits: Limits = LIMITS) -> None:
     """Unpack an archive into a new folder; raises FileError, and leaves what was written to the caller.
 
     The bytes are counted as they come: the sizes an archive declares are not believed.
     """
-    with _opened(archive) as opened:
-        entries = _entries(opened, archive, limits)
+    with _open_archive(archive) as opened:
+        entries = _safe_entries(opened, archive, limits)
         allowed = min(limits.size, max(limits.unsuspicious, limits.ratio * archive.stat().st_size))
         written = 0
         folder.mkdir(parents=True)
@@ -156,7 +156,7 @@ def extracted(archive: Path, folder: Path, limits: Limits = LIMITS) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open an archive; what can go wrong inside becomes a FileError."""
     where = str(path)
     try:
@@ -182,7 +182,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         ) from None
 
 
-def _entries(archive: zipfile.ZipFile, path: Path, limits: Limits) -> dict[str, zipfile.ZipInfo]:
+def _safe_entries(archive: zipfile.ZipFile, path: Path, limits: Limits) -> dict[str, zipfile.ZipInfo]:
     """Return the entries by safe relative names; raises FileError for any that is not."""
     listed = archive.infolist()
     where = str(path)
@@ -194,7 +194,7 @@ def _entries(archive: zipfile.ZipFile, path: Path, limits: Limits) -> dict[str, 
         raise _too_large(path, allowed, limits)
     entries: dict[str, zipfile.ZipInfo] = {}
     for entry in listed:
-        name = _safe(entry, where)
+        name = _safe_name(entry, where)
         if name in entries and not _is_folder(entry):
             raise FileError(f"the archive holds two files named `{name}`", where, "names that differ")
         if name:
@@ -202,7 +202,7 @@ def _entries(archive: zipfile.ZipFile, path: Path, limits: Limits) -> dict[str, 
     return entries
 
 
-def _safe(entry: zipfile.ZipInfo, where: str) -> str:
+def _safe_name(entry: zipfile.ZipInfo, where: str) -> str:
     """Return the name of an entry with plain slashes; raises FileError if it leads out of the folder."""
     name = entry.filename.replace("\\", "/")  # some Windows tools write them so
     parts = PurePosixPath(name).parts

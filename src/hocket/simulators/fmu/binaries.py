@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from hocket.errors import FileError
-from hocket.simulators.fmu.facts import Description, Interface
+from hocket.simulators.fmu.facts import Description, FmuInterface
 
 _SYSTEMS = {"Linux": ("linux", ".so"), "Windows": ("windows", ".dll"), "Darwin": ("darwin", ".dylib")}
 _SHORT = {"linux": "linux", "windows": "win", "darwin": "darwin"}
@@ -45,7 +45,7 @@ def _system() -> tuple[str, str]:
     return _SYSTEMS.get(platform.system(), ("linux", ".so"))
 
 
-def binary(folder: Path, description: Description, interface: Interface, where: str = "") -> Path:
+def find_binary(folder: Path, description: Description, interface: FmuInterface, where: str = "") -> Path:
     """Return the shared library for this platform; raises FileError that says what is there instead."""
     wanted = platforms(description.major)
     name = interface.identifier + _system()[1]
@@ -68,32 +68,34 @@ def binary(folder: Path, description: Description, interface: Interface, where: 
     raise FileError("the FMU has no binary for this platform", where or str(folder), f"`{looked}`", hint)
 
 
-def exported(binary: Path, names: Iterable[str]) -> set[str]:
+def exported_names(binary: Path, names: Iterable[str]) -> set[str]:
     """Return those of the names that a binary exports, without loading it."""
     status = binary.stat()
-    return set(_exported(str(binary), status.st_mtime_ns, status.st_size, tuple(names)))
+    return set(_scan_exports(str(binary), status.st_mtime_ns, status.st_size, tuple(names)))
 
 
-def offered(binary: Path, description: Description, interface: Interface, names: Iterable[str]) -> set[str]:
+def exported_functions(
+    binary: Path, description: Description, interface: FmuInterface, names: Iterable[str]
+) -> set[str]:
     """Return those of the functions of FMI that a binary exports; in FMI 1 it has the model before each."""
     prefix = f"{interface.identifier}_" if description.major == 1 else ""
-    found = exported(binary, [prefix + name for name in names])
+    found = exported_names(binary, [prefix + name for name in names])
     return {name.removeprefix(prefix) for name in found}
 
 
 @lru_cache(maxsize=256)
-def _exported(path: str, _changed: int, size: int, names: tuple[str, ...]) -> frozenset[str]:
+def _scan_exports(path: str, _changed: int, size: int, names: tuple[str, ...]) -> frozenset[str]:
     if not size:
         return frozenset()
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        found = _dynamic(content)
+        found = _dynamic_symbols(content)
         if found is not None:
             return frozenset(names) & found
         # not an ELF file, or one without sections: its table of exports ends each name with a NUL
         return frozenset(name for name in names if content.find(name.encode() + b"\0") >= 0)
 
 
-def _dynamic(content: mmap.mmap) -> set[str] | None:
+def _dynamic_symbols(content: mmap.mmap) -> set[str] | None:
     """Return the names in the dynamic symbol table of a 64-bit ELF file that are defined in it."""
     if content[:6] != b"\x7fELF\x02\x01" or len(content) < 64:
         return None

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from hocket.simulators.fmu.facts import FLOATS, Variable
-from hocket.simulators.fmu.ports import Group, shape
+from hocket.simulators.fmu.facts import FLOATS, FmuVariable
+from hocket.simulators.fmu.ports import ValueGroup, shape
 from hocket.simulators.methods import TABLEAUX
 
 if TYPE_CHECKING:
@@ -20,23 +20,23 @@ ELSEWHERE = ("adaptive", "cvode")
 """The methods whose steps are made in Python."""
 
 
-def elements(model: Fmu, variable: Variable) -> int:
+def element_count(model: Fmu, variable: FmuVariable) -> int:
     """Return how many numbers a variable holds."""
     return math.prod(shape(variable, model.settings.sizes))
 
 
-def states(model: Fmu) -> int:
+def state_count(model: Fmu) -> int:
     """Return how many continuous states it has."""
     description = model.description
-    return sum(elements(model, description.by_name[state]) for state, _ in description.states)
+    return sum(element_count(model, description.by_name[state]) for state, _ in description.states)
 
 
 def exchange_facts(model: Fmu) -> dict[str, Any]:
     """Return what the integrator needs to know; `moving` are the calls for the inputs that may move."""
-    count = states(model)
+    count = state_count(model)
     method = "euler" if model.method in ELSEWHERE and count == 0 else model.method
     tableau = None if method in ELSEWHERE else TABLEAUX.get(method, TABLEAUX["heun"])
-    every, moving = _moving(model)
+    every, moving = _moving_groups(model)
     return {
         "states": count,
         "indicators": model.description.event_indicators,
@@ -52,24 +52,24 @@ def exchange_facts(model: Fmu) -> dict[str, Any]:
     }
 
 
-def placed(model: Fmu, causality: str) -> list[tuple[Variable, range]]:
+def port_ranges(model: Fmu, causality: str) -> list[tuple[FmuVariable, range]]:
     """Return the numeric inputs or outputs, each with the numbers of its ports."""
     found, place = [], 0
     for variable in model.description.variables:
         if variable.causality == causality and variable.alias_of is None and variable.numeric:
-            count = elements(model, variable)
+            count = element_count(model, variable)
             found.append((variable, range(place, place + count)))
             place += count
     return found
 
 
-def _moving(model: Fmu) -> tuple[bool, tuple[Group, ...]]:
-    every = placed(model, "input")
+def _moving_groups(model: Fmu) -> tuple[bool, tuple[ValueGroup, ...]]:
+    every = port_ranges(model, "input")
     chosen = [(variable, places) for variable, places in every if variable.moves]
     groups = []
     for kind in FLOATS:
         own = [(variable, places) for variable, places in chosen if variable.type == kind]
         if own:
             references = tuple(variable.reference for variable, _ in own)
-            groups.append(Group(kind, references, tuple(place for _, places in own for place in places)))
+            groups.append(ValueGroup(kind, references, tuple(place for _, places in own for place in places)))
     return len(chosen) == len(every), tuple(groups)

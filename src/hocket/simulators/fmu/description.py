@@ -16,17 +16,25 @@ from typing import Any
 from xml.etree.ElementTree import Element, ElementTree
 
 from hocket.errors import Fault, FileError, ScenarioError
-from hocket.simulators.fmu.binaries import binary, exported
-from hocket.simulators.fmu.essentials import essentials
-from hocket.simulators.fmu.facts import BASES, FLOATS, WHOLE, Description, Interface, Unit, Variable
-from hocket.simulators.fmu.mending import mended
+from hocket.simulators.fmu.binaries import exported_names, find_binary
+from hocket.simulators.fmu.essentials import read_essentials
+from hocket.simulators.fmu.facts import BASES, FLOATS, WHOLE, Description, FmuInterface, FmuVariable, Unit
+from hocket.simulators.fmu.mending import repair_description
 
-__all__ = ["Description", "Interface", "Unit", "Variable", "binary", "exported", "read"]
+__all__ = [
+    "Description",
+    "FmuInterface",
+    "FmuVariable",
+    "Unit",
+    "exported_names",
+    "find_binary",
+    "read_description",
+]
 
 _read: dict[str, tuple[tuple[int, int], Description]] = {}
 
 
-def read(folder: Path, where: str = "") -> Description:
+def read_description(folder: Path, where: str = "") -> Description:
     """Return what `modelDescription.xml` says; read once per file. `where` names the FMU in messages."""
     file = folder / "modelDescription.xml"
     try:
@@ -36,17 +44,19 @@ def read(folder: Path, where: str = "") -> Description:
     key = status.st_mtime_ns, status.st_size
     kept = _read.get(str(file))
     if kept is None or kept[0] != key:
-        kept = _read[str(file)] = key, _fresh(file, where or str(folder))
+        kept = _read[str(file)] = key, _parse_description(file, where or str(folder))
     return kept[1]
 
 
-def _fresh(file: Path, where: str) -> Description:
-    version, root = essentials(file, where)
-    found, problems = _through_fmpy(file, root, version, where)
-    return _Reading(version, root, found, problems, f"{where}, {file.name}").description(file.parent)
+def _parse_description(file: Path, where: str) -> Description:
+    version, root = read_essentials(file, where)
+    found, problems = _read_with_fmpy(file, root, version, where)
+    return _DescriptionReader(version, root, found, problems, f"{where}, {file.name}").description(
+        file.parent
+    )
 
 
-def _through_fmpy(file: Path, root: Element, version: str, where: str) -> tuple[Any, list[str]]:
+def _read_with_fmpy(file: Path, root: Element, version: str, where: str) -> tuple[Any, list[str]]:
     """Return FMPy's model description, and what speaks against it without doing harm."""
     try:
         fmpy = importlib.import_module("fmpy.model_description")
@@ -54,20 +64,20 @@ def _through_fmpy(file: Path, root: Element, version: str, where: str) -> tuple[
         what = "FMUs are read with FMPy, which is not installed"
         raise ScenarioError(what, where, "", 'pip install "hocket[fmi]"') from None
     with contextlib.suppress(Exception):
-        return _validated(fmpy, file)
-    copied, mendings = mended(root, version)
+        return _validate_with_fmpy(fmpy, file)
+    copied, mendings = repair_description(root, version)
     with tempfile.TemporaryDirectory() as scratch:
         other = Path(scratch) / file.name
         ElementTree(copied).write(other, encoding="utf-8", xml_declaration=True)
         try:
-            found, problems = _validated(fmpy, other)
+            found, problems = _validate_with_fmpy(fmpy, other)
         except Exception as error:
             faults = [f"it cannot be read: {error}", *mendings]
             raise FileError([Fault(fault, f"{where}, {file.name}") for fault in faults]) from None
     return found, [*mendings, *problems]
 
 
-def _validated(fmpy: Any, file: Path) -> tuple[Any, list[str]]:
+def _validate_with_fmpy(fmpy: Any, file: Path) -> tuple[Any, list[str]]:
     """Return what FMPy reads, and what its validation finds; its errors are of any kind."""
     try:
         return fmpy.read_model_description(str(file), validate=True), []
@@ -78,7 +88,7 @@ def _validated(fmpy: Any, file: Path) -> tuple[Any, list[str]]:
     return fmpy.read_model_description(str(file), validate=False), problems
 
 
-class _Reading:
+class _DescriptionReader:
     """One reading: FMPy's objects and the XML, side by side."""
 
     def __init__(self, version: str, root: Element, found: Any, problems: list[str], where: str):
@@ -148,7 +158,7 @@ class _Reading:
             self.problems.append(f"the {name} of the default experiment is {text}")
         return None if wrong else value
 
-    def interface(self, found: Any) -> Interface | None:
+    def interface(self, found: Any) -> FmuInterface | None:
         if found is None:
             return None
         if self.version == "1.0":
@@ -161,7 +171,7 @@ class _Reading:
             return told.get(name) in ("true", "1")
 
         internal = told.get("fixedInternalStepSize")
-        return Interface(
+        return FmuInterface(
             identifier=found.modelIdentifier,
             needs_execution_tool=found.needsExecutionTool,
             only_once=found.canBeInstantiatedOnlyOncePerProcess,
@@ -182,7 +192,7 @@ class _Reading:
             evaluates_discrete=says("providesEvaluateDiscreteStates"),
         )
 
-    def old_interface(self, identifier: str) -> Interface:
+    def old_interface(self, identifier: str) -> FmuInterface:
         """FMI 1 keeps the abilities in an element of its own, which FMPy does not read."""
         element = self.root.find("Implementation/*/Capabilities")
         told: Mapping[str, str] = {} if element is None else element.attrib
@@ -191,7 +201,7 @@ class _Reading:
         def says(name: str) -> bool:
             return told.get(name) in ("true", "1")
 
-        return Interface(
+        return FmuInterface(
             identifier=identifier,
             needs_execution_tool=self.root.find("Implementation/CoSimulation_Tool") is not None,
             only_once=says("canBeInstantiatedOnlyOncePerProcess"),
@@ -229,14 +239,14 @@ class _Reading:
                 declared[variable.name] = None if names is None else tuple(names)
         return declared
 
-    def variable(self, found: Any) -> Variable:
+    def variable(self, found: Any) -> FmuVariable:
         element = self.elements[found.alias.name if found.alias is not None else found.name]
         # FMI 1 and 2 keep what depends on the type in an inner element
         inner = element if self.version == "3.0" else next(c for c in element if c.tag == found.type)
         declared = found.declaredType
         kind = {"Real": "real", "Float64": "real"}.get(found.type, found.type.lower())
 
-        def told(name: str) -> str | None:
+        def declared_attribute(name: str) -> str | None:
             text = inner.get(name)
             return getattr(declared, name) if text is None and declared is not None else text
 
@@ -247,7 +257,7 @@ class _Reading:
         parse = _parser(kind)
         start = self.start(found.name, kind, inner, found.shape)
         derivative = found.derivative
-        return Variable(
+        return FmuVariable(
             name=found.name,
             reference=found.valueReference,
             type=kind,
@@ -255,10 +265,16 @@ class _Reading:
             variability=found.variability,
             initial=self.initial(found, inner, start),
             start=start,
-            unit=(told("unit") if kind in FLOATS else "") or "",
-            minimum=self.value(found.name, "min", told("min"), parse) if kind in _BOUNDED else None,
-            maximum=self.value(found.name, "max", told("max"), parse) if kind in _BOUNDED else None,
-            nominal=self.value(found.name, "nominal", told("nominal"), float) if kind in FLOATS else None,
+            unit=(declared_attribute("unit") if kind in FLOATS else "") or "",
+            minimum=self.value(found.name, "min", declared_attribute("min"), parse)
+            if kind in _BOUNDED
+            else None,
+            maximum=self.value(found.name, "max", declared_attribute("max"), parse)
+            if kind in _BOUNDED
+            else None,
+            nominal=self.value(found.name, "nominal", declared_attribute("nominal"), float)
+            if kind in FLOATS
+            else None,
             items={} if declared is None or kind != "enumeration" else self.items(declared),
             dimensions=dimensions,
             about=found.description or "",
@@ -268,7 +284,7 @@ class _Reading:
             previous=self.previous(element),
             clocks=tuple(clock.name for clock in found.clocks or ()),
             alias_of=None if found.alias is None else found.alias.name,
-            relative=told("relativeQuantity") in ("true", "1", True),
+            relative=declared_attribute("relativeQuantity") in ("true", "1", True),
             negated=self.version == "1.0" and element.get("alias") == "negatedAlias",
         )
 
@@ -342,7 +358,7 @@ def _unit(unit: Any) -> Unit:
     return Unit(base.factor, base.offset, tuple(getattr(base, name) for name in BASES))
 
 
-def _whole(text: str) -> int:
+def _parse_whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
@@ -352,7 +368,7 @@ def _whole(text: str) -> int:
         return int(number)
 
 
-def _boolean(text: str) -> bool:
+def _parse_boolean(text: str) -> bool:
     if text.strip() not in ("true", "false", "1", "0"):
         raise ValueError
     return text.strip() in ("true", "1")
@@ -361,9 +377,9 @@ def _boolean(text: str) -> bool:
 _BOUNDED = {*FLOATS, *WHOLE, "enumeration"}
 _EXPECTED: dict[Callable[[str], Any], str] = {
     float: "a number",
-    _whole: "a whole number",
+    _parse_whole: "a whole number",
     int: "a whole number",
-    _boolean: "true or false",
+    _parse_boolean: "true or false",
     bytes.fromhex: "hexadecimal digits",
 }
 
@@ -372,5 +388,5 @@ def _parser(kind: str) -> Callable[[str], Any]:
     if kind in FLOATS:
         return float
     if kind in WHOLE or kind == "enumeration":
-        return _whole
-    return {"boolean": _boolean, "binary": bytes.fromhex}.get(kind, str)
+        return _parse_whole
+    return {"boolean": _parse_boolean, "binary": bytes.fromhex}.get(kind, str)

@@ -10,7 +10,7 @@ import signal
 from fractions import Fraction
 from typing import Any
 
-from hocket.clock import written
+from hocket.clock import format_duration
 from hocket.errors import SimulatorError
 
 _DOING = {
@@ -31,7 +31,7 @@ _LONGER = "if it may take that long, a greater `time_limit` of the FMU"
 _MEMORY = "the system does this when memory runs out"
 
 
-def obituary(door: Any, limit: Fraction) -> SimulatorError:
+def process_end_error(door: Any, limit: Fraction) -> SimulatorError:
     """Return the error for a process that is gone; `limit` is what the last call was allowed, in seconds."""
     if door.end == "closed":
         return SimulatorError("it is closed")
@@ -39,7 +39,7 @@ def obituary(door: Any, limit: Fraction) -> SimulatorError:
     function = door.function.decode(errors="replace")
     said = door.said.decode(errors="replace")
     if door.end == "late":
-        what = f"{subject} took longer than {written(limit)}"
+        what = f"{subject} took longer than {format_duration(limit)}"
         what += f": {function} did not return" if function else ""
         return SimulatorError(what, hint=_LONGER)
     what = f"its process ended: {_cause(door.end, door.code)} {f'in {function}' if function else during}"
@@ -52,10 +52,10 @@ def _cause(end: str, code: int) -> str:
         return f"exit code {code}"
     if end == "vanished":
         return "nobody knows how,"
-    return signalled(code)
+    return describe_signal(code)
 
 
-def signalled(code: int) -> str:
+def describe_signal(code: int) -> str:
     """Return words for a signal, such as `segmentation fault (SIGSEGV)`."""
     words = (signal.strsignal(code) or "a signal").lower()
     try:

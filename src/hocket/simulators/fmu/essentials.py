@@ -30,7 +30,7 @@ class _Builder(ElementTree.TreeBuilder):
         raise ValueError("it has a DOCTYPE, which a model description never has")
 
 
-def essentials(file: Path, where: str) -> tuple[str, Element]:
+def read_essentials(file: Path, where: str) -> tuple[str, Element]:
     """Return the FMI version (1.0, 2.0 or 3.0) and the root; raises FileError."""
     inside = f"{where}, {file.name}"
     try:
@@ -151,7 +151,7 @@ def _reference_faults(root: Element, variables: list[Element], version: str) -> 
         if own is None:
             yield Fault(f"`{unknown.tag}` in `ModelStructure` has no `{attribute}`")
         for number in (*(own or "").split(), *unknown.get("dependencies", "").split()):
-            if _plain(number) not in known:
+            if _normalise_reference(number) not in known:
                 yield Fault(
                     f"`{unknown.tag}` in `ModelStructure` names the {word} {number}, which no variable has"
                 )
@@ -159,7 +159,7 @@ def _reference_faults(root: Element, variables: list[Element], version: str) -> 
         told = {} if holder is None else holder.attrib
         for role in ("derivative", "previous", "clocks"):
             for number in told.get(role, "").split():
-                if _plain(number) not in known:
+                if _normalise_reference(number) not in known:
                     what = f"`{role}` of `{variable.get('name')}` names the {word} {number}"
                     yield Fault(f"{what}, which no variable has")
 
@@ -173,7 +173,7 @@ def _dimension_faults(variables: list[Element]) -> Iterator[Fault]:
                 if not fixed.isdecimal():
                     yield Fault(f"a dimension of `{name}` is `{fixed}`", "", "a whole number")
                 continue
-            size = by_reference.get(_plain(dimension.get("valueReference", "none")))
+            size = by_reference.get(_normalise_reference(dimension.get("valueReference", "none")))
             if size is None:
                 yield Fault(f"a dimension of `{name}` names no variable that exists")
             elif (
@@ -185,6 +185,6 @@ def _dimension_faults(variables: list[Element]) -> Iterator[Fault]:
                 yield Fault(f"`{size.get('name')}`, a dimension of `{name}`, has no start value")
 
 
-def _plain(number: str) -> str:
+def _normalise_reference(number: str) -> str:
     """Return a reference as it is compared: without signs, blanks or leading zeros."""
     return str(int(number)) if number.strip().isdecimal() else number

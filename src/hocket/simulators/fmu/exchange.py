@@ -9,22 +9,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hocket.model import Array, Simulator
-from hocket.simulators.fmu.continuous import ELSEWHERE, states
+from hocket.simulators.fmu.continuous import ELSEWHERE, state_count
 from hocket.simulators.fmu.linearised import jacobian
-from hocket.simulators.fmu.live import CoSimulation, _plain, loaded
+from hocket.simulators.fmu.live import CoSimulation, _contiguous_array, load_fmu
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
 
 
-def opened(model: Fmu) -> Simulator:
+def open_simulator(model: Fmu) -> Simulator:
     """Load the FMU; nothing is instantiated yet."""
-    exchange = loaded(ModelExchange, model)
-    if model.method not in ELSEWHERE or not states(model):
+    exchange = load_fmu(ModelExchange, model)
+    if model.method not in ELSEWHERE or not state_count(model):
         return exchange
-    from hocket.simulators.fmu.adaptive import Adaptive, Cvode
+    from hocket.simulators.fmu.adaptive import Cvode, DormandPrince
 
-    return Cvode(exchange) if model.method == "cvode" else Adaptive(exchange)
+    return Cvode(exchange) if model.method == "cvode" else DormandPrince(exchange)
 
 
 class ModelExchange(CoSimulation):
@@ -33,7 +33,7 @@ class ModelExchange(CoSimulation):
     @property
     def exchange(self) -> Any:
         """What a solver elsewhere calls; the FMU leaves initialisation, if that is still to do."""
-        self._done(self.native.ready())
+        self._require_success(self.native.ready())
         return self.native.exchange
 
     def jacobian(self, t: float, u: Array) -> tuple[Array, Array, Array, Array]:
@@ -41,4 +41,4 @@ class ModelExchange(CoSimulation):
 
         Inputs that only change at events have columns of zeros, outputs that are no reals rows of zeros.
         """
-        return jacobian(self, _plain(u)[0])
+        return jacobian(self, _contiguous_array(u)[0])

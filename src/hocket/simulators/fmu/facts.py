@@ -20,7 +20,7 @@ FLOATS = ("real", "float32")
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class FmuVariable:
     """One variable, as its FMU declares it."""
 
     name: str
@@ -89,7 +89,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class FmuInterface:
     """What a co-simulation or model-exchange interface says it can do."""
 
     identifier: str
@@ -147,10 +147,10 @@ class Description:
     name: str
     token: str
     """The GUID, or instantiation token, to be shown to the binary."""
-    variables: tuple[Variable, ...]
+    variables: tuple[FmuVariable, ...]
     """In file order; FMI 3 aliases behind them."""
-    cs: Interface | None = None
-    me: Interface | None = None
+    cs: FmuInterface | None = None
+    me: FmuInterface | None = None
     about: str = ""
     tool: str = ""
     date: str = ""
@@ -177,7 +177,7 @@ class Description:
         return int(self.version[0])
 
     @cached_property
-    def by_name(self) -> dict[str, Variable]:
+    def by_name(self) -> dict[str, FmuVariable]:
         """The variables by their names."""
         return {variable.name: variable for variable in self.variables}
 
@@ -188,7 +188,7 @@ class Description:
         return {name: int(self.by_name[name].start) for name in sorted(names)}
 
     @cached_property
-    def clocked(self) -> tuple[str, ...]:
+    def clocked_names(self) -> tuple[str, ...]:
         """The input clocks, and the inputs and outputs that only exist when a clock ticks."""
         return tuple(
             variable.name
@@ -197,6 +197,6 @@ class Description:
             or (variable.clocks and variable.causality in ("input", "output"))
         )
 
-    def call(self, variable: Variable) -> str:
+    def call_type(self, variable: FmuVariable) -> str:
         """Return the type whose set and get functions are called: FMI 1 and 2 take items for integers."""
         return "integer" if variable.type == "enumeration" and self.major < 3 else variable.type

@@ -60,7 +60,7 @@ _EXCHANGE = {
 }
 
 
-def wanted(major: int, exchange: bool) -> list[str]:
+def required_functions(major: int, exchange: bool) -> list[str]:
     """Return the functions that FMI wants in a binary."""
     access = [f"{verb}{kind}" for verb in ("Get", "Set") for kind in _TYPES[major].split()]
     own = (_EXCHANGE if exchange else _STEPPING)[major]

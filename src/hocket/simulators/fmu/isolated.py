@@ -21,8 +21,8 @@ from hocket import _native  # type: ignore[attr-defined]
 from hocket.errors import SimulatorError
 from hocket.model import Array
 from hocket.simulators.fmu import live
-from hocket.simulators.fmu.endings import obituary
-from hocket.simulators.fmu.launching import abandoned, launched
+from hocket.simulators.fmu.endings import process_end_error
+from hocket.simulators.fmu.launching import abandon_process, launch_process
 from hocket.simulators.fmu.logs import deliver
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ _EXITING = 1.0
 """Seconds that it may take to end, once the FMU is freed."""
 
 
-def opened(model: Fmu) -> Isolated:
+def open_simulator(model: Fmu) -> IsolatedFmu:
     """Start a process for the FMU; it comes up while others do, and is waited for by start()."""
-    return IsolatedExchange(model) if model.exchange else Isolated(model)
+    return IsolatedExchange(model) if model.exchange else IsolatedFmu(model)
 
 
-class State:
+class RemoteState:
     """A state that is kept in the other process, until nobody has this any more."""
 
     def __init__(self, number: int, forgotten: list[int]):
@@ -50,7 +50,7 @@ class State:
         self.forgotten.append(self.number)
 
 
-class Isolated:
+class IsolatedFmu:
     """A live FMU in a process of its own."""
 
     settles = True
@@ -67,10 +67,10 @@ class Isolated:
         self._launch()
 
     def _launch(self) -> None:
-        self._process, self._door = launched(self.model, self._number)
+        self._process, self._door = launch_process(self.model, self._number)
         self._up = False
         self._forgotten: list[int] = []
-        self._finalizer = weakref.finalize(self, abandoned, self._process, self._door, os.getpid())
+        self._finalizer = weakref.finalize(self, abandon_process, self._process, self._door, os.getpid())
 
     def _wait_up(self) -> None:
         """Wait until the FMU is loaded; raises what went wrong with that."""
@@ -78,7 +78,7 @@ class Isolated:
             return
         if not self._door.wait_opened(float(self._opening)):
             error = self.fault()
-            self._end()
+            self._end_process()
             raise error
         self._up = True
         if pickle.loads(self._door.payload):
@@ -96,7 +96,7 @@ class Isolated:
     def start(self, t: float) -> None:
         """Start the FMU anew; in a new process if the last one has ended."""
         if self._door.end:
-            self._end()
+            self._end_process()
             self._launch()
         self._call("start", float(t), self.stop_time, self.early)
         deliver()
@@ -108,7 +108,7 @@ class Isolated:
     def output(self, t: float, u: Array) -> Array:
         """Return the outputs under these inputs."""
         self._wait_up()
-        y: Array | None = self._door.output(t, _plain(u))
+        y: Array | None = self._door.output(t, _contiguous_array(u))
         if y is None:
             raise self.fault()
         return y
@@ -116,7 +116,7 @@ class Isolated:
     def step(self, t: float, h: float, u: Array) -> float:
         """Advance by h; return the time reached."""
         self._wait_up()
-        reached: float | None = self._door.step(t, h, _plain(u))
+        reached: float | None = self._door.step(t, h, _contiguous_array(u))
         if reached is None:
             raise self.fault()
         return reached
@@ -124,18 +124,18 @@ class Isolated:
     def slope(self, t: float, u: Array) -> Array:
         """Return the time derivatives of the outputs."""
         self._wait_up()
-        slopes: Array | None = self._door.slope(t, _plain(u))
+        slopes: Array | None = self._door.slope(t, _contiguous_array(u))
         if slopes is None:
             raise self.fault()
         return slopes
 
-    def save(self) -> State:
+    def save(self) -> RemoteState:
         """Keep the state there; those that were forgotten meanwhile are freed."""
         forgotten = self._forgotten[:]
         del self._forgotten[: len(forgotten)]
-        return State(self._call("save", forgotten), self._forgotten)
+        return RemoteState(self._call("save", forgotten), self._forgotten)
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: RemoteState) -> None:
         """Go back to a state; that of an earlier process is not known any more."""
         self._call("restore", state.number if state.forgotten is self._forgotten else None)
 
@@ -147,10 +147,10 @@ class Isolated:
             elif not self._door.end:
                 self._call("close")
         finally:
-            self._end()
+            self._end_process()
             deliver()
 
-    def _end(self) -> None:
+    def _end_process(self) -> None:
         self._finalizer.detach()
         self._door.detach()
         try:
@@ -184,18 +184,18 @@ class Isolated:
             raise _native.take_raised() or KeyboardInterrupt
         if door.end:
             limit = self._opening if door.asked == "open" else self.model.time_limit
-            return obituary(door, limit)
+            return process_end_error(door, limit)
         return SimulatorError(*pickle.loads(door.payload))
 
 
-class IsolatedExchange(Isolated):
+class IsolatedExchange(IsolatedFmu):
     """A live model exchange FMU in a process of its own, where hocket integrates it."""
 
     def jacobian(self, t: float, u: Array) -> tuple[Array, Array, Array, Array]:
         """Return A, B, C, D where it stands."""
-        matrices: tuple[Array, Array, Array, Array] = self._call("jacobian", t, _plain(u))
+        matrices: tuple[Array, Array, Array, Array] = self._call("jacobian", t, _contiguous_array(u))
         return matrices
 
 
-def _plain(u: Array) -> Array:
+def _contiguous_array(u: Array) -> Array:
     return np.ascontiguousarray(u, dtype=float)

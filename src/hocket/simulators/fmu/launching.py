@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("hocket", "hocket.simulators", "hocket.simulators.fmu")
 _DERIVED = (
-    "file", "unpacked", "description", "settings", "faces", "inputs", "outputs", "texts", "exchange",
+    "file", "unpacked_folder", "description", "settings", "port_layout", "inputs", "outputs", "texts", "exchange",
     "interface_used", "binary",
 )  # fmt: skip
 _ROOM = 64 << 20
 """Bytes for texts and pickles; only those that are used take memory."""
 
 
-def launched(model: Fmu, number: int) -> tuple[subprocess.Popen[bytes], Any]:
+def launch_process(model: Fmu, number: int) -> tuple[subprocess.Popen[bytes], Any]:
     """Start a process that loads the FMU, the instance of that number; nothing is waited for."""
     boot = pickle.dumps(
         {
             "path": [entry for entry in sys.path if isinstance(entry, str)],
             "packages": {name: list(sys.modules[name].__path__) for name in _PACKAGES},
-            "model": pickle.dumps(_facts(model)),
+            "model": pickle.dumps(_model_snapshot(model)),
             "number": number,
         }
     )
@@ -46,14 +46,14 @@ def launched(model: Fmu, number: int) -> tuple[subprocess.Popen[bytes], Any]:
     try:
         door = _native.Isolated(fd, *sizes, float(model.time_limit))
         door.put(boot)
-        process = _started(fd, door.payload_at, len(boot), str(model.file))
+        process = _start_server(fd, door.payload_at, len(boot), str(model.file))
     finally:
         os.close(fd)
     door.attach(process.pid)
     return process, door
 
 
-def _facts(model: Fmu) -> SimpleNamespace:
+def _model_snapshot(model: Fmu) -> SimpleNamespace:
     """Return what the live simulator asks of its model: the recipe itself would import far more."""
     names = (*(field.name for field in fields(model) if field.name != "values"), *_DERIVED)
     return SimpleNamespace(**{name: getattr(model, name) for name in names})
@@ -70,7 +70,7 @@ def _memory(size: int) -> int:
     return fd
 
 
-def _started(fd: int, at: int, length: int, where: str) -> subprocess.Popen[bytes]:
+def _start_server(fd: int, at: int, length: int, where: str) -> subprocess.Popen[bytes]:
     # -P: a file `numpy.py` beside the user's script is not ours to run;
     # a group of its own: Ctrl-C at the terminal is for this process only
     script = Path(__file__).with_name("serving.py")
@@ -82,7 +82,7 @@ def _started(fd: int, at: int, length: int, where: str) -> subprocess.Popen[byte
         raise SimulatorError(what, where, f"a Python at `{sys.executable}`") from None
 
 
-def abandoned(process: subprocess.Popen[bytes], door: Any, owner: int) -> None:
+def abandon_process(process: subprocess.Popen[bytes], door: Any, owner: int) -> None:
     """End a process whose simulator was not closed."""
     if os.getpid() == owner:  # not in a copy that was forked off
         door.detach()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.model import Array
-from hocket.simulators.fmu.continuous import elements, placed
-from hocket.simulators.fmu.facts import Variable
+from hocket.simulators.fmu.continuous import element_count, port_ranges
+from hocket.simulators.fmu.facts import FmuVariable
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.exchange import ModelExchange
@@ -29,25 +29,25 @@ def jacobian(live: ModelExchange, u: Array) -> tuple[Array, Array, Array, Array]
     size, point = len(x), np.concatenate([x, u])
     whole = np.zeros((size + len(model.outputs), len(point)))
     unknowns, rows = _rates(live), list(range(size))
-    if tells(live):
-        for variable, places in placed(model, "output"):
+    if gives_directional(live):
+        for variable, places in port_ranges(model, "output"):
             if variable.moves:
                 unknowns.append(variable)
                 rows += [size + place for place in places]
-        _at(live, point, size)
+        _evaluate_at(live, point, size)
         for variable, columns in _knowns(live, size):
-            whole[np.ix_(rows, list(columns))] = directional(live, unknowns, variable, len(rows))
+            whole[np.ix_(rows, list(columns))] = directional_columns(live, unknowns, variable, len(rows))
     else:
         rows = []
     reals = [size + number for number, port in enumerate(model.outputs) if port.type == "real"]
     missing = [row for row in (*range(size), *reals) if row not in rows]
     if missing:
         whole[missing] = _differences(live, point, size)[missing]
-    _at(live, np.concatenate([x, kept]), size)
+    _evaluate_at(live, np.concatenate([x, kept]), size)
     return whole[:size, :size], whole[:size, size:], whole[size:, :size], whole[size:, size:]
 
 
-def tells(live: ModelExchange) -> bool:
+def gives_directional(live: ModelExchange) -> bool:
     """Return whether it tells directional derivatives."""
     return live.model.interface_used.directional and bool(live.exchange.has_directional)
 
@@ -55,14 +55,16 @@ def tells(live: ModelExchange) -> bool:
 def state_slopes(live: ModelExchange) -> Array:
     """Return A where it stands, from directional derivatives."""
     unknowns = _rates(live)
-    size = sum(elements(live.model, variable) for variable in unknowns)
+    size = sum(element_count(live.model, variable) for variable in unknowns)
     states = [columns for columns in _knowns(live, size) if columns[1].start < size]
-    return np.hstack([directional(live, unknowns, variable, size) for variable, _ in states])
+    return np.hstack([directional_columns(live, unknowns, variable, size) for variable, _ in states])
 
 
-def directional(live: ModelExchange, unknowns: list[Variable], known: Variable, count: int) -> Array:
+def directional_columns(
+    live: ModelExchange, unknowns: list[FmuVariable], known: FmuVariable, count: int
+) -> Array:
     """Return how the unknowns change with each element of one known variable."""
-    width = elements(live.model, known)
+    width = element_count(live.model, known)
     references = [variable.reference for variable in unknowns]
     columns = []
     for element in range(width):
@@ -74,20 +76,20 @@ def directional(live: ModelExchange, unknowns: list[Variable], known: Variable, 
     return np.array(columns).T.reshape(count, width)
 
 
-def _rates(live: ModelExchange) -> list[Variable]:
+def _rates(live: ModelExchange) -> list[FmuVariable]:
     description = live.model.description
     return [description.by_name[rate] for _, rate in description.states]
 
 
-def _knowns(live: ModelExchange, size: int) -> Iterator[tuple[Variable, range]]:
+def _knowns(live: ModelExchange, size: int) -> Iterator[tuple[FmuVariable, range]]:
     """Yield the states and the inputs that may move, each with its columns."""
     description, place = live.model.description, 0
     for state, _ in description.states:
         variable = description.by_name[state]
-        count = elements(live.model, variable)
+        count = element_count(live.model, variable)
         yield variable, range(place, place + count)
         place += count
-    for variable, places in placed(live.model, "input"):
+    for variable, places in port_ranges(live.model, "input"):
         if variable.moves:
             yield variable, range(size + places.start, size + places.stop)
 
@@ -106,12 +108,12 @@ def _differences(live: ModelExchange, point: Array, size: int) -> Array:
                 there = point.copy()
                 there[column] += sign * _NUDGE * max(abs(point[column]), abs(scale))
                 moved.append(there[column])
-                ends.append(_at(live, there, size))
+                ends.append(_evaluate_at(live, there, size))
             slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
     return slopes
 
 
-def _at(live: ModelExchange, point: Array, size: int) -> Array:
+def _evaluate_at(live: ModelExchange, point: Array, size: int) -> Array:
     """Return rates and outputs at other states and inputs."""
     found = live.exchange.probe(point[:size].copy(), point[size:].copy(), len(live.model.outputs))
     if found is None:

@@ -16,9 +16,9 @@ import numpy as np
 from hocket import _native  # type: ignore[attr-defined]
 from hocket.errors import SimulatorError
 from hocket.model import Array
-from hocket.simulators.fmu.continuous import exchange_facts, placed
+from hocket.simulators.fmu.continuous import exchange_facts, port_ranges
 from hocket.simulators.fmu.logs import deliver
-from hocket.simulators.fmu.ports import Group
+from hocket.simulators.fmu.ports import ValueGroup
 from hocket.simulators.fmu.values import Setting
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ Live = TypeVar("Live", bound="CoSimulation")
 _counts: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
 
 
-def opened(model: Fmu) -> CoSimulation:
+def open_simulator(model: Fmu) -> CoSimulation:
     """Load the FMU; nothing is instantiated yet."""
-    return loaded(CoSimulation, model)
+    return load_fmu(CoSimulation, model)
 
 
-def loaded(kind: type[Live], model: Fmu) -> Live:
+def load_fmu(kind: type[Live], model: Fmu) -> Live:
     """Return the live FMU; a binary that cannot be loaded is told in words."""
     try:
         return kind(model)
@@ -66,7 +66,7 @@ class CoSimulation:
         number = next(_counts[used.identifier])
         name = used.identifier if number == 1 else f"{used.identifier}_{number}"
         self.native = _native.fmu(
-            description.major, str(model.binary), prefix, {"name": name, **facts(model)}
+            description.major, str(model.binary), prefix, {"name": name, **driver_facts(model)}
         )
 
     @property
@@ -83,45 +83,47 @@ class CoSimulation:
     def start(self, t: float) -> None:
         """Instantiate it anew, set what was asked for, and enter initialisation at time t."""
         native = self.native
-        self._done(native.instantiate())
+        self._require_success(native.instantiate())
         settings = self.model.settings.settings
         structural = [setting for setting in settings if setting.stage == "structural"]
         if structural:
-            self._done(native.configure(True))
+            self._require_success(native.configure(True))
             for setting in structural:
                 self._set(setting)
-            self._done(native.configure(False))
+            self._require_success(native.configure(False))
         for setting in settings:
             if setting.stage == "start":
                 self._set(setting)
-        self._done(native.begin(float(t), self.stop_time, self.model.tolerance))
+        self._require_success(native.begin(float(t), self.stop_time, self.model.tolerance))
 
     def _set(self, setting: Setting) -> None:
         references = list(setting.references)
         if setting.type in ("string", "binary"):
             texts = [value.encode() if isinstance(value, str) else value for value in setting.values]
-            self._done(self.native.put_texts(references, texts, setting.type == "binary"))
+            self._require_success(self.native.put_texts(references, texts, setting.type == "binary"))
         elif setting.type in ("int64", "enumeration"):
-            self._done(self.native.put_whole(_CODES[setting.type], references, list(setting.values)))
+            self._require_success(
+                self.native.put_whole(_CODES[setting.type], references, list(setting.values))
+            )
         elif setting.type == "uint64":
             wrapped = [value - 2**64 if value >= 2**63 else value for value in setting.values]
-            self._done(self.native.put_whole(_CODES[setting.type], references, wrapped))
+            self._require_success(self.native.put_whole(_CODES[setting.type], references, wrapped))
         else:
             values = [float(value) for value in setting.values]
-            self._done(self.native.put(_CODES[setting.type], references, values))
+            self._require_success(self.native.put(_CODES[setting.type], references, values))
 
     def ready(self) -> None:
         """Leave initialisation: the inputs are as they shall be."""
-        self._done(self.native.ready())
+        self._require_success(self.native.ready())
 
     def output(self, t: float, u: Array) -> Array:
         """Return the outputs under these inputs."""
-        y: Array | None = self.native.output(_plain(u))
-        return self._got(y)
+        y: Array | None = self.native.output(_contiguous_array(u))
+        return self._require_array(y)
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Advance by h; the time reached is earlier where the FMU stopped early or discarded the step."""
-        result = self.native.step(t, h, _plain(u))
+        result = self.native.step(t, h, _contiguous_array(u))
         if result == DONE:
             return t + h
         if result == EARLY:
@@ -130,7 +132,7 @@ class CoSimulation:
 
     def slope(self, t: float, u: Array) -> Array:
         """Return the time derivatives of the outputs."""
-        return self._got(self.native.slope(_plain(u)))
+        return self._require_array(self.native.slope(_contiguous_array(u)))
 
     def save(self) -> Any:
         """Return the FMU's state."""
@@ -141,7 +143,7 @@ class CoSimulation:
 
     def restore(self, state: Any) -> None:
         """Go back; the first time it is checked that the FMU goes on from there as before."""
-        self._done(self.native.restore(state))
+        self._require_success(self.native.restore(state))
 
     def close(self) -> None:
         """Terminate and free it, in whatever state it is."""
@@ -159,15 +161,15 @@ class CoSimulation:
 
     def set_text(self, port: int, value: bytes) -> None:
         """Set a string or binary input."""
-        self._done(self.native.set_text(port, value))
+        self._require_success(self.native.set_text(port, value))
 
     # what went wrong
 
-    def _done(self, good: bool) -> None:
+    def _require_success(self, good: bool) -> None:
         if not good:
             raise self.fault()
 
-    def _got(self, y: Array | None) -> Array:
+    def _require_array(self, y: Array | None) -> Array:
         if y is None:
             raise self.fault()
         return y
@@ -181,9 +183,9 @@ class CoSimulation:
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 
 
-def facts(model: Fmu) -> dict[str, Any]:
+def driver_facts(model: Fmu) -> dict[str, Any]:
     """Return what compiled code needs to know."""
-    description, used, faces = model.description, model.interface_used, model.faces
+    description, used, faces = model.description, model.interface_used, model.port_layout
     moving = {
         variable.name
         for variable in description.variables
@@ -201,15 +203,18 @@ def facts(model: Fmu) -> dict[str, Any]:
         "interpolates": used.interpolates_inputs,
         "inputs": len(model.inputs),
         "outputs": len(model.outputs),
-        "set": _groups(faces.input_groups),
-        "get": _groups(faces.output_groups),
+        "set": _encode_groups(faces.input_groups),
+        "get": _encode_groups(faces.output_groups),
         "continuous": [
             number
             for number, port in enumerate(model.inputs)
             if used.intermediate_update and port.name in moving
         ],
         "discrete": [
-            place for variable, places in placed(model, "input") if not variable.moves for place in places
+            place
+            for variable, places in port_ranges(model, "input")
+            if not variable.moves
+            for place in places
         ],
         "texts_in": _texts(faces.text_input_groups),
         "texts_out": _texts(faces.text_output_groups),
@@ -219,23 +224,23 @@ def facts(model: Fmu) -> dict[str, Any]:
 
 def _exchange(model: Fmu) -> dict[str, Any]:
     known = exchange_facts(model)
-    return {**known, "moving": _groups(known["moving"])}
+    return {**known, "moving": _encode_groups(known["moving"])}
 
 
 def _resources(model: Fmu) -> str:
     """Return where the FMU finds its own files, as each version wants it told."""
-    folder = model.unpacked
+    folder = model.unpacked_folder
     if model.description.major == 1:
         return folder.as_uri()
     resources = folder / "resources"
     return f"{resources}/" if model.description.major == 3 else resources.as_uri()
 
 
-def _groups(groups: tuple[Group, ...]) -> list[tuple[int, list[int], list[int]]]:
+def _encode_groups(groups: tuple[ValueGroup, ...]) -> list[tuple[int, list[int], list[int]]]:
     return [(_CODES[group.type], list(group.references), list(group.places)) for group in groups]
 
 
-def _texts(groups: tuple[Group, ...]) -> list[tuple[int, bool]]:
+def _texts(groups: tuple[ValueGroup, ...]) -> list[tuple[int, bool]]:
     """Return reference and kind of each text, in the order of their ports."""
     placed = {
         place: (reference, group.type == "binary")
@@ -245,5 +250,5 @@ def _texts(groups: tuple[Group, ...]) -> list[tuple[int, bool]]:
     return [placed[place] for place in sorted(placed)]
 
 
-def _plain(u: Array) -> Array:
+def _contiguous_array(u: Array) -> Array:
     return np.ascontiguousarray(u, dtype=float)

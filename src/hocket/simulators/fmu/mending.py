@@ -28,7 +28,7 @@ _STILL = {
 _ALLOWED = _CHANGING | _STILL
 
 
-def mended(root: Element, version: str) -> tuple[Element, list[str]]:
+def repair_description(root: Element, version: str) -> tuple[Element, list[str]]:
     """Return a copy that FMPy can read, where that is possible, and what had to be put right."""
     root = copy.deepcopy(root)
     problems: list[str] = []

@@ -1,7 +1,7 @@
 """Variables become ports: inputs, outputs and what else is observed, arrays element by element.
 
 In:  a Description, the sizes of its arrays, the names to observe
-Out: Faces: the ports, and the calls that set and get their values
+Out: PortLayout: the ports, and the calls that set and get their values
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from hocket.errors import Fault, ScenarioError, nearest
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import Port
-from hocket.simulators.fmu.facts import Description, Variable
-from hocket.units import difference, teach
+from hocket.simulators.fmu.facts import Description, FmuVariable
+from hocket.units import define_unit, difference
 
 AT_MOST = 1_000_000
 """Ports of one FMU."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ValueGroup:
     """One call: values of one type, set or got together."""
 
     type: str
@@ -34,19 +34,19 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Faces:
+class PortLayout:
     """What an FMU shows. Texts are strings and binaries, beside the numbers."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    input_groups: tuple[Group, ...]
-    output_groups: tuple[Group, ...]
+    input_groups: tuple[ValueGroup, ...]
+    output_groups: tuple[ValueGroup, ...]
     texts: tuple[tuple[str, ...], tuple[str, ...]]
     """The names of those that go in, and of those that come out."""
-    text_input_groups: tuple[Group, ...]
-    text_output_groups: tuple[Group, ...]
+    text_input_groups: tuple[ValueGroup, ...]
+    text_output_groups: tuple[ValueGroup, ...]
 
-    def with_starts(self, starts: Mapping[str, float]) -> Faces:
+    def with_starts(self, starts: Mapping[str, float]) -> PortLayout:
         """Return the same faces, inputs starting at other values."""
         if not starts:
             return self
@@ -56,7 +56,7 @@ class Faces:
         )
 
 
-def shape(variable: Variable, sizes: Mapping[str, int]) -> tuple[int, ...]:
+def shape(variable: FmuVariable, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Return the sizes of an array; () for a scalar."""
     return tuple(sizes[size] if isinstance(size, str) else size for size in variable.dimensions)
 
@@ -66,12 +66,12 @@ def indices(shape: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
     return itertools.product(*(range(1, size + 1) for size in shape))
 
 
-def element(name: str, index: tuple[int, ...]) -> str:
+def element_name(name: str, index: tuple[int, ...]) -> str:
     """Return the name of an element: `x[1]`, `A[1,2]`."""
     return f"{name}[{','.join(map(str, index))}]" if index else name
 
 
-def start_values(variable: Variable, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+def start_values(variable: FmuVariable, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
     """Return the start values, flat; None if there are none, or not for this shape."""
     if variable.start is None:
         return None
@@ -84,25 +84,25 @@ def start_values(variable: Variable, shape: tuple[int, ...]) -> tuple[Any, ...] 
     return values if len(values) == count else None
 
 
-def faces(
+def layout_ports(
     description: Description, sizes: Mapping[str, int], observe: Iterable[str] = (), where: str = ""
-) -> Faces:
+) -> PortLayout:
     """Return what the FMU shows; raises ScenarioError with every fault."""
-    found, faults = _faces(description, tuple(sorted(sizes.items())), tuple(observe))
+    found, faults = _layout_ports(description, tuple(sorted(sizes.items())), tuple(observe))
     if faults:
         raise ScenarioError([replace(fault, where=where) for fault in faults])
     return found
 
 
 @lru_cache(maxsize=256)
-def _faces(
+def _layout_ports(
     description: Description, given: tuple[tuple[str, int], ...], observe: tuple[str, ...]
-) -> tuple[Faces, tuple[Fault, ...]]:
+) -> tuple[PortLayout, tuple[Fault, ...]]:
     sizes = dict(given)
     shown = [variable for variable in description.variables if variable.alias_of is None]
     inputs = [variable for variable in shown if variable.causality == "input"]
     outputs = [variable for variable in shown if variable.causality == "output"]
-    observed, faults = _observed(description, observe, {variable.name for variable in outputs})
+    observed, faults = _observed_variables(description, observe, {variable.name for variable in outputs})
     outputs += observed
     for variable in (*inputs, *outputs):
         if variable.negated:
@@ -116,22 +116,22 @@ def _faces(
         return _NOTHING, tuple(faults)
     for name, unit in description.units.items():
         if unit.exponents is not None:
-            teach(name, unit.base, unit.factor, unit.offset)
+            define_unit(name, unit.base, unit.factor, unit.offset)
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
     numbers_out, texts_out = _split(outputs)
-    found = Faces(
+    found = PortLayout(
         tuple(port for variable in numbers_in for port in _ports(variable, sizes, with_start=True)),
         tuple(
             replace(port, feedthrough=reacts(variable) if variable.causality == "output" else ())
             for variable in numbers_out
             for port in _ports(variable, sizes)
         ),
-        _groups(description, numbers_in, sizes),
-        _groups(description, numbers_out, sizes),
+        _group_calls(description, numbers_in, sizes),
+        _group_calls(description, numbers_out, sizes),
         (_names(texts_in, sizes), _names(texts_out, sizes)),
-        _groups(description, texts_in, sizes),
-        _groups(description, texts_out, sizes),
+        _group_calls(description, texts_in, sizes),
+        _group_calls(description, texts_out, sizes),
     )
     for role, ports in (("inputs", found.inputs), ("outputs", found.outputs)):
         names = [port.name for port in ports]
@@ -142,20 +142,20 @@ def _faces(
     return found, tuple(faults)
 
 
-_NOTHING = Faces((), (), (), (), ((), ()), (), ())
+_NOTHING = PortLayout((), (), (), (), ((), ()), (), ())
 
 
-def _observed(
+def _observed_variables(
     description: Description, observe: tuple[str, ...], known: set[str]
-) -> tuple[list[Variable], list[Fault]]:
+) -> tuple[list[FmuVariable], list[Fault]]:
     """Return the variables to observe beside the outputs, each once."""
-    found: list[Variable] = []
+    found: list[FmuVariable] = []
     faults = []
     for name in dict.fromkeys(observe):
         variable = description.by_name.get(name)
         if variable is None:
             array = description.by_name.get(name.partition("[")[0])
-            hint = nearest(name, description.by_name)
+            hint = suggest_nearest(name, description.by_name)
             if array is not None and array.dimensions:
                 hint = f"observe the whole array `{array.name}`"
             faults.append(Fault(f"there is no variable `{name}` to observe", "", "", hint))
@@ -167,71 +167,73 @@ def _observed(
     return found, faults
 
 
-def _split(variables: list[Variable]) -> tuple[list[Variable], list[Variable]]:
+def _split(variables: list[FmuVariable]) -> tuple[list[FmuVariable], list[FmuVariable]]:
     """Return the numbers and the texts; clocks are neither, and arrays of texts are not exchanged."""
     numbers = [variable for variable in variables if variable.numeric]
     texts = [v for v in variables if v.type in ("string", "binary") and not v.dimensions]
     return numbers, texts
 
 
-def _ports(variable: Variable, sizes: Mapping[str, int], with_start: bool = False) -> Iterable[Port]:
+def _ports(variable: FmuVariable, sizes: Mapping[str, int], with_start: bool = False) -> Iterable[Port]:
     of = shape(variable, sizes)
     values = start_values(variable, of) if with_start else None
     kind, unit = variable.port_type, difference(variable.unit) if variable.relative else variable.unit
     held = kind == "real" and not variable.moves
     for number, index in enumerate(indices(of)):
         start = None if values is None else float(values[number])
-        yield Port(element(variable.name, index), unit, start, (), kind, held)
+        yield Port(element_name(variable.name, index), unit, start, (), kind, held)
 
 
-def _names(variables: list[Variable], sizes: Mapping[str, int]) -> tuple[str, ...]:
+def _names(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(
-        element(variable.name, index) for variable in variables for index in indices(shape(variable, sizes))
+        element_name(variable.name, index)
+        for variable in variables
+        for index in indices(shape(variable, sizes))
     )
 
 
-def _groups(
-    description: Description, variables: list[Variable], sizes: Mapping[str, int]
-) -> tuple[Group, ...]:
+def _group_calls(
+    description: Description, variables: list[FmuVariable], sizes: Mapping[str, int]
+) -> tuple[ValueGroup, ...]:
     """Return one group per type, in the order the types come first."""
     calls: dict[str, tuple[list[int], list[int]]] = {}
     place = 0
     for variable in variables:
-        references, places = calls.setdefault(description.call(variable), ([], []))
+        references, places = calls.setdefault(description.call_type(variable), ([], []))
         count = math.prod(shape(variable, sizes))
         references.append(variable.reference)
         places.extend(range(place, place + count))
         place += count
-    return tuple(Group(kind, tuple(r), tuple(p)) for kind, (r, p) in calls.items())
+    return tuple(ValueGroup(kind, tuple(r), tuple(p)) for kind, (r, p) in calls.items())
 
 
 def _feedthrough(
-    description: Description, sizes: Mapping[str, int], inputs: list[Variable]
-) -> Callable[[Variable], tuple[str, ...]]:
+    description: Description, sizes: Mapping[str, int], inputs: list[FmuVariable]
+) -> Callable[[FmuVariable], tuple[str, ...]]:
     """Return what tells the inputs a variable reacts to at once; where nothing is declared, all of them."""
     elements = {v.name: _names([v], sizes) for v in inputs if v.numeric}
     every = tuple(itertools.chain.from_iterable(elements.values()))
     kept: dict[tuple[str, int], tuple[str, ...]] = {}
 
-    def restricted(names: Iterable[str]) -> tuple[str, ...]:
+    def input_elements(names: Iterable[str]) -> tuple[str, ...]:
         wanted = set(names)
         chosen = (elements[name] for name in elements if name in wanted)
         return tuple(itertools.chain.from_iterable(chosen))
 
-    def behind(variable: Variable) -> tuple[str, int]:
-        return description.call(variable), variable.reference
+    def reference_key(variable: FmuVariable) -> tuple[str, int]:
+        return description.call_type(variable), variable.reference
 
     for name, declared in description.dependencies.items():
         if declared is not None:
-            kept[behind(description.by_name[name])] = restricted(declared)
+            kept[reference_key(description.by_name[name])] = input_elements(declared)
     for state, _ in description.states:
-        kept[behind(description.by_name[state])] = ()
+        kept[reference_key(description.by_name[state])] = ()
     for name in elements:
-        kept[behind(description.by_name[name])] = elements[name]
+        kept[reference_key(description.by_name[name])] = elements[name]
 
-    def reacts(variable: Variable) -> tuple[str, ...]:
+    def reacts(variable: FmuVariable) -> tuple[str, ...]:
         if variable.variability in ("constant", "fixed", "tunable") or variable.causality == "independent":
             return ()
-        return kept.get(behind(variable), every)
+        return kept.get(reference_key(variable), every)
 
     return reacts

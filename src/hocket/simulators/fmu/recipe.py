@@ -18,19 +18,19 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from hocket.clock import Duration, written
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.model import Abilities, Port, Simulator
-from hocket.simulators.fmu.archive import unpacked
-from hocket.simulators.fmu.binaries import binary, offered
-from hocket.simulators.fmu.description import read
-from hocket.simulators.fmu.facts import FLOATS, Description, Interface
+from hocket.clock import Duration, format_duration
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model import Capabilities, Port, Simulator
+from hocket.simulators.fmu.archive import unpack_archive
+from hocket.simulators.fmu.binaries import exported_functions, find_binary
+from hocket.simulators.fmu.description import read_description
+from hocket.simulators.fmu.facts import FLOATS, Description, FmuInterface
 from hocket.simulators.fmu.functions import INPUT_SLOPES, OUTPUT_SLOPES, STATE
-from hocket.simulators.fmu.ports import Faces, faces
-from hocket.simulators.fmu.values import Settings, checked
+from hocket.simulators.fmu.ports import PortLayout, layout_ports
+from hocket.simulators.fmu.values import Settings, check_settings
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
-from hocket.simulators.recipes import Recipe, positive
+from hocket.simulators.recipes import Recipe, positive_duration
 
 InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
 
@@ -90,11 +90,14 @@ class Fmu(Recipe):
         if interface not in _INTERFACES:
             expected = ", ".join(_INTERFACES)
             raise ScenarioError(
-                f"`{interface}` is no interface", "`interface`", expected, nearest(interface, _INTERFACES)
+                f"`{interface}` is no interface",
+                "`interface`",
+                expected,
+                suggest_nearest(interface, _INTERFACES),
             )
         for name, value in (
             ("path", str(path)),
-            ("values", _merged(parameters, more, str(path))),
+            ("values", _merge_parameters(parameters, more, str(path))),
             ("interface", interface),
             ("isolate", isolate),
             ("observe", (observe,) if isinstance(observe, str) else tuple(observe)),
@@ -102,8 +105,8 @@ class Fmu(Recipe):
             ("early_return", early_return),
             ("tolerance", tolerance),
             ("logging", bool(logging)),
-            ("step", None if step is None else positive(step, "step")),
-            ("time_limit", positive(time_limit, "time_limit")),
+            ("step", None if step is None else positive_duration(step, "step")),
+            ("time_limit", positive_duration(time_limit, "time_limit")),
             ("folder", str(folder)),
         ):
             object.__setattr__(self, name, value)
@@ -117,7 +120,7 @@ class Fmu(Recipe):
         ):
             object.__setattr__(self, name, value)
         try:
-            _ = self.faces
+            _ = self.port_layout
         except ScenarioError as error:
             faults += error.faults
         if faults:
@@ -136,14 +139,14 @@ class Fmu(Recipe):
         return Path(os.path.abspath(os.path.join(self.folder, self.path)))
 
     @cached_property
-    def unpacked(self) -> Path:
+    def unpacked_folder(self) -> Path:
         """The folder it is unpacked in; not to be written to."""
-        return unpacked(self.file)
+        return unpack_archive(self.file)
 
     @cached_property
     def description(self) -> Description:
         """What its model description says."""
-        return read(self.unpacked, str(self.file))
+        return read_description(self.unpacked_folder, str(self.file))
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -163,29 +166,29 @@ class Fmu(Recipe):
             ("tolerance", self.tolerance, None),
             ("logging", self.logging, False),
             ("method", self.method, "adaptive"),
-            ("step", None if self.step is None else written(self.step), None),
+            ("step", None if self.step is None else format_duration(self.step), None),
             ("rtol", self.rtol, relative),
             ("atol", self.atol, self.rtol / 1000),
-            ("time_limit", written(self.time_limit), "60 s"),
+            ("time_limit", format_duration(self.time_limit), "60 s"),
         )
         return {name: value for name, value, default in every if value != default}
 
     @cached_property
     def settings(self) -> Settings:
         """What is to be set before it starts, checked."""
-        return checked(self.description, self.parameters, str(self.file))
+        return check_settings(self.description, self.parameters, str(self.file))
 
     @cached_property
-    def faces(self) -> Faces:
+    def port_layout(self) -> PortLayout:
         """The ports, and the calls that set and get them."""
         faults: list[Fault] = []
         try:
             settings = self.settings
         except ScenarioError as error:
             faults += error.faults
-            settings = checked(self.description, {})
+            settings = check_settings(self.description, {})
         try:
-            found = faces(self.description, settings.sizes, self.observe, str(self.file))
+            found = layout_ports(self.description, settings.sizes, self.observe, str(self.file))
         except ScenarioError as error:
             faults += error.faults
         if faults:
@@ -195,17 +198,17 @@ class Fmu(Recipe):
     @property
     def inputs(self) -> tuple[Port, ...]:
         """The numeric inputs, arrays by their elements."""
-        return self.faces.inputs
+        return self.port_layout.inputs
 
     @property
     def outputs(self) -> tuple[Port, ...]:
         """The numeric outputs and what is observed, with the inputs they react to at once."""
-        return self.faces.outputs
+        return self.port_layout.outputs
 
     @property
     def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of the strings and binaries that go in, and of those that come out."""
-        return self.faces.texts
+        return self.port_layout.texts
 
     @property
     def exchange(self) -> bool:
@@ -215,19 +218,19 @@ class Fmu(Recipe):
         )
 
     @property
-    def interface_used(self) -> Interface:
+    def interface_used(self) -> FmuInterface:
         """What the interface it is run by can do."""
-        return cast("Interface", self.description.me if self.exchange else self.description.cs)
+        return cast("FmuInterface", self.description.me if self.exchange else self.description.cs)
 
     @property
-    def isolated(self) -> bool:
+    def is_isolated(self) -> bool:
         """Whether it gets a process of its own."""
         return self.interface_used.only_once if self.isolate is None else self.isolate
 
     @cached_property
     def binary(self) -> Path:
         """The shared library for this platform; raises FileError if there is none."""
-        return binary(self.unpacked, self.description, self.interface_used, str(self.file))
+        return find_binary(self.unpacked_folder, self.description, self.interface_used, str(self.file))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -239,18 +242,18 @@ class Fmu(Recipe):
         return found
 
     @cached_property
-    def abilities(self) -> Abilities:
+    def abilities(self) -> Capabilities:
         """What the description declares and the binary exports."""
         used, major = self.interface_used, self.description.major
-        there = self._exported((*STATE[major], *INPUT_SLOPES[major], OUTPUT_SLOPES[major]))
+        there = self._available_functions((*STATE[major], *INPUT_SLOPES[major], OUTPUT_SLOPES[major]))
         rewind = used.can_save and major > 1 and there.issuperset(STATE[major])
         if self.exchange:
-            return Abilities(rewind=rewind, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
+            return Capabilities(rewind=rewind, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
         known = self.description.by_name
         reals = bool(self.outputs) and all(port.type == "real" for port in self.outputs)
         # FMI tells slopes of outputs only, not of what else is observed
         sloping = reals and all(known[name].causality == "output" for name in self.observe)
-        return Abilities(
+        return Capabilities(
             rewind=rewind,
             variable_step=used.variable_step,
             input_degree=None if self._takes_slopes(there) else 0,
@@ -270,18 +273,18 @@ class Fmu(Recipe):
         )
         return self.interface_used.intermediate_update and followed
 
-    def _exported(self, names: tuple[str, ...]) -> set[str]:
+    def _available_functions(self, names: tuple[str, ...]) -> set[str]:
         """Return which functions the binary has; all of them if there is none for this platform."""
         try:
-            return offered(self.binary, self.description, self.interface_used, names)
+            return exported_functions(self.binary, self.description, self.interface_used, names)
         except ScenarioError:
             return set(names)  # open() refuses it; until then the description is believed
 
     def open(self) -> Simulator:
         """Load it; in a process of its own if it is to be isolated."""
-        name = "isolated" if self.isolated else "exchange" if self.exchange else "live"
+        name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
-        return cast("Simulator", module.opened(self))
+        return cast("Simulator", module.open_simulator(self))
 
     def _refusals(self) -> Iterator[Fault]:
         """Yield why it cannot be run at all."""
@@ -292,7 +295,7 @@ class Fmu(Recipe):
             raise ScenarioError(f"it has no interface for {self.interface}", where, there)
         if self.exchange and description.major == 1:
             yield Fault("it is for model exchange in FMI 1", where, "co-simulation, or FMI 2 or 3")
-        clocked = description.clocked
+        clocked = description.clocked_names
         if clocked:
             listed = ", ".join(f"`{name}`" for name in clocked[:8])
             more = f" and {len(clocked) - 8} more" if len(clocked) > 8 else ""
@@ -310,7 +313,9 @@ class Fmu(Recipe):
                     hint = 'interface="model-exchange"' if self.description.me is not None else ""
                     yield Fault(what, where, "only for model exchange", hint)
         if method is not None and method not in METHODS:
-            yield Fault(f"`{method}` is not a method", where, ", ".join(METHODS), nearest(method, METHODS))
+            yield Fault(
+                f"`{method}` is not a method", where, ", ".join(METHODS), suggest_nearest(method, METHODS)
+            )
         for name, value in (("tolerance", self.tolerance), ("rtol", rtol), ("atol", atol)):
             if value is not None and not (_is_number(value) and 0.0 < value < math.inf):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "a number above zero")
@@ -319,7 +324,7 @@ class Fmu(Recipe):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "True, False or None")
 
 
-def _merged(
+def _merge_parameters(
     parameters: Mapping[str, Any] | None, more: Mapping[str, Any], where: str
 ) -> tuple[tuple[str, Any], ...]:
     if parameters is not None and not isinstance(parameters, Mapping):
@@ -329,13 +334,13 @@ def _merged(
     wrong += [Fault(f"`{name}` is given twice", where) for name in more if name in first]
     if wrong:
         raise ScenarioError(wrong)
-    return tuple(sorted((name, _frozen(value)) for name, value in {**first, **more}.items()))
+    return tuple(sorted((name, _freeze_value(value)) for name, value in {**first, **more}.items()))
 
 
-def _frozen(value: Any) -> Any:
+def _freeze_value(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+    return tuple(map(_freeze_value, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _is_number(value: Any) -> bool:

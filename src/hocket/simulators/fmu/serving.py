@@ -27,9 +27,9 @@ def main(fd: int, parent: int, at: int, length: int) -> None:
     server = _native.Server(fd, parent)
     os.close(fd)
     try:
-        live = _opened(pickle.loads(boot["model"]), boot["number"])
+        live = _open_live(pickle.loads(boot["model"]), boot["number"])
     except Exception as error:
-        server.refuse(_words(error))
+        server.refuse(_encode_error(error))
         return
     server.answer(pickle.dumps(hasattr(live, "native")))
     Service(server, live).run()
@@ -51,17 +51,17 @@ def _stand_in(name: str, path: list[str]) -> None:
     sys.modules[name] = module_from_spec(spec)
 
 
-def _opened(model: Any, number: int) -> Any:
+def _open_live(model: Any, number: int) -> Any:
     import itertools
 
     from hocket.simulators.fmu import live
 
     live._counts[model.interface_used.identifier] = itertools.count(number)
     if not model.exchange:
-        return live.opened(model)
+        return live.open_simulator(model)
     from hocket.simulators.fmu import exchange  # type: ignore[attr-defined, unused-ignore]
 
-    return exchange.opened(model)
+    return exchange.open_simulator(model)
 
 
 class Service:
@@ -80,12 +80,12 @@ class Service:
             try:
                 question = self.server.serve(getattr(self.live, "native", None))
             except Exception as error:
-                self.server.refuse(_words(error, "its code threw an exception: "))
+                self.server.refuse(_encode_error(error, "its code threw an exception: "))
                 continue
             try:
                 self._answer(question)
             except Exception as error:
-                self.server.refuse(_words(error))
+                self.server.refuse(_encode_error(error))
 
     def _answer(self, question: str) -> None:
         server, live = self.server, self.live
@@ -152,7 +152,7 @@ class Service:
         self.live.close()
 
 
-def _words(error: Exception, before: str = "") -> bytes:
+def _encode_error(error: Exception, before: str = "") -> bytes:
     """Return what, where, expected and hint of an error."""
     faults = getattr(error, "faults", ())
     if faults:

@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, nearest
-from hocket.simulators.fmu.facts import FLOATS, WHOLE, Description, Variable
-from hocket.simulators.fmu.ports import element, indices, shape, start_values
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.simulators.fmu.facts import FLOATS, WHOLE, Description, FmuVariable
+from hocket.simulators.fmu.ports import element_name, indices, shape, start_values
 
 Stage: TypeAlias = Literal["structural", "start"]
 
@@ -48,7 +48,7 @@ class Settings:
     """The start values given to inputs, by port."""
 
 
-class _WrongError(Exception):
+class _UnfitValueError(Exception):
     """A value that does not fit: what it is, and what was expected."""
 
     def __init__(self, what: str, expected: str = "", hint: str = ""):
@@ -56,39 +56,39 @@ class _WrongError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _GivenValue:
     """One thing the user wrote."""
 
     written: str
-    variable: Variable
+    variable: FmuVariable
     index: tuple[int, ...] | None
     """Of an element; None: the whole variable."""
     value: Any
 
 
-def checked(description: Description, parameters: Mapping[str, Any], where: str = "") -> Settings:
+def check_settings(description: Description, parameters: Mapping[str, Any], where: str = "") -> Settings:
     """Return the settings; raises ScenarioError with everything that is wrong with them."""
     faults: list[Fault] = []
     given = []
     for name, value in parameters.items():
-        for one in _resolved(description, name, value, faults):
-            reason = _unsettable(one.variable)
+        for one in _resolve_name(description, name, value, faults):
+            reason = _refusal_reason(one.variable)
             if reason:
                 faults.append(Fault(f"`{name}` cannot be set: it is {reason}"))
             else:
                 given.append(one)
     sizes = dict(description.sizes)
-    held: dict[tuple[str, int], tuple[_Given, tuple[Any, ...]]] = {}
+    held: dict[tuple[str, int], tuple[_GivenValue, tuple[Any, ...]]] = {}
     # sizes first: they decide the shapes of the rest
     for structural in (True, False):
         for group in _by_variable(given, structural):
             variable = group[0].variable
             try:
-                values = _values(variable, group, sizes)
-            except _WrongError as wrong:
+                values = _variable_values(variable, group, sizes)
+            except _UnfitValueError as wrong:
                 faults.append(wrong.fault)
                 continue
-            key = description.call(variable), variable.reference
+            key = description.call_type(variable), variable.reference
             if key in held and held[key][1] != values:
                 both = f"`{held[key][0].written}` and `{group[0].written}`"
                 faults.append(Fault(f"{both} are one variable with two names, set twice"))
@@ -98,7 +98,7 @@ def checked(description: Description, parameters: Mapping[str, Any], where: str 
     if faults:
         raise ScenarioError([Fault(f.what, where, f.expected, f.hint) for f in faults])
     starts = {
-        element(one.variable.name, index): float(value)
+        element_name(one.variable.name, index): float(value)
         for one, values in held.values()
         if one.variable.causality == "input" and one.variable.numeric
         for index, value in zip(indices(shape(one.variable, sizes)), values, strict=True)
@@ -106,50 +106,52 @@ def checked(description: Description, parameters: Mapping[str, Any], where: str 
     return Settings(_calls(held), sizes, starts)
 
 
-def _resolved(description: Description, name: str, value: Any, faults: list[Fault]) -> Iterator[_Given]:
+def _resolve_name(
+    description: Description, name: str, value: Any, faults: list[Fault]
+) -> Iterator[_GivenValue]:
     """Yield the variables a name means: itself, an element, or in FMI 1 and 2 the elements of an array."""
     known = description.by_name
     variable = known.get(name)
     match = _ELEMENT.fullmatch(name)
     if variable is not None:
-        yield _Given(name, known[variable.alias_of] if variable.alias_of else variable, None, value)
+        yield _GivenValue(name, known[variable.alias_of] if variable.alias_of else variable, None, value)
         return
     if match and match[1] in known and known[match[1]].dimensions:
         array = known[match[1]]
         index = tuple(int(number) for number in match[2].split(","))
-        yield _Given(name, known[array.alias_of] if array.alias_of else array, index, value)
+        yield _GivenValue(name, known[array.alias_of] if array.alias_of else array, index, value)
         return
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
         numbers = (m[2] for m in map(_ELEMENT.fullmatch, known) if m and m[1] == name)
         found = {tuple(int(number) for number in text.split(",")) for text in numbers}
         if found:
-            yield from _scalars(name, value, found, known, faults)
+            yield from _resolve_scalars(name, value, found, known, faults)
             return
     candidates = [variable.name for variable in description.variables if variable.settable]
-    hint = nearest(name, candidates)
+    hint = suggest_nearest(name, candidates)
     faults.append(Fault(f"there is no variable `{name}`", "", "a parameter or start value", hint))
 
 
-def _scalars(
-    name: str, value: Any, found: set[tuple[int, ...]], known: Mapping[str, Variable], faults: list[Fault]
-) -> Iterator[_Given]:
+def _resolve_scalars(
+    name: str, value: Any, found: set[tuple[int, ...]], known: Mapping[str, FmuVariable], faults: list[Fault]
+) -> Iterator[_GivenValue]:
     """Yield the variables `x[1]`, `x[2]` ... that a list for `x` sets."""
     sizes = tuple(max(index[axis] for index in found) for axis in range(len(next(iter(found)))))
     names = {re.sub(r"\s", "", text): text for text in known}
     try:
-        values = _flat(name, value, sizes)
-    except _WrongError as wrong:
+        values = _flatten_shape(name, value, sizes)
+    except _UnfitValueError as wrong:
         faults.append(wrong.fault)
         return
     for index, entry in zip(indices(sizes), values, strict=True):
-        text = names.get(re.sub(r"\s", "", element(name, index)))
+        text = names.get(re.sub(r"\s", "", element_name(name, index)))
         if text is None:
-            faults.append(Fault(f"there is no variable `{element(name, index)}`"))
+            faults.append(Fault(f"there is no variable `{element_name(name, index)}`"))
         else:
-            yield _Given(text, known[text], None, entry)
+            yield _GivenValue(text, known[text], None, entry)
 
 
-def _unsettable(variable: Variable) -> str:
+def _refusal_reason(variable: FmuVariable) -> str:
     """Return why FMI does not let a variable be set before initialisation; "" if it does."""
     if variable.type == "clock":
         return "a clock"
@@ -163,110 +165,120 @@ def _unsettable(variable: Variable) -> str:
     return f"{kinds.get(variable.causality, 'a variable')} that the FMU calculates"
 
 
-def _by_variable(given: list[_Given], structural: bool) -> list[list[_Given]]:
+def _by_variable(given: list[_GivenValue], structural: bool) -> list[list[_GivenValue]]:
     """Return what is given, variable by variable."""
-    groups: dict[str, list[_Given]] = {}
+    groups: dict[str, list[_GivenValue]] = {}
     for one in given:
         if (one.variable.causality == "structuralParameter") == structural:
             groups.setdefault(one.variable.name, []).append(one)
     return list(groups.values())
 
 
-def _values(variable: Variable, group: list[_Given], sizes: Mapping[str, int]) -> tuple[Any, ...]:
+def _variable_values(
+    variable: FmuVariable, group: list[_GivenValue], sizes: Mapping[str, int]
+) -> tuple[Any, ...]:
     """Return all values of a variable, elements laid over the whole and over the start values."""
     of = shape(variable, sizes)
     wholes = [one for one in group if one.index is None]
     if wholes:
-        raw = _flat(variable.name, wholes[-1].value, of) if variable.dimensions else [wholes[-1].value]
+        raw = (
+            _flatten_shape(variable.name, wholes[-1].value, of) if variable.dimensions else [wholes[-1].value]
+        )
         values = [
-            _converted(variable, value, element(variable.name, index))
+            _convert_value(variable, value, element_name(variable.name, index))
             for value, index in zip(raw, indices(of), strict=True)
         ]
     else:
         starts = start_values(variable, of)
         if starts is None:
             what = f"`{group[0].written}` is set, but the other elements of `{variable.name}` have no values"
-            raise _WrongError(what, f"all values of `{variable.name}`, shape {_written(of)}")
+            raise _UnfitValueError(what, f"all values of `{variable.name}`, shape {_format_shape(of)}")
         values = list(starts)
     for one in group:
         if one.index is not None:
-            values[_place(one, of)] = _converted(variable, one.value, one.written)
+            values[_flat_position(one, of)] = _convert_value(variable, one.value, one.written)
     return tuple(-value for value in values) if variable.negated else tuple(values)
 
 
-def _place(one: _Given, of: tuple[int, ...]) -> int:
+def _flat_position(one: _GivenValue, of: tuple[int, ...]) -> int:
     """Return the number of an element in the flat array."""
     index = one.index or ()
     if len(index) != len(of) or not all(1 <= i <= size for i, size in zip(index, of, strict=True)):
-        expected = f"indices from 1, shape {_written(of)}"
-        raise _WrongError(f"`{one.variable.name}` has no element `{one.written}`", expected)
+        expected = f"indices from 1, shape {_format_shape(of)}"
+        raise _UnfitValueError(f"`{one.variable.name}` has no element `{one.written}`", expected)
     place = 0
     for i, size in zip(index, of, strict=True):
         place = place * size + i - 1
     return place
 
 
-def _flat(name: str, value: Any, of: tuple[int, ...]) -> list[Any]:
+def _flatten_shape(name: str, value: Any, of: tuple[int, ...]) -> list[Any]:
     """Return the entries of nested lists of exactly this shape."""
     listed = value.tolist() if isinstance(value, np.ndarray) else value
     entries = [listed]
     for size in of:
         if not all(isinstance(entry, (list, tuple)) and len(entry) == size for entry in entries):
-            raise _WrongError(f"`{name}` has the shape {_written(of)}, which {value!r:.60} has not")
+            raise _UnfitValueError(f"`{name}` has the shape {_format_shape(of)}, which {value!r:.60} has not")
         entries = [inner for entry in entries for inner in entry]
     return entries
 
 
-def _written(of: tuple[int, ...]) -> str:
+def _format_shape(of: tuple[int, ...]) -> str:
     return " x ".join(map(str, of))
 
 
-def _converted(variable: Variable, value: Any, name: str) -> Any:
+def _convert_value(variable: FmuVariable, value: Any, name: str) -> Any:
     """Return a value as its type wants it; raises _WrongError."""
     if isinstance(value, np.generic):
         value = value.item()
     if variable.type == "string":
         if not isinstance(value, str) or "\0" in value:
-            raise _WrongError(f"`{name}` is {value!r:.60}", "a text")
+            raise _UnfitValueError(f"`{name}` is {value!r:.60}", "a text")
         return value
     if variable.type == "binary":
-        return _bytes(value, name)
+        return _convert_bytes(value, name)
     if variable.type == "boolean":
         if not isinstance(value, (bool, int)) or value not in (0, 1):
-            raise _WrongError(f"`{name}` is {value!r:.60}", "true or false")
+            raise _UnfitValueError(f"`{name}` is {value!r:.60}", "true or false")
         return bool(value)
-    convert = _item if variable.type == "enumeration" else _whole if variable.type in WHOLE else _real
+    convert = (
+        _convert_item
+        if variable.type == "enumeration"
+        else _convert_whole
+        if variable.type in WHOLE
+        else _convert_real
+    )
     number: float = convert(variable, value, name)
     low, high = variable.minimum, variable.maximum
     unit = f" {variable.unit}" if variable.unit else ""
     if low is not None and number < low:
-        raise _WrongError(f"`{name}` is {number!r}", f"at least {low!r}{unit}")
+        raise _UnfitValueError(f"`{name}` is {number!r}", f"at least {low!r}{unit}")
     if high is not None and number > high:
-        raise _WrongError(f"`{name}` is {number!r}", f"at most {high!r}{unit}")
+        raise _UnfitValueError(f"`{name}` is {number!r}", f"at most {high!r}{unit}")
     return number
 
 
-def _real(variable: Variable, value: Any, name: str) -> float:
+def _convert_real(variable: FmuVariable, value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
-        raise _WrongError(f"`{name}` is {value!r:.60}", f"a number{_in_unit(variable)}")
+        raise _UnfitValueError(f"`{name}` is {value!r:.60}", f"a number{_in_unit(variable)}")
     number = float(value)
     if variable.type == FLOATS[1] and math.isfinite(number) and abs(number) > _FLOAT32_MAX:
-        raise _WrongError(f"`{name}` is {number!r}", "a number that 32 bits can hold")
+        raise _UnfitValueError(f"`{name}` is {number!r}", "a number that 32 bits can hold")
     return number
 
 
-def _in_unit(variable: Variable) -> str:
+def _in_unit(variable: FmuVariable) -> str:
     return f", in {variable.unit}" if variable.unit else ""
 
 
-def _whole(variable: Variable, value: Any, name: str) -> int:
+def _convert_whole(variable: FmuVariable, value: Any, name: str) -> int:
     integral = isinstance(value, Integral) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, bool) or not integral:
-        raise _WrongError(f"`{name}` is {value!r:.60}", "a whole number")
+        raise _UnfitValueError(f"`{name}` is {value!r:.60}", "a whole number")
     number = int(value)
     low, high = _range(variable.type)
     if not low <= number <= high:
-        raise _WrongError(f"`{name}` is {number}", f"{low} to {high}, as {variable.type} holds")
+        raise _UnfitValueError(f"`{name}` is {number}", f"{low} to {high}, as {variable.type} holds")
     return number
 
 
@@ -275,7 +287,7 @@ def _range(kind: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def _item(variable: Variable, value: Any, name: str) -> int:
+def _convert_item(variable: FmuVariable, value: Any, name: str) -> int:
     items = variable.items
     if isinstance(value, str) and value in items:
         return items[value]
@@ -284,21 +296,21 @@ def _item(variable: Variable, value: Any, name: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and (value in items.values() or not items):
         return value
     if isinstance(value, str):
-        raise _WrongError(f"`{name}` has no item `{value}`", "", nearest(value, items))
+        raise _UnfitValueError(f"`{name}` has no item `{value}`", "", suggest_nearest(value, items))
     listed = ", ".join(f"{item} ({number})" for item, number in items.items())
-    raise _WrongError(f"`{name}` is {value!r:.60}", f"one of {listed}")
+    raise _UnfitValueError(f"`{name}` is {value!r:.60}", f"one of {listed}")
 
 
-def _bytes(value: Any, name: str) -> bytes:
+def _convert_bytes(value: Any, name: str) -> bytes:
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     try:
         return bytes.fromhex(value)
     except (TypeError, ValueError):
-        raise _WrongError(f"`{name}` is {value!r:.60}", "bytes, or text of hexadecimal digits") from None
+        raise _UnfitValueError(f"`{name}` is {value!r:.60}", "bytes, or text of hexadecimal digits") from None
 
 
-def _calls(held: Mapping[tuple[str, int], tuple[_Given, tuple[Any, ...]]]) -> tuple[Setting, ...]:
+def _calls(held: Mapping[tuple[str, int], tuple[_GivenValue, tuple[Any, ...]]]) -> tuple[Setting, ...]:
     """Return one setting per stage and type."""
     calls: dict[tuple[Stage, str], tuple[list[int], list[Any]]] = {}
     for (kind, reference), (one, values) in held.items():

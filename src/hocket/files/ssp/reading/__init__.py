@@ -1,5 +1,5 @@
 """From an SSP to a study, in stages: documents, directions, values, levels.
 
 In:  an .ssp
-Out: an Imported
+Out: an SspImport
 """

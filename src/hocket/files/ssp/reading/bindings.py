@@ -8,25 +8,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.findings import ImportFindings
 from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.reading.mapping import Setting, read_mapping, settings
+from hocket.files.ssp.reading.mapping import ParameterSetting, binding_settings, read_mapping
 from hocket.files.ssp.reading.package import Package
-from hocket.files.ssp.reading.parameters import read_set
+from hocket.files.ssp.reading.parameters import read_parameter_set
 from hocket.files.ssp.reading.parts import Document
 from hocket.files.ssp.terms import MAPPING, SET
 
 
 def read_bindings(
-    element: Node, document: Document, component: Path | None, findings: Findings
-) -> list[tuple[str, Setting]]:
+    element: Node, document: Document, component: Path | None, findings: ImportFindings
+) -> list[tuple[str, ParameterSetting]]:
     """Return what the bindings of an element set; `component` is where `sourceBase="component"` starts."""
-    found: list[tuple[str, Setting]] = []
+    found: list[tuple[str, ParameterSetting]] = []
     for node in element.all("ParameterBindings", "ParameterBinding"):
         if node.get("type") not in ("", SET):
             findings.fault(node, f"a parameter binding has the type `{node.get('type')}`", f"`{SET}`")
             continue
-        values = _content(node, node.child("ParameterValues"), "ParameterSet", document, component, findings)
+        values = _binding_content(
+            node, node.child("ParameterValues"), "ParameterSet", document, component, findings
+        )
         if values is None:
             continue
         mapped = None
@@ -36,17 +38,22 @@ def read_bindings(
                 what = f"a parameter mapping has the type `{mapping.get('type')}`"
                 findings.fault(mapping, what, f"`{MAPPING}`")
                 continue
-            inside = _content(mapping, mapping, "ParameterMapping", document, component, findings)
+            inside = _binding_content(mapping, mapping, "ParameterMapping", document, component, findings)
             if inside is None:
                 continue
             mapped = read_mapping(inside, findings)
-        parameters = read_set(values, document.units, findings)
-        found += settings(parameters, node.attributes.get("prefix", ""), mapped, findings)
+        parameters = read_parameter_set(values, document.units, findings)
+        found += binding_settings(parameters, node.attributes.get("prefix", ""), mapped, findings)
     return found
 
 
-def _content(
-    node: Node, inline: Node | None, tag: str, document: Document, component: Path | None, findings: Findings
+def _binding_content(
+    node: Node,
+    inline: Node | None,
+    tag: str,
+    document: Document,
+    component: Path | None,
+    findings: ImportFindings,
 ) -> Node | None:
     """Return the set or mapping that a node refers to, or that stands in it; None after noting a fault."""
     source = node.get("source")

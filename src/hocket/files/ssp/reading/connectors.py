@@ -11,15 +11,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import product
 from typing import TypeAlias
 
-from hocket.files.ssp.arrays import flat
-from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.arrays import flatten_array
+from hocket.files.ssp.findings import ImportFindings
 from hocket.files.ssp.reading.parameters import REALS, WHOLES
-from hocket.files.ssp.reading.parts import Connector, End, System, Wire
+from hocket.files.ssp.reading.parts import ConnectionEnd, Connector, DirectedConnection, System
 from hocket.files.ssp.reading.spots import Spot
-from hocket.files.ssp.units import known
+from hocket.files.ssp.units import recognised_name
 from hocket.model import Model, Port, PortType
 
-At: TypeAlias = Callable[[End, bool, Wire], list[Spot] | None]
+At: TypeAlias = Callable[[ConnectionEnd, bool, DirectedConnection], list[Spot] | None]
 
 _MOST = 1_000_000
 _NOT_DURING_A_RUN = ("parameter", "structuralParameter", "", "inout", "unspecified")
@@ -31,14 +31,14 @@ _TYPES: dict[str, PortType] = {
 }
 
 
-class Connectors:
+class SystemPorts:
     """`at` tells the ports that an end of a connection at an element stands for."""
 
-    def __init__(self, system: System, models: Mapping[str, Model], at: At, findings: Findings):
+    def __init__(self, system: System, models: Mapping[str, Model], at: At, findings: ImportFindings):
         self.system, self.models, self.at, self.findings = system, models, at, findings
         self.spots: dict[str, list[Spot]] = {}
         """Without those that a fault was noted of."""
-        self.wires: dict[str, list[tuple[Wire, End, bool]]] = {}
+        self.wires: dict[str, list[tuple[DirectedConnection, ConnectionEnd, bool]]] = {}
         """Per connector: the wires to elements, the other end, and whether that is the source."""
         for wire in system.wires:
             for end, other, source in ((wire.source, wire.target, False), (wire.target, wire.source, True)):
@@ -48,7 +48,7 @@ class Connectors:
             if self.kind(name) in _NOT_DURING_A_RUN:
                 self.spots[name] = []
             elif (indices := self._indices(name, connector)) is not None:
-                self.spots[name] = list(self._made(name, connector, indices))
+                self.spots[name] = list(self._make_spots(name, connector, indices))
 
     def kind(self, name: str) -> str:
         """Return the kind of a connector, told or concluded."""
@@ -63,8 +63,8 @@ class Connectors:
         names = [name for name in self.spots if self.kind(name) != "input"]
         return [spot.port for name in names for spot in self.spots[name] if spot.path in driven]
 
-    def _made(self, name: str, connector: Connector, indices: list[tuple[int, ...]]) -> Iterator[Spot]:
-        others = list(self._others(name))
+    def _make_spots(self, name: str, connector: Connector, indices: list[tuple[int, ...]]) -> Iterator[Spot]:
+        others = list(self._connected_spots(name))
         units = {unit for spot, wire in others if (unit := spot.unit) and not wire.link.suppress}
         unit = connector.unit or (units.pop() if len(units) == 1 else None)
         types = {spot.port.type for spot, _ in others}
@@ -72,20 +72,20 @@ class Connectors:
         held = kind == "real" and bool(others) and all(spot.port.held for spot, _ in others)
         items = connector.items or next((spot.items for spot, _ in others if spot.items), {})
         starts = self._starts(name, items)
-        called = self._called(name)
+        called = self._port_name(name)
         for number, index in enumerate(indices):
             inside = f"[{','.join(map(str, index))}]" if index else ""
             start = starts[number] if number < len(starts) else None
-            port = Port(f"{called}{inside}", known(unit), start, (), kind, held)
+            port = Port(f"{called}{inside}", recognised_name(unit), start, (), kind, held)
             yield Spot(port.name, port, unit, items, own=True)
 
-    def _others(self, name: str) -> Iterator[tuple[Spot, Wire]]:
+    def _connected_spots(self, name: str) -> Iterator[tuple[Spot, DirectedConnection]]:
         """Yield the ports of elements that a connector is connected with."""
         for wire, other, source in self.wires.get(name, ()):
             for spot in self.at(other, source, wire) or ():
                 yield spot, wire
 
-    def _called(self, name: str) -> str:
+    def _port_name(self, name: str) -> str:
         """Return the name of a port that no path into a model has."""
         owner, _, port = name.partition(".")
         if port and owner in self.models:
@@ -102,7 +102,7 @@ class Connectors:
             return []
         value = self.system.values[name]
         try:
-            return [float(items.get(each, each)) for each in flat(value)]
+            return [float(items.get(each, each)) for each in flatten_array(value)]
         except ValueError:
             self.findings.fault(self.system.settings[name].node, f"`{name}` is {value!r:.40}", "a number")
             return []
@@ -123,7 +123,7 @@ class Connectors:
         return list(product(*(range(1, size + 1) for size in sizes)))
 
     def _like_others(self, name: str, connector: Connector) -> list[tuple[int, ...]] | None:
-        indices = list(dict.fromkeys(spot.index for spot, _ in self._others(name)))
+        indices = list(dict.fromkeys(spot.index for spot, _ in self._connected_spots(name)))
         if not indices:
             what = f"nothing says how many values the connector `{name}` has"
             self.findings.fault(connector.node, what, 'such as <Dimension size="3"/>')

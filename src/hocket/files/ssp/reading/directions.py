@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from hocket.errors import nearest
-from hocket.files.ssp.findings import Findings
+from hocket.errors import suggest_nearest
+from hocket.files.ssp.findings import ImportFindings
 from hocket.files.ssp.reading.dictionaries import Hubs
-from hocket.files.ssp.reading.parts import Component, End, Link, Part, Reference, System, Wire
+from hocket.files.ssp.reading.parts import (
+    Component,
+    ConnectionEnd,
+    DictionaryReference,
+    DirectedConnection,
+    SspConnection,
+    System,
+    SystemElement,
+)
 from hocket.files.ssp.reading.transformations import NONE
-from hocket.files.ssp.reading.variables import around, variable
+from hocket.files.ssp.reading.variables import find_owning_variable, find_variable
 
 Role: TypeAlias = Literal["source", "target", "parameter", "constant", "open"]
 """parameter: takes a value before the start; constant: gives one; open: whatever the other end is not."""
@@ -29,18 +37,18 @@ _INSIDE: dict[str, Role] = {
 _WORDS: dict[Role, str] = {"source": "output", "constant": "parameter", "target": "input"}
 
 
-def direct(system: System, findings: Findings, around: tuple[System, ...] = ()) -> None:
+def direct_connections(system: System, findings: ImportFindings, around: tuple[System, ...] = ()) -> None:
     """Fill in the wires of a system and of those in it, innermost first."""
     stack = (*around, system)
     for part in system.parts.values():
         if isinstance(part, System):
-            direct(part, findings, stack)
+            direct_connections(part, findings, stack)
     for link in system.links:
-        _direct(link, stack, findings)
+        _direct_link(link, stack, findings)
     Hubs.of(system).connect(findings)
 
 
-def _direct(link: Link, stack: tuple[System, ...], findings: Findings) -> None:
+def _direct_link(link: SspConnection, stack: tuple[System, ...], findings: ImportFindings) -> None:
     system = stack[-1]
     roles = [_role(end, link, system, findings) for end in (link.start, link.end)]
     one, other = roles
@@ -59,7 +67,7 @@ def _direct(link: Link, stack: tuple[System, ...], findings: Findings) -> None:
     giving = ("source", "constant")
     if (one in giving) == (other in giving):
         word = _WORDS.get(one, "parameter") if one == other else "source" if one in giving else "target"
-        what = f"`{link.start}` and `{link.end}` are connected, and both are {_seen(ends, word)}"
+        what = f"`{link.start}` and `{link.end}` are connected, and both are {_describe_roles(ends, word)}"
         findings.fault(link.node, what, "an output and an input")
         return
     if one not in giving:
@@ -69,8 +77,8 @@ def _direct(link: Link, stack: tuple[System, ...], findings: Findings) -> None:
     if wrong:
         findings.fault(link.node, *wrong)
         return
-    if any(isinstance(_part(end, system), Reference) for end in ends):
-        Hubs.join(ends[0], ends[1], link, stack, findings)
+    if any(isinstance(_part_at(end, system), DictionaryReference) for end in ends):
+        Hubs.add_connection(ends[0], ends[1], link, stack, findings)
         return
     if other == "parameter" and one != "constant":
         what = f"the parameter `{ends[1]}` is connected to `{ends[0]}`, which is known during the run only"
@@ -82,27 +90,27 @@ def _direct(link: Link, stack: tuple[System, ...], findings: Findings) -> None:
         return
     for end in ends:
         _observe(end, system, end is ends[0])
-    system.wires.append(Wire(ends[0], ends[1], link, constant=one == "constant"))
+    system.wires.append(DirectedConnection(ends[0], ends[1], link, constant=one == "constant"))
 
 
-def _seen(ends: list[End], word: str) -> str:
+def _describe_roles(ends: list[ConnectionEnd], word: str) -> str:
     """Return the word for two ends of one role; an input of the system is a source to what is inside."""
     if all(end.element is not None for end in ends):
         return f"{word}s"
     return "sources to what is inside" if word in ("output", "source") else "driven from inside"
 
 
-def _part(end: End, system: System) -> Part | None:
+def _part_at(end: ConnectionEnd, system: System) -> SystemElement | None:
     return system if end.element is None else system.parts.get(end.element)
 
 
-def _role(end: End, link: Link, system: System, findings: Findings) -> Role | None:
+def _role(end: ConnectionEnd, link: SspConnection, system: System, findings: ImportFindings) -> Role | None:
     """Return what an end is, seen from inside the system; None after noting that there is no such thing."""
     if end.element is not None and end.element not in system.parts:
         what = f"there is no element `{end.element}` in `{system.name}`"
-        findings.fault(link.node, what, "", nearest(end.element, system.parts))
+        findings.fault(link.node, what, "", suggest_nearest(end.element, system.parts))
         return None
-    part = _part(end, system)
+    part = _part_at(end, system)
     if isinstance(part, Component) and part.fmu is not None:
         return _variable_role(part, end, link, findings)
     assert part is not None
@@ -112,21 +120,21 @@ def _role(end: End, link: Link, system: System, findings: Findings) -> Role | No
             return None  # its FMU could not be read: that is the fault
         owner = f"the system `{system.name}`" if end.element is None else f"`{end.element}`"
         what = f"{owner} has no connector `{end.connector}`"
-        findings.fault(link.node, what, "", nearest(end.connector, part.connectors))
+        findings.fault(link.node, what, "", suggest_nearest(end.connector, part.connectors))
         return None
-    if isinstance(part, Reference):
+    if isinstance(part, DictionaryReference):
         return "open"
     kind = part.kinds.get(end.connector, connector.kind)
     return (_INSIDE if end.element is None else _OUTSIDE).get(kind, "open")
 
 
-def _text_fault(ends: list[End], link: Link, system: System) -> tuple[str, str] | None:
+def _text_fault(ends: list[ConnectionEnd], link: SspConnection, system: System) -> tuple[str, str] | None:
     """Return why a text cannot go this way, and what is expected; None if it can, or is none."""
-    parts = [_part(end, system) for end in ends]
+    parts = [_part_at(end, system) for end in ends]
     known = [
         (end, each)
         for end, part in zip(ends, parts, strict=True)
-        if isinstance(part, Component) and (each := around(part, end.connector))
+        if isinstance(part, Component) and (each := find_owning_variable(part, end.connector))
     ]
     texts = [(end, each) for end, each in known if not each.numeric]
     if not texts:
@@ -145,13 +153,15 @@ def _text_fault(ends: list[End], link: Link, system: System) -> tuple[str, str] 
     return None
 
 
-def _variable_role(component: Component, end: End, link: Link, findings: Findings) -> Role | None:
-    found = around(component, end.connector)
+def _variable_role(
+    component: Component, end: ConnectionEnd, link: SspConnection, findings: ImportFindings
+) -> Role | None:
+    found = find_owning_variable(component, end.connector)
     if found is None:
         assert component.fmu is not None
         listed = [port.name for port in (*component.fmu.inputs, *component.fmu.outputs)]
         what = f"the FMU of `{component.name}` has no variable `{end.connector}`"
-        findings.fault(link.node, what, "", nearest(end.connector, listed))
+        findings.fault(link.node, what, "", suggest_nearest(end.connector, listed))
         return None
     if found.type == "clock":
         findings.fault(link.node, f"`{end}` is a clock, which hocket does not tick")
@@ -167,20 +177,20 @@ def _variable_role(component: Component, end: End, link: Link, findings: Finding
     return role
 
 
-def _settle(ends: list[End], roles: list[Role | None], system: System) -> None:
+def _settle(ends: list[ConnectionEnd], roles: list[Role | None], system: System) -> None:
     """Give an open end the role that the other one leaves it, and remember it."""
     index = roles.index("open")
     gives = roles[1 - index] in ("source", "constant")
     roles[index] = "target" if gives else "source"
-    part = _part(ends[index], system)
+    part = _part_at(ends[index], system)
     if isinstance(part, System):
         inside = part is system
         part.kinds[ends[index].connector] = "output" if gives == inside else "input"
 
 
-def _observe(end: End, system: System, source: bool) -> None:
-    part = _part(end, system)
+def _observe(end: ConnectionEnd, system: System, source: bool) -> None:
+    part = _part_at(end, system)
     if source and isinstance(part, Component) and part.fmu is not None:
-        found = variable(part, end.connector)
+        found = find_variable(part, end.connector)
         if found is not None and found.causality != "output" and found.alias_of is None:
             part.observed[found.name] = None

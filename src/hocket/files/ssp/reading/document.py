@@ -12,43 +12,51 @@ from pathlib import Path
 
 from hocket.errors import FileError
 from hocket.files.ssp import annotation
-from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.findings import ImportFindings
 from hocket.files.ssp.nodes import Node
 from hocket.files.ssp.reading.bindings import read_bindings
-from hocket.files.ssp.reading.elements import read_connectors, read_enumerations, read_link
-from hocket.files.ssp.reading.package import Package, opened
+from hocket.files.ssp.reading.elements import read_connection, read_connectors, read_enumerations
+from hocket.files.ssp.reading.package import Package, open_package
 from hocket.files.ssp.reading.parameters import check_version
-from hocket.files.ssp.reading.parts import Component, Connector, Dictionary, Document, Part, Reference, System
+from hocket.files.ssp.reading.parts import (
+    Component,
+    Connector,
+    DictionaryReference,
+    Document,
+    SignalDictionary,
+    System,
+    SystemElement,
+)
 from hocket.files.ssp.terms import DEFINITION, FMU, INTERFACES, PACKAGE
-from hocket.files.ssp.units import Unit, read_units
+from hocket.files.ssp.units import NamedUnit, read_units
 from hocket.simulators.fmu.recipe import Fmu
 
 _PROXY = re.compile(r"(?:proxyfmu|fmu-proxy)://(?:localhost|127\.0\.0\.1)(?::\d+)?/?\?file=(.+)")
 """An FMU in a process of its own, as other tools write it."""
 
 
-def read_document(package: Package, path: Path, at: Node | None, findings: Findings) -> Document | None:
+def read_document(package: Package, path: Path, at: Node | None, findings: ImportFindings) -> Document | None:
     """Return an .ssd with its units and enumerations; None after noting what is wrong with it."""
     root = package.root(path, "SystemStructureDescription", at, findings)
     if root is None:
         return None
     check_version(root, findings)
-    annotation.foreign(root, findings)
-    ids = {node.get("id"): node for node in _systems(root) if node.get("id")}
+    annotation.count_foreign_annotations(root, findings)
+    ids = {node.get("id"): node for node in _nested_systems(root) if node.get("id")}
     return Document(package, path, root, read_units(root, findings), read_enumerations(root, findings), ids)
 
 
-def _systems(node: Node) -> Iterator[Node]:
+def _nested_systems(node: Node) -> Iterator[Node]:
     for child in node.children:
         if child.tag == "System":
             yield child
-        yield from _systems(child)
+        yield from _nested_systems(child)
 
 
-class Reader:
+class SystemReader:
     """Reads systems; a `chain` holds the files and systems that refer to each other down to here."""
 
-    def __init__(self, findings: Findings):
+    def __init__(self, findings: ImportFindings):
         self.findings = findings
         self.fmus: dict[Path, Fmu | None] = {}
 
@@ -67,7 +75,7 @@ class Reader:
         system.level = annotation.read_annotation(node, "Level", findings)
         system.bindings = read_bindings(node, document, document.folder, findings)
         for child in (child for elements in node.all("Elements") for child in elements.children):
-            part = self._part(child, document, chain)
+            part = self._read_element(child, document, chain)
             if part is None:
                 continue
             if not part.name or part.name in system.parts:
@@ -75,25 +83,27 @@ class Reader:
                 findings.fault(child, what, "a name for each element of a system")
                 continue
             system.parts[part.name] = part
-        system.links = [read_link(link, findings) for link in node.all("Connections", "Connection")]
+        system.links = [read_connection(link, findings) for link in node.all("Connections", "Connection")]
         for child in node.all("SignalDictionaries", "SignalDictionary"):
-            self._dictionary(child, system)
+            self._read_dictionary(child, system)
         return system
 
     def _connectors(self, node: Node, document: Document) -> dict[str, Connector]:
         return read_connectors(node.all("Connectors", "Connector"), document, self.findings)
 
-    def _part(self, node: Node, document: Document, chain: tuple[str, ...]) -> Part | None:
+    def _read_element(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement | None:
         if node.tag == "System":
             return self.system(node, document, chain)
         if node.tag == "SignalDictionaryReference":
             connectors = self._connectors(node, document)
-            return Reference(node.get("name"), node, document, connectors, dictionary=node.get("dictionary"))
+            return DictionaryReference(
+                node.get("name"), node, document, connectors, dictionary=node.get("dictionary")
+            )
         if node.tag == "Component":
             return self._component(node, document, chain)
         return None
 
-    def _dictionary(self, node: Node, system: System) -> None:
+    def _read_dictionary(self, node: Node, system: System) -> None:
         document, findings = system.document, self.findings
         inside: Node | None = node.child("SignalDictionary")
         if node.get("source"):
@@ -102,43 +112,43 @@ class Reader:
         if inside is None:
             return
         check_version(inside, findings)
-        units: Mapping[str, Unit] = {**document.units, **read_units(inside, findings)}
+        units: Mapping[str, NamedUnit] = {**document.units, **read_units(inside, findings)}
         enumerations = {**document.enumerations, **read_enumerations(inside, findings)}
         own = Document(document.package, document.path, inside, units, enumerations, {})
         entries = read_connectors(inside.all("DictionaryEntry"), own, findings)
-        system.dictionaries[node.get("name")] = Dictionary(node.get("name"), entries, system)
+        system.dictionaries[node.get("name")] = SignalDictionary(node.get("name"), entries, system)
 
-    def _component(self, node: Node, document: Document, chain: tuple[str, ...]) -> Part:
+    def _component(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement:
         findings, name = self.findings, node.get("name")
         kind, source = node.get("type").partition(";")[0].strip(), node.get("source")
         if kind not in ("", FMU, PACKAGE, DEFINITION):
             findings.fault(node, f"`{name}` is a component of the type `{kind}`", "an FMU, an SSP or an SSD")
-            return self._unread(node, document)
+            return self._make_placeholder(node, document)
         if not source:
             findings.fault(node, f"the component `{name}` has no source: there is nothing to run", "an FMU")
-            return self._unread(node, document)
+            return self._make_placeholder(node, document)
         proxy = _PROXY.fullmatch(source)
         plain, _, fragment = (proxy[1] if proxy else source).partition("#")
         if not plain:
             return self._same_document(node, fragment, document, chain)
         path = document.package.find(plain, node, document.folder, findings)
         if path is None:
-            return self._unread(node, document)
+            return self._make_placeholder(node, document)
         if kind in (PACKAGE, DEFINITION) or path.suffix.lower() in (".ssp", ".ssd"):
-            return self._inner(node, path, fragment, document, chain)
+            return self._read_other_document(node, path, fragment, document, chain)
         component = self._fmu(node, path, document)
         if proxy:
             component.options.setdefault("isolate", True)
             findings.note(f"`{name}` is run in a process of its own, in place of `{source}`")
         return component
 
-    def _unread(self, node: Node, document: Document) -> Component:
+    def _make_placeholder(self, node: Node, document: Document) -> Component:
         """Return a component that stands for one with a fault: connections to it are taken as written."""
         return Component(node.get("name"), node, document, self._connectors(node, document))
 
     def _fmu(self, node: Node, path: Path, document: Document) -> Component:
         findings, wanted = self.findings, node.get("implementation") or "any"
-        component = self._unread(node, document)
+        component = self._make_placeholder(node, document)
         component.options = annotation.read_annotation(node, "Model", findings)
         if wanted not in INTERFACES:
             what = f"`{component.name}` is to be run by `{wanted}`"
@@ -146,45 +156,49 @@ class Reader:
         elif wanted != "any":
             component.options["interface"] = INTERFACES[wanted]
         if path not in self.fmus:
-            self.fmus[path] = findings.tried(
+            self.fmus[path] = findings.attempt(
                 node, lambda: Fmu(path.name, folder=path.parent), f"`{component.name}`: "
             )
         component.fmu = self.fmus[path]
-        base = component.fmu.unpacked if component.fmu else None
+        base = component.fmu.unpacked_folder if component.fmu else None
         component.bindings = read_bindings(node, document, base, findings)
         return component
 
-    def _inner(
+    def _read_other_document(
         self, node: Node, path: Path, fragment: str, document: Document, chain: tuple[str, ...]
-    ) -> Part:
+    ) -> SystemElement:
         """Return the system of another SSP or SSD as an element of this one."""
         findings = self.findings
         try:
             beside = path.suffix.lower() == ".ssd"
-            package, inside = (document.package, path) if beside else opened(path, fragment)
+            package, inside = (document.package, path) if beside else open_package(path, fragment)
         except FileError as error:
             for fault in error.faults:
                 findings.fault(node, f"`{node.get('name')}`: {fault.what}", fault.expected, fault.hint)
-            return self._unread(node, document)
+            return self._make_placeholder(node, document)
         if str(inside) in chain:
             findings.fault(node, f"`{node.get('source')}` holds itself", "files that do not hold themselves")
-            return self._unread(node, document)
+            return self._make_placeholder(node, document)
         other = read_document(package, inside, node, findings)
         system = self.outermost(other, chain) if other else None
-        return self._named(node, system, document) if system else self._unread(node, document)
+        return (
+            self._adopt_system(node, system, document) if system else self._make_placeholder(node, document)
+        )
 
-    def _same_document(self, node: Node, fragment: str, document: Document, chain: tuple[str, ...]) -> Part:
+    def _same_document(
+        self, node: Node, fragment: str, document: Document, chain: tuple[str, ...]
+    ) -> SystemElement:
         inside = document.ids.get(fragment)
         link = f"{document.path}#{fragment}"
         if inside is None:
             self.findings.fault(node, f"there is no system with the id `{fragment}`")
-            return self._unread(node, document)
+            return self._make_placeholder(node, document)
         if link in chain:
             self.findings.fault(node, f"the system `#{fragment}` holds itself")
-            return self._unread(node, document)
-        return self._named(node, self.system(inside, document, (*chain, link)), document)
+            return self._make_placeholder(node, document)
+        return self._adopt_system(node, self.system(inside, document, (*chain, link)), document)
 
-    def _named(self, node: Node, system: System, document: Document) -> System:
+    def _adopt_system(self, node: Node, system: System, document: Document) -> System:
         """Return a system under the name of the component that refers to it, whose bindings come last."""
         system.name = node.get("name")
         system.bindings += read_bindings(node, document, system.document.folder, self.findings)

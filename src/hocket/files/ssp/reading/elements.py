@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hocket.files.ssp.findings import Findings
+from hocket.files.ssp.findings import ImportFindings
 from hocket.files.ssp.nodes import Node
 from hocket.files.ssp.reading.parameters import REALS, TYPES
-from hocket.files.ssp.reading.parts import Connector, Document, End, Link
+from hocket.files.ssp.reading.parts import ConnectionEnd, Connector, Document, SspConnection
 from hocket.files.ssp.reading.transformations import TRUTHS, read_transformation
-from hocket.files.ssp.units import named
+from hocket.files.ssp.units import look_up_unit
 
 _KINDS = (
     "input", "output", "inout", "unspecified", "local", "constant", "parameter", "calculatedParameter",
@@ -21,7 +21,9 @@ _KINDS = (
 )  # fmt: skip
 
 
-def read_connectors(nodes: Iterable[Node], document: Document, findings: Findings) -> dict[str, Connector]:
+def read_connectors(
+    nodes: Iterable[Node], document: Document, findings: ImportFindings
+) -> dict[str, Connector]:
     """Return connectors, or entries of a dictionary, by name."""
     found: dict[str, Connector] = {}
     for node in nodes:
@@ -39,7 +41,7 @@ def read_connectors(nodes: Iterable[Node], document: Document, findings: Finding
             name,
             kind,
             typed.tag if typed else "",
-            named(typed.get("unit"), document.units) if typed and typed.tag in REALS else None,
+            look_up_unit(typed.get("unit"), document.units) if typed and typed.tag in REALS else None,
             document.enumerations.get(typed.get("name"), {}) if typed else {},
             sizes or None,
             node,
@@ -47,7 +49,7 @@ def read_connectors(nodes: Iterable[Node], document: Document, findings: Finding
     return found
 
 
-def read_link(node: Node, findings: Findings) -> Link:
+def read_connection(node: Node, findings: ImportFindings) -> SspConnection:
     """Return a connection."""
     ends = []
     for side in ("start", "end"):
@@ -57,12 +59,12 @@ def read_link(node: Node, findings: Findings) -> Link:
         except ValueError:
             findings.fault(node, f"the {side}Indices are `{written}`", "whole numbers from 1")
             indices = ()
-        ends.append(End(node.get(f"{side}Element") or None, node.get(f"{side}Connector"), indices))
+        ends.append(ConnectionEnd(node.get(f"{side}Element") or None, node.get(f"{side}Connector"), indices))
     suppress = TRUTHS.get(node.get("suppressUnitConversion").lower(), False)
-    return Link(ends[0], ends[1], read_transformation(node, findings), suppress, node)
+    return SspConnection(ends[0], ends[1], read_transformation(node, findings), suppress, node)
 
 
-def read_enumerations(parent: Node, findings: Findings) -> dict[str, dict[str, int]]:
+def read_enumerations(parent: Node, findings: ImportFindings) -> dict[str, dict[str, int]]:
     """Return the enumerations that a file defines: the value of each item."""
     found: dict[str, dict[str, int]] = {}
     for node in parent.all("Enumerations", "Enumeration"):

@@ -11,28 +11,36 @@ from fractions import Fraction
 from typing import Any
 
 from hocket.engine.composite import Composite
-from hocket.files.names import legal
+from hocket.files.names import legal_names
 from hocket.files.ssp.annotation import read_annotation
-from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.reading.connectors import Connectors
-from hocket.files.ssp.reading.parts import Component, End, Reference, System, Wire
-from hocket.files.ssp.reading.spots import Ports, Spot, chosen
-from hocket.files.ssp.reading.wires import Wires
+from hocket.files.ssp.findings import ImportFindings
+from hocket.files.ssp.reading.connectors import SystemPorts
+from hocket.files.ssp.reading.parts import (
+    Component,
+    ConnectionEnd,
+    DictionaryReference,
+    DirectedConnection,
+    System,
+)
+from hocket.files.ssp.reading.spots import FmuPorts, Spot, select_spots
+from hocket.files.ssp.reading.wires import ConnectionBuilder
 from hocket.model import Model, Scenario
 from hocket.orchestrators import GaussSeidel
 from hocket.simulators.fmu.recipe import Fmu
 
 
-class Level:
+class LevelBuilder:
     """One system while it is built; `path` leads to it, with a dot at the end."""
 
-    def __init__(self, system: System, path: str, findings: Findings):
+    def __init__(self, system: System, path: str, findings: ImportFindings):
         self.system, self.path, self.findings = system, path, findings
         self.models: dict[str, Model] = {}
-        self.inside: dict[str, Level] = {}
-        self.ports: dict[str, Ports] = {}
-        self.own: Connectors | None = None
-        self.names = legal(name for name, part in system.parts.items() if not isinstance(part, Reference))
+        self.inside: dict[str, LevelBuilder] = {}
+        self.ports: dict[str, FmuPorts] = {}
+        self.own: SystemPorts | None = None
+        self.names = legal_names(
+            name for name, part in system.parts.items() if not isinstance(part, DictionaryReference)
+        )
         for written, name in self.names.items():
             if written != name:
                 findings.names[f"{path}{name}"] = written
@@ -45,30 +53,30 @@ class Level:
         how: dict[str, Any] = {key: value for key, value in self.system.level.items() if value is not None}
         step, record = how.pop("step", step), how.pop("record", ("*",))
         more = {key: how.pop(key, None) for key in ("bonds", "constraints")}
-        self._build(step)
+        self._build_models(step)
         if not self.models:
             return None
-        self.own = own = Connectors(self.system, self.models, self._at, self.findings)
-        wires = Wires(self.models, self.findings)
+        self.own = own = SystemPorts(self.system, self.models, self._spots_at, self.findings)
+        wires = ConnectionBuilder(self.models, self.findings)
         for wire in self.system.wires:
             if not wire.constant:
-                self._wire(wire, wires)
+                self._connect_wire(wire, wires)
         if "orchestrator" in how:
-            how["orchestrator"] = _with(how["orchestrator"], wires.between)
+            how["orchestrator"] = _extend_order(how["orchestrator"], wires.between)
         outputs = own.outputs({connection.target for connection in wires.connections})
-        return self.findings.tried(
+        return self.findings.attempt(
             self.system.node,
             lambda: Composite(
                 Scenario(self.models, wires.connections, own.inputs(), outputs, record, **more), step, **how
             ),
         )
 
-    def _build(self, step: Fraction) -> None:
+    def _build_models(self, step: Fraction) -> None:
         """Make the models."""
         for part in self.system.parts.values():
             if isinstance(part, System):
                 name = self.names[part.name]
-                level = self.inside[part.name] = Level(part, f"{self.path}{name}.", self.findings)
+                level = self.inside[part.name] = LevelBuilder(part, f"{self.path}{name}.", self.findings)
                 inner = level.composite(step)
                 if inner is not None:
                     self.models[name] = inner
@@ -79,19 +87,19 @@ class Level:
                 model = self._fmu(part, part.fmu)
                 if model is not None:
                     self.models[name] = model
-                    self.ports[part.name] = Ports(part, model, name)
+                    self.ports[part.name] = FmuPorts(part, model, name)
 
     def _fmu(self, component: Component, fmu: Fmu) -> Fmu | None:
         options = {key: value for key, value in component.options.items() if value is not None}
         observe = dict.fromkeys([*options.pop("observe", ()), *component.observed])
-        return self.findings.tried(
+        return self.findings.attempt(
             component.node,
             lambda: Fmu(fmu.path, component.values, observe=observe, folder=fmu.folder, **options),
             f"`{component.name}`: ",
         )
 
-    def _wire(self, wire: Wire, wires: Wires) -> None:
-        sources, targets = self._at(wire.source, True, wire), self._at(wire.target, False, wire)
+    def _connect_wire(self, wire: DirectedConnection, wires: ConnectionBuilder) -> None:
+        sources, targets = self._spots_at(wire.source, True, wire), self._spots_at(wire.target, False, wire)
         if sources is None or targets is None:
             return
         if len(sources) != len(targets):
@@ -104,20 +112,22 @@ class Level:
         for source, target in zip(sources, targets, strict=True):
             wires.connect(source, target, wire, extrapolation)
 
-    def _at(self, end: End, source: bool, wire: Wire) -> list[Spot] | None:
+    def _spots_at(self, end: ConnectionEnd, source: bool, wire: DirectedConnection) -> list[Spot] | None:
         """Return what an end stands for; None after noting that it is nothing."""
         try:
             if end.element is None:
                 own = self.own.spots if self.own else {}
-                return chosen(own[end.connector], end.indices) if end.connector in own else None
+                return select_spots(own[end.connector], end.indices) if end.connector in own else None
             if end.element in self.ports:
                 return self.ports[end.element].spots(end, source, self.findings)
-            return self._inside(end, end.element, source, wire)
+            return self._inner_spots(end, end.element, source, wire)
         except ValueError as error:
             self.findings.fault(wire.link.node, f"there is no `{end}` in an array {error}", "indices from 1")
             return None
 
-    def _inside(self, end: End, element: str, source: bool, wire: Wire) -> list[Spot] | None:
+    def _inner_spots(
+        self, end: ConnectionEnd, element: str, source: bool, wire: DirectedConnection
+    ) -> list[Spot] | None:
         """Return what an end at a system stands for."""
         inner, name = self.inside.get(element), self.names[element]
         if inner is None or inner.own is None or name not in self.models:
@@ -134,10 +144,10 @@ class Level:
             self.findings.fault(wire.link.node, what, "a connection to it")
             return None
         moved = [replace(spot, path=f"{name}.{spot.port.name}", own=False) for spot in spots]
-        return chosen(moved, end.indices)
+        return select_spots(moved, end.indices)
 
 
-def _with(orchestrator: Any, between: dict[str, str]) -> Any:
+def _extend_order(orchestrator: Any, between: dict[str, str]) -> Any:
     """Return an orchestrator whose order names also the models between others: each before its target."""
     if not isinstance(orchestrator, GaussSeidel) or isinstance(orchestrator.order, str) or not between:
         return orchestrator

@@ -10,20 +10,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hocket.files.ssp.findings import Findings, listed
+from hocket.files.ssp.findings import ImportFindings, list_names
 from hocket.files.ssp.nodes import Node
 from hocket.files.ssp.reading.parameters import Parameter, check_version
 from hocket.files.ssp.reading.transformations import NONE, TRUTHS, Transformation, read_transformation
-from hocket.files.ssp.units import IDENTITY, Line, Unit, line
+from hocket.files.ssp.units import IDENTITY, AffineMap, NamedUnit, unit_conversion
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class ParameterSetting:
     """What a parameter or variable is to become, before it is converted to that one's unit."""
 
     parameter: Parameter
     value: Any
-    unit: Unit | None
+    unit: NamedUnit | None
     transformation: Transformation = NONE
     suppress: bool = False
     """Whether the unit is not to be converted."""
@@ -33,18 +33,18 @@ class Setting:
         """Where it stands."""
         return self.parameter.node
 
-    def taken(self, unit: Unit | None) -> Any:
+    def convert_value(self, unit: NamedUnit | None) -> Any:
         """Return the value in that unit, transformed; raises ValueError if the units do not convert."""
         self.parameter.used = True
         value = self.value
         if not self.suppress and _numeric(value):
-            convert = line(self.unit, unit)
-            value = value if convert == IDENTITY else _each(convert, value)
-        return self.transformation.applied(value)
+            convert = unit_conversion(self.unit, unit)
+            value = value if convert == IDENTITY else _convert_each(convert, value)
+        return self.transformation.apply(value)
 
-    def passed_on(
-        self, value: Any, unit: Unit | None, transformation: Transformation, suppress: bool
-    ) -> Setting:
+    def pass_through(
+        self, value: Any, unit: NamedUnit | None, transformation: Transformation, suppress: bool
+    ) -> ParameterSetting:
         """Return what a connection makes of the value that a connector has."""
         return replace(self, value=value, unit=unit, transformation=transformation, suppress=suppress)
 
@@ -55,12 +55,12 @@ def _numeric(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _each(convert: Line, value: Any) -> Any:
-    return [_each(convert, item) for item in value] if isinstance(value, list) else convert(value)
+def _convert_each(convert: AffineMap, value: Any) -> Any:
+    return [_convert_each(convert, item) for item in value] if isinstance(value, list) else convert(value)
 
 
 @dataclass(frozen=True)
-class Entry:
+class MappingEntry:
     """One line of a mapping."""
 
     source: str
@@ -70,15 +70,15 @@ class Entry:
     node: Node
 
 
-def read_mapping(node: Node, findings: Findings) -> list[Entry]:
+def read_mapping(node: Node, findings: ImportFindings) -> list[MappingEntry]:
     """Return the entries of a mapping."""
     check_version(node, findings)
-    entries: dict[str, Entry] = {}
+    entries: dict[str, MappingEntry] = {}
     for entry in node.all("MappingEntry"):
         target = entry.get("target")
         if target in entries:
             findings.fault(entry, f"`{target}` is mapped from two parameters", "one entry for each target")
-        entries[target] = Entry(
+        entries[target] = MappingEntry(
             entry.get("source"),
             target,
             read_transformation(entry, findings),
@@ -88,14 +88,14 @@ def read_mapping(node: Node, findings: Findings) -> list[Entry]:
     return list(entries.values())
 
 
-def settings(
-    found: Mapping[str, Parameter], prefix: str, mapping: list[Entry] | None, findings: Findings
-) -> Iterator[tuple[str, Setting]]:
+def binding_settings(
+    found: Mapping[str, Parameter], prefix: str, mapping: list[MappingEntry] | None, findings: ImportFindings
+) -> Iterator[tuple[str, ParameterSetting]]:
     """Yield what a binding sets, by the names in the element it is bound to."""
     named_here = {f"{prefix}{name}": parameter for name, parameter in found.items()}
     if mapping is None:
         for name, parameter in named_here.items():
-            yield name, Setting(parameter, parameter.value, parameter.unit)
+            yield name, ParameterSetting(parameter, parameter.value, parameter.unit)
         return
     for parameter in found.values():
         parameter.used = True  # what is not mapped is left out on purpose
@@ -107,7 +107,10 @@ def settings(
             continue
         # the target says whether it took it: a copy, since a parameter may have several targets
         copy = replace(source, name=entry.target, node=entry.node, used=False)
-        yield entry.target, Setting(copy, source.value, source.unit, entry.transformation, entry.suppress)
+        yield (
+            entry.target,
+            ParameterSetting(copy, source.value, source.unit, entry.transformation, entry.suppress),
+        )
     if missing:
-        what = f"a mapping names {listed(missing)}, which no parameter is called"
+        what = f"a mapping names {list_names(missing)}, which no parameter is called"
         findings.note(f"{what} ({mapping[0].node.file})")

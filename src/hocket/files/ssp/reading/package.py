@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from hocket.errors import FileError, nearest
-from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.nodes import MalformedError, Node, parse
+from hocket.errors import FileError, suggest_nearest
+from hocket.files.ssp.findings import ImportFindings
+from hocket.files.ssp.nodes import MalformedError, Node, parse_xml
 from hocket.files.ssp.terms import DEFAULT
-from hocket.simulators.fmu.archive import unpacked
+from hocket.simulators.fmu.archive import unpack_archive
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://)?")
 
@@ -30,7 +30,7 @@ class Package:
     closed: bool
     """An archive: references must stay inside."""
 
-    def shown(self, path: Path) -> str:
+    def display_name(self, path: Path) -> str:
         """Return what messages call one of the files."""
         try:
             inside = path.relative_to(self.folder).as_posix()
@@ -38,7 +38,7 @@ class Package:
             return str(path)
         return f"{self.name}: {inside}" if self.name else inside
 
-    def find(self, source: str, at: Node, base: Path, findings: Findings) -> Path | None:
+    def find(self, source: str, at: Node, base: Path, findings: ImportFindings) -> Path | None:
         """Return the file a reference leads to, from the folder `base`; None after noting why not."""
         scheme = _SCHEME.match(source)
         if scheme and scheme[1].lower() != "file":
@@ -57,25 +57,25 @@ class Package:
             return None
         found = path if there else _spelt_otherwise(path)
         if found is None:
-            known = sorted(self._beside(path, base))
-            findings.fault(at, f"there is no file `{source}`", "", nearest(plain, known))
+            known = sorted(self._similar_files(path, base))
+            findings.fault(at, f"there is no file `{source}`", "", suggest_nearest(plain, known))
         elif found != path:
             findings.note(
                 f"`{source}` is taken to be `{found.name}`, which is written differently ({at.where})"
             )
         return found
 
-    def _beside(self, path: Path, base: Path) -> list[str]:
+    def _similar_files(self, path: Path, base: Path) -> list[str]:
         files = [file for file in base.rglob("*") if file.is_file()] if self.closed else []
         files = files or (list(path.parent.iterdir()) if path.parent.is_dir() else [])
         alike = [file for file in files if file.name.endswith(path.suffix) and file.is_relative_to(base)]
         return [file.relative_to(base).as_posix() for file in alike]
 
-    def root(self, path: Path, tag: str, at: Node | None, findings: Findings) -> Node | None:
+    def root(self, path: Path, tag: str, at: Node | None, findings: ImportFindings) -> Node | None:
         """Return the outermost element of an XML file; None after noting what is wrong with it."""
-        shown = self.shown(path)
+        shown = self.display_name(path)
         try:
-            node = parse(path.read_bytes(), shown)
+            node = parse_xml(path.read_bytes(), shown)
         except OSError as error:
             where = at.where if at else shown
             findings.fault(where, f"`{shown}` cannot be read: {error.strerror or error}")
@@ -100,20 +100,20 @@ def _spelt_otherwise(path: Path) -> Path | None:
     return meant[0] if len(meant) == 1 else None
 
 
-def opened(path: Path, variant: str = "") -> tuple[Package, Path]:
+def open_package(path: Path, variant: str = "") -> tuple[Package, Path]:
     """Return the files of an SSP and the path of its .ssd; raises FileError."""
     wanted = variant or DEFAULT
     if path.suffix.lower() in (".ssd", ".xml") and path.is_file():
         return Package(path.parent.resolve(), "", closed=False), path.resolve()
     try:
-        folder = unpacked(path, wanted).resolve()
+        folder = unpack_archive(path, wanted).resolve()
     except FileError as error:
         if not variant or not path.exists():
             raise
-        beside = unpacked(path, DEFAULT)
+        beside = unpack_archive(path, DEFAULT)
         known = sorted(file.name for file in beside.glob("*.ssd"))
         raise FileError(
-            f"`{path.name}` holds no `{variant}`", str(path), "", nearest(variant, known)
+            f"`{path.name}` holds no `{variant}`", str(path), "", suggest_nearest(variant, known)
         ) from error
     archive = path.is_file()
     return Package(folder, path.name if archive else "", closed=archive), folder / wanted

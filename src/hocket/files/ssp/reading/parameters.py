@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hocket.errors import nearest
-from hocket.files.ssp.arrays import nested
-from hocket.files.ssp.findings import Findings
+from hocket.errors import suggest_nearest
+from hocket.files.ssp.arrays import nest_array
+from hocket.files.ssp.findings import ImportFindings
 from hocket.files.ssp.nodes import Node
 from hocket.files.ssp.reading.transformations import TRUTHS
-from hocket.files.ssp.units import Unit, named, read_units
+from hocket.files.ssp.units import NamedUnit, look_up_unit, read_units
 
 REALS = ("Real", "Float64", "Float32")
 WHOLES = ("Integer", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
@@ -30,13 +30,15 @@ class Parameter:
     name: str
     value: Any
     """A number, a truth, a text (of an enumeration: the item), bytes; for an array nested lists of them."""
-    unit: Unit | None
+    unit: NamedUnit | None
     node: Node
     used: bool = False
     """Whether something in the system took it."""
 
 
-def read_set(node: Node, units: Mapping[str, Unit], findings: Findings) -> dict[str, Parameter]:
+def read_parameter_set(
+    node: Node, units: Mapping[str, NamedUnit], findings: ImportFindings
+) -> dict[str, Parameter]:
     """Return the parameters of a set by name; `units` are those of the file around an inline set."""
     check_version(node, findings)
     own = {**units, **read_units(node, findings)}
@@ -46,22 +48,22 @@ def read_set(node: Node, units: Mapping[str, Unit], findings: Findings) -> dict[
         typed = next((child for child in entry.children if child.tag in TYPES), None)
         if not name or typed is None:
             known = [child.tag for child in entry.children]
-            hint = nearest(known[0], TYPES) if known else ""
+            hint = suggest_nearest(known[0], TYPES) if known else ""
             findings.fault(entry, f"the parameter `{name}` has no value", "such as <Real value=...>", hint)
             continue
         if name in found:
             findings.note(f"`{name}` is given twice in one set, the later value counts ({entry.where})")
         try:
-            value = _value(typed, _sizes(entry))
+            value = _parse_value(typed, _sizes(entry))
         except ValueError as error:
-            findings.fault(typed, f"`{name}` is {error}", _EXPECTED[_kind(typed.tag)])
+            findings.fault(typed, f"`{name}` is {error}", _EXPECTED[_value_kind(typed.tag)])
             continue
-        unit = named(typed.get("unit"), own) if typed.tag in REALS else None
+        unit = look_up_unit(typed.get("unit"), own) if typed.tag in REALS else None
         found[name] = Parameter(name, value, unit, entry)
     return found
 
 
-def check_version(node: Node, findings: Findings) -> None:
+def check_version(node: Node, findings: ImportFindings) -> None:
     """Note a fault if a file is of a version that is not known; 1.0 and 2.0 may be mixed."""
     version = node.get("version")
     if not version:
@@ -79,7 +81,7 @@ _EXPECTED = {
 }
 
 
-def _kind(tag: str) -> str:
+def _value_kind(tag: str) -> str:
     if tag in REALS:
         return "real"
     if tag in WHOLES:
@@ -94,28 +96,28 @@ def _sizes(entry: Node) -> list[int]:
         raise ValueError("an array without a size") from None
 
 
-def _value(node: Node, sizes: list[int]) -> Any:
+def _parse_value(node: Node, sizes: list[int]) -> Any:
     """Return the value of a typed element; raises ValueError with what is there instead."""
     inner = [child.attributes.get("value", "") for child in node.all("Value")]
     if inner:
         texts = inner
     elif "value" not in node.attributes:
         raise ValueError("without a value")
-    elif _kind(node.tag) == "text":
+    elif _value_kind(node.tag) == "text":
         texts = [node.attributes["value"]]
     else:
         texts = node.attributes["value"].split() or [""]
-    values = [_single(node.tag, text) for text in texts]
+    values = [_parse_single(node.tag, text) for text in texts]
     if not sizes:
         return values[0] if len(values) == 1 else values
     if len(values) != math.prod(sizes):
         shape = " x ".join(map(str, sizes))
         raise ValueError(f"{len(values)} values for an array of {shape}")
-    return nested(values, sizes)
+    return nest_array(values, sizes)
 
 
-def _single(tag: str, text: str) -> Any:
-    kind = _kind(tag)
+def _parse_single(tag: str, text: str) -> Any:
+    kind = _value_kind(tag)
     try:
         if kind == "real":
             return float(text)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.reading.mapping import Setting
+from hocket.files.ssp.reading.mapping import ParameterSetting
 from hocket.files.ssp.reading.package import Package
 from hocket.files.ssp.reading.transformations import Transformation
-from hocket.files.ssp.units import Unit
+from hocket.files.ssp.units import NamedUnit
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
@@ -28,7 +28,7 @@ class Document:
     package: Package
     path: Path
     root: Node
-    units: Mapping[str, Unit]
+    units: Mapping[str, NamedUnit]
     enumerations: Mapping[str, Mapping[str, int]]
     ids: Mapping[str, Node]
     """The systems that can be referred to as `#id`."""
@@ -48,7 +48,7 @@ class Connector:
     """input, output, parameter ...; empty: not told."""
     type: str
     """Real, Integer ...; empty: not told."""
-    unit: Unit | None
+    unit: NamedUnit | None
     items: Mapping[str, int]
     """Of an enumeration."""
     sizes: tuple[str, ...] | None
@@ -57,7 +57,7 @@ class Connector:
 
 
 @dataclass(frozen=True)
-class End:
+class ConnectionEnd:
     """One end of a connection."""
 
     element: str | None
@@ -72,33 +72,33 @@ class End:
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class SspConnection:
     """A connection; which of the ends is the source follows from what they are."""
 
-    start: End
-    end: End
+    start: ConnectionEnd
+    end: ConnectionEnd
     transformation: Transformation
     suppress: bool
     node: Node
 
 
 @dataclass(frozen=True, eq=False)
-class Wire:
+class DirectedConnection:
     """A connection with its direction."""
 
-    source: End
-    target: End
-    link: Link
+    source: ConnectionEnd
+    target: ConnectionEnd
+    link: SspConnection
     constant: bool = False
     """Whether it passes a parameter on, before the start, and nothing during the run."""
-    then: Link | None = None
+    then: SspConnection | None = None
     """Of a way through a signal dictionary: the second connection."""
-    via: Unit | None = None
+    via: NamedUnit | None = None
     """The unit between the two."""
 
 
 @dataclass(frozen=True, eq=False)
-class Dictionary:
+class SignalDictionary:
     """A signal dictionary: entries that connectors anywhere below its system may share."""
 
     name: str
@@ -107,7 +107,7 @@ class Dictionary:
 
 
 @dataclass(eq=False)
-class Part:
+class SystemElement:
     """An element of a system."""
 
     name: str
@@ -116,16 +116,16 @@ class Part:
     connectors: dict[str, Connector] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     """Of connectors that do not tell: what follows from what they are connected with."""
-    bindings: list[tuple[str, Setting]] = field(default_factory=list)
+    bindings: list[tuple[str, ParameterSetting]] = field(default_factory=list)
     """What its own bindings set, by the names in it, in the order they are written."""
     values: dict[str, Any] = field(default_factory=dict)
     """What is set in the end: of a system by connector, of a component by variable."""
-    settings: dict[str, Setting] = field(default_factory=dict)
+    settings: dict[str, ParameterSetting] = field(default_factory=dict)
     """Where the values come from."""
 
 
 @dataclass(eq=False)
-class Component(Part):
+class Component(SystemElement):
     """An FMU."""
 
     fmu: Fmu | None = None
@@ -137,20 +137,20 @@ class Component(Part):
 
 
 @dataclass(eq=False)
-class Reference(Part):
+class DictionaryReference(SystemElement):
     """A place where signals of a dictionary are connected."""
 
     dictionary: str = ""
 
 
 @dataclass(eq=False)
-class System(Part):
+class System(SystemElement):
     """A level."""
 
-    parts: dict[str, Part] = field(default_factory=dict)
-    links: list[Link] = field(default_factory=list)
-    wires: list[Wire] = field(default_factory=list)
-    dictionaries: dict[str, Dictionary] = field(default_factory=dict)
+    parts: dict[str, SystemElement] = field(default_factory=dict)
+    links: list[SspConnection] = field(default_factory=list)
+    wires: list[DirectedConnection] = field(default_factory=list)
+    dictionaries: dict[str, SignalDictionary] = field(default_factory=dict)
     hubs: Any = None
     level: dict[str, Any] = field(default_factory=dict)
     """What hocket's own annotation says."""

@@ -10,13 +10,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from hocket.engine.composite import Composite
-from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.units import Line
+from hocket.files.ssp.findings import ImportFindings
+from hocket.files.ssp.units import AffineMap
 from hocket.model import Port, Scenario
 from hocket.units import conversion
 
 
-def settled(composite: Composite, driven: Collection[str], findings: Findings, path: str = "") -> Composite:
+def settle_inputs(
+    composite: Composite, driven: Collection[str], findings: ImportFindings, path: str = ""
+) -> Composite:
     """Return a composite in which no open input is without a start value; `driven` are those not open."""
     scenario = composite.scenario
     ports: list[Port] = []
@@ -37,8 +39,10 @@ def settled(composite: Composite, driven: Collection[str], findings: Findings, p
     for name, model in scenario.models.items():
         if isinstance(model, Composite):
             inside = {c.target[len(name) + 1 :] for c in connections if c.target.startswith(f"{name}.")}
-            models[name] = settled(model, inside, findings, f"{path}{name}.")
-    return composite.with_scenario(scenario.changed(models=models, connections=connections, inputs=ports))
+            models[name] = settle_inputs(model, inside, findings, f"{path}{name}.")
+    return composite.with_scenario(
+        scenario.with_changes(models=models, connections=connections, inputs=ports)
+    )
 
 
 def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:
@@ -54,7 +58,9 @@ def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:
         inner = {target.start}
         if target.start is None and isinstance(model, Composite):
             inner = set(_starts(model.scenario, target))
-        line = Line(*conversion(port.unit, target.unit)).then(Line(connection.gain, connection.offset))
+        line = AffineMap(*conversion(port.unit, target.unit)).then(
+            AffineMap(connection.gain, connection.offset)
+        )
         for start in inner:
             back = None if start is None or not line.gain else line.inverse()(start)
             yield None if back is None else float(f"{back:.14g}")

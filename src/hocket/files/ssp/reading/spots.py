@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hocket.files.ssp.findings import Findings
-from hocket.files.ssp.reading.parts import Component, End
-from hocket.files.ssp.reading.variables import variable
-from hocket.files.ssp.units import IDENTITY, Unit, fmu_unit, line
+from hocket.files.ssp.findings import ImportFindings
+from hocket.files.ssp.reading.parts import Component, ConnectionEnd
+from hocket.files.ssp.reading.variables import find_variable
+from hocket.files.ssp.units import IDENTITY, NamedUnit, fmu_unit, unit_conversion
 from hocket.model import Port
 from hocket.simulators.fmu.recipe import Fmu
 
@@ -26,7 +26,7 @@ class Spot:
 
     path: str
     port: Port
-    unit: Unit | None
+    unit: NamedUnit | None
     """As the SSP means it; the port's own is what hocket takes it for."""
     items: Mapping[str, int] = field(default_factory=dict)
     own: bool = False
@@ -39,7 +39,7 @@ class Spot:
         return tuple(int(number) for number in match[2].split(",")) if match else ()
 
 
-def chosen(spots: Sequence[Spot], indices: tuple[int, ...]) -> list[Spot]:
+def select_spots(spots: Sequence[Spot], indices: tuple[int, ...]) -> list[Spot]:
     """Return the elements that indices name, from 1; all if there are none. Raises ValueError."""
     if not indices:
         return list(spots)
@@ -54,7 +54,7 @@ def chosen(spots: Sequence[Spot], indices: tuple[int, ...]) -> list[Spot]:
     return [by_index[index] for index in wanted]
 
 
-class Ports:
+class FmuPorts:
     """The ports of an FMU, by connector."""
 
     def __init__(self, component: Component, model: Fmu, name: str):
@@ -68,24 +68,28 @@ class Ports:
                 if match:
                     side.setdefault(match[1], []).append(port)
 
-    def spots(self, end: End, source: bool, findings: Findings) -> list[Spot]:
+    def spots(self, end: ConnectionEnd, source: bool, findings: ImportFindings) -> list[Spot]:
         """Return what an end of a connection stands for; raises ValueError if there is no such element."""
-        found = variable(self.component, end.connector)
+        found = find_variable(self.component, end.connector)
         connector = self.component.connectors.get(end.connector)
         name = (found.alias_of if found else None) or end.connector
         ports = self.sides[source].get(name, [])
         own = fmu_unit(self.model, ports[0].unit) if ports else None
         unit = own or (connector.unit if connector else None)
         if own and connector and connector.unit and connector.unit != own:
-            _compare(self.component, end, connector.unit, own, findings)
+            _note_other_unit(self.component, end, connector.unit, own, findings)
         items = found.items if found else {}
-        return chosen([Spot(f"{self.name}.{port.name}", port, unit, items) for port in ports], end.indices)
+        return select_spots(
+            [Spot(f"{self.name}.{port.name}", port, unit, items) for port in ports], end.indices
+        )
 
 
-def _compare(component: Component, end: End, written: Unit, own: Unit, findings: Findings) -> None:
+def _note_other_unit(
+    component: Component, end: ConnectionEnd, written: NamedUnit, own: NamedUnit, findings: ImportFindings
+) -> None:
     """Note that an SSD names another unit than the FMU, which knows better."""
     try:
-        same = line(written, own).near(IDENTITY)
+        same = unit_conversion(written, own).is_close(IDENTITY)
     except ValueError:
         same = False
     if not same:

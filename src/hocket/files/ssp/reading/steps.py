@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from hocket.clock import seconds, written
-from hocket.files.fmus import rounded_down
+from hocket.clock import format_duration, seconds
+from hocket.files.fmus import round_down
 from hocket.files.ssp.reading.parts import Component, System
 from hocket.simulators.fmu.recipe import Fmu
 
@@ -24,39 +24,42 @@ def default_step(system: System, start: Fraction, stop: Fraction | None) -> tupl
     span = stop - start if stop is not None and stop > start else None
     usual = _DEFAULT, "since nothing says how long the run is"
     if span is not None:
-        usual = rounded_down(span / 1000), "about a thousandth of the run"
-    wishes = _wishes(system, usual[0], span)
+        usual = round_down(span / 1000), "about a thousandth of the run"
+    wishes = _requested_steps(system, usual[0], span)
     step, reason = min(wishes, key=lambda wish: wish[0], default=usual)
     if span is not None and (span / step).denominator != 1:
         step = span / (span / step).__ceil__()
         reason += ", shortened to divide the run"
-    return step, f"the SSP tells no step: it is {written(step)}, {reason}"
+    return step, f"the SSP tells no step: it is {format_duration(step)}, {reason}"
 
 
-def _wishes(
+def _requested_steps(
     system: System, usual: Fraction, span: Fraction | None, path: str = ""
 ) -> Iterator[tuple[Fraction, str]]:
     """Yield the steps that the FMUs at any depth ask for, each with the reason."""
     for part in system.parts.values():
         name = f"{path}{part.name}"
         if isinstance(part, System):
-            yield from _wishes(part, usual, span, f"{name}.")
+            yield from _requested_steps(part, usual, span, f"{name}.")
         elif isinstance(part, Component) and part.fmu is not None:
-            asked, own = _told(part.fmu.description.step), _told(_inside(part, part.fmu))
+            asked, own = (
+                _finite_seconds(part.fmu.description.step),
+                _finite_seconds(_internal_step(part, part.fmu)),
+            )
             if asked:
                 yield asked, f"which `{name}` asks for"
             elif own:
-                step = own * _times(own, usual, span)
-                yield step, f"a multiple of the {written(own)} that `{name}` steps by inside"
+                step = own * _step_multiple(own, usual, span)
+                yield step, f"a multiple of the {format_duration(own)} that `{name}` steps by inside"
 
 
-def _inside(component: Component, fmu: Fmu) -> float | None:
+def _internal_step(component: Component, fmu: Fmu) -> float | None:
     """Return the step that an FMU keeps to inside."""
     solved = component.options.get("interface") == "model-exchange"
     return None if solved or fmu.description.cs is None else fmu.description.cs.fixed_step
 
 
-def _times(own: Fraction, usual: Fraction, span: Fraction | None) -> int:
+def _step_multiple(own: Fraction, usual: Fraction, span: Fraction | None) -> int:
     """Return how many steps inside fit into the usual one, so that they divide the run if they can."""
     times, count = max(1, (usual / own).__floor__()), span / own if span is not None else None
     if count is None or count.denominator != 1:
@@ -65,5 +68,5 @@ def _times(own: Fraction, usual: Fraction, span: Fraction | None) -> int:
     return next((n for n in tried if count.numerator % n == 0), times)
 
 
-def _told(time: float | None) -> Fraction | None:
+def _finite_seconds(time: float | None) -> Fraction | None:
     return seconds(time) if time is not None and 0 < time < math.inf else None

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hocket.errors import nearest
-from hocket.files.ssp.findings import Findings
+from hocket.errors import suggest_nearest
+from hocket.files.ssp.findings import ImportFindings
 from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.units import IDENTITY, Line
+from hocket.files.ssp.units import IDENTITY, AffineMap
 
 _TABLES = {
     "BooleanMappingTransformation": "boolean",
@@ -27,7 +27,7 @@ TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 class Transformation:
     """A line, or a table by the texts of the file; values that are not in the table stay as they are."""
 
-    line: Line = IDENTITY
+    line: AffineMap = IDENTITY
     table: tuple[tuple[str, str], ...] = ()
     kind: str = "linear"
     """linear, boolean, integer or enumeration."""
@@ -37,10 +37,10 @@ class Transformation:
         pairs = ((_number(a, self.kind, source), _number(b, self.kind, target)) for a, b in self.table)
         return dict(pairs)
 
-    def applied(self, value: Any) -> Any:
+    def apply(self, value: Any) -> Any:
         """Return a value of a parameter, transformed; an item is a text here."""
         if isinstance(value, list):
-            return [self.applied(item) for item in value]
+            return [self.apply(item) for item in value]
         if self.kind == "linear":
             return value if self.line == IDENTITY else self.line(float(value))
         text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -63,26 +63,26 @@ def _number(text: str, kind: str, items: Mapping[str, int]) -> int:
     if kind == "integer":
         return int(text)
     if text not in items:
-        raise ValueError(f"there is no item `{text}`; {nearest(text, items)}".rstrip("; "))
+        raise ValueError(f"there is no item `{text}`; {suggest_nearest(text, items)}".rstrip("; "))
     return items[text]
 
 
-def read_transformation(parent: Node, findings: Findings) -> Transformation:
+def read_transformation(parent: Node, findings: ImportFindings) -> Transformation:
     """Return the transformation that stands in a connection or a mapping entry; nothing is the identity."""
     for node in parent.children:
         if node.tag == "LinearTransformation":
             try:
-                line = Line(float(node.get("factor") or 1), float(node.get("offset") or 0))
+                line = AffineMap(float(node.get("factor") or 1), float(node.get("offset") or 0))
             except ValueError:
                 findings.fault(node, "the factor or the offset is no number", 'such as factor="2.5"')
                 return NONE
             return Transformation(line)
         if node.tag in _TABLES:
-            return _table(node, _TABLES[node.tag], findings)
+            return _read_map_table(node, _TABLES[node.tag], findings)
     return NONE
 
 
-def _table(node: Node, kind: str, findings: Findings) -> Transformation:
+def _read_map_table(node: Node, kind: str, findings: ImportFindings) -> Transformation:
     entries: dict[str, str] = {}
     for entry in node.all("MapEntry"):
         pair = entry.get("source"), entry.get("target")

@@ -10,12 +10,12 @@ import re
 from functools import lru_cache
 
 from hocket.files.ssp.reading.parts import Component
-from hocket.simulators.fmu.facts import Description, Variable
+from hocket.simulators.fmu.facts import Description, FmuVariable
 
 _ELEMENT = re.compile(r"(.+)\[[\d, ]+\]")
 
 
-def variable(component: Component, name: str) -> Variable | None:
+def find_variable(component: Component, name: str) -> FmuVariable | None:
     """Return the variable; of an array written as `x[1]`, `x[2]` ... the first of them."""
     if component.fmu is None:
         return None
@@ -23,15 +23,15 @@ def variable(component: Component, name: str) -> Variable | None:
     return description.by_name.get(name) or _arrays(description).get(name)
 
 
-def around(component: Component, name: str) -> Variable | None:
+def find_owning_variable(component: Component, name: str) -> FmuVariable | None:
     """Return the variable; for an element of an array the array."""
-    return variable(component, name) or variable(component, name.partition("[")[0])
+    return find_variable(component, name) or find_variable(component, name.partition("[")[0])
 
 
 @lru_cache(maxsize=64)
-def _arrays(description: Description) -> dict[str, Variable]:
+def _arrays(description: Description) -> dict[str, FmuVariable]:
     """Return the first element of every array that is written as single variables, by the array's name."""
-    arrays: dict[str, Variable] = {}
+    arrays: dict[str, FmuVariable] = {}
     for name, found in description.by_name.items():
         match = _ELEMENT.fullmatch(name)
         if match:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, SubElement
 
 from hocket.files.ssp.terms import SSC, SSD
-from hocket.files.ssp.units import BASES, Unit, defined, fmu_unit
+from hocket.files.ssp.units import BASES, NamedUnit, fmu_unit, unit_definition
 from hocket.simulators.fmu.recipe import Fmu
 
 
@@ -20,20 +20,20 @@ from hocket.simulators.fmu.recipe import Fmu
 class Definitions:
     """Collected while a system is written."""
 
-    units: dict[str, Unit] = field(default_factory=dict)
+    units: dict[str, NamedUnit] = field(default_factory=dict)
     enumerations: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def unit(self, name: str, fmu: Fmu | None) -> bool:
+    def add_unit(self, name: str, fmu: Fmu | None) -> bool:
         """Keep a unit that is referred to; False if nobody knows what it is."""
         if not name or name in self.units:
             return bool(name)
         told = fmu_unit(fmu, name) if fmu else None
-        unit = told if told and told.exponents else defined(name)
+        unit = told if told and told.exponents else unit_definition(name)
         if unit is not None:
             self.units[name] = unit
         return unit is not None
 
-    def enumeration(self, name: str, items: Mapping[str, int]) -> str:
+    def add_enumeration(self, name: str, items: Mapping[str, int]) -> str:
         """Return the name of an enumeration with these items."""
         for known, other in self.enumerations.items():
             if other == items:
@@ -56,10 +56,10 @@ class Definitions:
             parent = SubElement(root, f"{SSD}Units")
             for name, unit in self.units.items():
                 node = SubElement(parent, f"{SSC}Unit", name=name)
-                SubElement(node, f"{SSC}BaseUnit", dict(_base(unit)))
+                SubElement(node, f"{SSC}BaseUnit", dict(_base_unit_attributes(unit)))
 
 
-def _base(unit: Unit) -> Iterator[tuple[str, str]]:
+def _base_unit_attributes(unit: NamedUnit) -> Iterator[tuple[str, str]]:
     yield from ((base, str(power)) for base, power in zip(BASES, unit.exponents, strict=True) if power)
     if unit.factor != 1.0:
         yield "factor", repr(unit.factor)

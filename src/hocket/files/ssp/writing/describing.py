@@ -13,13 +13,13 @@ from xml.etree.ElementTree import Element, SubElement
 
 from hocket.engine.composite import Composite
 from hocket.errors import Fault
-from hocket.files.ssp.annotation import annotate, written
+from hocket.files.ssp.annotation import annotate, encode_annotation
 from hocket.files.ssp.terms import FMU, INTERFACES, SSC, SSD
-from hocket.files.ssp.units import IDENTITY, Line
+from hocket.files.ssp.units import IDENTITY, AffineMap
 from hocket.files.ssp.writing.definitions import Definitions
-from hocket.files.ssp.writing.folding import Fold, folded
+from hocket.files.ssp.writing.folding import Fold, fold_models
 from hocket.files.ssp.writing.schema import TAGS, Needs
-from hocket.files.ssp.writing.sets import bound, of_fmu, of_ports
+from hocket.files.ssp.writing.sets import fmu_values, port_values, write_bindings
 from hocket.model import Connection, Port, Scenario
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
@@ -28,7 +28,7 @@ _TAGS = {"real": "Real", "integer": "Integer", "boolean": "Boolean"}
 _IMPLEMENTATIONS = {name: word for word, name in INTERFACES.items()}
 
 
-class Ends:
+class ConnectedPorts:
     """The ports that the connections of a scenario name."""
 
     def __init__(self, scenario: Scenario):
@@ -39,10 +39,10 @@ class Ends:
         """Per model: its ports that are connected."""
         for connection in scenario.connections:
             for path, source in ((connection.source, True), (connection.target, False)):
-                owner, name, _ = self.found(path, source)
+                owner, name, _ = self.find_port(path, source)
                 self.used.setdefault(owner, []).append(name)
 
-    def found(self, path: str, source: bool) -> tuple[str, str, Port]:
+    def find_port(self, path: str, source: bool) -> tuple[str, str, Port]:
         """Return the model, empty for the level itself, the name of the port, and the port."""
         if path in self.own[source]:
             return "", path, self.own[source][path]
@@ -58,7 +58,7 @@ class Ends:
 
 
 @dataclass
-class Writer:
+class SystemWriter:
     """Writes systems, and collects what they refer to."""
 
     sources: Mapping[Any, str]
@@ -67,49 +67,49 @@ class Writer:
     terms: Definitions = field(default_factory=Definitions)
     faults: list[Fault] = field(default_factory=list)
 
-    def system(self, parent: Element, name: str, composite: Composite) -> None:
+    def write_system(self, parent: Element, name: str, composite: Composite) -> None:
         """Append a system with everything in it."""
-        fold = folded(composite.scenario)
+        fold = fold_models(composite.scenario)
         scenario = fold.scenario
         node = SubElement(parent, f"{SSD}System", name=name)
         if scenario.inputs or scenario.outputs:
             connectors = SubElement(node, f"{SSD}Connectors")
             for kind, ports in (("input", scenario.inputs), ("output", scenario.outputs)):
                 for port in ports:
-                    self._port(connectors, port, kind)
+                    self._write_port(connectors, port, kind)
         # a name such as `mass.force` would set the variable of `mass` too
         starts = [port for port in scenario.inputs if port.name.partition(".")[0] not in scenario.models]
-        bound(node, of_ports(starts), name, self.needs)
-        ends = Ends(scenario)
+        write_bindings(node, port_values(starts), name, self.needs)
+        ends = ConnectedPorts(scenario)
         elements = SubElement(node, f"{SSD}Elements")
         for model_name, model in scenario.models.items():
             if isinstance(model, Composite):
-                self.system(elements, model_name, model)
+                self.write_system(elements, model_name, model)
             elif isinstance(model, Fmu):
-                self._component(elements, model_name, model, ends)
+                self._write_component(elements, model_name, model, ends)
         if scenario.connections:
             connections = SubElement(node, f"{SSD}Connections")
             for connection in scenario.connections:
-                self._connection(connections, connection, fold, ends)
-        table, faults = written(fold.level(composite), "Level", name)
+                self._write_connection(connections, connection, fold, ends)
+        table, faults = encode_annotation(fold.level(composite), "Level", name)
         self.faults += faults
         annotate(node, "Level", table)
 
-    def _port(self, parent: Element, port: Port, kind: str) -> None:
+    def _write_port(self, parent: Element, port: Port, kind: str) -> None:
         connector = SubElement(parent, f"{SSD}Connector", name=port.name, kind=kind)
         if port.type == "enumeration":
             return  # without a type it is of that of what it leads to
         typed = SubElement(connector, f"{SSC}{_TAGS[port.type]}")
-        if port.type == "real" and self.terms.unit(port.unit, None):
+        if port.type == "real" and self.terms.add_unit(port.unit, None):
             typed.set("unit", port.unit)
 
-    def _component(self, parent: Element, name: str, fmu: Fmu, ends: Ends) -> None:
+    def _write_component(self, parent: Element, name: str, fmu: Fmu, ends: ConnectedPorts) -> None:
         """Append an FMU. Inputs that nothing drives are left out: not every tool can do with them."""
         source = self.sources[fmu.file]
         node = SubElement(parent, f"{SSD}Component", name=name, type=FMU, source=source)
         if fmu.interface != "auto":
             node.set("implementation", _IMPLEMENTATIONS[fmu.interface])
-        connected = {_connector(fmu, port)[0] for port in ends.used.get(name, ())}
+        connected = {_connector_and_indices(fmu, port)[0] for port in ends.used.get(name, ())}
         used = [
             variable
             for variable in fmu.description.variables
@@ -119,39 +119,41 @@ class Writer:
         if used:
             connectors = SubElement(node, f"{SSD}Connectors")
             for variable in used:
-                self._variable(connectors, fmu, variable.name)
-        bound(node, of_fmu(fmu), name, self.needs)
-        table, faults = written(fmu, "Model", name)
+                self._write_variable(connectors, fmu, variable.name)
+        write_bindings(node, fmu_values(fmu), name, self.needs)
+        table, faults = encode_annotation(fmu, "Model", name)
         self.faults += faults
         annotate(node, "Model", table)
 
-    def _variable(self, parent: Element, fmu: Fmu, name: str) -> None:
+    def _write_variable(self, parent: Element, fmu: Fmu, name: str) -> None:
         """Append the connector of a variable."""
         variable = fmu.description.by_name[name]
         if variable.causality in ("local", "independent", "structuralParameter"):
-            self.needs.second(f"a connector of the kind {variable.causality}")
+            self.needs.require_version_2(f"a connector of the kind {variable.causality}")
         kind = "local" if variable.causality == "independent" else variable.causality
         connector = SubElement(parent, f"{SSD}Connector", name=name, kind=kind)
         typed = SubElement(connector, f"{SSC}{self.needs.tag(TAGS[variable.type])}")
         if variable.type == "enumeration":
-            typed.set("name", self.terms.enumeration(name, variable.items))
-        elif variable.unit and self.terms.unit(variable.unit, fmu):
+            typed.set("name", self.terms.add_enumeration(name, variable.items))
+        elif variable.unit and self.terms.add_unit(variable.unit, fmu):
             typed.set("unit", variable.unit)
         for size in shape(variable, fmu.settings.sizes):
-            self.needs.second("an array")
+            self.needs.require_version_2("an array")
             SubElement(connector, f"{SSC}Dimension", size=str(size))
 
-    def _connection(self, parent: Element, connection: Connection, fold: Fold, ends: Ends) -> None:
+    def _write_connection(
+        self, parent: Element, connection: Connection, fold: Fold, ends: ConnectedPorts
+    ) -> None:
         node = SubElement(parent, f"{SSD}Connection")
         bare, ports = False, []
         for side, path in (("start", connection.source), ("end", connection.target)):
-            owner, name, port = ends.found(path, side == "start")
+            owner, name, port = ends.find_port(path, side == "start")
             model = fold.scenario.models[owner] if owner else None
             indices: tuple[int, ...] = ()
             if owner:
                 node.set(f"{side}Element", owner)
             if isinstance(model, Fmu):
-                name, indices = _connector(model, name)
+                name, indices = _connector_and_indices(model, name)
             node.set(f"{side}Connector", name)
             if indices:
                 node.set(f"{side}Indices", " ".join(map(str, indices)))
@@ -160,30 +162,30 @@ class Writer:
         # a connector of a system without a unit would take that of the other end
         if (bare and any(port.unit for port in ports)) or connection in fold.suppressed:
             node.set("suppressUnitConversion", "true")
-        line = Line(connection.gain, connection.offset)
+        line = AffineMap(connection.gain, connection.offset)
         if connection in fold.tables:
-            _mapping(node, "Integer", fold.tables[connection])
+            _write_map_table(node, "Integer", fold.tables[connection])
             if line != IDENTITY:
                 what = f"`{connection.source}` goes through a table of values and a factor"
                 self.faults.append(Fault(what, f"connections.{connection.target}", "one of them"))
         elif line != IDENTITY and {port.type for port in ports} == {"boolean"}:
-            _mapping(node, "Boolean", [(int(x), int(line(x) != 0)) for x in (0.0, 1.0)])
+            _write_map_table(node, "Boolean", [(int(x), int(line(x) != 0)) for x in (0.0, 1.0)])
         elif line != IDENTITY:
             gain, offset = repr(connection.gain), repr(connection.offset)
             SubElement(node, f"{SSC}LinearTransformation", factor=gain, offset=offset)
-        own_table, faults = written(connection, "Connection", connection.target)
+        own_table, faults = encode_annotation(connection, "Connection", connection.target)
         self.faults += faults
         annotate(node, "Connection", own_table)
 
 
-def _mapping(parent: Element, kind: str, table: Iterable[tuple[int, int]]) -> None:
+def _write_map_table(parent: Element, kind: str, table: Iterable[tuple[int, int]]) -> None:
     mapping = SubElement(parent, f"{SSC}{kind}MappingTransformation")
     for source, target in table:
         texts = (str(bool(n)).lower() if kind == "Boolean" else str(n) for n in (source, target))
         SubElement(mapping, f"{SSC}MapEntry", dict(zip(("source", "target"), texts, strict=True)))
 
 
-def _connector(fmu: Fmu, port: str) -> tuple[str, tuple[int, ...]]:
+def _connector_and_indices(fmu: Fmu, port: str) -> tuple[str, tuple[int, ...]]:
     """Return the variable a port belongs to, with its place in the array."""
     if port in fmu.description.by_name:
         return port, ()

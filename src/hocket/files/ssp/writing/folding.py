@@ -12,7 +12,7 @@ from typing import Any
 
 from hocket.engine.composite import Composite
 from hocket.files.ssp.terms import LOOKUP
-from hocket.files.ssp.units import Line
+from hocket.files.ssp.units import AffineMap
 from hocket.model import Connection, Model, Scenario
 from hocket.orchestrators import GaussSeidel
 from hocket.simulators.python import Python
@@ -59,7 +59,7 @@ def foldable(name: str, model: Model, driven: Collection[str]) -> bool:
     return alone and f"{name}.{model.inputs[0].name}" in driven
 
 
-def folded(scenario: Scenario) -> Fold:
+def fold_models(scenario: Scenario) -> Fold:
     """Return a scenario without the models that a connection can stand for."""
     driven = {c.target for c in scenario.connections if c.target not in scenario.output_names}
     gone = {name for name, model in scenario.models.items() if foldable(name, model, driven)}
@@ -75,37 +75,37 @@ def folded(scenario: Scenario) -> Fold:
         if owner not in gone or connection.source in scenario.input_names:
             kept.append(connection)
             continue
-        line, table, source = _through(scenario, connection, gone)
+        line, table, source = _trace_source(scenario, connection, gone)
         made = replace(connection, source=source, gain=line.gain, offset=line.offset)
         kept.append(made)
         suppressed.add(made)
         if table:
             tables[made] = table
     models = {name: model for name, model in scenario.models.items() if name not in gone}
-    left = scenario.changed(models=models, connections=kept)
+    left = scenario.with_changes(models=models, connections=kept)
     return Fold(left, frozenset(gone), frozenset(suppressed), tables)
 
 
-def _through(
+def _trace_source(
     scenario: Scenario, connection: Connection, gone: set[str]
-) -> tuple[Line, tuple[tuple[int, int], ...], str]:
+) -> tuple[AffineMap, tuple[tuple[int, int], ...], str]:
     """Return what happens between the first model that stays and the target, and the first source."""
-    line = _line(scenario, connection)
+    line = _connection_effect(scenario, connection)
     table: tuple[tuple[int, int], ...] = ()
     source = connection.source
     while source not in scenario.input_names and source.partition(".")[0] in gone:
         name = source.partition(".")[0]
         model = scenario.models[name]
         if isinstance(model, StateSpace):
-            line = Line(model.D[0][0]).then(line)
+            line = AffineMap(model.D[0][0]).then(line)
         elif isinstance(model, Python):
             table = tuple((int(a), int(b)) for a, b in model.parameters.get("table", ()))
         before = next(c for c in scenario.connections if c.target == f"{name}.{model.inputs[0].name}")
-        line, source = _line(scenario, before).then(line), before.source
+        line, source = _connection_effect(scenario, before).then(line), before.source
     return line, table, source
 
 
-def _line(scenario: Scenario, connection: Connection) -> Line:
+def _connection_effect(scenario: Scenario, connection: Connection) -> AffineMap:
     """Return what a connection does to a number, units and all."""
     units = []
     for path, source in ((connection.source, True), (connection.target, False)):
@@ -115,4 +115,4 @@ def _line(scenario: Scenario, connection: Connection) -> Line:
         ports = [port for port in own if port.name == path]
         ports += [p for p in (model.outputs if source else model.inputs) if p.name == name] if model else []
         units.append(ports[0].unit)
-    return Line(*conversion(units[0], units[1])).then(Line(connection.gain, connection.offset))
+    return AffineMap(*conversion(units[0], units[1])).then(AffineMap(connection.gain, connection.offset))

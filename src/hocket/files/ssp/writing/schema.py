@@ -28,14 +28,14 @@ class Needs:
     """What 2.0 is needed for; empty: 1.0 is enough."""
     versioned: list[Element] = field(default_factory=list)
 
-    def second(self, reason: str) -> None:
+    def require_version_2(self, reason: str) -> None:
         """Ask for 2.0."""
         self.reason = self.reason or reason
 
     def tag(self, tag: str) -> str:
         """Return the name of a type, which may be one that 2.0 has only."""
         if tag not in _FIRST:
-            self.second(f"the type {tag}")
+            self.require_version_2(f"the type {tag}")
         return tag
 
     def finish(self) -> str:
@@ -46,7 +46,7 @@ class Needs:
         return version
 
 
-def register(hocket: str) -> None:
+def register_prefixes(hocket: str) -> None:
     """Let the names have their usual prefixes."""
     for prefix, namespace in {**NAMESPACES, "hocket": hocket}.items():
         register_namespace(prefix, namespace)

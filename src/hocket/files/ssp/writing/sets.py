@@ -12,16 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
-from hocket.files.ssp.arrays import flat
+from hocket.files.ssp.arrays import flatten_array
 from hocket.files.ssp.terms import SSC, SSD, SSV
 from hocket.files.ssp.writing.schema import TAGS, Needs
 from hocket.model import Port
-from hocket.simulators.fmu.facts import Variable
-from hocket.simulators.fmu.ports import element, indices, shape, start_values
+from hocket.simulators.fmu.facts import FmuVariable
+from hocket.simulators.fmu.ports import element_name, indices, shape, start_values
 from hocket.simulators.fmu.recipe import Fmu
 
 
-class Value(NamedTuple):
+class ParameterValue(NamedTuple):
     """A value to be written: flat, with the sizes of its array."""
 
     name: str
@@ -30,7 +30,7 @@ class Value(NamedTuple):
     sizes: tuple[int, ...] = ()
 
 
-def bound(parent: Element, values: Iterable[Value], name: str, needs: Needs) -> None:
+def write_bindings(parent: Element, values: Iterable[ParameterValue], name: str, needs: Needs) -> None:
     """Append the bindings of an element; nothing for no values."""
     written = list(values)
     if not written:
@@ -42,18 +42,18 @@ def bound(parent: Element, values: Iterable[Value], name: str, needs: Needs) -> 
     for value in written:
         parameter = SubElement(parameters, f"{SSV}Parameter", name=value.name)
         typed = SubElement(parameter, f"{SSV}{needs.tag(value.tag)}")
-        texts = [_text(value.tag, each) for each in value.values]
+        texts = [_format_value(value.tag, each) for each in value.values]
         if value.tag in ("String", "Enumeration", "Binary") and len(texts) != 1:
             for text in texts:
                 SubElement(typed, f"{SSV}Value", value=text)
         else:
             typed.set("value", " ".join(texts))
         for size in value.sizes:
-            needs.second("an array of parameters")
+            needs.require_version_2("an array of parameters")
             SubElement(parameter, f"{SSC}Dimension", size=str(size))
 
 
-def _text(tag: str, value: Any) -> str:
+def _format_value(tag: str, value: Any) -> str:
     if tag == "Boolean":
         return "true" if value else "false"
     if tag == "Binary":
@@ -61,29 +61,29 @@ def _text(tag: str, value: Any) -> str:
     return repr(float(value)) if tag in ("Real", "Float32") else str(value)
 
 
-def of_ports(ports: Iterable[Port]) -> Iterator[Value]:
+def port_values(ports: Iterable[Port]) -> Iterator[ParameterValue]:
     """Yield the start values of a system's inputs."""
     for port in ports:
         if port.start is not None:
             whole = port.type != "real" and float(port.start).is_integer()
             tag = ("Boolean" if port.type == "boolean" else "Integer") if whole else "Real"
-            yield Value(port.name, tag, [int(port.start) if whole else port.start])
+            yield ParameterValue(port.name, tag, [int(port.start) if whole else port.start])
 
 
-def of_fmu(fmu: Fmu) -> Iterator[Value]:
+def fmu_values(fmu: Fmu) -> Iterator[ParameterValue]:
     """Yield what an FMU is given, arrays whole."""
     given: dict[str, dict[tuple[int, ...], Any]] = {}
     known = fmu.description.by_name
     for name, value in fmu.parameters.items():
-        for called, index, inner in _resolved(known, name, value):
+        for called, index, inner in _resolve_name(known, name, value):
             given.setdefault(known[called].alias_of or called, {})[index] = inner
     for name, values in given.items():
         of = shape(known[name], fmu.settings.sizes)
-        yield _value(known[name], name, _laid(known[name], values, of), of)
+        yield _typed_value(known[name], name, _merge_elements(known[name], values, of), of)
 
 
-def _resolved(
-    known: Mapping[str, Variable], name: str, value: Any
+def _resolve_name(
+    known: Mapping[str, FmuVariable], name: str, value: Any
 ) -> Iterator[tuple[str, tuple[int, ...], Any]]:
     """Yield the variables that a name means, with the index of an element; () is the whole."""
     base, _, inside = name.rpartition("[")
@@ -95,7 +95,7 @@ def _resolved(
         # a list for `x` sets the variables `x[1]`, `x[2]` ... of FMI 1 and 2, perhaps with blanks in them
         names = {_without_blanks(text): text for text in known}
         for index, inner in _elements(value):
-            yield names[_without_blanks(element(name, index))], (), inner
+            yield names[_without_blanks(element_name(name, index))], (), inner
 
 
 def _without_blanks(text: str) -> str:
@@ -110,25 +110,27 @@ def _elements(value: Any, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[i
         yield index, value
 
 
-def _laid(variable: Variable, given: Mapping[tuple[int, ...], Any], of: tuple[int, ...]) -> list[Any]:
+def _merge_elements(
+    variable: FmuVariable, given: Mapping[tuple[int, ...], Any], of: tuple[int, ...]
+) -> list[Any]:
     """Return all values of a variable, elements laid over the whole or over the start values."""
     if not of:
         return [given[()]]
-    whole = flat(given[()]) if () in given else start_values(variable, of)
+    whole = flatten_array(given[()]) if () in given else start_values(variable, of)
     whole = whole or [0] * math.prod(of)
     return [given.get(index, value) for index, value in zip(indices(of), whole, strict=True)]
 
 
-def _value(variable: Variable, name: str, values: list[Any], of: tuple[int, ...]) -> Value:
+def _typed_value(variable: FmuVariable, name: str, values: list[Any], of: tuple[int, ...]) -> ParameterValue:
     tag = TAGS[variable.type]
     if variable.type == "enumeration":
         items = {number: item for item, number in variable.items.items()}
         named = [value if isinstance(value, str) else items.get(int(value)) for value in values]
         if None in named:
-            return Value(name, "Integer", [int(value) for value in values], of)
+            return ParameterValue(name, "Integer", [int(value) for value in values], of)
         values = named
     elif tag not in ("Real", "Float32", "Boolean", "String", "Binary"):
         values = [int(value) for value in values]
     elif variable.type == "binary":
         values = [bytes.fromhex(value) if isinstance(value, str) else value for value in values]
-    return Value(name, tag, values, of)
+    return ParameterValue(name, tag, values, of)

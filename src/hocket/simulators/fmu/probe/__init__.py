@@ -8,12 +8,12 @@ The checks run in a process of their own: an FMU that crashes or hangs there is 
 
 from __future__ import annotations
 
-from hocket.simulators.fmu.probe.bench import Bench
-from hocket.simulators.fmu.probe.checks import CHECKS, checked
+from hocket.simulators.fmu.probe.bench import ProbeBench
+from hocket.simulators.fmu.probe.checks import CHECKS, run_checks
 from hocket.simulators.fmu.probe.findings import Finding, Probe
-from hocket.simulators.fmu.probe.process import apart
+from hocket.simulators.fmu.probe.process import probe_in_process
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.remaking import remade
+from hocket.simulators.fmu.remaking import remake_fmu
 
 __all__ = ["CHECKS", "Finding", "Probe", "probe"]
 
@@ -25,6 +25,6 @@ def probe(model: Fmu, *, here: bool = False) -> Probe:
     platform.
     """
     _ = model.binary
-    plain, names = remade(model, isolate=False), tuple(CHECKS)
-    found = checked(Bench(plain), names) if here else apart(plain, names)
+    plain, names = remake_fmu(model, isolate=False), tuple(CHECKS)
+    found = run_checks(ProbeBench(plain), names) if here else probe_in_process(plain, names)
     return Probe(str(model.file), tuple(found))

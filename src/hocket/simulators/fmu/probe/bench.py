@@ -18,14 +18,14 @@ import numpy as np
 
 from hocket.errors import HocketError, SimulatorError
 from hocket.model import Array, Port
-from hocket.signals import shifted
-from hocket.simulators.fmu.binaries import offered
+from hocket.signals import shift_origin
+from hocket.simulators.fmu.binaries import exported_functions
 from hocket.simulators.fmu.elements import array_of
-from hocket.simulators.fmu.facts import Variable
+from hocket.simulators.fmu.facts import FmuVariable
 from hocket.simulators.fmu.logs import deliver
-from hocket.simulators.fmu.probe.experiment import another, grid
+from hocket.simulators.fmu.probe.experiment import alternative_value, step_grid
 from hocket.simulators.fmu.probe.findings import Found
-from hocket.simulators.fmu.probe.words import listed
+from hocket.simulators.fmu.probe.words import list_names
 from hocket.simulators.fmu.recipe import Fmu
 
 Inputs: TypeAlias = Callable[[int], Array]
@@ -34,7 +34,7 @@ ROUNDING = 1e-9
 """What may differ after a rewind, for numbers of the size of one; the engine allows as much."""
 
 
-class Short(SimulatorError):  # noqa: N818 - what happened is no error
+class ShortStep(SimulatorError):  # noqa: N818 - what happened is no error
     """A step ended before its time."""
 
     def __init__(self, t: float, end: float, reached: float):
@@ -52,7 +52,7 @@ class Course:
     short: bool = False
 
 
-class Bench:
+class ProbeBench:
     """An FMU, a grid of steps, and inputs that change."""
 
     def __init__(self, model: Fmu, note: Callable[[str], None] = lambda _: None):
@@ -62,14 +62,14 @@ class Bench:
         self.said: list[str] = []
         self.lasted = 0.0  # seconds, of the newest step
         self.rewinds = True  # as far as is known
-        self.t0, self.h, self.count, self.stop = grid(model)
+        self.t0, self.h, self.count, self.stop = step_grid(model)
         self.names = [port.name for port in model.outputs]
         self.real = np.array([port.type == "real" for port in model.inputs], dtype=bool)
         self.base: Array = np.array([port.start or 0.0 for port in model.inputs], dtype=float)
-        others = [another(port, self.variable(port)) for port in model.inputs]
+        others = [alternative_value(port, self.variable(port)) for port in model.inputs]
         self.other: Array = np.array(others, dtype=float)
 
-    def variable(self, port: Port) -> Variable:
+    def variable(self, port: Port) -> FmuVariable:
         """Return the variable of a port; of an element, its array."""
         known = self.model.description.by_name
         return known[port.name if port.name in known else array_of(port.name)]
@@ -113,8 +113,8 @@ class Bench:
         reached = simulator.step(t, h, u)
         self.lasted = time.perf_counter() - clock
         if reached < t + h - 1e-9 * h:
-            raise Short(t, t + h, reached)
-        return np.array(simulator.output(t + h, np.array(shifted(list(u), h))), dtype=float)
+            raise ShortStep(t, t + h, reached)
+        return np.array(simulator.output(t + h, np.array(shift_origin(list(u), h))), dtype=float)
 
     def walk(
         self, simulator: Any, count: int, first: int = 0, parts: int = 1, u: Inputs | None = None
@@ -148,7 +148,7 @@ class Bench:
                 try:
                     row = self.step(simulator, self.time(n), self.h, self.u(n))
                 except SimulatorError as error:
-                    course.ended, course.short = what(error), isinstance(error, Short)
+                    course.ended, course.short = error_sentence(error), isinstance(error, ShortStep)
                     break
                 course.lasted.append(self.lasted)
                 if not np.all(np.isfinite(row)):
@@ -164,7 +164,7 @@ class Bench:
     # what checks ask
 
     @cached_property
-    def few(self) -> int:
+    def repeatable_steps(self) -> int:
         """How many steps a check may make several times; never more than went well."""
         return max(1, min(len(self.course.rows), 100, self.affordable(1 / 40)))
 
@@ -172,20 +172,20 @@ class Bench:
         """Return how many steps can be made in that share of the time limit."""
         return int(share * self.limit / max(float(np.mean(self.course.lasted or [0.0])), 1e-9))
 
-    def lacking(self, *functions: str) -> list[str]:
+    def missing_functions(self, *functions: str) -> list[str]:
         """Return which functions the binary does not have."""
-        there = offered(self.model.binary, self.model.description, self.used, functions)
+        there = exported_functions(self.model.binary, self.model.description, self.used, functions)
         return [name for name in functions if name not in there]
 
-    def refuted(self, claim: str, *functions: str) -> Found | None:
+    def refute_claim(self, claim: str, *functions: str) -> Found | None:
         """Return what is to be said where the binary lacks functions that a claim needs."""
-        lacking = self.lacking(*functions)
-        told = f"it says that {claim}, but its binary lacks {listed(lacking)}"
+        lacking = self.missing_functions(*functions)
+        told = f"it says that {claim}, but its binary lacks {list_names(lacking)}"
         return ("false", told) if lacking else None
 
     def gap(self, ones: Array, others: Array) -> tuple[float, str]:
         """Return the largest difference for numbers of the size of one, and words for it."""
-        apart = apartness(ones, others)
+        apart = relative_differences(ones, others)
         if not apart.size or not np.any(apart):
             return 0.0, "the same to the bit"
         row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
@@ -195,12 +195,12 @@ class Bench:
         return float(apart[row, column]), f"`{name}` is {other:.9g} instead of {one:.9g}"
 
 
-def apartness(ones: Array, others: Array) -> Array:
+def relative_differences(ones: Array, others: Array) -> Array:
     """Return the differences, in proportion to numbers above one."""
     apart = np.abs(ones - others) / np.maximum(1.0, np.maximum(np.abs(ones), np.abs(others)))
     return np.where(np.isnan(ones) & np.isnan(others), 0.0, np.nan_to_num(apart, nan=math.inf))
 
 
-def what(error: HocketError) -> str:
+def error_sentence(error: HocketError) -> str:
     """Return the sentence of an error."""
     return error.faults[0].what

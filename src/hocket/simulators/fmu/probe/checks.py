@@ -13,30 +13,30 @@ from contextlib import contextmanager
 from hocket.errors import HocketError
 from hocket.simulators.fmu.logs import LOGGER
 from hocket.simulators.fmu.probe import derivatives, reactions, rewinding, running, stepping
-from hocket.simulators.fmu.probe.bench import Bench
+from hocket.simulators.fmu.probe.bench import ProbeBench
 from hocket.simulators.fmu.probe.findings import Finding, Found
 
-CHECKS: dict[str, Callable[[Bench], Found]] = {
-    "loads": running.loads,
-    "steps": running.steps,
-    "repeats": running.repeats,
-    "instances": running.instances,
-    "rewind": rewinding.rewind,
-    "memory": rewinding.memory,
-    "variable step": stepping.variable_step,
-    "feedthrough": reactions.feedthrough,
-    "reevaluate": reactions.reevaluate,
-    "input derivatives": derivatives.input_slopes,
-    "output derivatives": derivatives.output_slopes,
-    "directional derivatives": derivatives.directional,
-    "early return": stepping.early_return,
-    "texts": running.texts,
-    "arrays": running.arrays,
+CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
+    "loads": running.check_loading,
+    "steps": running.check_stepping,
+    "repeats": running.check_repeatability,
+    "instances": running.check_instances,
+    "rewind": rewinding.check_rewind,
+    "memory": rewinding.check_memory,
+    "variable step": stepping.check_variable_step,
+    "feedthrough": reactions.check_feedthrough,
+    "reevaluate": reactions.check_reevaluation,
+    "input derivatives": derivatives.check_input_derivatives,
+    "output derivatives": derivatives.check_output_derivatives,
+    "directional derivatives": derivatives.check_directional,
+    "early return": stepping.check_early_return,
+    "texts": running.check_texts,
+    "arrays": running.check_arrays,
 }
 """What is looked at, in this order."""
 
 
-def checked(bench: Bench, names: Sequence[str]) -> Iterator[Finding]:
+def run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
     """Yield what the checks of these names find."""
     dead = ""
     for name in names:
@@ -45,7 +45,7 @@ def checked(bench: Bench, names: Sequence[str]) -> Iterator[Finding]:
             continue
         bench.said.clear()
         try:
-            with _listening(bench.said):
+            with _capture_messages(bench.said):
                 verdict, what = CHECKS[name](bench)
         except HocketError as error:
             fault = error.faults[0]
@@ -62,14 +62,14 @@ def checked(bench: Bench, names: Sequence[str]) -> Iterator[Finding]:
 
 
 @contextmanager
-def _listening(said: list[str]) -> Iterator[None]:
+def _capture_messages(said: list[str]) -> Iterator[None]:
     """Keep what FMUs say, instead of passing it on."""
 
-    class Ear(logging.Handler):
+    class MessageHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             said.append(f"{record.levelname.lower()}: {record.getMessage().partition(': ')[2]}")
 
-    ear, level, passes = Ear(), LOGGER.level, LOGGER.propagate
+    ear, level, passes = MessageHandler(), LOGGER.level, LOGGER.propagate
     LOGGER.addHandler(ear)
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False

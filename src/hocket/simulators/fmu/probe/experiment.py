@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 
 from hocket.model import Port
-from hocket.simulators.fmu.facts import Variable
+from hocket.simulators.fmu.facts import FmuVariable
 from hocket.simulators.fmu.recipe import Fmu
 
 
-def grid(model: Fmu) -> tuple[float, float, int, float | None]:
+def step_grid(model: Fmu) -> tuple[float, float, int, float | None]:
     """Return where steps begin, how long and how many they are, and where they end if that is declared."""
     description, fixed = model.description, model.interface_used.fixed_step
     start = description.start or 0.0
@@ -25,7 +25,7 @@ def grid(model: Fmu) -> tuple[float, float, int, float | None]:
     return (start, h, min(fits, 1000), stop) if fits >= 10 else (start, h, 10, None)
 
 
-def another(port: Port, variable: Variable) -> float:
+def alternative_value(port: Port, variable: FmuVariable) -> float:
     """Return a value of an input other than its start value, within its limits."""
     start = port.start or 0.0
     low = -math.inf if variable.minimum is None else float(variable.minimum)

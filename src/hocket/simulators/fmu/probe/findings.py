@@ -15,7 +15,7 @@ Found: TypeAlias = tuple[Verdict, str]
 INTEGRATED: Found = "not declared", "hocket integrates it"
 
 
-def judged(good: bool, what: str) -> Found:
+def judge_claim(good: bool, what: str) -> Found:
     """Return a verdict on what was declared."""
     return "true" if good else "false", what
 
@@ -45,13 +45,13 @@ class Probe:
         return "\n".join((*lines, self.summary))
 
     @property
-    def false(self) -> tuple[str, ...]:
+    def failed_checks(self) -> tuple[str, ...]:
         """The names of what is not as it should be."""
         return tuple(finding.name for finding in self.findings if finding.verdict == "false")
 
     @property
     def summary(self) -> str:
         """One line: whether it can be trusted."""
-        if self.false:
-            return f"not to be trusted: {', '.join(self.false)}"
+        if self.failed_checks:
+            return f"not to be trusted: {', '.join(self.failed_checks)}"
         return "all that it declares is true"

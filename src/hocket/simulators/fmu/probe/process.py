@@ -26,11 +26,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from hocket.clock import written
+from hocket.clock import format_duration
 from hocket.errors import InternalError
-from hocket.simulators.fmu.endings import signalled
-from hocket.simulators.fmu.probe.bench import Bench
-from hocket.simulators.fmu.probe.checks import checked
+from hocket.simulators.fmu.endings import describe_signal
+from hocket.simulators.fmu.probe.bench import ProbeBench
+from hocket.simulators.fmu.probe.checks import run_checks
 from hocket.simulators.fmu.probe.findings import Finding
 from hocket.simulators.fmu.recipe import Fmu
 
@@ -40,12 +40,12 @@ _OPENING = 60.0
 """Seconds that the other process may take to come up."""
 
 
-def apart(model: Fmu, names: tuple[str, ...]) -> Iterator[Finding]:
+def probe_in_process(model: Fmu, names: tuple[str, ...]) -> Iterator[Finding]:
     """Yield the findings of other processes: after a crash the next one goes on with the next check."""
     left, late = names, 0
     failed: set[str] = set()
     while left:
-        found, end, timed_out = _run(model, left, failed)
+        found, end, timed_out = _run_process(model, left, failed)
         yield from found
         failed |= {finding.name for finding in found if finding.verdict == "false"}
         left = left[len(found) :]
@@ -60,7 +60,7 @@ def apart(model: Fmu, names: tuple[str, ...]) -> Iterator[Finding]:
             return
 
 
-def _run(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[list[Finding], str, bool]:
+def _run_process(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[list[Finding], str, bool]:
     """Return what a process found, and if that is not all, how it ended and whether that was by time."""
     with tempfile.TemporaryDirectory(prefix="hocket-probe-", ignore_cleanup_errors=True) as folder:
         place = Path(folder)
@@ -68,11 +68,11 @@ def _run(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[list[Fin
         job.write_bytes(pickle.dumps((model, names, failed)))
         note.write_bytes(bytes(_NOTE))
         found.touch()
-        process = _started(place)
+        process = _start_process(place)
         try:
-            late = _watched(process, found, len(names), float(model.time_limit))
+            late = _watch_process(process, found, len(names), float(model.time_limit))
         finally:
-            _killed(process)
+            _kill_process(process)
         if not found.stat().st_size:
             words = "; ".join(_lines(said))
             raise InternalError("the process of the probe did not come up", "", "", words)
@@ -82,11 +82,11 @@ def _run(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[list[Fin
                 raise InternalError(f"a check failed: {line['internal']}")
         last = [line for line in _lines(said) if not line.startswith(("Fatal Python", "  File"))]
         doing = note.read_bytes().rstrip(b"\0").decode(errors="replace")
-        end = _end(process.returncode, late, doing, last, model)
+        end = _describe_end(process.returncode, late, doing, last, model)
         return [Finding(**line) for line in lines], end, late
 
 
-def _started(place: Path) -> subprocess.Popen[bytes]:
+def _start_process(place: Path) -> subprocess.Popen[bytes]:
     path = [entry for entry in sys.path if isinstance(entry, str)]
     code = f"import sys; sys.path[:] = {path!r}; from {__name__} import serve; serve({str(place)!r})"
     # -P: a file `numpy.py` beside the script of the user is not ours to run
@@ -95,7 +95,7 @@ def _started(place: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, process_group=0)
 
 
-def _watched(process: subprocess.Popen[bytes], found: Path, wanted: int, limit: float) -> bool:
+def _watch_process(process: subprocess.Popen[bytes], found: Path, wanted: int, limit: float) -> bool:
     """Wait for a process; return True if a check took too long."""
     seen, deadline = 0, time.monotonic() + _OPENING + limit
     while True:
@@ -113,7 +113,7 @@ def _watched(process: subprocess.Popen[bytes], found: Path, wanted: int, limit: 
             return True
 
 
-def _killed(process: subprocess.Popen[bytes]) -> None:
+def _kill_process(process: subprocess.Popen[bytes]) -> None:
     """End a process, and what it has started."""
     if process.poll() is None:
         if hasattr(os, "killpg"):
@@ -128,12 +128,12 @@ def _lines(file: Path) -> list[str]:
     return [line for line in file.read_text(errors="replace").splitlines() if line.strip()]
 
 
-def _end(code: int, late: bool, doing: str, words: list[str], model: Fmu) -> str:
+def _describe_end(code: int, late: bool, doing: str, words: list[str], model: Fmu) -> str:
     """Return how a process ended."""
     if late or (code < 0 and -code == getattr(signal, "SIGALRM", 0)):
-        what = f"it took longer than {written(model.time_limit)}"
+        what = f"it took longer than {format_duration(model.time_limit)}"
     elif code < 0:
-        what = f"it crashed: {signalled(-code)}"
+        what = f"it crashed: {describe_signal(-code)}"
     else:
         what = f"it ended the process, with exit code {code}"
     said = f"; its last words: {words[-1].strip()[:200]}" if words and not late else ""
@@ -161,11 +161,11 @@ def serve(folder: str) -> None:
             found.flush()
 
         try:
-            bench = Bench(model, note)
+            bench = ProbeBench(model, note)
             bench.rewinds = "rewind" not in failed
             importlib.import_module(f"hocket.simulators.fmu.{'exchange' if model.exchange else 'live'}")
             tell("")  # from here on time is the FMU's
-            for finding in checked(bench, names):
+            for finding in run_checks(bench, names):
                 tell(json.dumps(asdict(finding)))
         except Exception:
             tell(json.dumps({"internal": traceback.format_exc()}))

@@ -15,11 +15,11 @@ import numpy as np
 
 from hocket.errors import SimulatorError
 from hocket.model import Array, Port
-from hocket.simulators.fmu.probe.bench import ROUNDING, Bench, what
+from hocket.simulators.fmu.probe.bench import ROUNDING, ProbeBench, error_sentence
 from hocket.simulators.fmu.probe.findings import Found
-from hocket.simulators.fmu.probe.words import count, listed
+from hocket.simulators.fmu.probe.words import count, list_names
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.remaking import remade
+from hocket.simulators.fmu.remaking import remake_fmu
 
 Moved: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -48,12 +48,12 @@ class _Reactions:
 
 
 @lru_cache(maxsize=1)  # two checks ask
-def _reactions(bench: Bench) -> _Reactions:
+def _measure_reactions(bench: ProbeBench) -> _Reactions:
     """Try each input, the others unchanged, without a step."""
     shape = len(bench.names), len(bench.base)
     found = _Reactions(np.zeros(shape, bool), np.zeros(shape, bool), min(shape[1], 200))
 
-    def tried(simulator: Any, t: float, u: Array, moved: Moved) -> None:
+    def try_inputs(simulator: Any, t: float, u: Array, moved: Moved) -> None:
         bench.note(f"setting inputs and getting outputs at {t:.6g} s")
         before = np.array(simulator.output(t, u))
         begun = time.monotonic()
@@ -68,36 +68,36 @@ def _reactions(bench: Bench) -> _Reactions:
                 break
         simulator.output(t, u)
 
-    middle = max(1, bench.few // 2)
-    with bench.simulator(remade(bench.model, kind=_Eager)) as simulator:
+    middle = max(1, bench.repeatable_steps // 2)
+    with bench.simulator(remake_fmu(bench.model, kind=_Eager)) as simulator:
         if bench.major > 1:
-            tried(simulator, bench.t0, bench.u(0), found.first)
+            try_inputs(simulator, bench.t0, bench.u(0), found.first)
         if not bench.model.reevaluate:
             return found
         bench.walk(simulator, middle)
         try:
-            tried(simulator, bench.time(middle), bench.u(middle - 1), found.between)
+            try_inputs(simulator, bench.time(middle), bench.u(middle - 1), found.between)
         except SimulatorError as error:
-            found.failed = what(error)
+            found.failed = error_sentence(error)
             return found
-        wanted = bench.course.rows[middle : bench.few]
+        wanted = bench.course.rows[middle : bench.repeatable_steps]
         gap, words = bench.gap(wanted, bench.walk(simulator, len(wanted), middle))
         found.trace = words if gap > ROUNDING else ""
     return found
 
 
-def _portless(bench: Bench) -> Found | None:
+def _portless_verdict(bench: ProbeBench) -> Found | None:
     """Return what is to be said where nothing can react."""
     if bench.model.inputs and bench.model.outputs:
         return None
     return "not declared", f"it has no {'inputs' if bench.model.outputs else 'outputs'}"
 
 
-def feedthrough(bench: Bench) -> Found:
+def check_feedthrough(bench: ProbeBench) -> Found:
     """Compare the reactions with those declared."""
-    if refused := _portless(bench):
+    if refused := _portless_verdict(bench):
         return refused
-    inputs, description, seen = bench.model.inputs, bench.model.description, _reactions(bench)
+    inputs, description, seen = bench.model.inputs, bench.model.description, _measure_reactions(bench)
     lies, idle, declared, told = [], [], 0, False
     for row, output in enumerate(bench.model.outputs):
         name = bench.variable(output).name
@@ -115,24 +115,24 @@ def feedthrough(bench: Bench) -> Found:
                 idle.append(pair)
     part = "" if seen.tried == len(inputs) else f"; only {seen.tried} of {len(inputs):,} inputs were tried"
     if lies:
-        return "false", f"it reacts at once, which it does not declare: {listed(lies, '')}{part}"
+        return "false", f"it reacts at once, which it does not declare: {list_names(lies, '')}{part}"
     reacted = declared - len(idle)
     if not told:
         taken = "it declares no dependencies: every output is taken to react to every input"
         return "not declared", f"{taken}; {reacted} of {count(declared, 'reaction')} seen{part}"
     if not declared:
         return "true", f"it declares that no output reacts to an input at once, and none does{part}"
-    never = f"; never seen: {listed(idle, '')}" if idle else ""
+    never = f"; never seen: {list_names(idle, '')}" if idle else ""
     return "true", f"{count(reacted, 'reaction')} seen of {declared} declared, none besides{never}{part}"
 
 
-def reevaluate(bench: Bench) -> Found:
+def check_reevaluation(bench: ProbeBench) -> Found:
     """See whether outputs follow inputs between steps, and later steps do not mind."""
-    if refused := _portless(bench):
+    if refused := _portless_verdict(bench):
         return refused
     if not bench.model.reevaluate:
         return "not declared", "switched off by `reevaluate=False`"
-    seen, relied = _reactions(bench), any(port.feedthrough for port in bench.model.outputs)
+    seen, relied = _measure_reactions(bench), any(port.feedthrough for port in bench.model.outputs)
     if seen.failed or seen.trace:
         wrong = f"inputs tried between steps leave a trace: {seen.trace}"
         if seen.failed:

@@ -13,31 +13,31 @@ from typing import Any
 
 from hocket.model import Array
 from hocket.simulators.fmu.functions import STATE
-from hocket.simulators.fmu.probe.bench import ROUNDING, Bench
-from hocket.simulators.fmu.probe.findings import Found, judged
+from hocket.simulators.fmu.probe.bench import ROUNDING, ProbeBench
+from hocket.simulators.fmu.probe.findings import Found, judge_claim
 from hocket.simulators.fmu.probe.words import count
 
 _KEPT = 100
 """Cycles after which what is kept for good has been allocated."""
 
 
-def stuck(bench: Bench) -> Found | None:
+def rewind_refusal(bench: ProbeBench) -> Found | None:
     """Return what is to be said where there is nothing to rewind."""
     if not bench.used.can_save:
         return "not declared", "it does not declare that its state can be saved"
     if not bench.rewinds:
         return "untried", "it does not rewind"
-    return bench.refuted("its state can be saved", *STATE[bench.major])
+    return bench.refute_claim("its state can be saved", *STATE[bench.major])
 
 
-def rewind(bench: Bench) -> Found:
+def check_rewind(bench: ProbeBench) -> Found:
     """Make steps again after a restore: twice, from memory used before, and from the start."""
-    if refused := stuck(bench):
+    if refused := rewind_refusal(bench):
         return refused
-    third, restores = bench.few // 3, 0
+    third, restores = bench.repeatable_steps // 3, 0
     worst = (0.0, "")
 
-    def again(why: str, state: Any, first: int, wanted: Array) -> None:
+    def repeat_steps(why: str, state: Any, first: int, wanted: Array) -> None:
         nonlocal worst, restores
         bench.restore(simulator, state)
         gap, words = bench.gap(wanted, bench.walk(simulator, len(wanted), first))
@@ -52,15 +52,15 @@ def rewind(bench: Bench) -> Found:
             state = bench.save(simulator)
             then = bench.walk(simulator, third, third)
             later = bench.save(simulator)
-            again("after a restore", state, third, then)
+            repeat_steps("after a restore", state, third, then)
             bench.walk(simulator, third, 2 * third, u=lambda n: bench.u(n, 2.0))
-            again("after a second restore of the same state", state, third, then)
+            repeat_steps("after a second restore of the same state", state, third, then)
             del later
             later = bench.save(simulator)  # into the memory of the one before
             more = bench.walk(simulator, third, 2 * third)
-            again("after a restore of a state whose memory was used before", later, 2 * third, more)
-        again("after a restore of the state saved at the start", start, 0, first)
-        again("after a second restore of the state saved at the start", start, 0, first)
+            repeat_steps("after a restore of a state whose memory was used before", later, 2 * third, more)
+        repeat_steps("after a restore of the state saved at the start", start, 0, first)
+        repeat_steps("after a second restore of the state saved at the start", start, 0, first)
     if worst[0] > ROUNDING:
         return "false", worst[1]
     words = f"the same up to {worst[0]:.2g}" if worst[0] else "the same to the bit"
@@ -68,9 +68,9 @@ def rewind(bench: Bench) -> Found:
     return "true", f"{made}: {words}"
 
 
-def memory(bench: Bench) -> Found:
+def check_memory(bench: ProbeBench) -> Found:
     """Save, step and restore, up to a thousand times; see whether memory grows."""
-    if refused := stuck(bench):
+    if refused := rewind_refusal(bench):
         return refused if refused[0] == "untried" else ("not declared", "nothing to save")
     if _resident() is None:
         return "untried", "this system does not tell how much memory is used"
@@ -89,7 +89,7 @@ def memory(bench: Bench) -> Found:
         return "untried", f"only {count(cycles, 'cycle')} of saving, a step and restoring could be made"
     what = f"resident memory grew by {max(grown, 0) / 1024:,.0f} kB"
     leaks = grown > 256 * (cycles - _KEPT)
-    return judged(not leaks, f"{cycles:,} times saved, stepped and restored: {what}")
+    return judge_claim(not leaks, f"{cycles:,} times saved, stepped and restored: {what}")
 
 
 def _resident() -> int | None:

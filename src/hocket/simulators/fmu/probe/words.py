@@ -14,18 +14,18 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def listed(names: Sequence[str], quote: str = "`") -> str:
+def list_names(names: Sequence[str], quote: str = "`") -> str:
     """Return the first four, and how many more there are."""
     shown = ", ".join(f"{quote}{name}{quote}" for name in names[:4])
     return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def quoted(said: Sequence[str]) -> str:
+def quote_messages(said: Sequence[str]) -> str:
     """Return what an FMU has said, to be appended."""
     return f"; it said {count(len(said), 'message')}, the first {said[0][:200]!r}" if said else ""
 
 
-def seconds(value: float) -> str:
+def format_seconds(value: float) -> str:
     """Return a duration in s, ms or µs."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
         if value >= scale:
