@@ -167,7 +167,7 @@ def test_a_time_limit_isolates():
     assert "`--time-limit` is 0\n" in refused("sweep", "lag.fmu", "--vary", "T=1", "--time-limit", "0")
     good("sweep", "lag.fmu", "--vary", "T=1", "--time-limit", "30 s", "--folder", "out")
     model = hocket.read("out/001/scenario.toml").composite.scenario.models["lag"]
-    assert model.isolated
+    assert model.is_isolated
     assert model.time_limit == 30
 
 

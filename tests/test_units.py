@@ -130,7 +130,7 @@ def test_units_that_do_not_convert_are_refused_with_the_reason(source, target, m
 def test_equal_and_missing_units_cost_no_import():
     script = """
 import sys
-from hocket.units import conversion, difference, teach
+from hocket.units import conversion, difference
 conversion("m/s", "m/s"), conversion("", "m")
 assert "pint" not in sys.modules
 conversion("m", "mm")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import hocket as hk
-from hocket.report.picture import write_picture
+from hocket.report.picture import write_timeline_svg
 
 HERE = Path(__file__).parent / "algorithms"
 
@@ -48,7 +48,7 @@ def draw(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, algorithm in ALGORITHMS.items():
         made = hk.Composite(CHAIN, "10 ms", algorithm, extrapolation="linear")
-        write_picture(made.blueprint, name, folder / f"{name}.svg")
+        write_timeline_svg(made.blueprint, name, folder / f"{name}.svg")
 
 
 if __name__ == "__main__":

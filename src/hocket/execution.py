@@ -39,7 +39,7 @@ from hocket.model import Array
 from hocket.pacing import RealTimePacer
 from hocket.simulators.fmu.logs import deliver
 
-CHUNK = 0.1
+LOOK_INTERVAL = 0.1
 """Seconds between two looks at the keyboard, the progress bar and the rows."""
 
 Progress: TypeAlias = Callable[[float, float], None]
@@ -164,9 +164,9 @@ class Execution:
         with self._time_phase("steps"), asked as stopping:
             while left and not stopping.is_set():
                 if self.pace is None:
-                    left -= self.engine.run(left, CHUNK)
+                    left -= self.engine.run(left, LOOK_INTERVAL)
                 else:
-                    left -= self.pace.run(self.engine.run, left, CHUNK, stopping)
+                    left -= self.pace.run(self.engine.run, left, LOOK_INTERVAL, stopping)
                 self._drain()
                 if progress is not None:
                     progress(self.time_reached, self.job.stop)

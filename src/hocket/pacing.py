@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import perf_counter, sleep
 from typing import Any
 
-CHUNK = 1e-3
+RELEASE_INTERVAL = 1e-3
 """Seconds of real time in which steps are released together."""
 SLICE = 0.05
 """Seconds of sleep between two looks at the keyboard."""
@@ -24,7 +24,7 @@ class RealTimePacer:
         self.factor = factor
         self.step = step / factor
         """Real seconds that a step is given."""
-        self.chunk = max(1, int(CHUNK / self.step))
+        self.chunk = max(1, int(RELEASE_INTERVAL / self.step))
         self.begin: float | None = None
         self.done = 0
         self.overruns = 0
@@ -49,7 +49,7 @@ class RealTimePacer:
         now = perf_counter()
         lag = now - due
         self.largest_lag = max(self.largest_lag, lag)
-        self.overruns += lag > self.step + CHUNK
+        self.overruns += lag > self.step + RELEASE_INTERVAL
         while now < due and not interrupted.is_set():
             sleep(min(due - now, SLICE))
             now = perf_counter()

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, overload
 from hocket.arguments import expect, expect_call, expect_folder
 from hocket.clock import Duration
 from hocket.errors import Fault, ScenarioError
-from hocket.execution import CHUNK, Progress, interruptible
+from hocket.execution import LOOK_INTERVAL, Progress, interruptible
 from hocket.files.run import Run
 from hocket.files.study import Experiment
 from hocket.running import Runnable, run_study, study_to_run, vary_study
@@ -117,7 +117,7 @@ class _Batch:
         try:
             left: set[Future[None]] = {pool.submit(self._work, interrupted) for _ in range(workers)}
             while left:
-                done, left = wait(left, CHUNK)
+                done, left = wait(left, LOOK_INTERVAL)
                 for future in done:
                     future.result()
                 if progress is not None:

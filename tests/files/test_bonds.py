@@ -137,7 +137,7 @@ def test_an_energy_that_is_a_function_comes_back_with_its_folder(tmp_path):
     write(composite, tmp_path / "ode.toml")
     back = read(tmp_path / "ode.toml").composite.scenario.models["spring"]
     assert back == ode
-    assert back.stored.value([2.0]) == 6.0
+    assert back.stored_energy.value([2.0]) == 6.0
     named = Ode(rate, x0=[2.0], inputs=["u = 0"], energy=stored, c=3.0)
     assert f'energy = "{__name__}:stored"' in dumps(Composite(Scenario({"spring": named}), "0.1"))
 

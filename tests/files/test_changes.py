@@ -59,7 +59,7 @@ def test_nothing_changes():
 
 def test_a_value_changes_and_its_comment_stays():
     found, text, after = changed(
-        lambda composite: composite.changed(orchestrator=hk.GaussSeidel(["two", "one"]))
+        lambda composite: composite.with_changes(orchestrator=hk.GaussSeidel(["two", "one"]))
     )
     assert [(each.table, each.key) for each in found] == [("", "orchestrator")]
     assert text == TEXT.replace('["one", "two"]', '["two", "one"]')
@@ -80,7 +80,7 @@ def test_the_ends_of_lines_stay():
 
 
 def test_what_is_not_in_the_text_is_added_to_its_table():
-    found, text, after = changed(lambda composite: composite.changed(extrapolation=Polynomial(1)))
+    found, text, after = changed(lambda composite: composite.with_changes(extrapolation=Polynomial(1)))
     assert [(each.key, each.old, each.new) for each in found] == [
         ("extrapolation", 'extrapolation = "hold"', 'extrapolation = "linear"')
     ]
@@ -94,10 +94,10 @@ def test_what_is_not_in_the_text_is_added_to_its_table():
 def test_connections_and_levels_inside():
     def change(composite):
         connections = [replace(each, extrapolation=Nepce(0.5)) for each in composite.scenario.connections]
-        inner = composite.scenario.models["one"].changed(
+        inner = composite.scenario.models["one"].with_changes(
             step="25 ms", orchestrator=hk.Jacobi(outputs="stale")
         )
-        scenario = composite.scenario.changed(connections=connections)
+        scenario = composite.scenario.with_changes(connections=connections)
         return composite.with_scenario(scenario.with_models({**scenario.models, "one": inner}))
 
     found, text, after = changed(change)

@@ -190,7 +190,7 @@ def job(model):
         "outputs",
     ):
         yield f"{word} {int(known[word])}"
-    for word, groups in (("set", model.faces.input_groups), ("get", model.faces.output_groups)):
+    for word, groups in (("set", model.port_layout.input_groups), ("get", model.port_layout.output_groups)):
         for (code, references, places), group in zip(known[word], groups, strict=True):
             each = len(places) // len(references)  # arrays of one FMU have one size here
             assert each * len(references) == len(places), group

@@ -34,7 +34,7 @@ def thesis(composite, scenario, stop):
 @pytest.mark.parametrize("scenario", [1, 2])
 def test_the_nesting_of_the_thesis_is_found(found, scenario):
     each = found[scenario]
-    assert each.nested
+    assert each.is_nested
     assert each.chosen.tree.words == "{first, {second, third}}"
     assert each.verdict()[0].startswith("nesting helps: {first, {second, third}} at ")
     assert each.chosen.stable
@@ -73,7 +73,7 @@ def test_the_prediction_is_what_a_run_shows(found):
 def test_where_it_does_not_help_it_says_so_and_what_does(found):
     """Scenario 3: levels are worse than flat at equal work, also in real runs; another algorithm helps."""
     each = found[3]
-    assert not each.nested
+    assert not each.is_nested
     assert each.chosen.tree.flat
     lines = each.verdict()
     assert lines[0].startswith("nesting does not help: {first, {second, third}} at ")

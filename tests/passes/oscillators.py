@@ -70,7 +70,7 @@ def bare(level):
         name: bare(model) if isinstance(model, hk.Composite) else model
         for name, model in level.scenario.models.items()
     }
-    return level.changed(scenario=level.scenario.changed(models=models, inserted={}))
+    return level.with_changes(scenario=level.scenario.with_changes(models=models, inserted={}))
 
 
 LAGGED = hk.StateSpace([[-1]], [[1]], [[1]], x0=[1], inputs=["u"], outputs=["y"])

@@ -227,7 +227,7 @@ def orders(level, seed):
     """The level with one of the algorithms that one by one or all at once make their steps."""
     rng = np.random.default_rng(seed)
     names = rng.permutation(list(level.scenario.models)).tolist()
-    return level.changed(orchestrator=[hk.Jacobi(), hk.GaussSeidel(), hk.GaussSeidel(names)][seed % 3])
+    return level.with_changes(orchestrator=[hk.Jacobi(), hk.GaussSeidel(), hk.GaussSeidel(names)][seed % 3])
 
 
 def hosted(level, seed, together=()):
@@ -244,7 +244,7 @@ def hosted(level, seed, together=()):
         placed = {name: host for host, names in hosts.items() for name in names}
         ends = [[path.partition(".")[0] for path in (c.source, c.target)] for c in level.scenario.connections]
         if any(placed[source] != placed[target] for source, target in ends):
-            return level.changed(scenario=level.scenario.changed(hosts=hosts))
+            return level.with_changes(scenario=level.scenario.with_changes(hosts=hosts))
 
 
 def seen(drawn):

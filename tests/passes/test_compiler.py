@@ -28,7 +28,7 @@ class Breaking:
         return []
 
     def apply(self, level):
-        return level.changed(scenario=level.scenario.changed(inserted={}), orchestrator=hk.Jacobi())
+        return level.with_changes(scenario=level.scenario.with_changes(inserted={}), orchestrator=hk.Jacobi())
 
     def check_postconditions(self, level):
         return []

@@ -27,10 +27,10 @@ TOLERANCE = {
 def compiled(level, *passes):
     """The level over s; what the pass promises holds."""
     made = compile(level, passes).level
-    assert passes[-1].wanted(level)
-    assert passes[-1].broken(level)
-    assert passes[-1].wanted(made) == []
-    assert passes[-1].broken(made) == []
+    assert passes[-1].reasons(level)
+    assert passes[-1].check_postconditions(level)
+    assert passes[-1].reasons(made) == []
+    assert passes[-1].check_postconditions(made) == []
     assert triviality_faults(made) == []
     return made
 

@@ -21,18 +21,18 @@ def level(drawn, seed, step, algorithm="jacobi", extrapolation="hold", small=1):
     if not drawn.nested:
         return made
     inner = made.scenario.models["inner"]
-    models = {**made.scenario.models, "inner": inner.changed(step=made.step / small)}
-    return made.changed(scenario=made.scenario.with_models(models))
+    models = {**made.scenario.models, "inner": inner.with_changes(step=made.step / small)}
+    return made.with_changes(scenario=made.scenario.with_models(models))
 
 
 def compiled(before, *passes):
     """The level distributed; what the pass promises holds."""
     one = passes[-1]
-    assert one.wanted(before)
-    assert one.broken(before)
+    assert one.reasons(before)
+    assert one.check_postconditions(before)
     made = compile(before, passes).level
-    assert one.wanted(made) == []
-    assert one.broken(made) == []
+    assert one.reasons(made) == []
+    assert one.check_postconditions(made) == []
     assert triviality_faults(made) == []
     assert all(made.scenario.inserted[host].by == "distribution" for host in made.scenario.hosts.models)
     return made

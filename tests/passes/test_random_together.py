@@ -54,7 +54,7 @@ def placed(each, level):
     tied = {path.partition(".")[0] for loop in algebraic_loops(level) for path in loop}
     rest = [name for name in each.parts if name not in tied | each.coupled()]
     hosts = {"plant": [*sorted(each.coupled()), *rest[::2]], "lab": [*sorted(tied), *rest[1::2]]}
-    return level.changed(scenario=level.scenario.changed(hosts=hosts))
+    return level.with_changes(scenario=level.scenario.with_changes(hosts=hosts))
 
 
 @pytest.mark.parametrize("seeds", [range(10), range(10, 20)], ids=str)

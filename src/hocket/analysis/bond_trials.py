@@ -98,10 +98,10 @@ def run_bond_trial(composite: Composite, steps: int, start: Fraction) -> BondTri
         made: Any = InterpreterEngine if native_obstacle(root) else NativeEngine
         engine = made(root, recorded)
         begun, done, once = perf_counter(), 0, max(1, steps // LOOKS)
-        stored = {0: sum(engine.stored().values())}
+        stored = {0: sum(engine.stored_energy().values())}
         while done < steps and perf_counter() - begun < SECONDS:
             done += engine.run(min(steps - done, once), SECONDS)
-            stored[done] = sum(engine.stored().values())
+            stored[done] = sum(engine.stored_energy().values())
         flowed = engine.energies()
         gains = [
             gain
@@ -109,7 +109,7 @@ def run_bond_trial(composite: Composite, steps: int, start: Fraction) -> BondTri
             for gain in _bond_gains(entry.table, engine.rows(index)[:, 0], flowed[entry.level.path])
         ]
         work = max(_work_per_step(engine, level, done * float(composite.step)) for level in design.levels())
-        telling = frozenset(engine.stored())
+        telling = frozenset(engine.stored_energy())
     finally:
         root.close()
     return BondTrial(tuple(gains), work, stored, telling)

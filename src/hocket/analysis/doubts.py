@@ -28,7 +28,7 @@ COUNTS = 0.01
 """Ports whose error is below this part of the worst one's do not raise doubts."""
 SMALL = 1e-9
 """Relative errors below this are not doubted: what is integrated inside may be no better."""
-ROUNDING = 1e-12
+ROUNDING_BESIDE = 1e-12
 """Of the largest value beside it: what is smaller may be rounding."""
 SAME = 1e-6
 """Relative differences at the start above this come from other models, not from other steps."""
@@ -93,7 +93,7 @@ def rounding_by_port(run: Run) -> dict[str, float]:
     for port, size in largest.items():
         for key in _comparison_groups(run, port):
             groups[key] = max(groups.get(key, 0.0), size if math.isfinite(size) else 0.0)
-    return {port: ROUNDING * max(groups[key] for key in _comparison_groups(run, port)) for port in largest}
+    return {port: ROUNDING_BESIDE * max(groups[key] for key in _comparison_groups(run, port)) for port in largest}
 
 
 def _comparison_groups(run: Run, port: str) -> tuple[tuple[str, str], tuple[str, str]]:

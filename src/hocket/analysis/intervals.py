@@ -25,7 +25,7 @@ from hocket.model import Array
 CountCallback: TypeAlias = Callable[[int, int], None]
 """Who is told how many values were looked at, and of how many."""
 
-MARGIN = 1e-10
+CROSSING_MARGIN = 1e-10
 """A coupling counts as stable below 1 minus this: on the circle itself rounding would decide."""
 CELLS = 64
 FINEST = 2.0**-12
@@ -108,7 +108,7 @@ def stable_intervals(
     looked at, and how many there will be at least.
     """
     return intervals_below(
-        lambda value: radius_at_value(make, value), low, high, logarithmic, name, 1.0 - MARGIN, told
+        lambda value: radius_at_value(make, value), low, high, logarithmic, name, 1.0 - CROSSING_MARGIN, told
     )
 
 
@@ -118,7 +118,7 @@ def intervals_below(
     high: float,
     logarithmic: bool = False,
     name: str = "parameter",
-    edge: float = 1.0 - MARGIN,
+    edge: float = 1.0 - CROSSING_MARGIN,
     told: CountCallback | None = None,
 ) -> Intervals:
     """Return all intervals in which a radius, as a function of a parameter, is below an edge."""
@@ -157,7 +157,7 @@ def last_stable_value(make: Callable[[float], Composite], values: Iterable[float
     """Return the last value before the first unstable one, as Glumac & Kovacic (2019) found (63) and (64)."""
     last = None
     for value in values:
-        if not radius_at_value(make, float(value)) < 1.0 - MARGIN:
+        if not radius_at_value(make, float(value)) < 1.0 - CROSSING_MARGIN:
             return last
         last = float(value)
     return last

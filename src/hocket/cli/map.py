@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hocket.analysis.maps import StabilityMap
 
 OPTION = "--vary"
-COLUMNS, ROWS = 41, 31
+MAP_COLUMNS, MAP_ROWS = 41, 31
 """Points of a map, unless they are given."""
 WIDE = 100.0
 """From this ratio of its ends on, a range is looked at on a logarithmic scale."""
@@ -131,7 +131,7 @@ def map_stability(study: Experiment, over: Sequence[VariedRange], quiet: bool) -
             return intervals_below(rho, only.low, only.high, only.logarithmic, only.name, told=told)
         x, y = over
         scales = x.logarithmic, y.logarithmic
-        return map_radius(rho, x.points(COLUMNS), y.points(ROWS), (x.name, y.name), scales, told)
+        return map_radius(rho, x.points(MAP_COLUMNS), y.points(MAP_ROWS), (x.name, y.name), scales, told)
 
 
 def print_stability(found: Intervals | StabilityMap, picture: bool, most: int | None) -> None:

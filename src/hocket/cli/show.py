@@ -110,7 +110,7 @@ def _model_facts(model: Model) -> Iterator[str]:
     yield from ["gives slopes"] if able.slopes else []
     yield from [] if able.variable_step else ["only the step of its level"]
     yield from [] if able.input_degree is None else [f"inputs up to degree {able.input_degree}"]
-    yield from (layer.emulated for layer in emulation_layers(model))
+    yield from (layer.emulation for layer in emulation_layers(model))
 
 
 def _add_ports(tree: Tree, model: Model) -> None:

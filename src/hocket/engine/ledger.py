@@ -104,7 +104,7 @@ class Ledger:
                 and as_level(level.wiring.models[side.account.child]) is not None
             ):
                 inner: Any = level.children[side.account.child]
-                side.inside = inner.ledger.border(inner, side.account)
+                side.inside = inner.ledger.add_border_account(inner, side.account)
 
     def add_border_account(self, level: Level, outer: Account) -> int:
         """Keep an account of the level's own ports; return its number.
@@ -124,7 +124,7 @@ class Ledger:
         side = _running_account(level.wiring, account, level.memory.degrees[source.child])
         if as_level(level.wiring.models[source.child]) is not None:
             inner: Any = level.children[source.child]
-            side.inside = inner.ledger.border(inner, account)
+            side.inside = inner.ledger.add_border_account(inner, account)
         self.of.setdefault(source.child, []).append(len(self.sides))
         self.sides.append(side)
         return len(self.sides) - 1

@@ -103,7 +103,7 @@ def _build_linear(
 
 
 def _build_balance(simulator: Projected, linear: Any) -> Any:
-    recipe, stored = simulator.recipe, simulator.plain.model.stored
+    recipe, stored = simulator.recipe, simulator.plain.model.stored_energy
     seats = [
         (
             seat.output,

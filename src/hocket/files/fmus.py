@@ -17,7 +17,7 @@ from hocket.engine.composite import Composite
 from hocket.files.names import free_name, legal_names
 from hocket.files.study import Experiment
 from hocket.model import Connections, Scenario
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.facts import Description
 
 STEP = Fraction(1, 1000)

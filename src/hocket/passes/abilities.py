@@ -81,7 +81,7 @@ def walk_models(level: Any, path: str = "") -> Iterator[tuple[str, Model]]:
 
 def _ability_row(path: str, model: Any) -> AbilityRow:
     can, bare = model.abilities, innermost_model(model)
-    emulated = {layer.emulates: layer.emulated for layer in reversed(list(emulation_layers(model)))}
+    emulated = {layer.emulates: layer.emulation for layer in reversed(list(emulation_layers(model)))}
     nested = as_level(model) is not None
     period = getattr(model, "period", None)
     found = {

@@ -326,7 +326,7 @@ def _coupler_outputs(level: Composite) -> set[str]:
 
 
 def _level_over_s(level: Any, scenario: Scenario) -> Composite:
-    made: Composite = level.changed(
+    made: Composite = level.with_changes(
         scenario=scenario, step=1, orchestrator=Jacobi(), extrapolation=Hold(), start="cold"
     )
     return made

@@ -84,7 +84,7 @@ def emulate_missing(
                         each for each in emulation_layers(wrapped) if each.emulates == need.ability
                     )
                     why = f"{need.by}: {need.why}"
-                    done[path, need.ability] = Emulation(path, need.ability, layer.emulated, layer.price, why)
+                    done[path, need.ability] = Emulation(path, need.ability, layer.emulation, layer.price, why)
         if not made:
             break
         level = with_models(level, made)

@@ -119,10 +119,10 @@ class Loops:
         name = free_name("_".join(group), scenario.models)
         around = gather_models(level, scenario, group, name, inner, why)
         made: Any = around.scenario.models[name]
-        inside = made.scenario.changed(inserted={**made.scenario.inserted, SOLVER: why})
+        inside = made.scenario.with_changes(inserted={**made.scenario.inserted, SOLVER: why})
         if how == "outputs":
             inside = _show_reacting_outputs(inside, around.scenario, name)
-        solver = made.changed(scenario=inside)
+        solver = made.with_changes(scenario=inside)
         return around.with_changes(
             scenario=around.scenario.with_models({**around.scenario.models, name: solver}),
             orchestrator=_without_rates(around.orchestrator, group),

@@ -279,7 +279,7 @@ def _connection_reason(connection: Connection, name: str) -> str:
 
 
 def _emulation_reason(model: Any) -> str:
-    return f"{model.emulated}: emulated, {model.price}"
+    return f"{model.emulation}: emulated, {model.price}"
 
 
 def _coupler_reason(coupling: ConstraintGroup, coupler: Coupler, sloped: Mapping[str, Model]) -> str:

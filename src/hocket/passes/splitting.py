@@ -36,7 +36,7 @@ def with_small_steps(scenario: Scenario, step: Fraction, small: Fraction) -> Sce
         name: level for name in scenario.inserted if (level := as_level(scenario.models.get(name)))
     }
     short = {
-        name: level.changed(scenario=with_small_steps(level.scenario, step, small), step=small)
+        name: level.with_changes(scenario=with_small_steps(level.scenario, step, small), step=small)
         for name, level in made.items()
         if level.step == step
     }

@@ -94,7 +94,7 @@ def _with_quantum(level: Any, quantum: Fraction) -> Any:
     """Return a level, and those inside it, ready for any step that is a multiple of the quantum."""
     inner = {name: model for name, model in level.scenario.models.items() if as_level(model)}
     ready = {name: _with_quantum(model, quantum) for name, model in inner.items()}
-    return level.changed(
+    return level.with_changes(
         scenario=level.scenario.with_models({**level.scenario.models, **ready}),
         orchestrator=_adaptive_orchestrator(level.orchestrator, quantum / level.step),
     )
@@ -115,7 +115,7 @@ def _show_all_outputs(level: Any) -> Any:
         for port in (_show_all_outputs(model) if as_level(model) else model).outputs
     ]
     new = [(path, port) for path, port in every if path not in scenario.output_names]
-    return level.changed(
+    return level.with_changes(
         scenario=scenario.with_changes(
             connections=(*scenario.connections, *(Connection(path, path) for path, _ in new)),
             outputs=(

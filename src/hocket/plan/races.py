@@ -14,7 +14,7 @@ from hocket.plan.instructions import Admit, Body, Feed, Instruction, Read, Recor
 from hocket.plan.walking import Place, named_simulators, walk
 from hocket.plan.words import describe_instruction
 
-Found: TypeAlias = tuple[str, Place, Instruction, str, str, dict[str, Any]]
+RaceFault: TypeAlias = tuple[str, Place, Instruction, str, str, dict[str, Any]]
 """Kind, place, instruction, simulator, port, and what else the kind wants to know."""
 
 
@@ -38,7 +38,7 @@ def body_owners(bodies: tuple[Body, ...], place: Place) -> dict[str, int]:
 
 def find_races(
     bodies: tuple[Body, ...], place: Place, owner: dict[str, int], facts: LevelFacts
-) -> Iterator[Found]:
+) -> Iterator[RaceFault]:
     """Yield what makes bodies depend on each other."""
     read: dict[str, int] = {}
     stepped: dict[str, int] = {}
@@ -76,7 +76,7 @@ def _feed_races(
     read: dict[str, int],
     stepped: dict[str, int],
     facts: LevelFacts,
-) -> Iterator[Found]:
+) -> Iterator[RaceFault]:
     """Yield the sources of a feed that are read, or whose texts change, in another body."""
     for sim in named_simulators(instruction):
         child = facts.number.get(sim)

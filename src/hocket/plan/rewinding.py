@@ -13,7 +13,7 @@ from hocket.plan.facts import LevelFacts
 from hocket.plan.instructions import Instruction, Repeat, Restore, Save, Step
 from hocket.plan.walking import Place, walk
 
-Found: TypeAlias = tuple[str, Place, Instruction, str]
+RollbackFault: TypeAlias = tuple[str, Place, Instruction, str]
 """Kind, place, instruction, simulator."""
 
 
@@ -30,7 +30,7 @@ def try_faults(facts: LevelFacts) -> Iterator[tuple[str, str, str]]:
             yield kind, unable[0], f" and {len(unable) - 1} more" if len(unable) > 1 else ""
 
 
-def repeat_faults(outer: Repeat, place: Place, saved: set[str]) -> Iterator[Found]:
+def repeat_faults(outer: Repeat, place: Place, saved: set[str]) -> Iterator[RollbackFault]:
     """Yield the simulators that a repetition steps without having taken them back."""
     back: set[str] = set()
     inside = list(walk(outer.body, place))

@@ -15,7 +15,7 @@ from hocket.plan.instructions import Body, Feed, Instruction, Read, Step
 from hocket.plan.walking import Place, named_simulators, walk
 from hocket.plan.words import describe_instruction
 
-Found: TypeAlias = tuple[str, Place, Instruction, str, dict[str, Any]]
+TurnFault: TypeAlias = tuple[str, Place, Instruction, str, dict[str, Any]]
 """Kind, place, instruction, simulator, and what else the kind wants to know."""
 Time: TypeAlias = Fraction | int
 
@@ -38,7 +38,7 @@ def steps_in(body: Body) -> list[Step]:
     return [instruction for _, instruction in walk(body) if isinstance(instruction, Step)]
 
 
-def turn_faults(bodies: tuple[Body, ...], place: Place) -> Iterator[Found]:
+def turn_faults(bodies: tuple[Body, ...], place: Place) -> Iterator[TurnFault]:
     """Yield what keeps bodies from being turns: each feeds, steps and reads one simulator."""
     seen: set[str] = set()
     for number, body in enumerate(bodies, 1):
@@ -61,7 +61,7 @@ def turn_faults(bodies: tuple[Body, ...], place: Place) -> Iterator[Found]:
                 seen.add(instruction.sim)
 
 
-def _uneven_faults(at: Place, step: Step) -> Iterator[Found]:
+def _uneven_faults(at: Place, step: Step) -> Iterator[TurnFault]:
     part = step.fraction
     if isinstance(part, (Fraction, int)) and part > 0 and Fraction(part).numerator != 1:
         near = Fraction(1, max(1, round(1 / part)))

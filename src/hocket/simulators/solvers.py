@@ -87,7 +87,7 @@ class _OdeSimulator:
 
     def energy(self) -> float:
         """Return the stored energy in joules; only where the model declares it."""
-        energy: float = self.model.stored.value(_make_read_only(self.x))
+        energy: float = self.model.stored_energy.value(_make_read_only(self.x))
         return energy
 
     def close(self) -> None:

@@ -75,14 +75,14 @@ class DaskCluster:
         self.client.close()
 
 
-_KEPT: dict[str, PointJudge] = {}
+_CLUSTER_JUDGES: dict[str, PointJudge] = {}
 
 
 def _judge_on_cluster(sent: bytes, points: Sequence[Point]) -> list[Numbers]:
     mark = sha256(sent).hexdigest()
-    judging: PointJudge | None = _KEPT.get(mark)
+    judging: PointJudge | None = _CLUSTER_JUDGES.get(mark)
     if judging is None:
         judging = pickle.loads(sent)
-        _KEPT.clear()
-        _KEPT[mark] = judging
+        _CLUSTER_JUDGES.clear()
+        _CLUSTER_JUDGES[mark] = judging
     return judging(points)

@@ -25,7 +25,7 @@ from hocket.tuning.objectives import Objective, mixed_units_note
 from hocket.tuning.settings import apply_choices
 from hocket.tuning.space import Point, Space
 
-EVEN = 1.02
+SAME_RATIO = 1.02
 """Times that still count as the same."""
 
 
@@ -158,7 +158,7 @@ def _compare_number(objective: Objective, new: float, old: float) -> str:
     if not (math.isfinite(new) and math.isfinite(old)) or min(abs(new), abs(old)) == 0.0:
         return f"{objective.name} {new:.4g} (now {old:.4g})"
     times = abs(old / new) if not objective.larger else abs(new / old)
-    if max(times, 1.0 / times) <= EVEN:
+    if max(times, 1.0 / times) <= SAME_RATIO:
         return f"the same {objective.name}, {new:.4g}"
     better = "times better" if times > 1.0 else "times worse"
     return f"{objective.name} {new:.4g}, {max(times, 1.0 / times):.3g} {better} than now ({old:.4g})"

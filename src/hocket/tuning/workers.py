@@ -171,13 +171,13 @@ def _gather_numbers(
                 yield chunk, None
 
 
-_KEPT: list[PointJudge] = []
+_PROCESS_JUDGES: list[PointJudge] = []
 
 
 def _keep(judging: PointJudge) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started the search
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _KEPT[:] = [judging]
+    _PROCESS_JUDGES[:] = [judging]
 
 
 def _end_with_parent() -> None:
@@ -189,4 +189,4 @@ def _end_with_parent() -> None:
 
 
 def _judge_in_worker(points: Sequence[Point]) -> list[Numbers]:
-    return _KEPT[0](points)
+    return _PROCESS_JUDGES[0](points)

@@ -41,10 +41,10 @@ class ModelsForm:
             here = replace(place / name, level=f"{path}.")
             places = place.findings.places
             places[path] = places[f"{path}."] = places[f"{place.level}models.{name}"] = here
-            good = here.tried(lambda name=name: Scenario({name: _UNREAD})) is not WRONG
+            good = here.attempt(lambda name=name: Scenario({name: _UNREAD})) is not WRONG
             model = self.family().read(table, here)
             if model is not WRONG and here.findings.check and not isinstance(model, Composite):
-                known = here.tried(lambda model=model: _load_model_code(model), table)
+                known = here.attempt(lambda model=model: _load_model_code(model), table)
                 model = model if known is not WRONG else WRONG
             if model is WRONG or not good:
                 place.findings.broken.append(path)

@@ -53,7 +53,7 @@ class NamedTablesForm:
                 place.findings.places[f"{place.level}{self.name}.{name}{'.' if key else ''}{key}"] = spot
             thing = self.kind.read(table, here)
             taken = models if isinstance(models, dict) else ()
-            made = here.tried(lambda: self.with_name(name, thing, taken))  # noqa: B023
+            made = here.attempt(lambda: self.with_name(name, thing, taken))  # noqa: B023
             if WRONG not in (thing, made):
                 found[name] = made
         return found

@@ -12,7 +12,7 @@ from functools import lru_cache
 from hocket.files.ssp.reading.parts import Component
 from hocket.simulators.fmu.facts import Description, FmuVariable
 
-_ELEMENT = re.compile(r"(.+)\[[\d, ]+\]")
+_ARRAY_ELEMENT = re.compile(r"(.+)\[[\d, ]+\]")
 
 
 def find_variable(component: Component, name: str) -> FmuVariable | None:
@@ -33,7 +33,7 @@ def _arrays(description: Description) -> dict[str, FmuVariable]:
     """Return the first element of every array that is written as single variables, by the array's name."""
     arrays: dict[str, FmuVariable] = {}
     for name, found in description.by_name.items():
-        match = _ELEMENT.fullmatch(name)
+        match = _ARRAY_ELEMENT.fullmatch(name)
         if match:
             arrays.setdefault(match[1], found)
     return arrays
