@@ -19,8 +19,8 @@ import numpy as np
 
 import hocket as hk
 from analysis.systems import three_masses, two_masses
-from hocket.analysis.checking import check
-from hocket.analysis.linear import read_linear
+from hocket.analysis.coupling_check import check
+from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
 
 

@@ -28,8 +28,8 @@ import numpy as np
 
 import hocket as hk
 from energy.systems import System, every, spring_mass, two_masses
-from hocket.simulators.balanced import Balanced, BondSide
-from hocket.simulators.balanced_odes import InversionBalance
+from hocket.simulators.power_balance import InversionBalance
+from hocket.simulators.wrappers.balanced import Balanced, BondSide
 
 TARGETS = {"energy": 0.01, "motion": 0.02}
 """The errors for which work is compared."""

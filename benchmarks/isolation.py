@@ -18,10 +18,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import hocket as hk
 from fmus.build import build
-from hocket.engine.blueprint import clock_of, make_blueprint, open_level
-from hocket.engine.composite import prepare_composite
 from hocket.engine.initialise import initialise
-from hocket.engine.native import NativeEngine
+from hocket.engine.native.engine import NativeEngine
+from hocket.engine.opening import open_level
+from hocket.planning.prepare import prepare_composite
+from hocket.planning.tree import clock_of, make_blueprint
 from hocket.simulators.fmu import Fmu
 
 STEPS = 2_000 if "--quick" in sys.argv else 20_000

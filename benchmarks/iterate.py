@@ -22,7 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import hocket as hk
-from hocket.engine.native import NativeEngine
+from hocket.engine.native.engine import NativeEngine
 from hocket.plan import Plan, Restore, Save
 from loop import models, started
 from order import test_orders

@@ -20,12 +20,13 @@ from time import perf_counter
 import numpy as np
 
 import hocket as hk
-from hocket.engine.blueprint import clock_of, make_blueprint, open_level
-from hocket.engine.collector import pause_collector
-from hocket.engine.composite import prepare_composite
 from hocket.engine.initialise import initialise
-from hocket.engine.native import NativeEngine
+from hocket.engine.native.engine import NativeEngine
+from hocket.engine.opening import open_level
 from hocket.engine.selection import bind_tables, choose_tables
+from hocket.execution.session import pause_collector
+from hocket.planning.prepare import prepare_composite
+from hocket.planning.tree import clock_of, make_blueprint
 
 QUICK = "--quick" in sys.argv
 H = 0.01

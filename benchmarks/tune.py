@@ -22,10 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import numpy as np
 
 from analysis.systems import three_masses, two_masses
-from hocket.parameters import leaves, with_leaves
-from hocket.tuning.tune import tune
-from hocket.tuning.tuned import TuningResult
-from hocket.tuning.verifying import check_prediction
+from hocket.planning.parameters import leaves, with_leaves
+from hocket.search.tune.tune import tune
+from hocket.search.tune.tuning_result import TuningResult, check_prediction
 from nesting.systems import chain
 
 ALPHA, STEP = "two.F.alpha", "step"

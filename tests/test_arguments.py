@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.arguments import is_number, is_whole
+from hocket.model.arguments import is_number, is_whole
 
 LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
 PAIR = hk.Composite(hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"}), 0.1)

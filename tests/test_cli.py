@@ -19,9 +19,10 @@ from pyarrow import parquet
 
 import hocket
 from command_line import COMMAND, good, interrupted, invoked, refused
-from hocket.cli.words import count, format_significant, format_with_prefix
+from hocket.cli.terminal import format_significant, format_with_prefix
 from hocket.errors import InternalError
-from hocket.files.toml.schema import schema
+from hocket.files.toml.codec import schema
+from hocket.simulators.fmu.probe.findings import count
 
 VERBS = ("run", "plan", "show", "new", "export", "plot", "schema", "sweep", "probe")
 SIMULATORS = """\
@@ -202,7 +203,7 @@ def test_what_could_not_be_written_is_refused_before_the_run(
 
 
 def test_why_it_is_not_the_native_engine(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocket.execution.native_obstacle", lambda *_: "it is Sunday")
+    monkeypatch.setattr("hocket.engine.native.engine.native_obstacle", lambda *_: "it is Sunday")
     assert "run by the interpreter, because it is Sunday\n" in good("run", "demo.toml")
 
 

@@ -9,7 +9,7 @@ import pytest
 import hocket as hk
 from command_line import good, invoked, refused
 from hocket.errors import ScenarioError
-from hocket.files.flows import BondFlow, BondFlows, format_energy, read_bond_flows
+from hocket.files.bond_flows import BondFlow, BondFlows, format_energy, read_bond_flows
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "spring_mass.toml"
@@ -192,7 +192,7 @@ def test_remedies_are_the_same_on_the_screen_and_in_json(folder):
 
 def test_a_remedy_that_fails_is_said_to_fail():
     """One whose trial does not get through has an infinite share; JSON has no infinity."""
-    from hocket.analysis.energy import BondCheck, Remedy
+    from hocket.analysis.bond_energy import BondCheck, Remedy
     from hocket.cli.check import _remedy_rows
 
     found = BondCheck((), Remedy("as it is", 0.5, 1.0), (Remedy("other", float("inf"), 2.0, 1.25),))

@@ -8,7 +8,7 @@ import pytest
 
 from command_line import good, invoked, refused
 from fmus.build import build
-from hocket.analysis.varied import VariedRadius
+from hocket.analysis.stability_map import VariedRadius
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

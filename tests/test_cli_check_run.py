@@ -12,7 +12,7 @@ import pytest
 
 import hocket as hk
 from command_line import COMMAND, good, invoked, refused
-from hocket.files.trust import TRUST, read_estimate
+from hocket.files.error_estimate import TRUST, read_estimate
 from test_cli_check import MASSES
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "two_masses.toml"

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.systems import FILTERS, two_masses
 from command_line import good, invoked, refused
-from hocket.analysis.linear import read_linear
+from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
 from hocket.files.toml import write
 

@@ -8,8 +8,8 @@ import pytest
 import hocket
 from analysis.systems import three_masses
 from command_line import good, invoked, refused
-from hocket.files.study import Experiment
 from hocket.files.toml import read, write
+from hocket.model.experiment import Experiment
 
 
 @pytest.fixture(scope="module")

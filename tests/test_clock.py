@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.clock import Clock, common_tick, format_duration, seconds
+from hocket.model.clock import Clock, common_tick, format_duration, seconds
 
 few = settings(deadline=None)
 durations = st.builds(F, st.integers(-(10**12), 10**12), st.integers(1, 10**12))

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from hocket.equations import FUNCTIONS, Equation
 from hocket.errors import ScenarioError
+from hocket.model.equations import FUNCTIONS, Equation
 
 
 def refused(text):

@@ -14,7 +14,7 @@ from scipy.linalg import expm
 import hocket
 from command_line import good
 from fmus.build import build
-from hocket.passes.distribution import Distribution
+from hocket.planning.compiler.distribution import Distribution
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

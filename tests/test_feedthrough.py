@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hocket import Scenario, StateSpace
-from hocket.feedthrough import Feedthrough, Round
-from hocket.wiring import OWN, wire
+from hocket.coupling.feedthrough import Feedthrough, Round
+from hocket.coupling.wiring import OWN, wire
 
 MEMORY = StateSpace(A=[[0]], B=[[1]], C=[[1]], inputs=["u"], outputs=["y"])
 """Reacts to nothing at once."""

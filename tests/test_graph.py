@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.graph import least_feedback_order, strong_components
+from hocket.coupling.graph import least_feedback_order, strong_components
 
 few = settings(max_examples=50, deadline=None)
 

@@ -6,7 +6,8 @@ import pytest
 
 from hocket import Gain, Hold, Polynomial
 from hocket.errors import ScenarioError
-from hocket.model import Connection, Port, Scenario, parse_ports
+from hocket.model.ports import Port, parse_ports
+from hocket.model.scenario import Connection, Scenario
 
 TWO = {"a": Gain(2.0), "b": Gain(3.0)}
 RING = {"a.u": "b.y", "b.u": "a.y"}

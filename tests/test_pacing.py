@@ -10,7 +10,7 @@ import time
 import pytest
 
 import hocket as hk
-from hocket.pacing import RealTimePacer
+from hocket.execution.session import RealTimePacer
 
 LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
 

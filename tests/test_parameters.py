@@ -7,8 +7,8 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
-from hocket.parameters import leaves, split_parameter_path, with_parameters
-from hocket.simulators.fmu.remaking import remake_fmu
+from hocket.planning.parameters import leaves, split_parameter_path, with_parameters
+from hocket.simulators.fmu.recipe import remake_fmu
 
 
 @pytest.fixture(autouse=True)

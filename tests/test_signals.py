@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from numpy.polynomial import Polynomial as Reference
 
 from hocket.errors import ScenarioError
-from hocket.model import Sample
-from hocket.signals import (
+from hocket.model.extrapolators import (
     EXTRAPOLATORS,
     Hermite,
     Hold,
@@ -21,6 +20,7 @@ from hocket.signals import (
     shift_origin,
     value_at,
 )
+from hocket.model.protocols import Sample
 
 few = settings(max_examples=40, deadline=None)
 fractions = st.builds(F, st.integers(-50, 50), st.integers(1, 12))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from hocket.model import Capabilities, Port, Sample
-from hocket.signals import Hermite, Hold, Nepce, Polynomial, interpolate_samples
+from hocket.model.extrapolators import Hermite, Hold, Nepce, Polynomial, interpolate_samples
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities, Sample
 from hocket.simulators.ode import METHODS, Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Function, Table

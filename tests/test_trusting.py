@@ -11,12 +11,19 @@ from scipy.linalg import expm
 
 import hocket as hk
 from analysis.systems import TWO, three_masses, two_masses
-from hocket.analysis.aftermath import trust_from_defect
-from hocket.analysis.exact import exact_solution
+from hocket.analysis.defect_estimate import trust_from_defect
+from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.run_error import engine_of, estimate_error, estimate_run_error, study_of
 from hocket.errors import FileError, ScenarioError, SimulatorError
-from hocket.files.study import Experiment
-from hocket.files.trust import BANDS, TRUST, ErrorEstimate, InputDefect, read_estimate, write_estimate
-from hocket.trusting import engine_of, estimate_error, estimate_run_error, study_of
+from hocket.files.error_estimate import (
+    BANDS,
+    TRUST,
+    ErrorEstimate,
+    InputDefect,
+    read_estimate,
+    write_estimate,
+)
+from hocket.model.experiment import Experiment
 
 
 def estimated(composite, stop, **options):
@@ -190,7 +197,7 @@ def test_an_unstable_run_is_wrong_and_its_order_is_too_high():
 
 
 def hk_reading(composite):
-    from hocket.analysis.linear import read_linear
+    from hocket.analysis.linear_reading import read_linear
 
     return read_linear(composite).Phi
 
@@ -398,7 +405,7 @@ class Fails:
 @pytest.mark.parametrize("h", [0.25, 1.0])
 def test_linear_models_tell_the_error_without_another_run(coupling, h, monkeypatch):
     run = hk.run(two_masses(coupling, h), 20)
-    monkeypatch.setattr("hocket.trusting.run_study", None)
+    monkeypatch.setattr("hocket.execution.run.run_study", None)
     found = estimate_run_error(run, quick=True)
     assert (found.method, found.doubts, found.runs) == ("defect", (), 0)
     for each in found.ports:

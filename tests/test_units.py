@@ -6,7 +6,7 @@ from math import pi
 
 import pytest
 
-from hocket.units import conversion, define_unit, difference
+from hocket.model.units import conversion, define_unit, difference
 
 FACTORS = {
     ("km/h", "m/s"): 1 / 3.6,

@@ -6,10 +6,12 @@ import pytest
 
 from fmus.build import build
 from hocket import Composite, Fmu, Hold, Polynomial, Scenario, StateSpace
+from hocket.coupling.level_ports import with_level_ports
+from hocket.coupling.wiring import OWN, Drive, TextDrive, scenario_faults, wire, wire_unchecked
 from hocket.errors import ScenarioError
-from hocket.model import Capabilities, Connection, Port
-from hocket.passing import with_level_ports
-from hocket.wiring import OWN, Drive, TextDrive, scenario_faults, wire, wire_unchecked
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities
+from hocket.model.scenario import Connection
 
 
 def block(inputs=(), outputs=()):

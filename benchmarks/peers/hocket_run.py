@@ -8,7 +8,7 @@ from typing import Any
 from system import Meter, System
 
 import hocket as hk
-from hocket.execution import Execution
+from hocket.execution.session import Execution
 
 PACKAGE = "hocket"
 

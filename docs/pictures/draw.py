@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import hocket as hk
-from hocket.report.picture import write_timeline_svg
+from hocket.report.timeline import write_timeline_svg
 
 HERE = Path(__file__).parent / "algorithms"
 

@@ -25,7 +25,7 @@ GRID = {"two.F.alpha": "0:1.1:100", "step": "1e-3:10:100:log"}
 
 def figure_6(path: Path) -> None:
     """Draw rho and delta of Control21 over alpha and h, with the front."""
-    from hocket.tuning.tune import tune
+    from hocket.search.tune.tune import tune
 
     tune(two_masses("Control21", 8.9), GRID, ["rho", "delta"], limits={"rho": 1.0}).plot(path)
 

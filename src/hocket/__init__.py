@@ -8,28 +8,31 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from hocket.bonds import Bond
-from hocket.engine.composite import Composite
 from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
+from hocket.execution.run import run
+from hocket.execution.sweep import sweep
 from hocket.files.formats import read, write
-from hocket.files.run import Run, open_run
-from hocket.model import Capabilities, Connection, Port, Scenario
+from hocket.files.run_folder import Run, open_run
+from hocket.model.bonds import Bond
+from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities
+from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import Adaptive
-from hocket.running import run
-from hocket.signals import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
+from hocket.planning.prepare import Composite
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import Gain, StateSpace, Sum
-from hocket.sweeping import sweep
 
 if TYPE_CHECKING:
-    from hocket.analysis.checking import check
-    from hocket.nesting.nest import nest
-    from hocket.passes.compiler import compile
-    from hocket.tuning.tune import tune
+    from hocket.analysis.coupling_check import check
+    from hocket.planning.compiler.compiler import compile
+    from hocket.search.nest.nest import nest
+    from hocket.search.tune.tune import tune
+
 
 try:
     __version__ = version("hocket")
@@ -58,10 +61,10 @@ __all__ = [  # noqa: RUF022 - in the order of the story
 
 if not TYPE_CHECKING:  # a checker of types must go on to see names that are not there
     _LATER = {
-        "check": "hocket.analysis.checking",
-        "compile": "hocket.passes.compiler",
-        "nest": "hocket.nesting.nest",
-        "tune": "hocket.tuning.tune",
+        "check": "hocket.analysis.coupling_check",
+        "compile": "hocket.planning.compiler.compiler",
+        "nest": "hocket.search.nest.nest",
+        "tune": "hocket.search.tune.tune",
     }
 
     def __getattr__(name: str) -> Any:

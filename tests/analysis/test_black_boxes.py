@@ -14,9 +14,9 @@ from scipy.linalg import expm
 
 import hocket as hk
 from fmus.build import build
-from hocket.analysis.checking import check
-from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearise
+from hocket.analysis.coupling_check import check
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.linearisation import linearise
 from hocket.errors import ScenarioError
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "two_mass.json").read_text())

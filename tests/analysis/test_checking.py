@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.analysis.checking import check
+from hocket.analysis.coupling_check import check
 from hocket.errors import ScenarioError
-from hocket.files.study import Experiment
+from hocket.model.experiment import Experiment
 
 MASS = {"inputs": ["f"], "outputs": ["x", "v"], "C": np.eye(2), "x0": [1.0, 0.0]}
 

@@ -15,7 +15,7 @@ from hocket.analysis.consistency import (
     relative_consistency,
     run_defect,
 )
-from hocket.analysis.linear import read_linear
+from hocket.analysis.linear_reading import read_linear
 from hocket.errors import ScenarioError
 
 DELTAS = [

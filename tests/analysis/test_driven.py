@@ -10,13 +10,12 @@ from scipy.linalg import expm
 
 import hocket as hk
 from analysis.small_scenarios import SmallPen
-from hocket.analysis.curves import fit_curves
-from hocket.analysis.driven import driven_solution
-from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearise
-from hocket.analysis.observed import observe_run
-from hocket.analysis.played import PlayedSource, played_sources, with_sources
-from hocket.analysis.prediction import predicted_error
+from hocket.analysis.error_prediction import predicted_error
+from hocket.analysis.forced_response import driven_solution, fit_curves
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.linearisation import linearise
+from hocket.analysis.run_observation import observe_run
+from hocket.analysis.source_playback import PlayedSource, played_sources, with_sources
 from hocket.errors import ScenarioError, SimulatorError
 
 W, Z, PUSHED = 2.0, 0.1, 3.0
@@ -312,7 +311,7 @@ def test_curves_follow_values_and_derivatives():
 
 
 def test_a_source_that_jumps_everywhere_is_refused(monkeypatch):
-    monkeypatch.setattr("hocket.analysis.curves.MOST", 2000)
+    monkeypatch.setattr("hocket.analysis.forced_response.MOST", 2000)
     rng = np.random.default_rng(1)
     with pytest.raises(ScenarioError, match="jumps too often"):
         fit_curves(lambda t: rng.normal(size=1), 1.0, [])

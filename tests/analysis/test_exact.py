@@ -6,8 +6,8 @@ from scipy.linalg import expm
 
 from analysis.systems import THREE, TWO, three_masses, two_masses
 from hocket import Composite, Connection, Function, Gain, Port, Scenario, StateSpace, Sum
-from hocket.analysis.exact import exact_solution, orbit
-from hocket.analysis.stand_ins import IdentifiedModel, Tangent
+from hocket.analysis.exact_solution import exact_solution, orbit
+from hocket.analysis.linear_models import IdentifiedModel, Tangent
 from hocket.errors import ConvergenceError, ScenarioError
 
 MASS = 10.0

@@ -12,10 +12,10 @@ from scipy.integrate import solve_ivp
 
 import hocket as hk
 from analysis.systems import random_linear
-from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearise
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.linearisation import linearise
 from hocket.errors import SimulatorError
-from hocket.parameters import leaves, with_leaves
+from hocket.planning.parameters import leaves, with_leaves
 
 
 def rho(matrix):

@@ -7,10 +7,10 @@ import pytest
 
 import hocket as hk
 from analysis.systems import three_masses
-from hocket.analysis.leaps import LeapingModel, merge_micro_steps
-from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearise
-from hocket.parameters import leaves
+from hocket.analysis.linear_models import LeapingModel, merge_micro_steps
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.linearisation import linearise
+from hocket.planning.parameters import leaves
 
 
 def pair(method: str, extrapolation: str, start: str = "window") -> hk.Composite:

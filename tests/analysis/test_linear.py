@@ -5,11 +5,10 @@ import pytest
 
 import hocket as hk
 from analysis.systems import THREE, TWO, drawn_linear, random_linear, three_masses, two_masses
-from hocket.analysis.lasting import gather_state
-from hocket.analysis.linear import read_linear
+from hocket.analysis.linear_reading import gather_state, read_linear
 from hocket.analysis.stability import spectral_radius, stability
-from hocket.analysis.variants import with_step
 from hocket.errors import ConvergenceError, ScenarioError
+from hocket.planning.parameters import with_step
 from native.random_scenarios import METHODS
 
 GOLDEN = {

@@ -10,8 +10,8 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
-from hocket.analysis.linear import read_linear
-from hocket.analysis.models import LinearisationPoint, linearise
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.linearisation import LinearisationPoint, linearise
 from hocket.errors import ScenarioError
 
 DAMPING, GRAVITY = 0.1, 9.81

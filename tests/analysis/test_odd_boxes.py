@@ -9,10 +9,10 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
-from hocket.analysis.checking import check
-from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearise
-from hocket.analysis.radius import structured_radius
+from hocket.analysis.coupling_check import check
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.linearisation import linearise
+from hocket.analysis.stability_radius import structured_radius
 from hocket.files.fmus import study_from_fmus
 
 LAG = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])

@@ -11,10 +11,9 @@ import hocket
 from analysis.systems import THREE, random_linear, three_masses, two_masses
 from hocket import Composite, Hermite, Hold, Jacobi, Nepce, Polynomial, Scenario, StateSpace
 from hocket.analysis.consistency import relative_consistency
-from hocket.analysis.linear import read_linear
-from hocket.analysis.order import compare_orders, predicted_order
-from hocket.analysis.prediction import predicted_error
-from hocket.analysis.stand_ins import IdentifiedModel
+from hocket.analysis.error_prediction import compare_orders, predicted_error, predicted_order
+from hocket.analysis.linear_models import IdentifiedModel
+from hocket.analysis.linear_reading import read_linear
 from hocket.errors import ScenarioError
 
 A = np.array([[-0.5]])

@@ -15,8 +15,8 @@ from scipy.linalg import block_diag, expm
 import hocket as hk
 from analysis.systems import THREE
 from fmus.build import build
-from hocket.analysis.models import linearise
-from hocket.analysis.prediction import predicted_error
+from hocket.analysis.error_prediction import predicted_error
+from hocket.analysis.linearisation import linearise
 
 FACTOR, CLOSE = 2.0, 1.01
 """How far predictions may be off; and where a past at the start needs no other steps than were identified."""

@@ -10,14 +10,22 @@ from scipy.optimize import brentq, minimize
 
 from analysis.systems import FILTERS, LinearPen, three_masses, two_masses
 from hocket import Composite, GaussSeidel, Jacobi, Ode, Scenario, StateSpace
-from hocket.analysis.blocks import Scaling, assemble_delta, identity_scaling, mu_upper_bound
-from hocket.analysis.circle import Transfer, peak
-from hocket.analysis.disturbance import UncertainBlock, disturbance_model
-from hocket.analysis.lasting import gather_state
-from hocket.analysis.linear import read_linear
-from hocket.analysis.models import linearise
-from hocket.analysis.radius import StabilityRadius, radius_per_simulator, stability_radius, structured_radius
+from hocket.analysis.disturbance_transfer import Transfer, UncertainBlock, disturbance_model, peak
+from hocket.analysis.linear_reading import gather_state, read_linear
+from hocket.analysis.linearisation import linearise
 from hocket.analysis.stability import spectral_radius
+from hocket.analysis.stability_radius import (
+    StabilityRadius,
+    radius_per_simulator,
+    stability_radius,
+    structured_radius,
+)
+from hocket.analysis.structured_singular_value import (
+    Scaling,
+    assemble_delta,
+    identity_scaling,
+    mu_upper_bound,
+)
 from hocket.errors import ScenarioError
 
 

@@ -13,11 +13,11 @@ import pytest
 import hocket
 from analysis.small_scenarios import SmallPen
 from hocket import Composite, Jacobi, StateSpace
-from hocket.analysis.exact import exact_solution
-from hocket.analysis.linear import read_linear
+from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
 from hocket.errors import SimulatorError
-from hocket.parameters import leaves, with_leaves
+from hocket.planning.parameters import leaves, with_leaves
 from native.random_scenarios import METHODS
 
 SEED = int(os.environ.get("HOCKET_SEED", "1"))

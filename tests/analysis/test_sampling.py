@@ -8,15 +8,14 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.analysis.checking import check
-from hocket.analysis.driven import driven_solution
-from hocket.analysis.models import linearise
-from hocket.analysis.order import predicted_order
-from hocket.analysis.played import with_sources
-from hocket.analysis.prediction import predicted_error
-from hocket.analysis.variants import scale_steps
+from hocket.analysis.coupling_check import check
+from hocket.analysis.error_prediction import predicted_error, predicted_order
+from hocket.analysis.forced_response import driven_solution
+from hocket.analysis.linearisation import linearise
+from hocket.analysis.source_playback import with_sources
 from hocket.errors import ScenarioError
 from hocket.files.formats import read
+from hocket.planning.parameters import scale_steps
 
 H = 0.1
 CAR = Path(__file__).parents[2] / "examples" / "car.toml"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hocket.analysis.search import find_crossing, find_minimum
+from hocket.analysis.root_search import find_crossing, find_minimum
 
 
 def counted(f):

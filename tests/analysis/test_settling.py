@@ -5,8 +5,8 @@ import pytest
 
 import hocket as hk
 from hocket import GaussSeidel, Iterate, Jacobi
-from hocket.analysis.linear import read_linear
-from hocket.analysis.settling import iteration_convergence
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.stability import iteration_convergence
 from hocket.plan import Relax
 
 

@@ -12,12 +12,11 @@ import pytest
 import hocket
 from analysis.systems import THREE, random_linear, three_masses
 from hocket import Composite, GaussSeidel, Hold, Jacobi, Nepce, Polynomial, Scenario, StateSpace
-from hocket.analysis.gains import gains_from_matrix, strongest_loop
-from hocket.analysis.linear import read_linear
+from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
-from hocket.analysis.variants import with_step
-from hocket.analysis.zero_stability import at_rest, zero_stability
+from hocket.analysis.zero_stability import at_rest, gains_from_matrix, strongest_loop, zero_stability
 from hocket.errors import ConvergenceError, ScenarioError
+from hocket.planning.parameters import with_step
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "zero_stability.json").read_text())
 EXAMPLE_1 = np.array([[0, 0.1, 0.5, 0], [0.1, 0, 0, 0.5], [0.2, 0, 0, -0.1], [0, 0.2, -0.1, 0]])

@@ -12,7 +12,7 @@ import pytest
 import hocket as hk
 from hocket import BalanceCorrection, Bond, Composite, GaussSeidel, Hold, Jacobi, Polynomial, Scenario
 from hocket.analysis.stability import spectral_radius
-from hocket.model import Sample
+from hocket.model.protocols import Sample
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "spring_mass.json").read_text())
 FACTORS = GOLDEN["energy_factor_per_step"]

@@ -11,14 +11,13 @@ import pytest
 
 import hocket as hk
 from energy.systems import spring_mass
-from hocket.analysis.bond_trials import run_bond_trial
+from hocket.analysis.bond_energy import run_bond_trial
 from hocket.analysis.classification import classify
-from hocket.analysis.doubts import uncovered_errors
-from hocket.analysis.gaps import connection_gaps
-from hocket.analysis.order import predicted_order
+from hocket.analysis.defect_estimate import connection_gaps, uncovered_errors
+from hocket.analysis.error_prediction import predicted_order
 from hocket.analysis.posedness import posedness
-from hocket.files.study import Experiment
-from hocket.trusting import estimate_run_error
+from hocket.analysis.run_error import estimate_run_error
+from hocket.model.experiment import Experiment
 
 STOP = Fraction(4)
 FORMS = ("energy", "inversion")

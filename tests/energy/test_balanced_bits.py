@@ -10,7 +10,7 @@ import pytest
 
 import hocket as hk
 from energy.test_balanced_random import network
-from hocket.simulators.balanced import Balanced, BondSide
+from hocket.simulators.wrappers.balanced import Balanced, BondSide
 
 EXTRAPOLATIONS = [hk.Hermite(), hk.Polynomial(1), hk.Polynomial(2)]
 LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}

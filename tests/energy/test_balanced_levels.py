@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.passing import with_level_ports
+from hocket.coupling.level_ports import with_level_ports
 
 LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
 BOND = hk.Bond("mass.f", "spring.v", balance="energy")

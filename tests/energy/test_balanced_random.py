@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.model import Array
+from hocket.model.protocols import Array
 
 STEPS = 40
 

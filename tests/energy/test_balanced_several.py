@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.simulators.limits import BondFlow, limit_energies
+from hocket.simulators.energy_projection import BondFlow, limit_energies
 
 Array = NDArray[np.float64]
 TANGENT = hk.Hermite()

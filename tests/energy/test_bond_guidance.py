@@ -11,8 +11,7 @@ import pytest
 import hocket as hk
 from energy.systems import motor, spring_mass
 from energy.test_balanced_several import PUSHED
-from hocket.analysis.bond_trials import BondTrial
-from hocket.analysis.energy import OFF, BondCheck, Remedy, bond_check
+from hocket.analysis.bond_energy import OFF, BondCheck, BondTrial, Remedy, bond_check
 
 ENERGY = 'balance = "energy"'
 ITERATION = "iteration, with linear waveforms"

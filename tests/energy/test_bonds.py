@@ -10,8 +10,8 @@ import pytest
 
 import hocket as hk
 from hocket import Bond, Connection, Scenario, ScenarioError, StateSpace
-from hocket.passing import with_level_ports
-from hocket.wiring import wire
+from hocket.coupling.level_ports import with_level_ports
+from hocket.coupling.wiring import wire
 
 ENGINES = ("interpreter", "native")
 

@@ -7,7 +7,7 @@ import pytest
 
 from energy.test_bonds import pair, part, refused
 from hocket import Bond, Connection, Scenario, ScenarioError, StateSpace
-from hocket.wiring import wire
+from hocket.coupling.wiring import wire
 
 
 def test_units_that_make_no_power():

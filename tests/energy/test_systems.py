@@ -15,15 +15,15 @@ LINEAR = [spring_mass(), spring_mass(4.0, 0.5), two_masses(), two_masses(0.1, 0.
 
 
 def times(system, count=401):
-    return np.linspace(0.0, float(hocket.clock.seconds(system.end)), count)
+    return np.linspace(0.0, float(hocket.model.clock.seconds(system.end)), count)
 
 
 def test_there_are_six_with_five_steps_each():
     assert len(SYSTEMS) == 6
     for system in SYSTEMS.values():
-        steps = [hocket.clock.seconds(step) for step in system.steps]
+        steps = [hocket.model.clock.seconds(step) for step in system.steps]
         assert [steps[0] / step for step in steps] == [1, 2, 4, 8, 16]
-        assert hocket.clock.seconds(system.end) % steps[0] == 0
+        assert hocket.model.clock.seconds(system.end) % steps[0] == 0
 
 
 @pytest.mark.parametrize("name", [name for name, system in SYSTEMS.items() if system.lossless])

@@ -5,10 +5,11 @@ from fractions import Fraction as F
 import pytest
 
 from hocket import Composite, GaussSeidel, Hermite, Hold, Nepce, Polynomial, Python, Scenario, StateSpace
-from hocket.engine.blueprint import clock_of, open_level
+from hocket.coupling.wiring import OWN, Drive
+from hocket.engine.opening import open_level
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.plan import Read, Solve, Together
-from hocket.wiring import OWN, Drive
+from hocket.planning.tree import clock_of
 
 
 def lag(unit="", out="", step=None):

@@ -5,9 +5,10 @@ from fractions import Fraction as F
 import pytest
 
 from hocket import Composite, GaussSeidel, Hold, Jacobi, Ode, Polynomial, Python, Scenario, StateSpace
-from hocket.engine.composite import as_sampled_level, prepare_composite
 from hocket.errors import ScenarioError
-from hocket.model import Connection, Port
+from hocket.model.ports import Port
+from hocket.model.scenario import Connection
+from hocket.planning.prepare import as_sampled_level, prepare_composite
 
 LAG = StateSpace(A=[[-1]], B=[[1]], C=[[1]], inputs=["u"], outputs=["y"])
 GAIN = StateSpace(D=[[2]], inputs=["u"], outputs=["y"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.engine.loops import TOLERANCE, SingularError, fixed_point, solve_linear
+from hocket.engine.algebraic_loops import TOLERANCE, SingularError, fixed_point, solve_linear
 from hocket.errors import ConvergenceError
 
 

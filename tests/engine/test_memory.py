@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hocket import Hermite, Hold, Nepce, Polynomial, Scenario, StateSpace
-from hocket.clock import Clock
+from hocket.coupling.wiring import wire
 from hocket.engine.memory import ExchangeMemory
-from hocket.wiring import wire
+from hocket.model.clock import Clock
 
 NO_INPUTS = np.zeros((1, 0))
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hocket.engine.recording import ArrowRecorder, Samples, SampleTable
 from hocket.errors import HocketError, InternalError
-from hocket.model import Array
+from hocket.model.protocols import Array
 
 OUTER = SampleTable("", ("left.x", "left.v"), ("m", "m/s"))
 WHEEL = SampleTable("axle.wheel", ("axle.wheel.force",), ("N",))

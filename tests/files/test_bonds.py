@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from files.test_ssp_writing import facts, made  # noqa: F401 - a fixture
-from hocket.bonds import Bond
-from hocket.engine.composite import Composite
 from hocket.errors import FileError
 from hocket.files.ssp import read_ssp, write_ssp
-from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads, read, write
-from hocket.model import Scenario
-from hocket.signals import BalanceCorrection
+from hocket.model.bonds import Bond
+from hocket.model.experiment import Experiment
+from hocket.model.extrapolators import BalanceCorrection
+from hocket.model.scenario import Scenario
+from hocket.planning.prepare import Composite
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace

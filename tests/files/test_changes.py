@@ -7,9 +7,9 @@ import pytest
 import hocket as hk
 from hocket.errors import FileError
 from hocket.files import toml
-from hocket.files.study import Tuning
-from hocket.files.toml.changes import changes_in_text, line_changes, rewrite_text, scenario_tables
-from hocket.signals import Nepce, Polynomial
+from hocket.files.toml.line_changes import changes_in_text, line_changes, rewrite_text, scenario_tables
+from hocket.model.experiment import Tuning
+from hocket.model.extrapolators import Nepce, Polynomial
 
 TEXT = """# a comment
 step = 0.1   # of all

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from hocket.errors import FileError
-from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
-from hocket.files.toml.schema import schema
-from hocket.hosts import HEADER, Hosts, Link
+from hocket.files.toml.codec import schema
+from hocket.model.experiment import Experiment
+from hocket.model.hosts import HEADER, Hosts, Link
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "two_hosts.toml").read_text()
 

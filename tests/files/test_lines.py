@@ -4,7 +4,7 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.files.toml.lines import KeyLines
+from hocket.files.toml.syntax import KeyLines
 
 TEXT = '''\
 # a comment with [brackets] and = signs

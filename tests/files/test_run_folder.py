@@ -16,12 +16,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from hocket.engine.composite import Composite
 from hocket.engine.recording import ArrowRecorder, SampleTable
 from hocket.errors import FileError, HocketError, ScenarioError
-from hocket.files.run import Run, UnknownPortError, open_run
-from hocket.files.run_folder import RunFolder
-from hocket.model import Array, Port, Scenario
+from hocket.files.run_folder import Run, RunFolder, UnknownPortError, open_run
+from hocket.model.ports import Port
+from hocket.model.protocols import Array
+from hocket.model.scenario import Scenario
+from hocket.planning.prepare import Composite
 from hocket.simulators.sources import Csv
 
 TABLES = (

@@ -8,8 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
-from hocket.files.toml.schema import publish, schema, schema_text
+from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS, publish, schema, schema_text
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "hocket.schema.json"
 
@@ -120,7 +119,7 @@ def valid(written: str) -> bool:
 def test_the_published_file_is_current(tmp_path: Path) -> None:
     publish(tmp_path / "new.json")
     assert (tmp_path / "new.json").read_text(encoding="utf-8") == schema_text()
-    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(), "run `python -m hocket.files.toml.schema`"
+    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(), "run `python -m hocket.files.toml.codec`"
 
 
 def test_it_is_a_schema() -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from fmus.build import build
-from hocket.engine.composite import Composite
 from hocket.errors import FileError
 from hocket.files.ssp import import_ssp, read_ssp
-from hocket.model import Connection, Port
+from hocket.model.extrapolators import Hold, Polynomial
+from hocket.model.ports import Port
+from hocket.model.scenario import Connection
 from hocket.orchestrators import GaussSeidel, Jacobi
-from hocket.signals import Hold, Polynomial
+from hocket.planning.prepare import Composite
 
 SSP = "http://ssp-standard.org/SSP1/SystemStructure"
 NAMESPACES = " ".join(

@@ -23,7 +23,8 @@ from files.test_ssp import (
 from fmus.build import build
 from hocket.errors import FileError
 from hocket.files.ssp import read_ssp
-from hocket.model import Connection, Port
+from hocket.model.ports import Port
+from hocket.model.scenario import Connection
 
 _ = cached
 

@@ -24,12 +24,13 @@ from files.test_ssp import (
     ssd,
     system,
 )
-from hocket.engine.composite import Composite
+from hocket.execution.run import run
 from hocket.files.ssp import read_ssp, write_ssp
-from hocket.files.study import Experiment
-from hocket.model import Connection, Port, Scenario
+from hocket.model.experiment import Experiment
+from hocket.model.ports import Port
+from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel
-from hocket.running import run
+from hocket.planning.prepare import Composite
 from hocket.simulators.fmu import Fmu
 
 _ = cached

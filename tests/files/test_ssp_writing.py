@@ -29,15 +29,16 @@ from files.test_ssp import (
     through,
     types,
 )
-from hocket.engine.composite import Composite
+from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import FileError, ScenarioError
 from hocket.files.ssp import read_ssp, write_ssp
-from hocket.files.ssp.terms import LOOKUP
-from hocket.files.study import Experiment
-from hocket.model import Connection, Port, Scenario
+from hocket.files.ssp.vocabulary import LOOKUP
+from hocket.model.experiment import Experiment
+from hocket.model.extrapolators import Nepce, Polynomial
+from hocket.model.ports import Port
+from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
-from hocket.passing import with_level_ports
-from hocket.signals import Nepce, Polynomial
+from hocket.planning.prepare import Composite
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Function

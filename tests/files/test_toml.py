@@ -10,13 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hocket.engine.composite import Composite
 from hocket.errors import FileError, ScenarioError
-from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads, read, write
-from hocket.model import Capabilities, Connection, Port, Scenario
+from hocket.model.experiment import Experiment
+from hocket.model.extrapolators import Hermite, Hold, Nepce, Polynomial
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities
+from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
-from hocket.signals import Hermite, Hold, Nepce, Polynomial
+from hocket.planning.prepare import Composite
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Csv, Function, Table

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from hocket.errors import HocketError
-from hocket.files.whole import write_text
+from hocket.files.atomic_files import write_text
 
 
 def test_a_link_stays_a_link(tmp_path):
@@ -38,7 +38,7 @@ def test_a_full_device_is_told_and_stays():
 
 
 def test_what_fails_on_the_way_leaves_the_old(tmp_path):
-    from hocket.files.whole import replace_file
+    from hocket.files.atomic_files import replace_file
 
     file = tmp_path / "file"
     file.write_text("old")

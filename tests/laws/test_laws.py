@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.plan import verify
-from hocket.signals import Latch
+from hocket.model.extrapolators import Latch
+from hocket.plan import verify_plan
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
-from hocket.simulators.reacting import Reacting
-from hocket.simulators.replay import Replay
-from hocket.simulators.sloped import Sloped
 from hocket.simulators.stand_in import StandIn
-from hocket.simulators.substepped import Substepped
+from hocket.simulators.wrappers.derivatives import Sloped
+from hocket.simulators.wrappers.feedthrough_probe import Reacting
+from hocket.simulators.wrappers.replay import Replay
+from hocket.simulators.wrappers.substeps import Substepped
 from hocket.testing import check_extrapolator, check_simulator
 
 A = [[0.0, 1.0], [-2.0, -0.4]]
@@ -149,5 +149,5 @@ ORCHESTRATORS = [
 def test_orchestrators_write_plans_that_verify_and_repeat(orchestrator):
     scenario = level().scenario
     plan = orchestrator.plan(scenario)
-    assert verify(plan, scenario) == []
+    assert verify_plan(plan, scenario) == []
     assert orchestrator.plan(scenario) == plan

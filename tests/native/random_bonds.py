@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hocket import Bond, Connection
-from hocket.units import conversion
+from hocket.model.units import conversion
 
 
 def bonds_of(level, rng, chance: float, note) -> dict[str, Bond]:

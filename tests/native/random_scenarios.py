@@ -28,12 +28,12 @@ from hocket import (
     Scenario,
     StateSpace,
 )
-from hocket.feedthrough import Feedthrough
+from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.level_ports import with_level_ports
+from hocket.coupling.wiring import wire
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.asynchronous import Asynchronous
 from hocket.orchestrators.multirate import Multirate
-from hocket.passing import with_level_ports
-from hocket.wiring import wire
 from native.random_bonds import bonds_of
 
 METHODS = ("exact", "euler", "implicit-euler", "heun", "rk4", "trapezoid", "ab2")

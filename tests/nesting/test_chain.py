@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from hocket.nesting.clusters import dendrogram, natural_clusters
-from hocket.nesting.nest import nest
-from hocket.nesting.strengths import strengths
+from hocket.search.nest.clusters import dendrogram, natural_clusters
+from hocket.search.nest.connection_strengths import strengths
+from hocket.search.nest.nest import nest
 from nesting.systems import chain, chain_matrix, pairs_within, real_errors
 
 NAMES = [f"m{number:02d}" for number in range(1, 31)]

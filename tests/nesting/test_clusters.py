@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from hocket.nesting.clusters import Promise, dendrogram, natural_clusters, partition_tree, promising_trees
-from hocket.nesting.hierarchy import LevelGroup
-from hocket.nesting.strengths import Strength, Strengths
+from hocket.search.nest.clusters import Promise, dendrogram, natural_clusters, partition_tree, promising_trees
+from hocket.search.nest.connection_strengths import Strength, Strengths
+from hocket.search.nest.hierarchy import LevelGroup
 
 
 def made(strengths, growth=-1.0):

@@ -9,10 +9,15 @@ import hocket
 from analysis.systems import three_masses
 from hocket import Bond, Composite, GaussSeidel, Jacobi, Polynomial, Scenario, StateSpace
 from hocket.files.toml import dumps, loads
-from hocket.model import Connection, Insertion
-from hocket.nesting.hierarchy import LevelGroup, build_hierarchy
-from hocket.nesting.ways import AS_IT_IS, AlgorithmVariant, LevelAlgorithm, explicit_variants
-from hocket.nesting.work import Work, work_of
+from hocket.model.scenario import Connection, Insertion
+from hocket.search.nest.algorithm_variants import (
+    AS_IT_IS,
+    AlgorithmVariant,
+    LevelAlgorithm,
+    explicit_variants,
+)
+from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
+from hocket.search.nest.work import Work, work_of
 
 TREE = LevelGroup(("first", LevelGroup(("second", "third"), 4)))
 

@@ -7,10 +7,10 @@ import pytest
 
 from analysis.systems import THREE, three_masses
 from hocket import GaussSeidel, Jacobi
-from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
-from hocket.nesting.nest import nest
-from hocket.nesting.work import work_of
+from hocket.model.experiment import Experiment
+from hocket.search.nest.nest import nest
+from hocket.search.nest.work import work_of
 from nesting.systems import real_errors, three_matrix
 
 START = [1, 0, 2, 0, 3, 0]

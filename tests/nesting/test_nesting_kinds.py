@@ -19,7 +19,7 @@ from hocket import (
     StateSpace,
 )
 from hocket.errors import ScenarioError
-from hocket.nesting.nest import nest
+from hocket.search.nest.nest import nest
 from nesting.systems import real_errors, three_matrix
 
 START = [1, 0, 2, 0, 3, 0]

@@ -11,7 +11,7 @@ import hocket
 from analysis.systems import three_masses
 from hocket import Composite, Jacobi, Polynomial, Scenario, StateSpace
 from hocket.analysis.stability import spectral_radius
-from hocket.nesting.strengths import strengths
+from hocket.search.nest.connection_strengths import strengths
 
 
 def cascade(step, extrapolation="hold"):

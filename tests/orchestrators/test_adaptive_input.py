@@ -22,9 +22,9 @@ from hocket import (
     ScenarioError,
     Table,
 )
-from hocket.analysis.linear import read_linear
-from hocket.clock import seconds
+from hocket.analysis.linear_reading import read_linear
 from hocket.files.toml import dumps, loads
+from hocket.model.clock import seconds
 from hocket.orchestrators.adaptive import Adaptive
 from orchestrators.test_adaptive import ENGINES, PAIR, lag, steps
 

@@ -22,8 +22,8 @@ from hocket import (
     ScenarioError,
     StateSpace,
 )
-from hocket.analysis.linear import read_linear
-from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, delays
+from hocket.analysis.linear_reading import read_linear
+from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, find_delays
 from scenarios.test_fmus import halves
 
 ENGINES = ("interpreter", "native")
@@ -130,7 +130,7 @@ def test_too_few_sweeps_are_an_error(engine):
 
 def test_a_step_made_again_is_not_extrapolated():
     plans = {what: Composite(PAIR, 0.1, what) for what in (Jacobi(), Iterate(Jacobi(), None, 1), Iterate())}
-    found = [len(delays(composite.plan(), PAIR)) for composite in plans.values()]
+    found = [len(find_delays(composite.plan(), PAIR)) for composite in plans.values()]
     assert found == [2, 2, 0]
 
 

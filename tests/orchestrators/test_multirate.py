@@ -9,19 +9,10 @@ import pytest
 from scipy.linalg import expm
 
 import hocket
-from hocket import (
-    Composite,
-    GaussSeidel,
-    Iterate,
-    Jacobi,
-    Python,
-    Scenario,
-    ScenarioError,
-    StateSpace,
-)
+from hocket import Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, ScenarioError, StateSpace
 from hocket.files import toml
 from hocket.orchestrators import Asynchronous, Multirate
-from hocket.plan import delays
+from hocket.plan import find_delays
 from plan.levels import FIXED, NESTED
 
 SCHEMES = ("slowest-first", "fastest-first", "compound")
@@ -144,7 +135,7 @@ def test_equal_rates_are_jacobi():
 
 def test_what_is_extrapolated():
     def found(orchestrator):
-        return {each.target: each.lag for each in delays(orchestrator.plan(PAIR), PAIR)}
+        return {each.target: each.lag for each in find_delays(orchestrator.plan(PAIR), PAIR)}
 
     assert found(Multirate({"fast": 4})) == {"slow.u": 1}
     assert found(Multirate({"fast": 4}, "fastest-first")) == {"fast.u": 1}

@@ -12,8 +12,7 @@ import hocket
 from analysis.systems import LinearPen
 from analysis.test_linear import scale
 from hocket import Composite, Jacobi, Polynomial, Scenario, StateSpace
-from hocket.analysis.lasting import gather_state
-from hocket.analysis.linear import read_linear
+from hocket.analysis.linear_reading import gather_state, read_linear
 from hocket.orchestrators import Asynchronous, Multirate
 from hocket.simulators.state_space import StateSpaceSimulator
 

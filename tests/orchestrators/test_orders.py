@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hocket import GaussSeidel, Jacobi, Scenario, StateSpace
+from hocket.coupling.wiring import wire
 from hocket.errors import ScenarioError
 from hocket.orchestrators.gauss_seidel import best_order
 from hocket.plan import Feed, Read, Step, Together
-from hocket.wiring import wire
 
 
 def model(inputs=(), reacting=()):

@@ -5,7 +5,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.constraints import Constraint
+from hocket.model.constraints import Constraint
 
 EQUATIONS = ("left.x = right.x", "left.F + right.F = 0")
 RATES = {"left.x": "left.v", "right.x": "right.v"}

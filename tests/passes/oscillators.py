@@ -5,8 +5,7 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.passes.accepted import accepted_steps
-from hocket.passes.accuracy import Accuracy
+from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
 
 WHOLE = np.array([[0, 1, 0, 0], [-2, -1, 1, 0.5], [0, 0, 0, 1], [1, 0.5, -2, -1.0]])
 SEEN = ("left.x", "left.v", "right.x", "right.v")

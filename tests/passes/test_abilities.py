@@ -12,15 +12,15 @@ import pytest
 import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
-from hocket.passes.abilities import ABILITIES, abilities
-from hocket.passes.accuracy import Accuracy
-from hocket.passes.emulation import emulate_missing, other_remedy, remedy
-from hocket.passes.loops import Loops
-from hocket.passes.needs import PASSES, needs
-from hocket.simulators.reacting import Reacting
-from hocket.simulators.replay import Replay
-from hocket.simulators.sloped import Sloped
-from hocket.simulators.substepped import Substepped
+from hocket.planning.compiler.accuracy import Accuracy
+from hocket.planning.compiler.capability_needs import PASSES, needs
+from hocket.planning.compiler.capability_table import ABILITIES, abilities
+from hocket.planning.compiler.emulation_pass import emulate_missing, other_remedy, remedy
+from hocket.planning.compiler.loop_pass import Loops
+from hocket.simulators.wrappers.derivatives import Sloped
+from hocket.simulators.wrappers.feedthrough_probe import Reacting
+from hocket.simulators.wrappers.replay import Replay
+from hocket.simulators.wrappers.substeps import Substepped
 
 
 class Bare:

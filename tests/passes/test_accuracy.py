@@ -6,12 +6,11 @@ from scipy.linalg import expm
 
 import hocket as hk
 from fmus.build import build
-from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
-from hocket.passes.accepted import accepted_steps
-from hocket.passes.accuracy import Accuracy
-from hocket.simulators.replay import Replay
-from hocket.simulators.substepped import Substepped
+from hocket.model.experiment import Experiment
+from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
+from hocket.simulators.wrappers.replay import Replay
+from hocket.simulators.wrappers.substeps import Substepped
 from passes.oscillators import (
     LAGGED,
     SEEN,

@@ -5,15 +5,14 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.constraints import Constraint
-from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
-from hocket.passes.accepted import accepted_steps
-from hocket.passes.accuracy import Accuracy
-from hocket.passes.compiler import compile
-from hocket.passes.distribution import Distribution
-from hocket.passes.loops import Loops
-from hocket.passes.modularity import Modularity
+from hocket.model.constraints import Constraint
+from hocket.model.experiment import Experiment
+from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
+from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.distribution import Distribution
+from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.compiler.modularity import Modularity
 from passes.hosts import scenario
 from passes.oscillators import (
     LEFT,

@@ -4,11 +4,10 @@ import pytest
 
 import hocket as hk
 from hocket.errors import ScenarioError
-from hocket.passes.accepted import accepted_steps
-from hocket.passes.accuracy import Accuracy
-from hocket.simulators.replay import Replay
+from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
 from hocket.simulators.step_controller import StepController
-from hocket.simulators.timed import Timed
+from hocket.simulators.wrappers.replay import Replay
+from hocket.simulators.wrappers.timed import Timed
 from passes.oscillators import LAGGED, LEFT, RIGHT, WIRES, Mass, compiled, error, oscillator
 
 

@@ -7,11 +7,10 @@ import pytest
 
 import hocket as hk
 from hocket.errors import Fault
-from hocket.passes.compiler import compile
-from hocket.passes.contract import insertions
-from hocket.passes.loops import Loops
-from hocket.passes.modularity import Modularity
-from hocket.passes.triviality import triviality_faults
+from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.contract import insertions, triviality_faults
+from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.compiler.modularity import Modularity
 from passes.joined import joined
 
 

@@ -6,21 +6,22 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.bonds import Bond
-from hocket.engine.blueprint import clock_of, open_level
+from hocket.coupling.feedthrough import Feedthrough
 from hocket.engine.initialise import initialise
-from hocket.engine.plain import InterpreterEngine
+from hocket.engine.opening import open_level
+from hocket.engine.reference.engine import InterpreterEngine
 from hocket.errors import ScenarioError
-from hocket.feedthrough import Feedthrough
-from hocket.files.study import Experiment
 from hocket.files.toml import dumps, loads
-from hocket.hosts import Hosts
-from hocket.model import as_level
+from hocket.model.bonds import Bond
+from hocket.model.experiment import Experiment
+from hocket.model.hosts import Hosts
+from hocket.model.scenario import as_level
 from hocket.orchestrators.adaptive import Adaptive
-from hocket.passes.compiler import compile
-from hocket.passes.distribution import Distribution
-from hocket.passes.loops import Loops
 from hocket.plan.cost import plan_cost
+from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.distribution import Distribution
+from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.tree import clock_of
 from hocket.simulators.stand_in import StandIn
 from hocket.testing import check_simulator
 from passes import hosts

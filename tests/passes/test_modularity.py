@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.constraints import Constraint
-from hocket.files.study import Experiment
-from hocket.model import Connection
-from hocket.passes.modularity import Modularity
+from hocket.analysis.run_error import estimate_error
+from hocket.model.constraints import Constraint
+from hocket.model.experiment import Experiment
+from hocket.model.scenario import Connection
+from hocket.planning.compiler.modularity import Modularity
 from hocket.simulators.constraint import Coupler
-from hocket.simulators.sloped import Sloped
+from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.testing import check_simulator
-from hocket.trusting import estimate_error
 from passes.linked import (
     EQUATIONS,
     JOINED,

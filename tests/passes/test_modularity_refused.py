@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.constraints import Constraint
+from hocket.coupling.wiring import scenario_faults
 from hocket.errors import ScenarioError
-from hocket.model import Port, Scenario
-from hocket.passes.modularity import Modularity
-from hocket.simulators.replay import Replay
-from hocket.wiring import scenario_faults
+from hocket.model.constraints import Constraint
+from hocket.model.ports import Port
+from hocket.model.scenario import Scenario
+from hocket.planning.compiler.modularity import Modularity
+from hocket.simulators.wrappers.replay import Replay
 from passes.linked import EQUATIONS, LINK, RATES, Body, Told, boxes, mass, pair
 
 MODELS = {"left": mass(1.0, 1.0, 0.5), "right": mass(1.0, 2.0, 0.3)}

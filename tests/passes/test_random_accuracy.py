@@ -5,11 +5,10 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.passes.accepted import accepted_steps
-from hocket.passes.accuracy import Accuracy
-from hocket.passes.compiler import compile
-from hocket.passes.loops import Loops
-from hocket.passes.triviality import triviality_faults
+from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
+from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.contract import triviality_faults
+from hocket.planning.compiler.loop_pass import Loops
 from passes.random_scenes import scene, seen
 
 BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]

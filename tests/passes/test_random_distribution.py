@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.passes.compiler import compile
-from hocket.passes.distribution import Distribution
-from hocket.passes.loops import Loops
-from hocket.passes.triviality import algebraic_loops, triviality_faults
 from hocket.plan.cost import plan_cost
+from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.contract import algebraic_loops, triviality_faults
+from hocket.planning.compiler.distribution import Distribution
+from hocket.planning.compiler.loop_pass import Loops
 from passes.random_scenes import error, found, hosted, scene, values
 
 BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.passes.compiler import compile
-from hocket.passes.contract import insertions
-from hocket.passes.modularity import Modularity
-from hocket.passes.triviality import triviality_faults
+from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.contract import insertions, triviality_faults
+from hocket.planning.compiler.modularity import Modularity
 from passes.random_links import links
 from passes.random_scenes import error, values
 

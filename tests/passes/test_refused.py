@@ -8,14 +8,14 @@ import pytest
 
 import hocket as hk
 from command_line import refused
-from hocket.model import Capabilities
-from hocket.passes.accuracy import Accuracy
-from hocket.passes.compiler import compile
-from hocket.passes.distribution import Distribution
-from hocket.passes.loops import Loops
-from hocket.passes.modularity import Modularity
-from hocket.passes.triviality import algebraic_loops
-from hocket.simulators.replay import Replay
+from hocket.model.protocols import Capabilities
+from hocket.planning.compiler.accuracy import Accuracy
+from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.contract import algebraic_loops
+from hocket.planning.compiler.distribution import Distribution
+from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.compiler.modularity import Modularity
+from hocket.simulators.wrappers.replay import Replay
 from passes.followers import Follower
 from passes.joined import CONNECTIONS, error, models
 

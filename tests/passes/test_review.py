@@ -8,11 +8,10 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.passes.accepted import accepted_steps
-from hocket.passes.accuracy import Accuracy
-from hocket.passes.compiler import compile
-from hocket.passes.distribution import Distribution
-from hocket.passes.modularity import Modularity
+from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
+from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.distribution import Distribution
+from hocket.planning.compiler.modularity import Modularity
 
 RATES = {"a.x": "a.v", "b.x": "b.v"}
 ROD = {"rod": {"equations": ["a.x = b.x", "a.F + b.F = 0"], "rates": RATES}}

@@ -8,12 +8,12 @@ import pytest
 import hocket as hk
 from command_line import good
 from hocket.files import toml
-from hocket.files.study import Experiment
-from hocket.passes.accuracy import Accuracy
-from hocket.passes.compiler import compile
-from hocket.passes.distribution import Distribution
-from hocket.passes.loops import Loops
-from hocket.passes.modularity import Modularity
+from hocket.model.experiment import Experiment
+from hocket.planning.compiler.accuracy import Accuracy
+from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.distribution import Distribution
+from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.compiler.modularity import Modularity
 from passes.random_links import links
 from passes.random_scenes import hosted, orders, scene
 

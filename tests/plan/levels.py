@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction as F
 
 from hocket import Composite, Hold, Python, Scenario, StateSpace
-from hocket.model import Capabilities
-from hocket.plan import Feed, Plan, Read, Record, Solve, Step, verify
+from hocket.model.protocols import Capabilities
+from hocket.plan import Feed, Plan, Read, Record, Solve, Step, verify_plan
 
 LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], inputs=["u"], outputs=["y"])
 GAIN = StateSpace(D=[[0.5]], inputs=["u"], outputs=["y"])
@@ -67,4 +67,4 @@ def plan(*step, outputs="stale", output=()):
 
 
 def found(made, scenario, step=F(1)):
-    return verify(made, scenario, step)
+    return verify_plan(made, scenario, step)

@@ -5,9 +5,9 @@ from fractions import Fraction as F
 import pytest
 
 import hocket as hk
-from hocket.hosts import Hosts, Link
-from hocket.passes.distribution import Distribution
+from hocket.model.hosts import Hosts, Link
 from hocket.plan.cost import plan_cost
+from hocket.planning.compiler.distribution import Distribution
 from passes.hosts import chain, scenario
 
 STOP = 2

@@ -3,13 +3,13 @@
 from fractions import Fraction as F
 
 from hocket import GaussSeidel, Jacobi, Scenario
-from hocket.plan import Feed, Next, Read, Record, Step, Times, delays, verify
+from hocket.plan import Feed, Next, Read, Record, Step, Times, find_delays, verify_plan
 from plan.levels import CROSSED, LAG, RING, A, B, plan, turn
 
 
 def lags(made, scenario=RING):
-    assert verify(made, scenario) == []
-    return {(each.source, each.target): each.lag for each in delays(made, scenario)}
+    assert verify_plan(made, scenario) == []
+    return {(each.source, each.target): each.lag for each in find_delays(made, scenario)}
 
 
 def test_jacobi_extrapolates_everything():
@@ -49,7 +49,7 @@ def test_inputs_from_outside_are_late_if_they_are_admitted_late():
 
 
 def test_a_delay_in_words():
-    (delay,) = delays(plan(*A, *B, Record()), RING)
+    (delay,) = find_delays(plan(*A, *B, Record()), RING)
     assert str(delay) == "`a.u` is `b.y` extrapolated over 1 of a step (step 2: step a)"
 
 
@@ -58,6 +58,6 @@ def test_a_delay_by_a_feed_before_the_source_steps_is_meant():
     fed_first = plan(Feed("a"), Feed("b"), Step("a"), Read("a"), Step("b"), Read("b"), Record())
     assert len(lags(fed_first)) == 2
     fed_late = plan(Feed("a"), Step("a"), Feed("b"), Read("a"), Step("b"), Read("b"), Record())
-    assert [fault.kind for fault in verify(fed_late, Scenario({"a": LAG, "b": LAG}, CROSSED))] == [
+    assert [fault.kind for fault in verify_plan(fed_late, Scenario({"a": LAG, "b": LAG}, CROSSED))] == [
         "unread source"
     ]

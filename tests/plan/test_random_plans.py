@@ -8,9 +8,9 @@ import pytest
 
 import hocket as hk
 from hocket.files import toml
-from hocket.model import Capabilities
+from hocket.model.protocols import Capabilities
 from hocket.orchestrators import Asynchronous, Multirate
-from hocket.plan import Plan, Together, delays, tries, verify
+from hocket.plan import Plan, Together, find_delays, tries, verify_plan
 from native.random_scenarios import draw
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
@@ -25,7 +25,7 @@ def test_plans_of_random_scenarios_verify(block):
     """A blueprint is verified at all levels; nothing is opened."""
     for seed in range(30 * block, 30 * block + 30):
         for level in drawn(seed).composite.blueprint.levels():
-            assert verify(level.plan, level.composite.scenario, level.composite.step) == []
+            assert verify_plan(level.plan, level.composite.scenario, level.composite.step) == []
 
 
 MODES = [(outputs, inputs) for outputs in ("stale", "consistent") for inputs in ("clean", "delayed")]
@@ -55,13 +55,13 @@ def test_every_mode_and_order_verifies(outputs, inputs):
                 hk.GaussSeidel([names], outputs=outputs, inputs=inputs),
                 hk.GaussSeidel(groups, outputs=outputs, inputs=inputs),
             ):
-                assert verify(made.plan(scenario), scenario, level.composite.step) == []
+                assert verify_plan(made.plan(scenario), scenario, level.composite.step) == []
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_plans_of_the_examples_verify(path):
     for level in toml.read(path).composite.blueprint.levels():
-        assert verify(level.plan, level.composite.scenario, level.composite.step) == []
+        assert verify_plan(level.plan, level.composite.scenario, level.composite.step) == []
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def test_plans_that_may_shorten_their_steps_verify(orchestrator):
     ball = hk.Scenario({"a": Bouncing(), "b": Bouncing()}, {"a.u": "b.y", "b.u": "a.y"})
     made = orchestrator.plan(ball)
     assert tries(made.step)
-    assert verify(made, ball) == []
+    assert verify_plan(made, ball) == []
 
 
 # an instruction less
@@ -145,7 +145,7 @@ def test_a_plan_with_an_instruction_less_is_refused_or_does_the_same():
         expected = None
         for name, level in {"": root, **inner}.items():
             for made in shorter_plans(level):
-                if verify(made, level.scenario, level.step):
+                if verify_plan(made, level.scenario, level.step):
                     refused += 1
                     continue
                 passed += 1
@@ -169,7 +169,7 @@ def test_a_plan_of_many_simulators(orchestrator):
     models = {f"m{k}": gain if k % 3 else lag for k in range(size)}
     ring = hk.Scenario(models, {f"m{k}.u": f"m{(k - 1) % size}.y" for k in range(size)})
     made = orchestrator.plan(ring)
-    assert verify(made, ring) == []
-    assert len(delays(made, ring)) == (1 if isinstance(orchestrator, hk.GaussSeidel) else size)
+    assert verify_plan(made, ring) == []
+    assert len(find_delays(made, ring)) == (1 if isinstance(orchestrator, hk.GaussSeidel) else size)
     without = replace(made, step=made.step[1:])
-    assert len(verify(without, ring)) == (1 if isinstance(orchestrator, hk.GaussSeidel) else size)
+    assert len(verify_plan(without, ring)) == (1 if isinstance(orchestrator, hk.GaussSeidel) else size)

@@ -21,7 +21,7 @@ from hocket.plan import (
     Times,
     Together,
     Try,
-)  # fmt: skip
+)
 from plan.levels import (
     APART,
     BOTH,

@@ -5,10 +5,9 @@ import re
 import pytest
 
 import hocket as hk
-from hocket.engine.blueprint import make_blueprint
-from hocket.engine.composite import prepare_composite
-from hocket.report.boxes import connection_rows, levels_section
-from hocket.report.nets import route_wires
+from hocket.planning.prepare import prepare_composite
+from hocket.planning.tree import make_blueprint
+from hocket.report.level_boxes import connection_rows, levels_section, route_wires
 
 HIDDEN = re.compile(r"_told|_share|_booked|_beyond|_work|\bshare\b")
 

@@ -8,9 +8,8 @@ from matplotlib.image import imread
 
 from command_line import good
 from hocket import Composite, GaussSeidel, Jacobi, Python, Scenario, StateSpace, open_run, run
-from hocket.files.estimate import ErrorEstimate, PortEstimate
-from hocket.files.trust import write_estimate
-from hocket.model import Port
+from hocket.files.error_estimate import ErrorEstimate, PortEstimate, write_estimate
+from hocket.model.ports import Port
 from hocket.report import write_report
 from report.browser import opened, painted
 

@@ -15,11 +15,9 @@ from command_line import good, refused
 from hocket import Composite, GaussSeidel, Iterate, Jacobi, Scenario
 from hocket.errors import FileError
 from hocket.plan import Adapt, Feed, Next, Plan, Read, Record, Step, Times
-from hocket.plan.control import Control
-from hocket.report.picture import svg_style, timeline_svg, write_timeline_svg
-from hocket.report.schedule import lay_out_step
-from hocket.report.timeline import DENSE
-from hocket.report.turns import turn_order
+from hocket.plan.instructions import Control
+from hocket.report.schedule import lay_out_step, turn_order
+from hocket.report.timeline import DENSE, svg_style, timeline_svg, write_timeline_svg
 from plan.levels import LAG, LEVEL, RING, turn
 from report.browser import painted
 

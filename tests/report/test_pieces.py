@@ -11,19 +11,24 @@ import pytest
 import hocket
 from command_line import good, invoked, refused
 from hocket import Composite, Jacobi, Ode, Scenario, StateSpace, open_run, run
-from hocket.engine.blueprint import make_blueprint
-from hocket.engine.composite import prepare_composite
 from hocket.engine.recording import ArrowRecorder, SampleTable
-from hocket.files.estimate import ErrorEstimate
+from hocket.files.error_estimate import ErrorEstimate, write_estimate
 from hocket.files.run_folder import RunFolder
-from hocket.files.study import Experiment
-from hocket.files.trust import write_estimate
+from hocket.model.experiment import Experiment
+from hocket.planning.prepare import prepare_composite
+from hocket.planning.tree import make_blueprint
 from hocket.report import report_page, write_report
-from hocket.report.boxes import connection_rows
-from hocket.report.charts import BUDGET, chart_data, select_curves
+from hocket.report.charts import (
+    BUDGET,
+    chart_data,
+    select_curves,
+    span_edges,
+    thin_band,
+    thin_times,
+    thin_values,
+)
+from hocket.report.level_boxes import connection_rows, route_wires, stepping_order
 from hocket.report.markup import esc, format_number, html_table, prose
-from hocket.report.nets import route_wires, stepping_order
-from hocket.report.thinning import span_edges, thin_band, thin_times, thin_values
 
 LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
 
@@ -186,7 +191,7 @@ def test_a_check_that_fails_does_not_lose_the_page(tmp_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("by <zero>")
 
-    monkeypatch.setattr("hocket.report.gathering.check", broken)
+    monkeypatch.setattr("hocket.analysis.coupling_check.check", broken)
     page = report_page(made)
     assert "the coupling could not be judged: ZeroDivisionError: by &lt;zero&gt;" in page
     assert 'id="timeline"' in page

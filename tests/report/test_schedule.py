@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from hocket import Composite, GaussSeidel, Jacobi, Scenario
-from hocket.engine.blueprint import make_blueprint
-from hocket.engine.composite import prepare_composite
 from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, Times, Together
+from hocket.planning.prepare import prepare_composite
+from hocket.planning.tree import make_blueprint
 from hocket.report.schedule import MOST_LANES, WIDE, lay_out_step
 from hocket.report.timeline import timeline_section
 from plan.levels import APART, LAG, LEVEL, LOOP, RING, turn

@@ -9,14 +9,13 @@ from matplotlib.image import imread
 
 from analysis.systems import two_masses
 from hocket import Composite, Jacobi, Scenario, StateSpace
-from hocket.files.study import Experiment
-from hocket.files.toml.changes import line_changes, scenario_tables
-from hocket.report.changed import changed_lines
-from hocket.report.tuned import tuned_page, write_tuning_page
-from hocket.tuning.objectives import Objective
-from hocket.tuning.settings import apply_choices
-from hocket.tuning.space import parse_space
-from hocket.tuning.tuned import TuningResult
+from hocket.files.toml.line_changes import line_changes, scenario_tables
+from hocket.model.experiment import Experiment
+from hocket.report.tuning_page import changed_lines, tuned_page, write_tuning_page
+from hocket.search.tune.choices import apply_choices
+from hocket.search.tune.objectives import Objective
+from hocket.search.tune.space import parse_space
+from hocket.search.tune.tuning_result import TuningResult
 from report.browser import opened, painted
 
 NAN = math.nan

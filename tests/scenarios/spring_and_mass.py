@@ -9,8 +9,8 @@ import numpy as np
 
 import hocket
 from hocket import Composite, Hermite, Jacobi, Scenario, StateSpace
-from hocket.signals import Latch
-from hocket.simulators.balanced import Balanced, BondSide
+from hocket.model.extrapolators import Latch
+from hocket.simulators.wrappers.balanced import Balanced, BondSide
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "spring_mass.json").read_text())
 ENGINES = ["native", "interpreter"]

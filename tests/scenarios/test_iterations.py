@@ -12,7 +12,7 @@ from scipy.linalg import block_diag, expm
 import hocket
 from analysis.systems import TWO
 from hocket import Composite, ConvergenceError, GaussSeidel, Iterate, Jacobi, Scenario, StateSpace
-from hocket.analysis.linear import read_linear
+from hocket.analysis.linear_reading import read_linear
 from hocket.plan import Aitken, Newton, QuasiNewton, Relax
 
 ENGINES = ("interpreter", "native")

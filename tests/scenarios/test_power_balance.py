@@ -7,7 +7,7 @@ import pytest
 
 from hocket import Composite, GaussSeidel, Hermite, Hold, Iterate, Jacobi, Polynomial
 from hocket.analysis.stability import spectral_radius
-from hocket.simulators.balanced import Balanced, BondSide
+from hocket.simulators.wrappers.balanced import Balanced, BondSide
 from scenarios.spring_and_mass import ENGINES, GOLDEN, balanced, energies, pair, plain, states
 
 REFERENCE = GOLDEN["springmass_ref"]

@@ -8,7 +8,7 @@ from scipy.linalg import expm
 
 import hocket
 from hocket import Composite, Hermite, Jacobi, Ode, Polynomial, Port, Python, Scenario, StateSpace
-from hocket.simulators.balanced import Balanced, BondSide
+from hocket.simulators.wrappers.balanced import Balanced, BondSide
 from scenarios.spring_and_mass import ENGINES, GOLDEN, balanced, energies, linked, pair, plain, states
 
 

@@ -15,7 +15,7 @@ from scipy.linalg import expm
 
 import hocket
 from hocket import Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, StateSpace
-from hocket.analysis.linear import read_linear
+from hocket.analysis.linear_reading import read_linear
 
 PARAMETERS = json.loads((Path(__file__).parents[1] / "golden" / "three_mass.json").read_text())["parameters"]
 C = PARAMETERS["c1_c12_c23_c3"]["3"]

@@ -10,9 +10,9 @@ import pytest
 import hocket
 from hocket import Composite, Hermite, Hold, Ode, Polynomial, Port, Python, Scenario, StateSpace
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.simulators.balanced import Balanced, BondSide
-from hocket.simulators.balancing import Seat, corrected_input
 from hocket.simulators.energies import DeclaredEnergy, QuadraticEnergy, project_to_energy
+from hocket.simulators.power_balance import Seat, corrected_input
+from hocket.simulators.wrappers.balanced import Balanced, BondSide
 from hocket.testing import check_simulator
 
 SPRING = StateSpace([[0.0]], [[1.0]], [[-4.0]], x0=[0.5], inputs=["v"], outputs=["f"], energy=[[4.0]])

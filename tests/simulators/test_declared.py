@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hocket.errors import SimulatorError
-from hocket.simulators.balancing import Seat
-from hocket.simulators.declared import check_energy_function
+from hocket.simulators.declared_energy import check_energy_function
 from hocket.simulators.energies import DeclaredEnergy
+from hocket.simulators.power_balance import Seat
 
 SEAT = Seat(0, 0, -1.0, 0.05, None, None, None, False, "f` and `v")
 """A spring: it puts out minus what pulls at it."""

@@ -8,10 +8,11 @@ import pytest
 
 from fmus.build import build
 from hocket.errors import FileError, ScenarioError
+from hocket.model.units import conversion
 from hocket.simulators.fmu import Fmu, binaries, description
-from hocket.simulators.fmu.description import exported_names, find_binary, read_description
+from hocket.simulators.fmu.binaries import exported_names, find_binary
+from hocket.simulators.fmu.description import read_description
 from hocket.simulators.fmu.ports import layout_ports
-from hocket.units import conversion
 
 HEAD = {
     1: '<fmiModelDescription fmiVersion="1.0" modelName="m" modelIdentifier="m" guid="g" '

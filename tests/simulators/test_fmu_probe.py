@@ -11,7 +11,9 @@ from hocket.cli import app
 from hocket.errors import FileError, InternalError
 from hocket.simulators.fmu import Fmu, live
 from hocket.simulators.fmu import probe as probing
-from hocket.simulators.fmu.probe import CHECKS, Finding, Probe, probe
+from hocket.simulators.fmu.probe import probe
+from hocket.simulators.fmu.probe.findings import Finding, Probe
+from hocket.simulators.fmu.probe.process import CHECKS
 
 VERSIONS = (1, 2, 3)
 

@@ -12,7 +12,8 @@ import pytest
 
 from fmus.build import build
 from hocket.errors import FileError, ScenarioError
-from hocket.model import Capabilities, Port
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities
 from hocket.simulators.fmu import Fmu, binaries, description
 from hocket.simulators.fmu.ports import ValueGroup
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hocket.errors import ScenarioError
-from hocket.simulators.fmu.facts import Description, FmuVariable
 from hocket.simulators.fmu.values import Setting, check_settings
+from hocket.simulators.fmu.variables import Description, FmuVariable
 
 FIXED = {"causality": "parameter", "variability": "fixed", "initial": "exact"}
 

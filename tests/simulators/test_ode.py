@@ -9,7 +9,8 @@ import pytest
 from scipy.linalg import expm
 
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.model import Capabilities, Port
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities
 from hocket.simulators.methods import ORDERS, TABLEAUX
 from hocket.simulators.ode import METHODS, Ode
 from hocket.simulators.state_space import StateSpace

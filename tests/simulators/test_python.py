@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.model import Capabilities, Port, RollbackSimulator
-from hocket.simulators.loading import load, qualified_name
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities, RollbackSimulator
 from hocket.simulators.python import Python
+from hocket.simulators.recipes import load, qualified_name
 
 
 class Tank:

@@ -8,9 +8,9 @@ import pytest
 import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
-from hocket.passes.abilities import feedthrough_origin
-from hocket.simulators.reacting import Reacting, probe_feedthrough, with_probed_feedthrough
-from hocket.simulators.replay import Replay
+from hocket.planning.compiler.capability_table import feedthrough_origin
+from hocket.simulators.wrappers.feedthrough_probe import Reacting, probe_feedthrough, with_probed_feedthrough
+from hocket.simulators.wrappers.replay import Replay
 from hocket.testing import check_simulator
 
 

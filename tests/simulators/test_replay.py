@@ -21,8 +21,8 @@ from hocket import (
     StateSpace,
 )
 from hocket.files.toml import dumps, loads
-from hocket.parameters import with_parameters
-from hocket.simulators.replay import Replay
+from hocket.planning.parameters import with_parameters
+from hocket.simulators.wrappers.replay import Replay
 from hocket.testing import LawBroken, check_simulator
 from scenarios.test_fmus import halves
 

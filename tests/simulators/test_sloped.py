@@ -12,11 +12,11 @@ from scipy.linalg import expm
 import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
-from hocket.parameters import with_parameters
-from hocket.simulators.emulating import innermost_model
-from hocket.simulators.replay import Replay
-from hocket.simulators.sloped import Sloped
-from hocket.simulators.substepped import Substepped
+from hocket.planning.parameters import with_parameters
+from hocket.simulators.wrappers.derivatives import Sloped
+from hocket.simulators.wrappers.emulation import innermost_model
+from hocket.simulators.wrappers.replay import Replay
+from hocket.simulators.wrappers.substeps import Substepped
 from hocket.testing import LawBroken, check_simulator
 from simulators.coupled_halves import COUPLED, ENGINES, X0, Fixed, Stuck, half, halves, reacting
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hocket.errors import FileError, ScenarioError, SimulatorError
-from hocket.model import Capabilities, Port
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities
 from hocket.simulators.sources import Csv, Function, Table
 
 U = np.zeros((1, 0))

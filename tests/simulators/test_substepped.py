@@ -11,8 +11,8 @@ from scipy.linalg import expm
 import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
-from hocket.simulators.replay import Replay
-from hocket.simulators.substepped import Substepped
+from hocket.simulators.wrappers.replay import Replay
+from hocket.simulators.wrappers.substeps import Substepped
 from hocket.testing import check_simulator
 from simulators.coupled_halves import COUPLED, ENGINES, X0, half, reacting
 

@@ -5,9 +5,9 @@ import pytest
 
 import hocket as hk
 from hocket.errors import ConvergenceError, ScenarioError, SimulatorError
-from hocket.simulators.replay import Replay
 from hocket.simulators.step_controller import StepController
-from hocket.simulators.timed import Timed
+from hocket.simulators.wrappers.replay import Replay
+from hocket.simulators.wrappers.timed import Timed
 from hocket.testing import check_simulator
 
 

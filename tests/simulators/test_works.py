@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.simulators.balancing import Seat
-from hocket.simulators.works import works
+from hocket.simulators.energy_projection import works
+from hocket.simulators.power_balance import Seat
 
 
 def flows(model: hk.StateSpace, h: float, x: list[float], u: list[list[float]]) -> list[float]:

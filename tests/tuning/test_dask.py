@@ -7,7 +7,7 @@ import pytest
 
 from analysis.systems import two_masses
 from hocket.errors import ScenarioError
-from hocket.tuning.tune import tune
+from hocket.search.tune.tune import tune
 
 distributed = pytest.importorskip("distributed")
 
@@ -74,6 +74,6 @@ def test_a_worker_that_is_killed_loses_nothing(cluster, alone, tmp_path):
 
 
 def test_an_address_where_nobody_answers_is_told(monkeypatch):
-    monkeypatch.setattr("hocket.tuning.cluster.WAIT", "1s")
+    monkeypatch.setattr("hocket.search.tune.evaluation_pool.WAIT", "1s")
     with pytest.raises(ScenarioError, match="no Dask scheduler answers"):
         tune(TWO, OVER, ["rho"], dask="tcp://127.0.0.1:9")

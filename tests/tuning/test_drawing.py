@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from analysis.systems import two_masses
-from hocket.tuning.objectives import Objective
-from hocket.tuning.space import parse_space
-from hocket.tuning.tuned import TuningResult
+from hocket.search.tune.objectives import Objective
+from hocket.search.tune.space import parse_space
+from hocket.search.tune.tuning_result import TuningResult
 
 
 def judged(over, goals, number, now=None, limits=()):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.systems import two_masses
-from hocket.tuning.tune import tune
+from hocket.search.tune.tune import tune
 
 ALPHA, STEP = "two.F.alpha", "step"
 STEPS = "1e-3:9.11162756115489:15:log"

@@ -7,10 +7,9 @@ import pytest
 
 from analysis.systems import two_masses
 from hocket.errors import ScenarioError
-from hocket.tuning.front import hypervolume, knee, pareto_front
-from hocket.tuning.objectives import Objective
-from hocket.tuning.space import parse_space
-from hocket.tuning.tuned import TuningResult
+from hocket.search.tune.objectives import Objective
+from hocket.search.tune.space import parse_space
+from hocket.search.tune.tuning_result import TuningResult, hypervolume, knee, pareto_front
 
 
 def by_definition(values):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 import hocket as hk
-from hocket.tuning.measured import measured_error
+from hocket.search.tune.objectives import measured_error
 
 STEPS = 5
 

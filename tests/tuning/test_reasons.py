@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from hocket.tuning.objectives import Objective
-from hocket.tuning.reasons import reason
+from hocket.search.tune.objectives import Objective
+from hocket.search.tune.tuning_result import reason
 
 ERROR, WORK, RHO = Objective("error"), Objective("work"), Objective("rho")
 RADIUS, STEP = Objective("radius", larger=True), Objective("step", larger=True)

@@ -12,8 +12,8 @@ import pytest
 
 from analysis.systems import two_masses
 from hocket.errors import FileError
-from hocket.tuning.journal import Journal
-from hocket.tuning.tune import tune
+from hocket.search.tune.evaluation_pool import Journal
+from hocket.search.tune.tune import tune
 
 OVER = {"two.F.alpha": "0:1:8", "step": "0.1:9:40:log"}
 TWO = two_masses("Control21", 0.1, (0.0, 0.0, 0.5))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.systems import two_masses
-from hocket.tuning.tune import tune
+from hocket.search.tune.tune import tune
 
 OVER = {
     "order": "one two, two one",

@@ -12,15 +12,13 @@ import hocket
 from analysis.systems import three_masses, two_masses
 from hocket import Composite, Function, GaussSeidel, Ode, Scenario, StateSpace
 from hocket.errors import ScenarioError
-from hocket.tuning.case import Case
-from hocket.tuning.judge import PointJudge
-from hocket.tuning.measured import step_seconds
-from hocket.tuning.objectives import evaluate_objectives, objectives
-from hocket.tuning.settings import apply_choices
-from hocket.tuning.space import parse_space
-from hocket.tuning.tune import tune
-from hocket.tuning.verifying import check_prediction
-from hocket.tuning.workers import Workers
+from hocket.search.tune.choices import apply_choices
+from hocket.search.tune.evaluation_pool import Workers
+from hocket.search.tune.objectives import Case, evaluate_objectives, objectives, step_seconds
+from hocket.search.tune.point_judge import PointJudge
+from hocket.search.tune.space import parse_space
+from hocket.search.tune.tune import tune
+from hocket.search.tune.tuning_result import check_prediction
 from nesting.systems import chain
 
 TWO = two_masses("Control21", 0.1, (0.0, 0.0, 0.5))
@@ -154,7 +152,7 @@ def test_messages_are_those_between_hosts():
     flat = three_masses(2, "100 ms")
     with pytest.raises(ScenarioError, match="no messages"):
         tune(flat, {"step": "0.1, 0.2"}, ["messages"])
-    from hocket.hosts import Hosts
+    from hocket.model.hosts import Hosts
 
     hosts = Hosts({"here": ["first"], "there": ["second", "third"]})
     spread = flat.with_scenario(flat.scenario.with_changes(hosts=hosts))

@@ -8,8 +8,8 @@ import pytest
 from analysis.systems import three_masses, two_masses
 from hocket import Composite, GaussSeidel, Hermite, Iterate, Jacobi, Nepce, Polynomial
 from hocket.errors import ScenarioError
-from hocket.tuning.settings import apply_choices
-from hocket.tuning.space import parse_space
+from hocket.search.tune.choices import apply_choices
+from hocket.search.tune.space import parse_space
 
 NESTED = three_masses(2, "100 ms", "25 ms")
 FLAT = three_masses(2, "100 ms")

@@ -8,12 +8,9 @@ import pytest
 from analysis.systems import three_masses, two_masses
 from hocket import Hermite, Polynomial
 from hocket.errors import ScenarioError
-from hocket.nesting.hierarchy import LevelGroup
-from hocket.tuning.defaults import default_space
-from hocket.tuning.settings import apply_choices
-from hocket.tuning.space import parse_space
-from hocket.tuning.starting import near_now, point_of_now
-from hocket.tuning.trees import parse_hierarchy
+from hocket.search.nest.hierarchy import LevelGroup, parse_hierarchy
+from hocket.search.tune.choices import apply_choices, default_space, near_now, point_of_now
+from hocket.search.tune.space import parse_space
 
 TWO = two_masses("Control21", 0.1, (0.0, 0.0, 0.5))
 THREE = three_masses(2, "100 ms", "25 ms")

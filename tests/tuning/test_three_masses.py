@@ -11,11 +11,11 @@ import hocket
 from analysis.systems import THREE, three_masses
 from hocket.files import toml
 from hocket.files.formats import read
-from hocket.files.study import Experiment
-from hocket.nesting.work import work_of
-from hocket.parameters import leaves, with_leaves
-from hocket.tuning.tune import tune
-from hocket.tuning.verifying import check_prediction
+from hocket.model.experiment import Experiment
+from hocket.planning.parameters import leaves, with_leaves
+from hocket.search.nest.work import work_of
+from hocket.search.tune.tune import tune
+from hocket.search.tune.tuning_result import check_prediction
 
 STOP = Fraction(25)
 SIX = ("first.x", "first.v", "pair.second.x", "pair.second.v", "pair.third.x", "pair.third.v")

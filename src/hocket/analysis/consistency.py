@@ -18,21 +18,21 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.analysis.exact import exact_solution
-from hocket.analysis.lasting import list_cells, scatter_state
-from hocket.analysis.linear import Reading
-from hocket.analysis.pictures import save_figure
-from hocket.analysis.places import exact_places
-from hocket.engine.blueprint import Leaves, clock_of, open_level
-from hocket.engine.composite import Composite
+from hocket.analysis.exact_placement import exact_places
+from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.figures import save_figure
+from hocket.analysis.linear_reading import Reading, list_cells, scatter_state
 from hocket.engine.initialise import initialise, levels_of
-from hocket.engine.interpreter import Level
+from hocket.engine.opening import open_level
+from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
-from hocket.files.drawing import Series, draw_series, import_extra
 from hocket.files.formats import read
-from hocket.files.run import SCENARIO, Run
-from hocket.model import Array
-from hocket.signals import value_at
+from hocket.files.plotting import Series, draw_series, import_extra
+from hocket.files.run_folder import SCENARIO, Run
+from hocket.model.extrapolators import value_at
+from hocket.model.protocols import Array
+from hocket.planning.prepare import Composite
+from hocket.planning.tree import Leaves, clock_of
 
 NormName: TypeAlias = Literal["fro", "two", "one", "inf"]
 _NORMS: dict[str, Any] = {"fro": "fro", "two": 2, "one": 1, "inf": np.inf}

@@ -9,11 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hocket.analysis.hidden import delayed_inputs
-from hocket.engine.blueprint import PlanTree
-from hocket.engine.composite import Composite
-from hocket.feedthrough import Feedthrough
-from hocket.graph import strong_components
+from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.graph import strong_components
+from hocket.coupling.wiring import OWN, Drive
+from hocket.plan import InputDelay, find_delays
+from hocket.planning.prepare import Composite
+from hocket.planning.tree import PlanTree
+
+
+def bookkeeping_ports(level: PlanTree) -> frozenset[str]:
+    """Return the ports inside a level that only balanced bonds want, as `motor.share`."""
+    every = ((name, hidden_ports(level, child)) for child, name in enumerate(level.wiring.names))
+    return frozenset(f"{name}.{port}" for name, ports in every for port in ports)
+
+
+def hidden_ports(level: PlanTree, child: int) -> frozenset[str]:
+    """Return the ports of a child that only balanced bonds want; a level has those that lead inside."""
+    if child in level.inner:
+        return bookkeeping_ports(level.inner[child])
+    found: frozenset[str] = getattr(level.wiring.models[child], "bookkeeping", frozenset())
+    return found
+
+
+def delayed_inputs(level: PlanTree) -> Iterator[tuple[int, int, Drive, InputDelay]]:
+    """Yield child, number of the input, and what drives it, for inputs that others drive too late."""
+    wiring, number = level.wiring, level.wiring.numbers()
+    for delay in find_delays(level.plan, level.composite.scenario):
+        name, _, port = delay.target.partition(".")
+        child = number[name]
+        index = [each.name for each in wiring.models[child].inputs].index(port)
+        drive = wiring.drives[child][index]
+        if drive is not None and drive.child != OWN and port not in hidden_ports(level, child):
+            yield child, index, drive, delay
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.analysis.exact import exact_solution
-from hocket.analysis.lasting import gather_state, scatter_state
-from hocket.analysis.linear import Reading, live_columns
+from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.linear_models import IdentifiedModel
+from hocket.analysis.linear_reading import Reading, gather_state, live_columns, scatter_state
 from hocket.analysis.stability import EDGE, spectrum
-from hocket.analysis.stand_ins import IdentifiedModel
-from hocket.clock import Clock, format_duration
 from hocket.engine.initialise import levels_of
 from hocket.errors import ScenarioError
+from hocket.model.clock import Clock, format_duration
 
 
 def check_scalable(reading: Reading) -> None:

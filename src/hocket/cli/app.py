@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import inspect
 import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -15,26 +19,85 @@ import typer
 from typer.core import TyperGroup
 
 import hocket
-from hocket.cli.abilities import abilities
+from hocket.cli.capabilities import abilities
 from hocket.cli.check import check
 from hocket.cli.compile import compile as compile_
-from hocket.cli.describe import describe
 from hocket.cli.export import export
+from hocket.cli.fmu_page import probe
 from hocket.cli.nest import nest
-from hocket.cli.new import new
 from hocket.cli.options import PlotCommand
 from hocket.cli.plan import plan
 from hocket.cli.plot import plot
-from hocket.cli.probe import probe
 from hocket.cli.report import report
 from hocket.cli.run import run
-from hocket.cli.schema import schema
-from hocket.cli.show import show
+from hocket.cli.scenario_files import new, schema
+from hocket.cli.show import describe, show
 from hocket.cli.sweep import sweep
+from hocket.cli.terminal import print_err, print_failure
 from hocket.cli.tune import tune
-from hocket.cli.verb import as_command
-from hocket.errors import suggest_nearest
+from hocket.errors import Fault, HocketError, InternalError, ScenarioError, suggest_nearest
 from hocket.files.formats import ENDINGS
+
+_REPORT = "This is a fault of hocket's own: please report it, with what `--debug` shows."
+_TYPED = {"overwrite=True": "--overwrite", "`time_limit`": "--time-limit"}
+"""Options of the command line, by what a hint calls them."""
+_DEBUG = inspect.Parameter(
+    "debug",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool, typer.Option("--debug", metavar="", help="Show where in the code an error arose.")
+    ],
+)
+
+
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
+    """Return the function as a command with the option `--debug`."""
+    signature = inspect.signature(function, eval_str=True)
+    parameters = [*signature.parameters.values(), _DEBUG]
+
+    @wraps(function)
+    def command(*, debug: bool = False, **arguments: Any) -> None:
+        try:
+            function(**arguments)
+        except (typer.Exit, BrokenPipeError):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if debug:
+                traceback.print_exception(error)
+            raise typer.Exit(report_error(error)) from None
+
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def report_error(error: BaseException) -> int:
+    """Tell the user what went wrong; return the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        print_err("interrupted", *getattr(error, "__notes__", ()))
+        return 1
+    if not isinstance(error, HocketError):
+        print_failure(f"{type(error).__name__}: {error}")
+        print_err(_REPORT)
+        return 1
+    error.faults = tuple(map(_with_option_hint, error.faults))
+    print_failure(error.text())
+    if isinstance(error, ScenarioError):
+        return 2  # before anything ran: no rows to speak of in notes
+    print_err(*getattr(error, "__notes__", ()))
+    if isinstance(error, InternalError):
+        print_err(_REPORT)
+    return 1
+
+
+def _with_option_hint(fault: Fault) -> Fault:
+    """Return a fault whose hint names options as they are typed, too."""
+    hint = fault.hint
+    for name, option in _TYPED.items():
+        if option not in hint:
+            hint = hint.replace(name, f"{name} ({option})")
+    return replace(fault, hint=hint)
 
 
 class Verbs(TyperGroup):

@@ -17,19 +17,18 @@ import typer
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.choosing import parse_kind
-from hocket.cli.facts import write_json
-from hocket.cli.screen import print_out
-from hocket.cli.targets import check_file
+from hocket.cli.command_arguments import parse_kind
+from hocket.cli.output_files import check_file, write_json
+from hocket.cli.terminal import print_out
 from hocket.errors import FileError
 from hocket.files import toml
+from hocket.files.atomic_files import write_text
+from hocket.files.fmus import resource_folder
 from hocket.files.formats import read
-from hocket.files.resources import resource_folder
-from hocket.files.study import Experiment
-from hocket.files.whole import write_text
+from hocket.model.experiment import Experiment
 
 if TYPE_CHECKING:
-    from hocket.passes.compiler import Compilation
+    from hocket.planning.compiler.compiler import Compilation
 
 
 def compile(
@@ -65,7 +64,7 @@ def compile(
     What is inserted is told, with the pass it is from and the reason; the file that is written holds the
     original text, and `--undo` gives it back.
     """
-    from hocket.passes.compiler import compile as compiled_by
+    from hocket.planning.compiler.compiler import compile as compiled_by
 
     if undo:
         _restore_original(file, out)
@@ -98,7 +97,7 @@ def compile(
 
 
 def _parse_pass(text: str, study: Experiment) -> Any:
-    from hocket.files.toml.passes import PASSES
+    from hocket.files.toml.pass_options import PASSES
 
     more: dict[str, Any] = {}
     if text.strip().startswith("accuracy"):

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from hocket import open_run
-from hocket.cli.screen import print_out
-from hocket.cli.targets import check_file
+from hocket.cli.output_files import check_file
+from hocket.cli.terminal import print_out
 from hocket.errors import FileError
+from hocket.files.run_folder import open_run
 
 
 def export(

@@ -14,19 +14,17 @@ import typer
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.choosing import with_algorithms
-from hocket.cli.facts import write_json as keep_facts
-from hocket.cli.progress import count_progress
-from hocket.cli.screen import print_err, print_out
-from hocket.cli.tables import titled_table
-from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import locate_faults, parse_assignments, read_study
+from hocket.cli.command_arguments import locate_faults, parse_assignments, read_study, with_algorithms
+from hocket.cli.output_files import check_file, check_picture
+from hocket.cli.output_files import write_json as keep_facts
+from hocket.cli.terminal import count_progress, print_err, print_out, titled_table
 from hocket.errors import FileError
-from hocket.parameters import with_parameters
+from hocket.planning.parameters import with_parameters
 
 if TYPE_CHECKING:
-    from hocket.files.study import Experiment
-    from hocket.nesting.nest import Nesting
+    from hocket.model.experiment import Experiment
+    from hocket.search.nest.nest import Nesting
+
 
 ROWS = 8
 """Of each table, unless all are asked for."""
@@ -77,7 +75,7 @@ def nest(
     composite = with_parameters(study.composite, parse_assignments(study, assign or ()), "--set")
     study = replace(study, composite=composite)
     _check_nest_targets(out, plot, as_json, files)
-    from hocket.nesting.nest import nest as nested  # here: the other verbs start sooner
+    from hocket.search.nest.nest import nest as nested
 
     printed = str(as_json) == "-"
     with (

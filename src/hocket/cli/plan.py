@@ -18,14 +18,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.choosing import with_algorithms
-from hocket.cli.screen import print_out
-from hocket.cli.targets import check_file
-from hocket.cli.typed import read_study
-from hocket.clock import format_duration
-from hocket.engine.blueprint import PlanTree
+from hocket.cli.command_arguments import read_study, with_algorithms
+from hocket.cli.output_files import check_file
+from hocket.cli.terminal import print_out
 from hocket.files import wording
+from hocket.model.clock import format_duration
 from hocket.plan.cost import Cost, LinkCost, plan_cost
+from hocket.planning.tree import PlanTree
 
 
 def plan(
@@ -38,10 +37,7 @@ def plan(
     ] = None,
 ) -> None:
     """Print what a step of each level consists of. Nothing is run."""
-    from hocket.report.picture import (  # here: the other verbs start sooner
-        check_svg_ending,
-        write_timeline_svg,
-    )
+    from hocket.report.timeline import check_svg_ending, write_timeline_svg
 
     if plot:
         check_svg_ending(plot)

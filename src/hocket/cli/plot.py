@@ -11,12 +11,11 @@ from typing import Annotated
 
 import typer
 
-from hocket import open_run
-from hocket.cli.screen import print_err, print_out
-from hocket.cli.targets import check_picture
+from hocket.cli.output_files import check_picture
+from hocket.cli.terminal import print_err, print_out
 from hocket.errors import FileError
-from hocket.files.bands import add_bands, save_figure
-from hocket.files.trust import ErrorEstimate, read_estimate
+from hocket.files.error_estimate import ErrorEstimate, add_bands, read_estimate, save_figure
+from hocket.files.run_folder import open_run
 
 
 def plot(

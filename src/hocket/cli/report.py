@@ -12,10 +12,9 @@ from typing import Annotated
 
 import typer
 
-from hocket import open_run
-from hocket.cli.screen import print_err, print_out
-from hocket.cli.targets import check_file
-from hocket.files.run import REPORT
+from hocket.cli.output_files import check_file
+from hocket.cli.terminal import print_err, print_out
+from hocket.files.run_folder import REPORT, open_run
 
 
 def report(
@@ -31,7 +30,7 @@ def report(
     The page holds all it needs and can be sent to others. Bands are drawn where errors were estimated, by
     hocket check RUN or hocket run --trust. A run that failed or was stopped gets its page too.
     """
-    from hocket.report import write_report  # here: the other verbs start sooner
+    from hocket.report.page import write_report
 
     opened = open_run(run)
     target = output or (run if run.is_dir() else run.parent) / REPORT

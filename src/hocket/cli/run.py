@@ -14,15 +14,7 @@ import typer
 
 import hocket
 from hocket.cli import options
-from hocket.cli.check_run import announce_reruns
-from hocket.cli.choosing import with_algorithms
-from hocket.cli.folders import run_folder
-from hocket.cli.logs import relay_fmu_logs
-from hocket.cli.progress import run_progress
-from hocket.cli.screen import print_err, print_out
-from hocket.cli.summary import error_table, print_summary
-from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import (
+from hocket.cli.command_arguments import (
     check_bonds,
     check_stop,
     fmu_options,
@@ -30,10 +22,14 @@ from hocket.cli.typed import (
     parse_assignments,
     read_study,
     record_patterns,
+    with_algorithms,
 )
-from hocket.files.study import Experiment
-from hocket.files.trust import ErrorEstimate, write_estimate
-from hocket.running import study_to_run, vary_study
+from hocket.cli.output_files import check_file, check_picture, run_folder
+from hocket.cli.run_estimate import announce_reruns, error_table, print_summary
+from hocket.cli.terminal import print_err, print_out, relay_fmu_logs, run_progress
+from hocket.execution.run import study_to_run, vary_study
+from hocket.files.error_estimate import ErrorEstimate, write_estimate
+from hocket.model.experiment import Experiment
 
 
 class EngineChoice(StrEnum):
@@ -145,7 +141,7 @@ def run(
 
 def _estimate_trust(study: Experiment, done: hocket.Run, quiet: bool) -> ErrorEstimate | None:
     """Estimate how wrong the run was, keep it with the run, and print it."""
-    from hocket.trusting import estimate_error  # here: other runs start sooner
+    from hocket.analysis.run_error import estimate_error
 
     if done.status != "finished":
         print_err(f"the run was not finished: `hocket check {done.path}` tells how wrong it is up to here")

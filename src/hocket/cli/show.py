@@ -16,21 +16,33 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from hocket import read
 from hocket.cli import options
+from hocket.cli.command_arguments import read_study
 from hocket.cli.fmu_page import fmu_page, is_fmu
-from hocket.cli.screen import print_out
-from hocket.clock import format_duration
-from hocket.engine.blueprint import PlanTree
-from hocket.engine.composite import Composite, without_constraints
+from hocket.cli.terminal import print_out, titled_table
+from hocket.coupling.wiring import Drive
 from hocket.errors import ScenarioError
 from hocket.files import wording
-from hocket.files.study import Experiment
-from hocket.model import Model, Port
-from hocket.passes.contract import levels as levels_of
-from hocket.simulators.emulating import emulation_layers, innermost_model
+from hocket.files.formats import read
+from hocket.model.clock import format_duration
+from hocket.model.experiment import Experiment
+from hocket.model.ports import Port
+from hocket.model.protocols import Model
+from hocket.planning.compiler.contract import levels as levels_of
+from hocket.planning.prepare import Composite, without_constraints
+from hocket.planning.tree import PlanTree
 from hocket.simulators.fmu import Fmu
-from hocket.wiring import Drive
+from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
+
+
+def describe(files: options.Files, connect: options.Connect = None) -> None:
+    """Classify a scenario as the literature does. Nothing is run."""
+    from hocket.analysis.classification import classify
+
+    study = read_study(files, connect or ())
+    found = classify(study.composite)
+    print_out(*titled_table(study.name, found.rows(), None))
+    print_out("", "only its author knows:", *(f"  {question}" for question in found.unknown))
 
 
 def show(

@@ -22,12 +22,7 @@ from rich.text import Text
 
 import hocket
 from hocket.cli import options
-from hocket.cli.folders import run_folder
-from hocket.cli.logs import relay_fmu_logs
-from hocket.cli.progress import count_progress
-from hocket.cli.screen import is_terminal, print_err, print_out
-from hocket.cli.targets import check_file
-from hocket.cli.typed import (
+from hocket.cli.command_arguments import (
     check_bonds,
     check_stop,
     fmu_options,
@@ -39,10 +34,12 @@ from hocket.cli.typed import (
     record_patterns,
     split_assignment,
 )
-from hocket.cli.words import count
+from hocket.cli.output_files import check_file, run_folder
+from hocket.cli.terminal import count_progress, is_terminal, print_err, print_out, relay_fmu_logs
 from hocket.errors import FileError, ScenarioError
-from hocket.files.study import Experiment
-from hocket.files.whole import write_text
+from hocket.files.atomic_files import write_text
+from hocket.model.experiment import Experiment
+from hocket.simulators.fmu.probe.findings import count
 
 MOST = 1_000_000
 """Runs of a sweep."""

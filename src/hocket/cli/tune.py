@@ -6,22 +6,207 @@ Out: the Pareto front as a table, a picture and a page; a proposal in words; the
 
 from __future__ import annotations
 
+import difflib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.progress import Progress as Bar
+from rich.progress import TaskID, TextColumn
 
 from hocket.cli import options
-from hocket.cli.asked import TuningRequest, read_tuning_request
-from hocket.cli.facts import write_json
-from hocket.cli.screen import print_err, print_out
-from hocket.cli.searching import SearchMonitor, watch_search
-from hocket.cli.targets import check_file, check_picture
-from hocket.cli.typed import check_stop
-from hocket.errors import FileError
+from hocket.cli.command_arguments import check_stop
+from hocket.cli.output_files import check_file, check_picture, write_json
+from hocket.cli.terminal import is_terminal, print_err, print_out, progress_bar
+from hocket.errors import Fault, FileError, ScenarioError
+from hocket.files.formats import read
+from hocket.model.clock import seconds
+from hocket.model.experiment import Experiment, Tuning
+from hocket.planning.prepare import Composite
 
 if TYPE_CHECKING:
-    from hocket.tuning.tuned import TuningResult
+    from hocket.search.tune.tuning_result import TuningResult
+
+
+TIMED = ("error", "relative", "measured", "seconds")
+"""Objectives of a run, which must end."""
+_OPTIONS = {"tune": "--over", "objectives": "--objective", "limits": "--limit", "search": "--search"}
+"""By what the search calls them."""
+
+
+@dataclass(frozen=True)
+class TuningRequest:
+    """A scenario, and what its search is about."""
+
+    file: Path
+    study: Experiment
+    tuning: Tuning
+    stop: Fraction | None
+    """When the run stops."""
+    typed: frozenset[str]
+    """The options that were."""
+
+    @contextmanager
+    def locate_faults(self) -> Iterator[None]:
+        """Let faults say whether they come from an option or from the file."""
+        try:
+            yield
+        except ScenarioError as error:
+            error.faults = tuple(map(self._locate_fault, error.faults))
+            raise
+
+    def _locate_fault(self, fault: Fault) -> Fault:
+        key, _, name = fault.where.partition(".")
+        option = _OPTIONS.get(key)
+        if option is None:
+            return fault
+        if key == "tune":
+            fault = replace(fault, hint=self._suggest_name(name.partition(",")[0]) or fault.hint)
+        inside = {"tune": self.study.tune.over, "objectives": self.study.tune.objectives}
+        if option in self.typed or not inside.get(key, self.study.tune.limits):
+            return replace(fault, where=f"{option} {name}".strip())
+        path = fault.where if key == "tune" else f"tune.{fault.where}"
+        return replace(fault, where=f"`{path}` in {self.file}")
+
+    def _suggest_name(self, name: str) -> str:
+        """Return the name that may have been meant; nothing if it is one."""
+        known = list(_tunable_names(self.study.composite))
+        close = [] if name in known else difflib.get_close_matches(name, known, 1, 0.75)
+        return f"did you mean `{close[0]}`?" if close else ""
+
+
+def _tunable_names(composite: Composite) -> Iterator[str]:
+    """Yield what can be chosen by name, parameters of models aside."""
+    from hocket.analysis.stability_map import variable_names
+    from hocket.search.tune.space import CHOICES
+
+    yield from variable_names(composite)
+    for level in composite.blueprint.levels():
+        before = f"{level.path}." if level.path else ""
+        yield from (f"{before}{word}" for word in CHOICES)
+        for each in level.composite.scenario.connections:
+            yield from (f"{before}{each.target}.{word}" for word in ("extrapolation", "alpha"))
+
+
+def read_tuning_request(
+    file: Path,
+    over: Sequence[str] | None,
+    objective: Sequence[str] | None,
+    limit: Sequence[str] | None,
+    stop: str | None,
+) -> TuningRequest:
+    """Return what is asked for; what was typed wins over the file."""
+    study = read(file)
+    ends = _parse_stop(stop) if stop else study.stop
+    if ends is not None and ends <= study.start:
+        raise ScenarioError("the run stops before it starts", "--stop", f"more than {float(study.start):g} s")
+    limits = {
+        name: _parse_limit(name, text) for name, text in _parse_pairs(limit, "--limit", "rho=1").items()
+    }
+    tuning = Tuning(
+        _parse_pairs(over, "--over", "step=1ms:100ms:9:log") or study.tune.over,
+        tuple(objective or study.tune.objectives),
+        {**study.tune.limits, **limits},
+    )
+    if any(name.partition(":")[0] in TIMED for name in (*tuning.objectives, *tuning.limits)):
+        check_stop(study, stop, [file], "tune")
+    given = {"--over": over, "--objective": objective, "--limit": limit}
+    typed = frozenset(name for name, value in given.items() if value)
+    return TuningRequest(file, study, tuning, ends, typed)
+
+
+def _parse_pairs(texts: Sequence[str] | None, option: str, such_as: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not (name and sign and value):
+            raise ScenarioError(f"`{text}` is no name with a value", option, f"such as {such_as}")
+        if name in found:
+            raise ScenarioError(f"`{name}` is given twice", f"{option} {text}", "each name once")
+        found[name] = value
+    return found
+
+
+def _parse_limit(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ScenarioError(f"`{text}` is no number", f"--limit {name}={text}", "such as rho=1") from None
+
+
+def _parse_stop(text: str) -> Fraction:
+    try:
+        return seconds(text)
+    except ValueError:
+        raise ScenarioError(f"`{text}` is not a duration", "--stop", '10, "500 ms", "2 min"') from None
+
+
+EVERY = 1.0
+"""Seconds between two early results."""
+SELDOM = 30.0
+"""Seconds between two lines, where no bar is drawn."""
+
+
+class SearchMonitor:
+    """What is known of a search while it goes on."""
+
+    def __init__(self, bar: Bar | None, task: TaskID | None, writes: bool = False):
+        self.done, self.total = 0, 0
+        self._writes = writes
+        """Whether a line is written now and then, where no bar is drawn."""
+        self.stopped = False
+        self._bar, self._task = bar, task
+        self._latest: TuningResult | None = None
+        self._shown = time.monotonic()
+
+    def report_progress(self, done: float, total: float) -> None:
+        """Be told how many of how many were judged."""
+        self.done, self.total = int(done), int(total)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=total, done=f"{self.done:,} of {self.total:,}")
+        elif self._writes and time.monotonic() - self._shown >= SELDOM:
+            self._shown = time.monotonic()
+            print_err(f"{self.done:,} of {self.total:,} couplings are judged")
+
+    def report_early(self, tuned: TuningResult) -> None:
+        """Be told what was judged so far; the best of it is shown now and then."""
+        self._latest = tuned
+        if self._bar is None or self._task is None or time.monotonic() - self._shown < EVERY:
+            return
+        self._shown = time.monotonic()
+        self._bar.update(self._task, best=_best_so_far(tuned))
+
+    def stop_search(self) -> TuningResult | None:
+        """Return the answer so far: the search was stopped."""
+        self.stopped = True
+        return self._latest
+
+
+def _best_so_far(tuned: TuningResult) -> str:
+    if not tuned.front:
+        return "none within limits"
+    numbers = tuned.numbers[tuned.front[tuned.knee]]
+    told = ", ".join(
+        f"{each.name} {value:.2g}" for each, value in zip(tuned.wanted[: tuned.goals], numbers, strict=False)
+    )
+    return f"best: {told}"
+
+
+@contextmanager
+def watch_search(name: str, quiet: bool) -> Iterator[SearchMonitor]:
+    """Give what a search tells its progress to; it draws a bar if somebody looks."""
+    if quiet or not is_terminal(stderr=True):
+        yield SearchMonitor(None, None, writes=not quiet)
+        return
+    with progress_bar(
+        TextColumn("{task.fields[done]} couplings"), TextColumn("{task.fields[best]}", style="dim")
+    ) as bar:
+        yield SearchMonitor(bar, bar.add_task(name, total=None, done="0", best=""))
 
 
 def tune(
@@ -103,7 +288,7 @@ def tune(
     printed = str(json) == "-"
     with watch_search(asked.study.name, quiet or printed) as watch:
         made = _search_couplings(asked, how, folder, watch)
-    from hocket.cli import front
+    from hocket.cli import tune_answer as front
 
     story = front.explain_row(made, asked.study, front.select_row(made, apply, file))
     if not printed:
@@ -113,7 +298,7 @@ def tune(
         made.plot(plot)
         wrote.append(str(plot))
     if page:
-        from hocket.report.tuned import write_tuning_page
+        from hocket.report.tuning_page import write_tuning_page
 
         write_tuning_page(made, page, asked.study)
         wrote.append(f"{page} ({page.stat().st_size / 1000:,.0f} kB)")
@@ -163,7 +348,7 @@ def _make_search_folder(folder: Path) -> None:
 def _search_couplings(
     asked: TuningRequest, how: dict[str, Any], folder: Path | None, watch: SearchMonitor
 ) -> TuningResult:
-    from hocket.tuning.tune import tune as tuned_by
+    from hocket.search.tune.tune import tune as tuned_by
 
     with asked.locate_faults():
         try:

@@ -16,17 +16,18 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from hocket.bonding import SELF_KEPT, Account, accounts_by_child
+from hocket.coupling.power_accounts import SELF_KEPT, Account, accounts_by_child
+from hocket.coupling.wiring import OWN, Wiring
 from hocket.errors import Fault, SimulatorError
-from hocket.model import as_level
-from hocket.signals import value_at
+from hocket.model.extrapolators import value_at
+from hocket.model.scenario import as_level
+from hocket.simulators.methods import dot
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
-from hocket.simulators.sums import dot
-from hocket.wiring import OWN, Wiring
 
 if TYPE_CHECKING:
-    from hocket.engine.interpreter import Level
+    from hocket.engine.reference.level import Level
+
 
 LEDGER = -3
 """In place of a child's number, in what is recorded."""

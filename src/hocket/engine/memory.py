@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.clock import Clock
-from hocket.model import Array, Extrapolator, Sample, Value
-from hocket.signals import Hold, shift_origin
-from hocket.wiring import OWN, Drive, Wiring
+from hocket.coupling.wiring import OWN, Drive, Wiring
+from hocket.model.clock import Clock
+from hocket.model.extrapolators import Hold, shift_origin
+from hocket.model.protocols import Array, Extrapolator, Sample, Value
 
 Ring: TypeAlias = deque[tuple[int, Value, Value]]
 """Samples of an output, oldest first: tick, value, slope."""

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from hocket.errors import FileError, HocketError, InternalError
-from hocket.model import Array
+from hocket.model.protocols import Array
 
 SAMPLES = "samples"
 _NAME, _UNIT = b"hocket.table", b"unit"

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.engine.ledger import LEDGER
-from hocket.model import Array
-from hocket.signals import value_at
+from hocket.model.extrapolators import value_at
+from hocket.model.protocols import Array
 
 if TYPE_CHECKING:
-    from hocket.engine.interpreter import Level
+    from hocket.engine.reference.level import Level
+
 
 Column = tuple[int, int, bool]
 """Child, port, and whether the port is an input; of LEDGER in place of a child, a number of its bonds."""

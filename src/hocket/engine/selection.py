@@ -15,15 +15,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hocket.clock import Clock, format_duration
-from hocket.engine.blueprint import PlanTree
 from hocket.engine.initialise import levels_of
-from hocket.engine.interpreter import Level
 from hocket.engine.ledger import COLUMNS, LEDGER
 from hocket.engine.recording import SampleTable
+from hocket.engine.reference.level import Level
 from hocket.engine.rows import Column, Rows
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.simulators.fmu.elements import INDICES
+from hocket.model.clock import Clock, format_duration
+from hocket.model.protocols import Array
+from hocket.planning.tree import PlanTree
+from hocket.simulators.constraint import Coupler, gap_names
+from hocket.simulators.fmu.variables import INDICES
 
 Every = Fraction | Literal["micro"] | None
 
@@ -209,3 +211,53 @@ def _row_interval(level: PlanTree, clock: Clock, every: Every) -> int:
             hint=format_duration(step * (every // step)),
         )
     return clock.ticks(every)
+
+
+class ConstraintDrift:
+    """The columns that are residuals, and the largest value of each so far."""
+
+    def __init__(self, recorded: Sequence[RecordedTable]):
+        self.columns: dict[int, list[tuple[int, str, str]]] = {}
+        """Per table: column, its path, and the equation."""
+        self.largest: dict[str, float] = {}
+        self.determined = [path for entry in recorded for path in _determined_inputs(entry)]
+        for index, entry in enumerate(recorded):
+            known = _residual_equations(entry) if entry.child is None else {}
+            paths = enumerate(entry.table.columns, 1)
+            self.columns[index] = [(column, path, known[path]) for column, path in paths if path in known]
+
+    def observe(self, index: int, block: Array) -> None:
+        """Look at rows of a table."""
+        for column, path, _ in self.columns.get(index, ()):
+            size = float(np.max(np.abs(block[:, column])))
+            self.largest[path] = max(self.largest.get(path, 0.0), size)
+
+    def notes(self) -> list[str]:
+        """Return how well each equation was kept."""
+        return [
+            f"`{equation}` was kept to {self.largest[path]:.2g}, see `{path}`"
+            for columns in self.columns.values()
+            for _, path, equation in columns
+            if path in self.largest
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return which columns are residuals, and which are determined inputs: at the start a guess."""
+        return {"gaps": self.largest, "determined": self.determined}
+
+
+def _determined_inputs(entry: RecordedTable) -> Iterator[str]:
+    for child, model in enumerate(entry.level.wiring.models):
+        if isinstance(model, Coupler):
+            yield from (f"{entry.level.name(child)}.{port.name}" for port in model.determines)
+
+
+def _residual_equations(entry: RecordedTable) -> dict[str, str]:
+    """Return the equations of a level by the paths of their residuals."""
+    found: dict[str, str] = {}
+    for child, model in enumerate(entry.level.wiring.models):
+        if isinstance(model, Coupler):
+            names = gap_names(len(model.equations))
+            for gap, equation in zip(names, model.equations, strict=True):
+                found[f"{entry.level.name(child)}.{gap}"] = equation
+    return found

@@ -6,19 +6,52 @@ Out: a Study
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Collection, Iterator, Mapping
+import re
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from hocket.clock import seconds
-from hocket.engine.composite import Composite
-from hocket.files.names import free_name, legal_names
-from hocket.files.study import Experiment
-from hocket.model import Connections, Scenario
+from hocket.engine.recording import write_error
+from hocket.model.clock import seconds
+from hocket.model.experiment import Experiment
+from hocket.model.scenario import Connections, Scenario
+from hocket.planning.prepare import Composite
+from hocket.simulators.fmu.archive import cache_folder
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.facts import Description
+from hocket.simulators.fmu.variables import Description
+from hocket.simulators.wrappers.emulation import is_emulation
+from hocket.simulators.wrappers.timed import Timed
+
+_LEGAL = re.compile(r"[^\W\d][\w-]*")
+
+
+def legal_names(names: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
+    """Return a name for a model for each name; those that are legal are kept."""
+    wanted = list(names)
+    chosen = {name: name for name in wanted if _LEGAL.fullmatch(name)}
+    used = {*chosen.values(), *taken}
+    for name in wanted:
+        if name not in chosen:
+            plain = re.sub(r"[^\w-]", "_", name)
+            chosen[name] = free_name(plain if _LEGAL.fullmatch(plain) else f"_{plain}", used)
+            used.add(chosen[name])
+    return {name: chosen[name] for name in wanted}
+
+
+def free_name(name: str, used: Collection[str]) -> str:
+    """Return the name, with a number behind it if it is taken."""
+    number, found = 1, name
+    while found in used:
+        number += 1
+        found = f"{name}_{number}"
+    return found
+
 
 STEP = Fraction(1, 1000)
 """Where an FMU tells neither a step nor how long it runs."""
@@ -77,3 +110,53 @@ def round_down(length: Fraction) -> Fraction:
     power = Fraction(Decimal(10) ** math.floor(math.log10(length)))
     powers = (power / 10, power, power * 10)  # the logarithm is rounded
     return max(times * one for times in (1, 2, 5) for one in powers if times * one <= length)
+
+
+def resource_folder(file: Path) -> Path:
+    """Return the folder of the FMUs of a scenario file: car.resources for car.toml."""
+    return file.with_name(f"{file.stem}.resources")
+
+
+def with_resources(study: Experiment, file: Path) -> Experiment:
+    """Return the study with FMUs out of archives copied to the resources of a file; raises FileError."""
+    copies = _FmuCopies(resource_folder(file.absolute()))
+    composite: Composite = copies.move_fmus(study.composite)
+    return replace(study, composite=composite) if copies.names else study
+
+
+class _FmuCopies:
+    """The FMUs in a folder."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.names: dict[Path, str] = {}
+        """In the folder, by what they are copies of."""
+
+    def move_fmus(self, model: Any) -> Any:
+        """Return a model whose FMUs are in the folder, and no longer in the cache."""
+        if isinstance(model, Composite):
+            models = {name: self.move_fmus(inner) for name, inner in model.scenario.models.items()}
+            return model.with_scenario(model.scenario.with_models(models))
+        if is_emulation(model) or isinstance(model, Timed):
+            wrapper: Any = model
+            return replace(wrapper, model=self.move_fmus(wrapper.model))
+        if not isinstance(model, Fmu) or not model.file.is_relative_to(cache_folder()):
+            return model
+        made = copy.copy(model)
+        object.__setattr__(made, "path", f"{self.folder.name}/{self._copy_file(model.file)}")
+        object.__setattr__(made, "folder", str(self.folder.parent))
+        return made
+
+    def _copy_file(self, file: Path) -> str:
+        if file not in self.names:
+            used = {Path(name).stem for name in self.names.values()}
+            name = self.names[file] = f"{free_name(file.stem, used)}{file.suffix}"
+            try:
+                self.folder.mkdir(exist_ok=True)
+                if file.is_dir():
+                    shutil.copytree(file, self.folder / name, dirs_exist_ok=True)
+                else:
+                    shutil.copyfile(file, self.folder / name)
+            except OSError as error:
+                raise write_error(self.folder, error) from error
+        return self.names[file]

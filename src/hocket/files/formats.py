@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hocket.engine.composite import Composite
 from hocket.errors import FileError, suggest_nearest
 from hocket.files import toml
 from hocket.files.fmus import read_fmu
-from hocket.files.run import FACTS
-from hocket.files.study import Experiment
+from hocket.files.run_folder import FACTS
+from hocket.model.experiment import Experiment
+from hocket.planning.prepare import Composite
 
 ENDINGS = (".toml", ".ssp", ".ssd", ".fmu")
 _WHOLE = {"SystemStructure.ssd": ".ssp", "modelDescription.xml": ".fmu"}
@@ -48,7 +48,7 @@ def write(what: Composite | Experiment, path: Path | str) -> None:
     if kind == ".toml":
         toml.write(what, file)
     elif kind == ".ssp":
-        from hocket.files.ssp import write_ssp
+        from hocket.files.ssp.package_writer import write_ssp
 
         write_ssp(what, file)
     else:

@@ -15,21 +15,286 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from fractions import Fraction
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from hocket.engine.recording import SAMPLES, SampleTable, write_error
-from hocket.errors import FileError
-from hocket.files.run import FACTS, FORMAT, MARK, PLAN, REPORT, SCENARIO, Run, Status, read_facts
-from hocket.files.trust import BANDS, TRUST
-from hocket.files.whole import write_text
+from hocket.engine.ledger import COLUMNS
+from hocket.engine.recording import SAMPLES, Samples, SampleTable, write_error
+from hocket.errors import FileError, ScenarioError, suggest_nearest
+from hocket.files.atomic_files import read_text, replace_file, write_text
+from hocket.files.plotting import Series, draw_series, import_extra
+from hocket.model.protocols import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "killed"]
+"""`stopped` is Ctrl-C; `killed` is a run whose process is gone without a word."""
+
+FACTS, SCENARIO, PLAN, REPORT = "run.json", "scenario.toml", "plan.txt", "report.html"
+TRUST, BANDS = "trust.json", "trust.arrow"
+MARK, FORMAT = "hocket_run", 1
+
+
+class UnknownPortError(ScenarioError, KeyError):
+    """Nothing was recorded under that name."""
+
+    def __str__(self) -> str:
+        return self.text()  # a KeyError would show it quoted, on one line
+
+
+class Run:
+    """A run that can be looked at, while it runs or after. Samples are read from disk when asked for.
+
+    A port that was recorded at several rates is read at the finest. Where several ports are asked for,
+    `*` and `?` stand for anything: `run.plot("axle.*")`.
+    """
+
+    def __init__(self, path: Path, keep: object = None):
+        facts = read_facts(path)
+        if facts is None:
+            what = f"`{path.name}` is not a run" if path.exists() else f"there is no `{path.name}`"
+            hint = f"`hocket run {path.name}` makes one" if path.suffix == ".toml" and path.is_file() else ""
+            raise FileError(what, str(path), f"a folder with a {FACTS} that hocket wrote", hint)
+        if facts[MARK] > FORMAT:
+            hint = "pip install --upgrade hocket"
+            raise FileError(f"`{path.name}` was written by a newer hocket", where=str(path), hint=hint)
+        self.path = path
+        self.info: Mapping[str, Any] = MappingProxyType(facts)
+        self._keep = keep
+
+    @property
+    def name(self) -> str:
+        """What was run."""
+        return str(self.info["name"])
+
+    @property
+    def status(self) -> Status:
+        """How it went, as it stood when this Run was opened."""
+        status: Status = self.info["status"]
+        return "killed" if status == "running" and _process_is_gone(self.info) else status
+
+    @property
+    def scenario_text(self) -> str:
+        """The scenario as it was resolved (scenario.toml)."""
+        return read_text(self.path / SCENARIO)
+
+    @property
+    def plan_text(self) -> str:
+        """The plan that was run (plan.txt)."""
+        return read_text(self.path / PLAN)
+
+    @property
+    def tables(self) -> tuple[SampleTable, ...]:
+        """The tables, one per rate."""
+        return tuple(samples.table for samples in self._samples.values())
+
+    @cached_property
+    def ports(self) -> tuple[str, ...]:
+        """Everything that was recorded."""
+        return tuple(dict.fromkeys(port for table in self.tables for port in table.columns))
+
+    @cached_property
+    def accounts(self) -> tuple[str, ...]:
+        """Those of what was recorded that are accounts of power bonds: `joint.given`, `joint.taken` ..."""
+        columns: dict[str, set[str]] = {}
+        for port in self.ports:
+            owner, _, name = port.rpartition(".")
+            columns.setdefault(owner, set()).add(name)
+        # a run that failed says nothing of its bonds: what has all columns, and no others, is one
+        known = self.info.get("bonds") or {name for name, has in columns.items() if has == set(COLUMNS)}
+        every = {f"{bond}.{what}" for bond in known for what in COLUMNS}
+        return tuple(port for port in self.ports if port in every)
+
+    def without_accounts(self) -> Run:
+        """Return the same run as if accounts of bonds and residuals of equations had not been recorded."""
+        other, left_out = Run(self.path, self._keep), {*self.accounts, *self.info.get("gaps", ())}
+        other.ports = tuple(port for port in self.ports if port not in left_out)
+        return other
+
+    @cached_property
+    def _samples(self) -> dict[str, Samples]:
+        files = sorted((self.path / SAMPLES).glob("*.arrow"))
+        return {found.table.name: found for found in map(Samples.open, files) if found}
+
+    @cached_property
+    def _finest(self) -> dict[str, Samples]:
+        coarse_first = sorted(self._samples.values(), key=lambda samples: samples.rows)
+        return {port: samples for samples in coarse_first for port in samples.table.columns}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ports)
+
+    def __contains__(self, port: object) -> bool:
+        return port in self._finest
+
+    def __getitem__(self, port: str) -> Series:
+        samples = self._finest_samples(port)
+        t, values = samples.read([port])
+        return Series(t, values, samples.table.units[samples.table.columns.index(port)], port)
+
+    def __repr__(self) -> str:
+        blocks = [block for samples in self._samples.values() for block in samples.blocks()]
+        span = ""
+        if blocks:
+            first = min(block.column(0)[0].as_py() for block in blocks)
+            last = max(block.column(0)[-1].as_py() for block in blocks)
+            span = f"{first:g} to {last:g} s, "
+        rows = sum(block.num_rows for block in blocks)
+        return f"<Run {self.name}: {self.status}, {span}{rows} rows>"
+
+    def final(self, port: str) -> float:
+        """Return the last value."""
+        newest = deque(self._finest_samples(port).blocks([port]), maxlen=1)
+        if not newest:
+            raise ScenarioError(f"no row of `{port}` was recorded", where=repr(self))
+        return float(newest[0].column(1)[-1].as_py())
+
+    def table(self, name: str = "") -> pa.Table:
+        """Return one rate, time first. It is memory mapped: nothing is loaded before it is used."""
+        if name not in self._samples:
+            what = f"there is no table `{name}`"
+            raise UnknownPortError(what, where=repr(self), hint=suggest_nearest(name, self._samples))
+        samples = self._samples[name]
+        return pa.Table.from_batches(samples.blocks(samples.table.columns), schema=samples.table.schema)
+
+    def to_pandas(self, table: str = "") -> pd.DataFrame:
+        """Return one rate as a frame, by time; `frame.attrs["units"]` has the units."""
+        pandas = import_extra("pandas", "pandas")
+        arrow = self.table(table)
+        head = self._samples[table].table
+        t, *columns = (column.to_numpy() for column in arrow.columns)
+        index = pandas.Index(t, name="time")
+        frame: pd.DataFrame = pandas.DataFrame(dict(zip(head.columns, columns, strict=True)), index=index)
+        frame.attrs["units"] = dict(zip(head.columns, head.units, strict=True))
+        return frame
+
+    def to_csv(self, path: Path | str, ports: Iterable[str] | None = None) -> None:
+        """Write ports (None: all) as columns after the time, in digits that read back exactly.
+
+        The header has the units (`axle.x [m]`), so that a `Csv` reads them back. Ports of several rates share
+        one time column, with the times of all of them; where a port has no sample there is a `nan`.
+        """
+        from pyarrow import csv
+
+        table = self._merge_rates(ports)
+        table = table.rename_columns(["time [s]", *map(_column_heading, list(table.schema)[1:])])
+        with replace_file(path) as file:
+            csv.write_csv(table, file)
+
+    def to_parquet(self, path: Path | str, ports: Iterable[str] | None = None) -> None:
+        """Write the same columns as `to_csv`; each has its unit as metadata."""
+        from pyarrow import parquet
+
+        table = self._merge_rates(ports)
+        with replace_file(path) as file:
+            parquet.write_table(table, file)
+
+    def plot(self, *ports: str, path: Path | str | None = None) -> Figure:
+        """Draw ports (none given: all) over time, one axes per unit; `path` also saves the picture."""
+        title = self.name if self.status == "finished" else f"{self.name} ({self.status})"
+        return draw_series([self[port] for port in self.select(ports or None)], title, path)
+
+    def _finest_samples(self, port: str) -> Samples:
+        if port not in self._finest:
+            same_end = [known for known in self.ports if known.endswith(f".{port}")]
+            hint = suggest_nearest(port, same_end or self.ports)
+            raise UnknownPortError(f"`{port}` was not recorded", where=str(self.path), hint=hint)
+        return self._finest[port]
+
+    def select(self, wanted: Iterable[str] | None) -> tuple[str, ...]:
+        """Return the recorded ports that names and patterns stand for; None: all."""
+        if not self.ports:
+            raise UnknownPortError("nothing was recorded", where=repr(self))
+        if wanted is None:
+            return self.ports
+        found: dict[str, None] = {}
+        for port in [wanted] if isinstance(wanted, str) else wanted:
+            alike = [known for known in self.ports if fnmatchcase(known, port)]
+            found |= dict.fromkeys([port] if port in self or not alike else alike)
+        for port in found:
+            self._finest_samples(port)
+        return tuple(found)
+
+    def _merge_rates(self, wanted: Iterable[str] | None) -> pa.Table:
+        """Return ports as one table on the union of their times, NaN where there is no sample."""
+        ports = self.select(wanted)
+        groups: dict[str, list[str]] = {}
+        for port in ports:
+            groups.setdefault(self._finest[port].table.name, []).append(port)
+        if len(groups) == 1:
+            (name,) = groups
+            return self.table(name).select([self._samples[name].table.time_heading, *ports])
+        read = [self._samples[name].read(group) for name, group in groups.items()]
+        times, places = np.unique(
+            np.concatenate([_number_instants(t) for t, *_ in read]), return_inverse=True
+        )
+        merged: dict[str, Array] = {}
+        for group, (t, *columns) in zip(groups.values(), read, strict=True):
+            here, places = places[: len(t)], places[len(t) :]
+            for port, column in zip(group, columns, strict=True):
+                merged[port] = np.full(len(times), np.nan)
+                merged[port][here] = column
+        tables = [self._finest[port].table for port in ports]
+        units = tuple(
+            table.units[table.columns.index(port)] for table, port in zip(tables, ports, strict=True)
+        )
+        arrays = [pa.array(column) for column in (times.real, *(merged[port] for port in ports))]
+        return pa.Table.from_arrays(arrays, schema=SampleTable("", ports, units).schema)
+
+
+def _process_is_gone(facts: Mapping[str, Any]) -> bool:
+    """Return whether the process that wrote a run on this machine is no longer there."""
+    if os.name != "posix" or facts.get("host") != platform.node() or "process" not in facts:
+        return False
+    try:
+        os.kill(int(facts["process"]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def open_run(path: Path | str) -> Run:
+    """Open the run in a folder; it may still be running, or have been killed."""
+    folder = Path(path).absolute()
+    return Run(folder.parent if folder.name == FACTS else folder)
+
+
+def _column_heading(field: pa.Field) -> str:
+    unit = (field.metadata or {}).get(b"unit", b"").decode()
+    return f"{field.name} [{unit}]" if unit else str(field.name)
+
+
+def _number_instants(t: Array) -> NDArray[np.complex128]:
+    """Number the rows that share a time (event iterations), so that the n-th of one rate meets the n-th
+    of another: complex numbers sort by their real part, the time, then by their imaginary part, n.
+    """
+    return t + 1j * (np.arange(len(t)) - np.searchsorted(t, t))
+
+
+def read_facts(folder: Path) -> dict[str, Any] | None:
+    """Return what run.json says; None if there is none of hocket's."""
+    try:
+        facts = json.loads(read_text(folder / FACTS))
+    except (FileError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) and isinstance(facts.get(MARK), int) else None
+
 
 Time: TypeAlias = float | Fraction
 

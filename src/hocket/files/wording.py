@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from hocket.bonds import Bond
-from hocket.clock import format_duration
-from hocket.engine.blueprint import PlanTree
 from hocket.errors import HocketError
 from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
-from hocket.files.toml.kinds import KindFamily
-from hocket.files.toml.place import FilePlace, Source, TomlFindings
-from hocket.model import Extrapolator, Model, Orchestrator
-from hocket.simulators.emulating import innermost_model
+from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
+from hocket.files.toml.table_kinds import KindFamily
+from hocket.model.bonds import Bond
+from hocket.model.clock import format_duration
+from hocket.model.protocols import Extrapolator, Model
+from hocket.model.scenario import Orchestrator
+from hocket.planning.tree import PlanTree
+from hocket.simulators.wrappers.emulation import innermost_model
 
 
 def describe_orchestrator(thing: Orchestrator) -> str:

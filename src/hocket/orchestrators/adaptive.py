@@ -15,11 +15,11 @@ from fractions import Fraction
 from numbers import Real
 from typing import Literal, TypeAlias, get_args
 
-from hocket.bonding import energy_unit
-from hocket.clock import seconds
+from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model import Orchestrator, Scenario
-from hocket.orchestrators.around import WrappingOrchestrator
+from hocket.model.clock import seconds
+from hocket.model.scenario import Orchestrator, Scenario
+from hocket.orchestrators.explicit import WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Adapt, Control, Estimate, Plan
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from hocket.model import Scenario
-from hocket.orchestrators.exchange import ExplicitOrchestrator
-from hocket.orchestrators.rates import Rates, check_rates, group_by_rate
+from hocket.coupling.wiring import wire
+from hocket.model.scenario import Scenario
+from hocket.orchestrators.explicit import ExplicitOrchestrator
+from hocket.orchestrators.multirate import Rates, check_rates, group_by_rate
 from hocket.plan import Body, Feed, Next, Plan, Read, Step, Times
-from hocket.wiring import wire
 
 
 @dataclass(frozen=True, init=False)

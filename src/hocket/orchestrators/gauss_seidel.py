@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from hocket.coupling.graph import least_feedback_order, strong_components
+from hocket.coupling.wiring import OWN, Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.graph import least_feedback_order, strong_components
-from hocket.model import Scenario
-from hocket.orchestrators.exchange import ExplicitOrchestrator, in_parallel
+from hocket.model.scenario import Scenario
+from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Feed, Instruction, Plan, Read, Step
-from hocket.wiring import OWN, Wiring, wire
 
 Order: TypeAlias = Literal["auto"] | tuple[str | tuple[str, ...], ...]
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hocket.arguments import is_number, is_whole
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model import Orchestrator, Scenario
-from hocket.orchestrators.around import WrappingOrchestrator
-from hocket.orchestrators.exchange import DELAYED
+from hocket.model.arguments import is_number, is_whole
+from hocket.model.scenario import Orchestrator, Scenario
+from hocket.orchestrators.explicit import DELAYED, WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import (
     Accelerator,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hocket.model import Scenario
-from hocket.orchestrators.exchange import ExplicitOrchestrator, in_parallel
+from hocket.coupling.wiring import wire
+from hocket.model.scenario import Scenario
+from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Feed, Plan, Read, Step
-from hocket.wiring import wire
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,12 @@ Out: the same, printed in words and verified before anything runs
 """
 
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
-from hocket.plan.control import Control, Estimate
-from hocket.plan.delays import InputDelay, delays
 from hocket.plan.instructions import (
     Adapt,
     Admit,
     Body,
+    Control,
+    Estimate,
     Feed,
     Instruction,
     Next,
@@ -25,10 +25,11 @@ from hocket.plan.instructions import (
     Together,
     Try,
 )
-from hocket.plan.kinds import KINDS, Violation
 from hocket.plan.plan import OutputsMode, Plan
-from hocket.plan.verify import verify
-from hocket.plan.walking import adapts, first_part, step_fractions, tries, walk
+from hocket.plan.traverse import adapts, first_part, step_fractions, tries, walk
+from hocket.plan.verify.delays import InputDelay, find_delays
+from hocket.plan.verify.verifier import verify_plan
+from hocket.plan.verify.violations import KINDS, Violation
 
 __all__ = [
     "KINDS",
@@ -60,10 +61,10 @@ __all__ = [
     "Try",
     "Violation",
     "adapts",
-    "delays",
+    "find_delays",
     "first_part",
     "step_fractions",
     "tries",
-    "verify",
+    "verify_plan",
     "walk",
 ]

@@ -10,6 +10,8 @@ import html
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -94,3 +96,31 @@ def _align_attribute(head: str, numeric: set[str]) -> str:
 def _is_numeric(values: Iterable[object]) -> bool:
     kinds = [isinstance(value, (int, float)) for value in values if value is not None]
     return bool(kinds) and all(kinds)
+
+
+_HERE = Path(__file__).parent
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+def html_page(title: str, parts: Iterable[str], styles: Iterable[str], scripts: Iterable[str]) -> str:
+    """Return the page as text."""
+    style, script = (
+        "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{esc(title)}</title><style>{style}</style></head>\n"
+        f"<body><main>\n{chr(10).join(filter(None, parts))}\n</main><script>{script}</script></body></html>\n"
+    )
+
+
+def page_footer() -> str:
+    """Return who wrote it."""
+    try:
+        made = f"hocket {version('hocket')}"
+    except PackageNotFoundError:
+        made = "hocket"
+    return f"<footer>written by {esc(made)}; this page needs no network and no other file</footer>"

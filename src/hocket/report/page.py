@@ -6,22 +6,103 @@ Out: the page as text, or written to a file
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from hocket.engine.blueprint import PlanTree
-from hocket.files.run import REPORT, Run
-from hocket.files.study import Experiment
-from hocket.files.whole import write_text
-from hocket.report.boxes import levels_section
+from hocket.files.atomic_files import write_text
+from hocket.files.run_folder import REPORT, Run
+from hocket.model.experiment import Experiment
+from hocket.planning.tree import PlanTree
 from hocket.report.charts import ports_section
-from hocket.report.facts import facts_section, notes_section, run_header
-from hocket.report.gathering import ReportData, gather_report_data
-from hocket.report.markup import esc, prose
-from hocket.report.sheet import html_page, page_footer
-from hocket.report.tables import tables_section
+from hocket.report.evidence import ReportData, gather_report_data, tables_section, verdict_section
+from hocket.report.level_boxes import levels_section
+from hocket.report.markup import bullets, esc, format_number, html_page, page_footer, prose
 from hocket.report.timeline import timeline_section
-from hocket.report.verdict import verdict_section
+from hocket.simulators.fmu.probe.findings import count
+
+
+def run_header(run: Run) -> str:
+    """Return the title with what is asked first."""
+    parts = [f"{word} {text}" for word, text in _run_facts(run) if word in ("simulated", "took")]
+    when = _format_date(run.info.get("begun"))
+    line = " · ".join(filter(None, (*parts, when)))
+    title = f'<p class="brand">hocket report</p><h1>{esc(run.name)}</h1>'
+    return f'<header>{title}<p class="sub">{esc(line)}</p></header>'
+
+
+def facts_section(run: Run) -> str:
+    """Return all facts, in pairs."""
+    pairs = "".join(f"<div><dt>{esc(word)}</dt><dd>{esc(text)}</dd></div>" for word, text in _run_facts(run))
+    return f'<section id="facts"><h2>Facts</h2><dl>{pairs}</dl></section>'
+
+
+def notes_section(run: Run) -> str:
+    """Return what was noted when it was read, planned and run."""
+    said = [str(note) for note in run.info.get("notes", [])]
+    because = str(run.info.get("engine", "")).partition(", because ")[2]
+    said += [f"run by the interpreter, because {because}"] if because else []
+    if not said:
+        return ""
+    return f'<section id="notes"><h2>Notes and warnings</h2>{bullets(said, "notes")}</section>'
+
+
+def _run_facts(run: Run) -> Iterator[tuple[str, str]]:
+    info = run.info
+    yield "status", run.status
+    start, reached = _number_or_none(info.get("start")), _number_or_none(info.get("reached"))
+    if start is not None and reached is not None:
+        yield "simulated", f"{start:g} to {reached:g} s"
+    counts = info.get("counts") or {}
+    for thing in ("steps", "simulators"):
+        if thing in counts:
+            yield thing, f"{counts[thing]:,}"
+    timings = info.get("timings") or {}
+    wall = _number_or_none(timings.get("wall"))
+    if wall is not None:
+        yield "took", _format_duration(wall)
+        if wall > 0 and start is not None and reached is not None and reached > start:
+            yield "speed", f"{format_number((reached - start) / wall)} times real time"
+    for phase, length in (timings.get("phases") or {}).items():
+        yield f"of it, {phase}", _format_duration(length)
+    yield "engine", str(info.get("engine", "never started")).partition(", because ")[0]
+    rows = sum(run.table(table.name).num_rows for table in run.tables)
+    rates = f" at {len(run.tables)} rates" if len(run.tables) > 1 else ""
+    yield "kept", f"{count(rows, 'row')}{rates}, {count(len(run.ports), 'port')}"
+    yield from _realtime_facts(info.get("realtime"))
+    for path, value in (info.get("parameters") or {}).items():
+        yield f"parameter {path}", str(value)
+    yield "begun", _format_date(info.get("begun"))
+    yield "machine", str(info.get("host", ""))
+    yield from ((name, str(version)) for name, version in (info.get("versions") or {}).items())
+    yield "folder", run.path.name
+
+
+def _realtime_facts(realtime: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(realtime, dict):
+        late = f"{count(realtime['overruns'], 'overrun')}, at most {_format_duration(realtime['largest_lag'])} late"
+        yield "real time", f"factor {realtime['factor']:g}, {late}"
+
+
+def _number_or_none(value: Any) -> float | None:
+    """Return a fact that is a number; a run that never began lacks some."""
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _format_duration(length: float) -> str:
+    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
+        if abs(length) >= scale:
+            return f"{format_number(length / scale)} {unit}"
+    return f"{format_number(length / 1e-6)} µs"
+
+
+def _format_date(text: Any) -> str:
+    try:
+        return f"{datetime.fromisoformat(str(text)):%Y-%m-%d %H:%M:%S %Z}"
+    except ValueError:
+        return ""
+
 
 _STYLES = ("page.css", "timeline.css")
 _SCRIPTS = ("errors.js", "wires.js", "axes.js", "charts.js", "ready.js")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal, TypeAlias
 
-from hocket.clock import format_duration
-from hocket.engine.blueprint import PlanTree
+from hocket.coupling.wiring import OWN
+from hocket.model.clock import format_duration
 from hocket.plan import (
     Adapt,
     Admit,
@@ -30,24 +31,138 @@ from hocket.plan import (
     Together,
     Try,
 )
-from hocket.plan.walking import named_simulators, walk
-from hocket.plan.words import describe_instruction
-from hocket.report.nets import stepping_order
-from hocket.report.pieces import (
-    HEAD,
-    LABEL,
-    LANE,
-    Arrow,
-    Bar,
-    Frame,
-    FrameKind,
-    Lane,
-    MarkKind,
-    Schedule,
-    TimelineMark,
-)
-from hocket.report.turns import feed_fractions, turn_order
-from hocket.wiring import OWN
+from hocket.plan.plan import describe_instruction
+from hocket.plan.traverse import named_simulators, walk
+from hocket.planning.tree import PlanTree
+from hocket.report.level_boxes import stepping_order
+
+LANE, HEAD, LABEL = 30, 46, 13
+"""Heights: of a simulator's lane, of the lane of a level itself, of a line of words below."""
+
+MarkKind: TypeAlias = Literal["feed", "read", "solve", "save", "restore", "admit", "record"]
+FrameKind: TypeAlias = Literal["together", "repeat", "sweep", "times", "try", "substep", "gap"]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One line of the picture: a simulator, or a level, whose children follow below it."""
+
+    path: str
+    name: str
+    depth: int
+    level: bool
+    top: int
+    floor: int
+    """Where the lanes of a level end; below are the labels of what is around them."""
+    bottom: int
+
+    @property
+    def middle(self) -> float:
+        """Where its steps are, and its marks."""
+        return self.top + (14 if self.level else LANE / 2)
+
+    @property
+    def inner(self) -> float:
+        """Where the marks are of what a level does itself."""
+        return self.top + 34 if self.level else self.middle
+
+
+@dataclass(frozen=True)
+class TimelineMark:
+    """An instruction that takes no time."""
+
+    kind: MarkKind
+    x: float
+    lane: Lane
+    words: str
+
+    @property
+    def y(self) -> float:
+        """How far down it is."""
+        return self.lane.inner if self.kind in ("admit", "record") else self.lane.middle
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A step."""
+
+    x: float
+    width: float
+    lane: Lane
+    label: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Something around instructions: what runs side by side, is repeated, or was left out."""
+
+    kind: FrameKind
+    x: float
+    width: float
+    top: float
+    bottom: float
+    label: str
+    words: str
+    row: int = 0
+    """Of its label, below the lanes."""
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A sample on its way from where it was read to where it is fed."""
+
+    source: Lane
+    x0: float
+    target: Lane
+    x1: float
+    past: bool
+    """The source has not made this step: the input is extrapolated."""
+    inside: bool = False
+    """The source is the level itself, its own inputs."""
+
+
+@dataclass
+class Schedule:
+    """A picture of one macro step, not drawn yet."""
+
+    lanes: list[Lane] = field(default_factory=list)
+    marks: list[TimelineMark] = field(default_factory=list)
+    bars: list[Bar] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    arrows: list[Arrow] = field(default_factory=list)
+    width: float = 0.0
+    height: float = 0.0
+    left_out: int = 0
+    """Simulators without a lane."""
+
+
+def turn_order(bodies: tuple[Body, ...], most: int) -> tuple[list[Body], int]:
+    """Return the bodies of a Next in the order in which they go, at most so many, and how many more go."""
+    parts = [sum((i.fraction for _, i in walk(body) if isinstance(i, Step)), Fraction(0)) for body in bodies]
+    moving = [number for number, part in enumerate(parts) if part]
+    total = sum(int(1 / parts[number]) for number in moving)
+    done = dict.fromkeys(moving, Fraction(0))
+    order: list[Body] = []
+    for _ in range(total if total <= most else most - 1):
+        behind = min(moving, key=lambda number: done[number])
+        done[behind] += parts[behind]
+        order.append(bodies[behind])
+    return order, total - len(order)
+
+
+def feed_fractions(body: Body) -> Iterator[tuple[int, Fraction]]:
+    """Yield for each Feed, by its id, the part of the step that is made under it; 0 if it is only read."""
+    steps: dict[str, Fraction] = {}
+    for _, instruction in reversed(list(walk(body))):
+        match instruction:
+            case Step(sim, fraction):
+                steps[sim] = fraction
+            case Read(sim):
+                steps[sim] = Fraction(0)
+            case Feed(sim):
+                yield id(instruction), steps.get(sim, Fraction(0))
+
 
 MARK, PAD, GAP, EDGE = 22, 12, 64, 16
 """Widths: of a mark, around what is inside, of what is left out, at both ends."""

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from hocket.equations import Equation
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model import Array, Capabilities, Port, PortLike, Value, parse_ports
-from hocket.signals import shift_origin
-from hocket.simulators.methods import matrix, vector
+from hocket.model.equations import Equation
+from hocket.model.extrapolators import shift_origin
+from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.protocols import Array, Capabilities, Value
+from hocket.simulators.methods import apply_matrix, matrix, vector
 from hocket.simulators.state_space import Matrix
-from hocket.simulators.sums import apply_matrix
 
 GIVEN = "given."
 """What precedes the name of a determined input where it is fed back."""

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from hocket.errors import SimulatorError
-from hocket.model import Array
-from hocket.simulators.sums import apply_matrix, dot
+from hocket.model.protocols import Array
+from hocket.simulators.methods import apply_matrix, dot
 
 ROUNDS = 60
 """At most so many moves along a gradient; quadratic energies need one or two."""

@@ -6,14 +6,14 @@ Out: its order and coefficients; for x' = A x + B u the matrices of one step
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from hocket.model import Array
+from hocket.model.protocols import Array
 
 MethodName: TypeAlias = Literal["exact", "euler", "implicit-euler", "heun", "rk4", "trapezoid", "ab2"]
 
@@ -195,3 +195,21 @@ def vector(values: Sequence[float], name: str, size: int | None = None) -> tuple
     if not np.isfinite(array).all():
         raise ValueError(f"`{name}` has an entry that is not a finite number")
     return tuple(array.tolist())
+
+
+def apply_matrix(matrix: Array, x: Array, onto: Array | None = None) -> Array:
+    """Return onto + matrix x, summed column by column; x may carry columns of its own."""
+    shape = (matrix.shape[0], *np.shape(x)[1:])
+    total = np.zeros(shape) if onto is None else onto
+    for j in range(matrix.shape[1]):
+        column = matrix[:, j] if total.ndim == 1 else matrix[:, j, None]
+        total = total + column * x[j]
+    return total
+
+
+def dot(one: Iterable[float], other: Iterable[float]) -> float:
+    """Return the sum of products."""
+    total = 0.0
+    for a, b in zip(one, other, strict=True):
+        total = total + a * b
+    return total

@@ -15,11 +15,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hocket.clock import Duration
 from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, suggest_nearest
-from hocket.model import Array, Capabilities, Port, PortLike, Simulator, parse_ports
-from hocket.simulators.loading import load, place_of, qualified_name
-from hocket.simulators.recipes import Recipe, positive_duration, with_feedthrough
+from hocket.model.clock import Duration
+from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.protocols import Array, Capabilities, Simulator
+from hocket.simulators.recipes import (
+    Recipe,
+    load,
+    place_of,
+    positive_duration,
+    qualified_name,
+    with_feedthrough,
+)
 
 _CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
 _OPTIONAL = {

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.model import Array, Simulator
-from hocket.simulators.loading import qualified_name
+from hocket.model.protocols import Array, Simulator
 from hocket.simulators.methods import TABLEAUX, micro_steps, to_floats
+from hocket.simulators.recipes import qualified_name
 
 Equation: TypeAlias = Callable[..., Any]
 

@@ -17,11 +17,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.errors import FileError, ScenarioError, SimulatorError, suggest_nearest
-from hocket.model import Array, Capabilities, Port, PortLike, Simulator, parse_ports
-from hocket.simulators.loading import load, qualified_name
+from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.protocols import Array, Capabilities, Simulator
+from hocket.model.units import conversion
 from hocket.simulators.methods import to_floats
-from hocket.simulators.recipes import Recipe, with_feedthrough
-from hocket.units import conversion
+from hocket.simulators.recipes import Recipe, load, qualified_name, with_feedthrough
 
 Interpolation: TypeAlias = Literal["linear", "hold"]
 Outside: TypeAlias = Literal["hold", "error"]

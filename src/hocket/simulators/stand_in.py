@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hocket.errors import ScenarioError
-from hocket.model import Port, PortLike, parse_ports
+from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.simulators.state_space import StateSpace
 
 SENT = "_sent"

@@ -14,13 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from hocket.clock import Duration, seconds
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model import Array, Capabilities, Port, PortLike, parse_ports
-from hocket.signals import shift_origin, value_at
+from hocket.model.clock import Duration, seconds
+from hocket.model.extrapolators import shift_origin, value_at
+from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.protocols import Array, Capabilities
 from hocket.simulators.energies import QuadraticEnergy
-from hocket.simulators.methods import ORDERS, Maps, MethodName, linear_maps, matrix, micro_steps, vector
-from hocket.simulators.sums import apply_matrix
+from hocket.simulators.methods import (
+    ORDERS,
+    Maps,
+    MethodName,
+    apply_matrix,
+    linear_maps,
+    matrix,
+    micro_steps,
+    vector,
+)
 
 Matrix = tuple[tuple[float, ...], ...]
 

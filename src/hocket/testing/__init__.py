@@ -4,8 +4,6 @@ In:  a Model or an Extrapolator
 Out: nothing, or a LawBroken that names the law and what was seen instead
 """
 
-from hocket.testing.extrapolators import EXTRAPOLATOR_LAWS, check_extrapolator
-from hocket.testing.laws import LawBroken
-from hocket.testing.simulators import LAWS, check_simulator
+from hocket.testing.laws import EXTRAPOLATOR_LAWS, LAWS, LawBroken, check_extrapolator, check_simulator
 
 __all__ = ["EXTRAPOLATOR_LAWS", "LAWS", "LawBroken", "check_extrapolator", "check_simulator"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hocket.files.ssp.reading.importing import SspImport, import_ssp
-from hocket.files.ssp.writing.archive import write_ssp
-from hocket.files.study import Experiment
+from hocket.files.ssp.importing import SspImport, import_ssp
+from hocket.files.ssp.package_writer import write_ssp
+from hocket.model.experiment import Experiment
 
 
 def read_ssp(path: Path | str, ssd: str = "") -> Experiment:

@@ -10,16 +10,13 @@ from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from hocket.files.ssp.findings import ImportFindings
-from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.terms import SSC, SSD
+from hocket.files.ssp.nodes import ImportFindings, Node
+from hocket.files.ssp.vocabulary import SSC, SSD
 from hocket.files.toml import layout
 from hocket.files.toml.codec import EXTRAPOLATIONS, FILE, LEVEL, MODELS
-from hocket.files.toml.document import parse_document
-from hocket.files.toml.kinds import Field, TableKind
 from hocket.files.toml.layout import Section
-from hocket.files.toml.place import WRONG, FilePlace, Source
-from hocket.files.toml.place import TomlFindings as TomlFindings
+from hocket.files.toml.syntax import WRONG, FilePlace, Source, TomlFindings, parse_document
+from hocket.files.toml.table_kinds import Field, TableKind
 from hocket.simulators.fmu.recipe import Fmu
 
 TYPE = "org.hocket.level"

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hocket.model import Array, PortType
+from hocket.model.ports import PortType
+from hocket.model.protocols import Array
 
 
 class Lookup:

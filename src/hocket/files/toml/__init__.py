@@ -9,16 +9,23 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hocket.engine.composite import Composite
 from hocket.errors import FileError, ScenarioError
-from hocket.files.resources import with_resources
-from hocket.files.study import Experiment
+from hocket.files.fmus import with_resources
 from hocket.files.toml import layout
-from hocket.files.toml.checking import check_composite as check_scenario
 from hocket.files.toml.codec import FILE
-from hocket.files.toml.document import open_document, parse_document
 from hocket.files.toml.layout import Section
-from hocket.files.toml.place import WRONG, FilePlace, Source, TomlFindings, Wrong
+from hocket.files.toml.scenario_faults import check_composite as check_scenario
+from hocket.files.toml.syntax import (
+    WRONG,
+    FilePlace,
+    Source,
+    TomlFindings,
+    Wrong,
+    open_document,
+    parse_document,
+)
+from hocket.model.experiment import Experiment
+from hocket.planning.prepare import Composite
 
 
 def read(path: Path | str, *, check: bool = True) -> Experiment:

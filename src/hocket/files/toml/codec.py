@@ -8,38 +8,68 @@ A new kind of model, orchestrator or extrapolator needs one entry here and nothi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-from hocket.bonds import Bond
-from hocket.constraints import Constraint
-from hocket.engine.composite import Composite, StartMode
 from hocket.errors import ScenarioError
-from hocket.files.study import Experiment, Tuning
-from hocket.files.toml.accuracy import accuracy_kinds
-from hocket.files.toml.bonds import BONDS
-from hocket.files.toml.constraints import CONSTRAINTS, COUPLER
-from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, WHOLE, ChoiceForm, WordOrForm
-from hocket.files.toml.hosts import HOSTS, SHOWN, STAND_IN
-from hocket.files.toml.inserted import INSERTIONS
-from hocket.files.toml.kinds import Field, KindFamily, TableKind, table_kind
-from hocket.files.toml.levels import ConnectionsForm, IncludedFileForm, ModelsForm, OrderForm
-from hocket.files.toml.parts import PART
-from hocket.files.toml.ports import OUTPUTS, PORTS
-from hocket.files.toml.rates import RatesForm
-from hocket.files.toml.simulators import SIMULATORS
-from hocket.files.toml.tuning import CHOICES
-from hocket.hosts import Hosts
-from hocket.model import Connection, Extrapolator, Insertion, Model, Orchestrator, Port, Scenario
+from hocket.files.toml.forms import (
+    DURATION,
+    NUMBER,
+    PART,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    WHOLE,
+    ChoiceForm,
+    RatesForm,
+    WordOrForm,
+)
+from hocket.files.toml.level_forms import (
+    ConnectionsForm,
+    IncludedFileForm,
+    ModelsForm,
+    OrderForm,
+    accuracy_kinds,
+)
+from hocket.files.toml.model_kinds import SIMULATORS
+from hocket.files.toml.named_tables import (
+    BONDS,
+    CHOICES,
+    CONSTRAINTS,
+    COUPLER,
+    HOSTS,
+    INSERTIONS,
+    SHOWN,
+    STAND_IN,
+)
+from hocket.files.toml.table_kinds import OUTPUTS, PORTS, Field, KindFamily, TableKind, table_kind
+from hocket.model.bonds import Bond
+from hocket.model.constraints import Constraint
+from hocket.model.experiment import Experiment, Tuning
+from hocket.model.extrapolators import (
+    EXTRAPOLATORS,
+    BalanceCorrection,
+    Hermite,
+    Hold,
+    Latch,
+    Nepce,
+    Polynomial,
+)
+from hocket.model.hosts import Hosts
+from hocket.model.ports import Port
+from hocket.model.protocols import Extrapolator, Model
+from hocket.model.scenario import Connection, Insertion, Orchestrator, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import GAINS, PER, Adaptive
-from hocket.orchestrators.exchange import InputsMode
+from hocket.orchestrators.explicit import InputsMode
 from hocket.orchestrators.multirate import Scheme
 from hocket.plan import Accelerator, Aitken, Estimate, Newton, OutputsMode, QuasiNewton, Relax
-from hocket.signals import EXTRAPOLATORS, BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
+from hocket.planning.prepare import Composite, StartMode
 
 EXTRAPOLATIONS = KindFamily(
     "extrapolation",
@@ -311,3 +341,28 @@ DEFINED = (
     *(BONDS, CONSTRAINTS, HOSTS, INSERTIONS, SHOWN, PORTS, OUTPUTS),
 )
 """What the JSON Schema defines once and refers to."""
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a scenario file."""
+    return {
+        # the TOML plug-ins of editors understand draft 7
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "hocket scenario",
+        **FILE.schema(),
+        "$defs": {defined.name: defined.definition() for defined in DEFINED},
+    }
+
+
+def schema_text() -> str:
+    """Return the schema as it is published."""
+    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def publish(path: Path | str = "docs/hocket.schema.json") -> None:
+    """Write the schema to a file."""
+    Path(path).write_text(schema_text(), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    publish()

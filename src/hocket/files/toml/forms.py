@@ -7,7 +7,9 @@ Out: what Python wants, and back; and the JSON Schema of what is accepted
 from __future__ import annotations
 
 import contextlib
+import datetime
 import math
+import os.path
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,9 +17,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hocket.clock import format_duration, seconds
-from hocket.errors import suggest_nearest
-from hocket.files.toml.place import WRONG, FilePlace
+from hocket.errors import HocketError, suggest_nearest
+from hocket.files.toml.syntax import WRONG, FilePlace
+from hocket.model.clock import format_duration, seconds
+from hocket.simulators.recipes import load, qualified_name
 
 
 class Form(Protocol):
@@ -251,3 +254,119 @@ NUMBER, WHOLE, TRUTH, TEXT, DURATION = NumberForm(), IntegerForm(), BooleanForm(
 TEXTS = ListForm(TEXT, "a list of texts")
 VECTOR = NumbersForm(NUMBER, "a list of numbers")
 MATRIX = ListForm(VECTOR, "a list of rows, each a list of numbers: [[1, 0], [0, 1]]")
+
+
+class AnyValueForm:
+    """Whatever TOML can hold, as it is: the parameters of somebody's code."""
+
+    def read(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
+        return value
+
+    def write(self, value: Any, place: FilePlace) -> Any:
+        if isinstance(value, np.generic):
+            value = value.item()
+        match value:
+            case bool() | int() | float() | str() | datetime.date() | datetime.time():
+                return value
+            case list():
+                return [self.write(item, place / number) for number, item in enumerate(value)]
+            case dict() if all(isinstance(key, str) for key in value):
+                return {key: self.write(item, place / key) for key, item in value.items()}
+        hint = (
+            "leave it out and let the code have a default"
+            if value is None
+            else "numbers, texts, lists, dicts"
+        )
+        return place.report_unwritable(value, hint)
+
+    def schema(self) -> dict[str, Any]:
+        return {}
+
+
+class CodeForm:
+    """A class or function by its name: "package.module:Name" or "path/to/file.py:Name"."""
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        expected = 'text such as "plant.py:Tank" or "package.module:Tank"'
+        if not isinstance(value, str):
+            return place.report_unexpected(value, expected)
+        if not place.findings.check:
+            return value
+        folder = place.sibling_value("folder")
+        start = FolderForm().read(folder, place) if isinstance(folder, str) else place.source.folder
+        return WRONG if place.attempt(lambda: load(value, start)) is WRONG else value
+
+    def write(self, value: Any, place: FilePlace) -> Any:
+        if isinstance(value, str) or value is None:
+            return value
+        name = qualified_name(value)
+        try:
+            known = getattr(value, "__module__", "__main__") != "__main__" and load(name) is value
+        except HocketError:
+            known = False
+        return (
+            name if known else place.report_unwritable(value, "give it a name in a module or file of its own")
+        )
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": ":", "examples": ["plant.py:Tank", "package.module:Tank"]}
+
+
+class FolderForm:
+    """Where the paths of one model start, if not in the folder of the file."""
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        if not isinstance(value, str):
+            return place.report_unexpected(value, "the path of a folder")
+        start = place.source.folder
+        return os.path.normpath(os.path.join(start, value)) if start else value
+
+    def write(self, value: str | None, place: FilePlace) -> Any:
+        start = place.source.folder
+        if value is None or value == start:
+            return None
+        return os.path.relpath(value, start) if start else value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string"}
+
+
+CODE, FOLDER = CodeForm(), FolderForm()
+VALUES = MappingForm(AnyValueForm(), "a table of parameters: { mass = 2.5 }")
+
+
+class FractionForm:
+    """A part of something, without a unit."""
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        """Return an exact fraction: 0.1 is a tenth."""
+        try:
+            return Fraction(value) if isinstance(value, str) else seconds(value)
+        except (ValueError, ZeroDivisionError):
+            return place.report_unexpected(value, 'a part of the step such as "1/64" or 0.25')
+
+    def write(self, value: Fraction, place: FilePlace) -> Any:  # noqa: ARG002
+        """Return the fraction as text."""
+        return str(value)
+
+    def schema(self) -> dict[str, Any]:
+        """Return what is accepted."""
+        text = {"type": "string", "pattern": "^\\s*[0-9.]", "examples": ["1/64"]}
+        return {"anyOf": [text, {"type": "number"}]}
+
+
+PART = FractionForm()
+
+
+class RatesForm(MappingForm):
+    """Whole numbers by name; faults that the scenario finds in them are shown at this place."""
+
+    def __init__(self) -> None:
+        super().__init__(WHOLE, "a table of whole numbers: { fast = 10 }")
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        place.findings.places[f"{place.level}rates"] = place
+        return super().read(value, place)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}

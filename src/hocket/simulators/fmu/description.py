@@ -16,18 +16,14 @@ from typing import Any
 from xml.etree.ElementTree import Element, ElementTree
 
 from hocket.errors import Fault, FileError, ScenarioError
-from hocket.simulators.fmu.binaries import exported_names, find_binary
-from hocket.simulators.fmu.essentials import read_essentials
-from hocket.simulators.fmu.facts import BASES, FLOATS, WHOLE, Description, FmuInterface, FmuVariable, Unit
-from hocket.simulators.fmu.mending import repair_description
+from hocket.simulators.fmu.description_xml import read_essentials, repair_description
+from hocket.simulators.fmu.variables import BASES, FLOATS, WHOLE, Description, FmuInterface, FmuVariable, Unit
 
 __all__ = [
     "Description",
     "FmuInterface",
     "FmuVariable",
     "Unit",
-    "exported_names",
-    "find_binary",
     "read_description",
 ]
 

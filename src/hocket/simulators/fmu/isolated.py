@@ -10,23 +10,148 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
+import sys
+import tempfile
 import weakref
+from dataclasses import fields
 from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hocket import _native  # type: ignore[attr-defined]
 from hocket.errors import SimulatorError
-from hocket.model import Array
+from hocket.model.clock import format_duration
+from hocket.model.protocols import Array
 from hocket.simulators.fmu import live
-from hocket.simulators.fmu.endings import process_end_error
-from hocket.simulators.fmu.launching import abandon_process, launch_process
-from hocket.simulators.fmu.logs import deliver
+from hocket.simulators.fmu.live import deliver
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
+
+
+_DOING = {
+    "open": ("loading it", "while it was loaded"),
+    "start": ("its start", "during its start"),
+    "ready": ("its initialisation", "during its initialisation"),
+    "step": ("a step", "during a step"),
+    "output": ("evaluating its outputs", "while its outputs were evaluated"),
+    "slope": ("evaluating its slopes", "while its slopes were evaluated"),
+    "jacobian": ("evaluating its derivatives", "while its derivatives were evaluated"),
+    "save": ("saving its state", "while its state was saved"),
+    "restore": ("restoring its state", "while its state was restored"),
+    "text": ("getting a text", "while a text was got"),
+    "set_text": ("setting a text", "while a text was set"),
+    "close": ("closing it", "while it was closed"),
+}
+_LONGER = "if it may take that long, a greater `time_limit` of the FMU"
+_MEMORY = "the system does this when memory runs out"
+
+
+def process_end_error(door: Any, limit: Fraction) -> SimulatorError:
+    """Return the error for a process that is gone; `limit` is what the last call was allowed, in seconds."""
+    if door.end == "closed":
+        return SimulatorError("it is closed")
+    subject, during = _DOING.get(door.asked, ("a call", "during a call"))
+    function = door.function.decode(errors="replace")
+    said = door.said.decode(errors="replace")
+    if door.end == "late":
+        what = f"{subject} took longer than {format_duration(limit)}"
+        what += f": {function} did not return" if function else ""
+        return SimulatorError(what, hint=_LONGER)
+    what = f"its process ended: {_cause(door.end, door.code)} {f'in {function}' if function else during}"
+    killed = door.end == "signalled" and door.code == signal.SIGKILL
+    return SimulatorError(f"{what}: {said}" if said else what, hint=_MEMORY if killed else "")
+
+
+def _cause(end: str, code: int) -> str:
+    if end == "exited":
+        return f"exit code {code}"
+    if end == "vanished":
+        return "nobody knows how,"
+    return describe_signal(code)
+
+
+def describe_signal(code: int) -> str:
+    """Return words for a signal, such as `segmentation fault (SIGSEGV)`."""
+    words = (signal.strsignal(code) or "a signal").lower()
+    try:
+        return f"{words} ({signal.Signals(code).name})"
+    except ValueError:
+        return f"{words} (signal {code})"
+
+
+_PACKAGES = ("hocket", "hocket.simulators", "hocket.simulators.fmu")
+_DERIVED = (
+    "file", "unpacked_folder", "description", "settings", "port_layout", "inputs", "outputs", "texts", "exchange",
+    "interface_used", "binary",
+)  # fmt: skip
+_ROOM = 64 << 20
+"""Bytes for texts and pickles; only those that are used take memory."""
+
+
+def launch_process(model: Fmu, number: int) -> tuple[subprocess.Popen[bytes], Any]:
+    """Start a process that loads the FMU, the instance of that number; nothing is waited for."""
+    boot = pickle.dumps(
+        {
+            "path": [entry for entry in sys.path if isinstance(entry, str)],
+            "packages": {name: list(sys.modules[name].__path__) for name in _PACKAGES},
+            "model": pickle.dumps(_model_snapshot(model)),
+            "number": number,
+        }
+    )
+    sizes = len(model.inputs), len(model.outputs)
+    fd = _memory(_native.Isolated.needed(*sizes, max(_ROOM, len(boot))))
+    try:
+        door = _native.Isolated(fd, *sizes, float(model.time_limit))
+        door.put(boot)
+        process = _start_server(fd, door.payload_at, len(boot), str(model.file))
+    finally:
+        os.close(fd)
+    door.attach(process.pid)
+    return process, door
+
+
+def _model_snapshot(model: Fmu) -> SimpleNamespace:
+    """Return what the live simulator asks of its model: the recipe itself would import far more."""
+    names = (*(field.name for field in fields(model) if field.name != "values"), *_DERIVED)
+    return SimpleNamespace(**{name: getattr(model, name) for name in names})
+
+
+def _memory(size: int) -> int:
+    """Return the file descriptor of memory to share: it has no name, and goes with the last who holds it."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("hocket")
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.truncate(fd, size)
+    return fd
+
+
+def _start_server(fd: int, at: int, length: int, where: str) -> subprocess.Popen[bytes]:
+    # -P: a file `numpy.py` beside the user's script is not ours to run;
+    # a group of its own: Ctrl-C at the terminal is for this process only
+    script = Path(__file__).with_name("serving.py")
+    command = [sys.executable, "-P", str(script), *map(str, (fd, os.getpid(), at, length))]
+    try:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(fd,), process_group=0)
+    except (OSError, ValueError) as error:
+        what = f"a process for it cannot be started: {error}"
+        raise SimulatorError(what, where, f"a Python at `{sys.executable}`") from None
+
+
+def abandon_process(process: subprocess.Popen[bytes], door: Any, owner: int) -> None:
+    """End a process whose simulator was not closed."""
+    if os.getpid() == owner:  # not in a copy that was forked off
+        door.detach()
+        process.kill()
+        process.wait()
+
 
 _OPENING = Fraction(60)
 """Seconds that a process may take to come up, whatever the time limit."""

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model import Port
-from hocket.simulators.fmu.facts import Description, FmuVariable
-from hocket.units import define_unit, difference
+from hocket.model.ports import Port
+from hocket.model.units import define_unit, difference
+from hocket.simulators.fmu.variables import Description, FmuVariable
 
 AT_MOST = 1_000_000
 """Ports of one FMU."""

@@ -18,16 +18,16 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from hocket.clock import Duration, format_duration
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model import Capabilities, Port, Simulator
+from hocket.model.clock import Duration, format_duration
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.fmu.archive import unpack_archive
-from hocket.simulators.fmu.binaries import exported_functions, find_binary
+from hocket.simulators.fmu.binaries import INPUT_SLOPES, OUTPUT_SLOPES, STATE, exported_functions, find_binary
 from hocket.simulators.fmu.description import read_description
-from hocket.simulators.fmu.facts import FLOATS, Description, FmuInterface
-from hocket.simulators.fmu.functions import INPUT_SLOPES, OUTPUT_SLOPES, STATE
 from hocket.simulators.fmu.ports import PortLayout, layout_ports
 from hocket.simulators.fmu.values import Settings, check_settings
+from hocket.simulators.fmu.variables import FLOATS, Description, FmuInterface, array_of
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.simulators.recipes import Recipe, positive_duration
@@ -345,3 +345,19 @@ def _freeze_value(value: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def remake_fmu(
+    fmu: Fmu, parameters: Mapping[str, Any] | None = None, *, kind: type[Fmu] = Fmu, **options: Any
+) -> Fmu:
+    """Return the FMU with more parameters and other options; `kind` makes another kind of model of it."""
+    more = dict(parameters or {})
+    given = {name: value for name, value in fmu.parameters.items() if not _is_covered(fmu, name, more)}
+    return kind(fmu.path, {**given, **more}, folder=fmu.folder, **{**fmu.options, **options})
+
+
+def _is_covered(fmu: Fmu, name: str, more: Mapping[str, Any]) -> bool:
+    """Return whether a name is an element of an array that is now set whole."""
+    array, known = array_of(name), fmu.description.by_name
+    # FMI 3 has a variable for the array, FMI 1 and 2 for each element; where both exist they are strangers
+    return array in more and (array in known) != (name in known)

@@ -59,7 +59,7 @@ def _open_live(model: Any, number: int) -> Any:
     live._counts[model.interface_used.identifier] = itertools.count(number)
     if not model.exchange:
         return live.open_simulator(model)
-    from hocket.simulators.fmu import exchange  # type: ignore[attr-defined, unused-ignore]
+    from hocket.simulators.fmu import exchange
 
     return exchange.open_simulator(model)
 

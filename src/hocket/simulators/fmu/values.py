@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.simulators.fmu.facts import FLOATS, WHOLE, Description, FmuVariable
 from hocket.simulators.fmu.ports import element_name, indices, shape, start_values
+from hocket.simulators.fmu.variables import FLOATS, WHOLE, Description, FmuVariable
 
 Stage: TypeAlias = Literal["structural", "start"]
 

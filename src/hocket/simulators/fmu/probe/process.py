@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import math
 import mmap
 import os
@@ -21,18 +22,88 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from hocket.clock import format_duration
-from hocket.errors import InternalError
-from hocket.simulators.fmu.endings import describe_signal
-from hocket.simulators.fmu.probe.bench import ProbeBench
-from hocket.simulators.fmu.probe.checks import run_checks
-from hocket.simulators.fmu.probe.findings import Finding
+from hocket.errors import HocketError, InternalError
+from hocket.model.clock import format_duration
+from hocket.simulators.fmu.isolated import describe_signal
+from hocket.simulators.fmu.live import LOGGER
+from hocket.simulators.fmu.probe import execution_checks as rewinding
+from hocket.simulators.fmu.probe import execution_checks as running
+from hocket.simulators.fmu.probe import execution_checks as stepping
+from hocket.simulators.fmu.probe import response_checks as derivatives
+from hocket.simulators.fmu.probe import response_checks as reactions
+from hocket.simulators.fmu.probe.driver import ProbeBench
+from hocket.simulators.fmu.probe.findings import Finding, Found
 from hocket.simulators.fmu.recipe import Fmu
+
+CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
+    "loads": running.check_loading,
+    "steps": running.check_stepping,
+    "repeats": running.check_repeatability,
+    "instances": running.check_instances,
+    "rewind": rewinding.check_rewind,
+    "memory": rewinding.check_memory,
+    "variable step": stepping.check_variable_step,
+    "feedthrough": reactions.check_feedthrough,
+    "reevaluate": reactions.check_reevaluation,
+    "input derivatives": derivatives.check_input_derivatives,
+    "output derivatives": derivatives.check_output_derivatives,
+    "directional derivatives": derivatives.check_directional,
+    "early return": stepping.check_early_return,
+    "texts": running.check_texts,
+    "arrays": running.check_arrays,
+}
+"""What is looked at, in this order."""
+
+
+def run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
+    """Yield what the checks of these names find."""
+    dead = ""
+    for name in names:
+        if dead:
+            yield Finding(name, "untried", dead)
+            continue
+        bench.said.clear()
+        try:
+            with _capture_messages(bench.said):
+                verdict, what = CHECKS[name](bench)
+        except HocketError as error:
+            fault = error.faults[0]
+            verdict, what = "false", fault.what
+            if name == "loads" and fault.hint:
+                what += f"; {fault.hint}"
+        yield Finding(name, verdict, what)
+        if name == "loads" and verdict == "false":
+            dead = "it does not start"
+        elif name == "steps" and not len(bench.course.rows):
+            dead = "it makes no step"
+        elif name == "rewind" and verdict == "false":
+            bench.rewinds = False
+
+
+@contextmanager
+def _capture_messages(said: list[str]) -> Iterator[None]:
+    """Keep what FMUs say, instead of passing it on."""
+
+    class MessageHandler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(f"{record.levelname.lower()}: {record.getMessage().partition(': ')[2]}")
+
+    ear, level, passes = MessageHandler(), LOGGER.level, LOGGER.propagate
+    LOGGER.addHandler(ear)
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(ear)
+        LOGGER.setLevel(level)
+        LOGGER.propagate = passes
+
 
 _NOTE = 200
 """Bytes of a note."""

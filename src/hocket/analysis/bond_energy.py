@@ -1,0 +1,434 @@
+"""A short run of a coupling with bonds: what they gain, and what simulators store on the way.
+
+In:  a Composite with bonds, and how far to run it
+Out: a Trial
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, isfinite, log
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.stability import spectral_radius
+from hocket.engine.initialise import initialise
+from hocket.engine.ledger import COLUMNS
+from hocket.engine.native.engine import NativeEngine, native_obstacle
+from hocket.engine.opening import open_level
+from hocket.engine.reference.engine import InterpreterEngine
+from hocket.engine.selection import bind_tables, choose_tables, keep_start_rows
+from hocket.errors import HocketError
+from hocket.files.bond_flows import KEEPS
+from hocket.model.bonds import Balance
+from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Polynomial
+from hocket.model.protocols import Array, Extrapolator, Model
+from hocket.model.scenario import Scenario
+from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.planning.prepare import Composite
+from hocket.planning.tree import PlanTree, clock_of
+from hocket.simulators.wrappers.balanced import Balanced
+
+SECONDS = 2.0
+"""Of the clock on the wall, for one trial."""
+LOOKS = 40
+"""How often stored energies are looked at."""
+
+
+@dataclass(frozen=True)
+class BondGain:
+    """What a bond gained in a trial."""
+
+    bond: str
+    gained: float
+    """In its unit times seconds: what was taken and not given."""
+    moved: float
+    """The energy that went through it, whichever way, as the run itself counts it."""
+    seconds: float
+    step: float
+    unit: str
+
+    @property
+    def share(self) -> float:
+        """What was gained, in relation to what flowed."""
+        if not isfinite(self.moved):
+            return inf
+        return self.gained / self.moved if self.moved > 0.0 else 0.0
+
+    @property
+    def per_step(self) -> float:
+        """What one step of its level gains."""
+        return self.gained * self.step / self.seconds
+
+
+@dataclass(frozen=True)
+class BondTrial:
+    """What a trial showed."""
+
+    gains: tuple[BondGain, ...]
+    work: float
+    """Steps of simulators per step of their level: those of all sweeps, and those that are parts of it."""
+    stored: Mapping[int, float]
+    """After so many steps: the energy that all simulators that tell it store."""
+    telling: frozenset[str] = frozenset()
+    """Who tells it."""
+
+    @property
+    def share(self) -> float:
+        """What all bonds gained or lost, in relation to what flowed."""
+        flowed = sum(gain.moved for gain in self.gains)
+        if not isfinite(flowed):
+            return inf
+        share = sum(abs(gain.gained) for gain in self.gains) / flowed if flowed > 0.0 else 0.0
+        return share if isfinite(share) else inf
+
+    def stored_energy_error(self, true: BondTrial) -> float | None:
+        """Return by how much the stored energy differs from a true one, in relation to its largest."""
+        both = [(here, true.stored[steps]) for steps, here in self.stored.items() if steps in true.stored]
+        largest = max((there for _, there in both), default=0.0)
+        if not (isfinite(largest) and largest > 0.0):
+            return None
+        off = [abs(here - there) / largest for here, there in both]
+        return max(off) if all(map(isfinite, off)) else inf
+
+
+def run_bond_trial(composite: Composite, steps: int, start: Fraction) -> BondTrial:
+    """Run some steps with the ledger kept."""
+    design = composite.blueprint
+    clock = clock_of(design, start=start)
+    chosen = choose_tables(design, clock, (), None, ledger=True)
+    root = open_level(design, clock)
+    try:
+        initialise(root, clock.time(0))
+        recorded = bind_tables(root, chosen)
+        keep_start_rows(recorded)
+        made: Any = InterpreterEngine if native_obstacle(root) else NativeEngine
+        engine = made(root, recorded)
+        begun, done, once = perf_counter(), 0, max(1, steps // LOOKS)
+        stored = {0: sum(engine.stored_energy().values())}
+        while done < steps and perf_counter() - begun < SECONDS:
+            done += engine.run(min(steps - done, once), SECONDS)
+            stored[done] = sum(engine.stored_energy().values())
+        flowed = engine.energies()
+        gains = [
+            gain
+            for index, entry in enumerate(recorded)
+            for gain in _bond_gains(entry.table, engine.rows(index)[:, 0], flowed[entry.level.path])
+        ]
+        work = max(_work_per_step(engine, level, done * float(composite.step)) for level in design.levels())
+        telling = frozenset(engine.stored_energy())
+    finally:
+        root.close()
+    return BondTrial(tuple(gains), work, stored, telling)
+
+
+def _work_per_step(engine: Any, level: PlanTree, seconds: float) -> float:
+    """Return how many steps simulators made per step of a level."""
+    swept, parts = engine.sweeps()[level.path], engine.steps()[level.path]
+    made = max(1.0, seconds / float(level.composite.step))
+    return (swept.total / swept.repeats if swept.repeats else 1.0) * (
+        (parts.accepted + parts.rejected) / made if parts.accepted else 1.0
+    )
+
+
+def _bond_gains(table: Any, t: Array, flowed: Sequence[tuple[float, float]]) -> Iterator[BondGain]:
+    """Yield the bonds of a level, whose accounts fill the table, given and taken in turn."""
+    width, seconds = len(COLUMNS), float(t[-1] - t[0])
+    for number in range(len(table.columns) // width):
+        (given, one), (taken, other) = flowed[2 * number : 2 * number + 2]
+        path = table.columns[width * number].rpartition(".")[0]
+        unit = table.units[width * number + width - 1]
+        step = seconds / max(1, len(t) - 1)
+        yield BondGain(path, taken - given, 0.5 * (one + other), seconds, step, unit)
+
+
+STEPS = 400
+"""Of a trial, at most."""
+ITERATION = "iteration, with linear waveforms"
+OFF = 0.1
+"""The part of the largest stored energy by which another stored energy is no longer that of the system."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Something to do otherwise on the bonds, and what that brings."""
+
+    words: str
+    share: float
+    """What all bonds gained or lost, in relation to what flowed; infinite: it does not get through."""
+    work: float
+    """Simulator steps, in those of now."""
+    rho: float | None = None
+    """The largest factor per step, where the coupling is linear."""
+    off: float | None = None
+    """How far the stored energy is from that of an iteration, over the largest; None: not known."""
+    why: str = ""
+    """Why it does not get through."""
+    grows: bool = False
+    """Whether what it makes adds up over the run, more than in an iteration."""
+
+    @property
+    def keeps_energy(self) -> bool:
+        """Whether the bonds keep the energy, and simulators store what they should."""
+        return self.share <= KEEPS and not self.stores_wrong_energy and not self.grows
+
+    @property
+    def stores_wrong_energy(self) -> bool:
+        """Whether simulators store what they should not, whatever bonds say."""
+        return self.off is not None and self.off > OFF
+
+
+@dataclass(frozen=True)
+class BondCheck:
+    """The energy of all bonds."""
+
+    gains: tuple[BondGain, ...]
+    now: Remedy
+    remedies: tuple[Remedy, ...]
+
+    @property
+    def best(self) -> Remedy | None:
+        """The cheapest remedy that keeps the energy, or else the one that comes nearest to it."""
+        keeping = [each for each in self.remedies if each.keeps_energy]
+        if self.now.keeps_energy:
+            return None
+        if keeping:
+            return min(keeping, key=lambda each: (each.work, each.share))
+        sound = [each for each in self.remedies if not each.stores_wrong_energy]
+        better = min(sound, key=lambda each: each.share, default=None)
+        return better if better is not None and better.share < 0.5 * self.now.share else None
+
+    @property
+    def failures(self) -> list[str]:
+        """Why remedies do not get through, in words."""
+        return [f"{each.words} fails: {each.why}" for each in self.remedies if each.why]
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return the remedies as rows of a table, those of now first."""
+        every = (self.now, *self.remedies)
+        told = any(each.off is not None for each in every)
+        return [
+            {
+                "coupling": each.words,
+                "gained or lost": each.share,
+                **({"stored energy off by": each.off} if told else {}),
+                "factor per step": each.rho,
+                "steps": each.work,
+            }
+            for each in every
+        ]
+
+
+def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, linear: bool) -> BondCheck:
+    """Return what the bonds of a coupling gain; raises HocketError where not even a trial gets through."""
+    count = STEPS if stop is None else min(STEPS, int((stop - start) / composite.step))
+    seen = run_bond_trial(composite, count, start)
+    true = _reference_trial(composite, count, start, seen)
+    now = Remedy(
+        "as it is",
+        seen.share,
+        1.0,
+        _try_spectral_radius(composite) if linear else None,
+        _stored_energy_error(seen, true),
+    )
+    found = []
+    for words, change, keeps_linear in _candidate_remedies(composite):
+        variant, there = None, true
+        share, work, off, why = float("inf"), 1.0, None, ""
+        try:
+            variant = _change_bonded_levels(composite, change)
+            if change is not _iterate_linearly or there is None:
+                there = run_bond_trial(variant, count, start)
+            share, work, off = there.share, there.work / seen.work, _stored_energy_error(there, true)
+            why = "" if isfinite(share) else "what the bonds gain grows beyond all numbers"
+        except HocketError as error:
+            why = error.faults[0].what
+        rho = _try_spectral_radius(variant) if linear and keeps_linear and variant is not None else None
+        found.append(Remedy(words, share, work, rho, off, why))
+    if any(each.rho is not None for each in (now, *found)):
+        own, steps = (
+            _own_spectral_radius(composite),
+            STEPS if stop is None else int((stop - start) / composite.step),
+        )
+        now, *found = (replace(each, grows=_energy_grows(each.rho, own, steps)) for each in (now, *found))
+    return BondCheck(seen.gains, now, tuple(sorted(found, key=lambda each: each.share)))
+
+
+def _own_spectral_radius(composite: Composite) -> float | None:
+    """Return by how much motion grows in a step by itself, whatever the coupling; None: not known."""
+    try:
+        factor = _try_spectral_radius(
+            _change_bonded_levels(composite, lambda level: _with_linear_bonds(level, lambda _: Iterate()))
+        )
+    except HocketError:
+        return None
+    return None if factor is None else max(factor, 1.0)
+
+
+def _energy_grows(rho: float | None, own: float | None, steps: int) -> bool:
+    """Return whether energy, the square of motion, grows in so many steps by more than it may."""
+    if rho is None or own is None:
+        return False
+    return rho > own and 2.0 * steps * log(rho / own) > KEEPS
+
+
+def _stored_energy_error(seen: BondTrial, true: BondTrial | None) -> float | None:
+    return None if true is None else seen.stored_energy_error(true)
+
+
+def _reference_trial(composite: Composite, count: int, start: Fraction, seen: BondTrial) -> BondTrial | None:
+    """Return the trial of an iteration without balance, where all at the bonds tell what they store.
+
+    What is stored changes by losses and sources too, in ways that no account of bonds knows: an iteration at
+    the same step says how.
+    """
+    bonded = [level for level in composite.blueprint.levels() if level.wiring.bonds]
+    owners = {
+        ".".join(filter(None, (level.path, end.rpartition(".")[0])))
+        for level in bonded
+        for end in _bond_inputs(level.composite)
+    }
+    simple = all(isinstance(level.composite.orchestrator, (Jacobi, GaussSeidel)) for level in bonded)
+    if not simple or not owners <= seen.telling:
+        return None
+    try:
+        return run_bond_trial(_change_bonded_levels(composite, _iterate_linearly), count, start)
+    except HocketError:
+        return None
+
+
+def _try_spectral_radius(composite: Composite) -> float | None:
+    try:
+        return spectral_radius(read_linear(composite))
+    except (HocketError, np.linalg.LinAlgError):
+        return None
+
+
+LevelChange = Callable[[Composite], Composite]
+
+
+def _change_bonded_levels(composite: Composite, change: LevelChange) -> Composite:
+    """Return the composite with a change in every level that has bonds."""
+    models: dict[str, Model] = {
+        name: _change_bonded_levels(model, change) if isinstance(model, Composite) else model
+        for name, model in composite.scenario.models.items()
+    }
+    inside = composite.with_scenario(composite.scenario.with_models(models))
+    return change(inside) if inside.scenario.bonds else inside
+
+
+def _candidate_remedies(composite: Composite) -> Iterator[tuple[str, LevelChange, bool]]:
+    """Yield what may help, how to do it, and whether the coupling stays linear."""
+    levels = [level for level in composite.blueprint.levels() if level.wiring.bonds]
+    bonded = [level.composite for level in levels]
+    given = [each for level in bonded for each in _bond_extrapolators(level)]
+    balanced = any(bond.balance for level in bonded for bond in level.scenario.bonds.values())
+    simple = all(isinstance(level.orchestrator, (Jacobi, GaussSeidel)) for level in bonded)
+    if balanced:
+        if simple:
+            yield f"{ITERATION}, without balance", _iterate_linearly, False
+        return
+    sloped = all(map(_tells_slopes, levels))
+    if any(isinstance(each, Hold) for each in given):
+        yield "linear extrapolation on the bonds", _extrapolate_bonds(Polynomial(1)), True
+        yield "balance correction on the bonds", _extrapolate_bonds(BalanceCorrection()), True
+    if sloped and not any(isinstance(each, Hermite) for each in given):
+        yield "tangents (hermite) on the bonds", _extrapolate_bonds(Hermite()), True
+    if all(isinstance(level.orchestrator, Jacobi) for level in bonded):
+        yield "Gauss-Seidel", _replace_orchestrator(lambda _: GaussSeidel()), True
+        smooth = Hermite() if sloped else Polynomial(1)
+        also = "" if all(each.degree for each in given) else " and tangents" if sloped else " and lines"
+        yield f'balance = "inversion"{also}', _balance_bonds("inversion", smooth), False
+        ends = [(level.scenario, end) for level in bonded for end in _bond_inputs(level)]
+        if all(_declared_energy(*end) is not None for end in ends):
+            yield f'balance = "energy"{also}', _balance_bonds("energy", smooth), False
+    if simple:
+        yield ITERATION, _iterate_linearly, True
+
+
+def _tells_slopes(level: PlanTree) -> bool:
+    """Return whether inputs of the bonds of a level can follow the slopes of what drives them."""
+    sources = (account.child for joint in level.wiring.bonds for account in (joint.given, joint.taken))
+    fresh = getattr(level.composite.orchestrator, "outputs", "stale") == "consistent"
+    return fresh and all(level.wiring.models[child].abilities.slopes for child in sources)
+
+
+def _bond_inputs(level: Composite) -> set[str]:
+    """Return the inputs that the bonds of a level drive."""
+    return {end for bond in level.scenario.bonds.values() for end in (bond.effort, bond.flow)}
+
+
+def _bond_extrapolators(level: Composite) -> list[Extrapolator]:
+    ends = _bond_inputs(level)
+    return [
+        each.extrapolation or level.extrapolation
+        for each in level.scenario.connections
+        if each.target in ends
+    ]
+
+
+def _extrapolate_bonds(extrapolation: Extrapolator) -> LevelChange:
+    def change(level: Composite) -> Composite:
+        ends = _bond_inputs(level)
+        connections = [
+            replace(each, extrapolation=extrapolation) if each.target in ends else each
+            for each in level.scenario.connections
+        ]
+        return level.with_scenario(level.scenario.with_changes(connections=connections))
+
+    return change
+
+
+def _replace_orchestrator(make: Callable[[Any], Any]) -> LevelChange:
+    def change(level: Composite) -> Composite:
+        how = level.extrapolation, level.start, level.sampled
+        return Composite(level.scenario, level.step, make(level.orchestrator), *how)
+
+    return change
+
+
+def _balance_bonds(form: Balance, smooth: Extrapolator) -> LevelChange:
+    """Return what balances bonds; inputs that are held become smooth."""
+
+    def change(level: Composite) -> Composite:
+        held = any(each.degree == 0 for each in _bond_extrapolators(level))
+        level = _extrapolate_bonds(smooth)(level) if held else level
+        bonds = {name: replace(bond, balance=form) for name, bond in level.scenario.bonds.items()}
+        return level.with_scenario(level.scenario.with_changes(bonds=bonds))
+
+    return change
+
+
+def _iterate_linearly(level: Composite) -> Composite:
+    """Return a level that iterates what it does with lines, without balance."""
+    return _with_linear_bonds(level, Iterate)
+
+
+def _with_linear_bonds(level: Composite, make: Callable[[Any], Any]) -> Composite:
+    """Return a level with another algorithm, lines on its bonds, and no balance."""
+    bonds = {name: replace(bond, balance=None) for name, bond in level.scenario.bonds.items()}
+    plain = level.with_scenario(level.scenario.with_changes(bonds=bonds))
+    return _extrapolate_bonds(Polynomial(1))(_replace_orchestrator(make)(plain))
+
+
+def _declared_energy(scenario: Scenario, path: str) -> Any:
+    """Return what the simulator with this port tells of its stored energy; None: nothing."""
+    name, _, rest = path.partition(".")
+    model: Any = scenario.models.get(name)
+    inner = getattr(model, "scenario", None)
+    return _declared_energy(inner, rest) if inner else getattr(model, "energy", None)
+
+
+def balanced_leaves(composite: Composite) -> list[str]:
+    """Return the simulators whose bonds are balanced: they follow no linear law."""
+    return [
+        level.name(child)
+        for level in composite.blueprint.levels()
+        for child, model in enumerate(level.wiring.models)
+        if isinstance(model, Balanced)
+    ]

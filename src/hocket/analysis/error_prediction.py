@@ -1,0 +1,434 @@
+"""How fast the error falls with the steps: promised by the parts, and seen in the whole.
+
+In:  a Composite; the errors with all steps as they are, halved and quartered
+Out: an Order, in words where promise and sight differ
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.exact_placement import exact_places
+from hocket.analysis.exact_solution import ExactSolution, exact_solution
+from hocket.analysis.figures import save_figure
+from hocket.analysis.forced_response import DrivenSolution, driven_solution
+from hocket.analysis.linear_reading import Reading, read_linear
+from hocket.analysis.posedness import hidden_ports
+from hocket.analysis.run_observation import (
+    ObservedRun,
+    last_row_times,
+    newest_samples,
+    observe_run,
+    outputs_by_leaf,
+)
+from hocket.analysis.source_playback import played_sources
+from hocket.coupling.wiring import OWN
+from hocket.errors import HocketError, ScenarioError
+from hocket.files.plotting import Series, draw_series, import_extra
+from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.extrapolators import Hold
+from hocket.model.protocols import Array
+from hocket.planning.notes import start_notes
+from hocket.planning.parameters import scale_steps
+from hocket.planning.prepare import Composite
+from hocket.planning.tree import PlanTree, window_obstacles
+
+NOISE = 1e-11
+"""Relative errors below this are rounding and show no order."""
+AGREED = 0.25
+"""How far a measured order may be from the predicted one."""
+
+
+@dataclass(frozen=True)
+class ErrorOrder:
+    """The power of the steps with which the error of a run falls, at fixed ratios of all steps."""
+
+    predicted: int | None
+    """min(p, q + 1) over all leaves and levels; None: no step adds an error."""
+    why: str
+    """Who takes part with the lowest order."""
+    measured: float | None
+    """From the errors with all steps halved and quartered; None: not measured, or nothing to measure."""
+    words: str
+
+
+def predicted_order(composite: Composite) -> tuple[int | None, str]:
+    """Return min(p, q + 1) over all leaves and levels, and where it is taken.
+
+    p is the order of a solver, q the degree of an extrapolation (Hafner 2021, theorem 6.9). A cold start
+    caps it (formulas, section 4).
+    """
+    design = composite.blueprint
+    wiring = design.leaves.wiring
+    found = [
+        (model.abilities.order, f"`{name}` is integrated with order {model.abilities.order}")
+        for name, model in zip(wiring.names, wiring.models, strict=True)
+        if model.abilities.order is not None
+    ]
+    for level in design.levels():
+        found += [] if level.composite.sampled else _extrapolation_orders(level)
+    found += _cold_start_orders(design)
+    return min(found, key=lambda each: each[0], default=(None, "every step is exact"))
+
+
+def _extrapolation_orders(level: PlanTree) -> Iterator[tuple[int, str]]:
+    for child, drives in enumerate(level.wiring.drives):
+        model, unwritten = level.wiring.models[child], hidden_ports(level, child)
+        for port, drive in zip(model.inputs, drives, strict=True):
+            if drive is None or drive.extrapolation is None or port.name in unwritten:
+                continue
+            if drive.child == OWN and not isinstance(drive.extrapolation, Hold):
+                continue
+            ends = (child, drive.child)
+            if any(end in level.inner and level.inner[end].composite.sampled for end in ends):
+                continue  # what is sampled sees and shows what it shall: steps in time
+            honoured = model.abilities.input_degree
+            degree = drive.extrapolation.degree
+            degree = degree if honoured is None else min(degree, honoured)
+            yield degree + 1, f"`{level.name(child)}.{port.name}` is extrapolated with degree {degree}"
+
+
+def _cold_start_orders(design: PlanTree) -> Iterator[tuple[int, str]]:
+    """Yield what a start without a past costs."""
+    note = "; ".join(start_notes(design, design.leaves))
+    for level in design.levels() if note else ():
+        if level.composite.start == "cold" or window_obstacles(design.leaves):
+            for each in level.wiring.extrapolators:
+                cap = 3 if each.slopes else 2
+                if each.degree + 1 > cap:
+                    yield cap, note
+
+
+def determine_order(composite: Composite, errors: Sequence[float]) -> ErrorOrder:
+    """Return the order promised, and the one that errors at full, half and quarter steps show."""
+    predicted, why = predicted_order(composite)
+    if not errors:
+        return ErrorOrder(predicted, why, None, "not measured with shorter steps")
+    measured, words = compare_orders(errors, predicted)
+    return ErrorOrder(predicted, why, measured, words)
+
+
+def compare_orders(errors: Sequence[float], predicted: int | None) -> tuple[float | None, str]:
+    """Return the order that three errors show, and what to say of it."""
+    full, half, quarter = errors
+    if not all(map(math.isfinite, errors)):
+        return None, "no order can be measured: the errors grow beyond all numbers"
+    if quarter <= NOISE:
+        return None, "no order can be measured: the errors are as small as rounding"
+    before, measured = math.log2(full / half), math.log2(half / quarter)
+    if predicted is None:
+        return measured, f"no error was expected, yet there is one; it falls with order {measured:.2f}"
+    if abs(measured - predicted) <= AGREED:
+        return measured, f"measured {measured:.2f}, as predicted"
+    says = f"measured {measured:.2f}, predicted {predicted}: "
+    if abs(before - measured) > AGREED:
+        return measured, f"{says}it was {before:.2f} one halving before; these steps are too long to show it"
+    if measured > predicted:
+        return measured, f"{says}the part with the lowest order is too small to be seen here"
+    return measured, f"{says}the coupling, or a jump of a source, loses order: shorter steps gain less"
+
+
+ROUNDING = 1e-12
+"""Of the largest part of a sum: what is smaller may be rounding."""
+LARGEST = 2**23
+"""How many numbers of z are held at a time."""
+WORTHLESS = 1e3
+"""A relative error above this."""
+
+
+@dataclass(frozen=True)
+class PortError:
+    """One output: how far from the exact solution it will be."""
+
+    port: str
+    unit: str
+    local: float
+    """The largest error that one step makes when all of its past is exact."""
+    largest: float
+    """The largest error of the run, at the time `at` in seconds from the start."""
+    at: float
+    scale: float
+    """The largest exact value."""
+    series: tuple[Array, Array, Array] | None = None
+    """Times, predicted values and exact values, if trajectories were asked for."""
+    made_of: float = 0.0
+    """The largest sum of the sizes of what the exact value is a sum of."""
+
+    @property
+    def stays_zero(self) -> bool:
+        """Whether the exact value is zero, or the rounding of what it is a sum of."""
+        return self.scale <= ROUNDING * self.made_of
+
+    @property
+    def rounding(self) -> bool:
+        """Whether the error is none but rounding."""
+        return self.largest <= ROUNDING * max(self.made_of, self.scale)
+
+    @property
+    def relative(self) -> float:
+        """The largest error over the largest value; of an output that should stay zero, over its parts."""
+        if self.rounding:
+            return self.largest / self.scale if self.scale > 0.0 and not self.stays_zero else 0.0
+        scale = self.made_of if self.stays_zero else self.scale
+        return self.largest / scale if scale > 0.0 and math.isfinite(self.largest) else math.inf
+
+
+@dataclass(frozen=True)
+class PredictedError:
+    """How wrong a run will be, port by port, the worst in relation to its values first."""
+
+    ports: tuple[PortError, ...]
+    stop: float
+    step: float
+    """Seconds of the step that `local` is about: the outermost, or the least multiple with longer ones."""
+    micro: bool
+    order: ErrorOrder
+
+    @property
+    def worst(self) -> PortError:
+        """The port with the largest error in relation to its values."""
+        return self.ports[0]
+
+    @property
+    def worthless(self) -> bool:
+        """Whether the run will have nothing to do with what it should be."""
+        return not math.isfinite(self.worst.largest) or self.worst.relative > WORTHLESS
+
+    def __getitem__(self, port: str) -> PortError:
+        for each in self.ports:
+            if each.port == port:
+                return each
+        raise ScenarioError(f"no error of `{port}` was predicted", hint=f"`{self.ports[0].port}`, for one")
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each port."""
+        return [
+            {
+                "port": each.port,
+                "unit": each.unit,
+                "error of one step": each.local,
+                "largest error": each.largest,
+                "at [s]": each.at,
+                "of the largest value": each.relative,
+            }
+            for each in self.ports
+        ]
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw the errors over time if trajectories were asked for, else what one step adds and the run."""
+        kept = [(each, each.series) for each in self.ports if each.series is not None]
+        if not kept:
+            return _plot_error_dots(self, path)
+        lines = [Series(t, values - truth, each.unit, each.port) for each, (t, values, truth) in kept]
+        return draw_series(lines, "predicted error", path)
+
+
+def predicted_error(
+    what: Reading | Composite,
+    stop: Duration,
+    micro: bool = False,
+    trajectories: bool = False,
+    measure: bool = True,
+    local: bool = True,
+) -> PredictedError:
+    """Return how wrong a run to `stop` (seconds from its start) will be, without running it.
+
+    Errors are taken where a run keeps rows: at the steps of each level, or with `micro` at the micro steps of
+    each simulator. `measure` also measures the order, from two more readings with shorter steps, and `local`
+    asks for the error of one step, else it is nan. The error is that of the linear models: what stands for
+    others adds how badly it fits. Sources that are played (`with_sources`) count as they are.
+    """
+    reading = what if isinstance(what, Reading) else read_linear(what)
+    span, played = seconds(stop), played_sources(reading.composite)
+    begin = played[0][1].began if played else Fraction(0)
+    if span < reading.composite.step:
+        hint = f"at least one step, {format_duration(reading.composite.step)}"
+        raise ScenarioError(f"there is no step before the stop at {format_duration(span)}", "stop", hint=hint)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is unstable may grow beyond all numbers
+        jumps = any(level.composite.sampled for level in reading.composite.blueprint.levels())
+        solution = (
+            driven_solution(reading.composite, span, begin)
+            if played or jumps
+            else exact_solution(reading.composite)
+        )
+        if not solution.ports:
+            raise ScenarioError("there are no outputs whose error could be predicted")
+        found = _global_errors(reading, solution, _PredictionRequest(span, begin, micro, trajectories, local))
+        errors = [largest_relative_error(found)] if measure else []
+        try:
+            for part in (2, 4) if measure else ():
+                shorter = read_linear(scale_steps(reading.composite, Fraction(1, part), own=True))
+                errors.append(
+                    largest_relative_error(
+                        _global_errors(shorter, solution, _PredictionRequest(span, begin, micro, local=False))
+                    )
+                )
+        except HocketError:
+            errors = []  # some stand-ins are good for one step only
+    order = determine_order(reading.composite, errors)
+    return PredictedError(tuple(found), float(span), float(reading.period), micro, order)
+
+
+def largest_relative_error(found: Sequence[PortError]) -> float:
+    """Return the largest error in relation to the values; outputs that should stay zero have none."""
+    return max((each.relative for each in found if not each.stays_zero), default=0.0)
+
+
+# the run
+
+
+@dataclass(frozen=True)
+class _PredictionRequest:
+    """What shall be known of a run."""
+
+    span: Fraction
+    start: Fraction
+    micro: bool
+    keep: bool = False
+    """Whether trajectories are kept."""
+    local: bool = True
+    """Whether the error of one step is wanted too."""
+
+
+def _global_errors(
+    reading: Reading, solution: ExactSolution | DrivenSolution, asked: _PredictionRequest
+) -> list[PortError]:
+    """Return the errors of the run, the worst first."""
+    seen = observe_run(reading, asked.micro, asked.start)
+    alone = dict.fromkeys(solution.ports, math.nan)
+    if asked.local:
+        alone = _local_errors(reading, seen, solution, asked.span)
+    units = dict(zip(solution.ports, _output_units(reading), strict=True))
+    tallies = {port: _ErrorTally() for port in solution.ports}
+    weights = dict(zip(solution.ports, solution.weights(), strict=True))
+    before, truth = np.zeros(0), np.zeros((0, 0))
+    for ports, t, values in _trajectory_pieces(reading, seen, asked.span):
+        if not np.array_equal(t, before):
+            before, truth = t, solution.trajectory(t)
+        for column, port in enumerate(ports):
+            tallies[port].add(t, values[:, column], truth @ weights[port], asked.keep)
+            parts = np.abs(truth) @ np.abs(weights[port])
+            tallies[port].made_of = max(tallies[port].made_of, float(parts.max(initial=0.0)))
+    found = [
+        PortError(
+            port,
+            units[port],
+            alone[port],
+            tally.largest,
+            round(tally.at, 12),
+            tally.scale,
+            tally.series(),
+            tally.made_of,
+        )
+        for port, tally in tallies.items()
+    ]
+    return sorted(found, key=lambda each: -each.relative)
+
+
+def _output_units(reading: Reading) -> list[str]:
+    models = reading.composite.blueprint.leaves.wiring.models
+    return [port.unit for model in models for port in model.outputs]
+
+
+class _ErrorTally:
+    """The largest error so far of one port."""
+
+    def __init__(self) -> None:
+        self.largest, self.at, self.scale, self.made_of = -1.0, 0.0, 0.0, 0.0
+        self.kept: list[tuple[Array, Array, Array]] = []
+
+    def add(self, t: Array, values: Array, truth: Array, keep: bool) -> None:
+        if not len(t):
+            return
+        wrong = np.abs(values - truth)
+        wrong[np.isnan(wrong)] = np.inf
+        worst = int(np.argmax(wrong))
+        if wrong[worst] > self.largest:
+            self.largest, self.at = float(wrong[worst]), float(t[worst])
+        self.scale = max(self.scale, float(np.abs(truth).max()))
+        if keep:
+            self.kept.append((t, values, truth))
+
+    def series(self) -> tuple[Array, Array, Array] | None:
+        if not self.kept:
+            return None
+        t, values, truth = (np.concatenate(parts) for parts in zip(*self.kept, strict=True))
+        return t, values, truth
+
+
+def _trajectory_pieces(
+    reading: Reading, seen: ObservedRun, span: Fraction
+) -> Iterator[tuple[list[str], Array, Array]]:
+    """Yield outputs over time, leaf by leaf: the start phase as it is, then by powers of Phi."""
+    ports, ends = dict(outputs_by_leaf(reading)), last_row_times(reading, span)
+    for name in ports:
+        t = np.array([at for at in seen.early[name] if at <= ends[name]])
+        yield ports[name], t, np.array(list(seen.early[name].values()))[: len(t)]
+    z, since = seen.z, int(reading.since / reading.period)
+    periods = max(0, math.ceil((span - reading.since) / reading.period))
+    width = max(1, LARGEST // seen.whole.shape[1])
+    for start in range(since, since + periods, width):
+        steps, z = seen.orbit(start, z, min(width, since + periods - start), float(span) * (1.0 + 1e-12))
+        begins = float(reading.period) * np.arange(start, start + len(steps))
+        for name in ports:
+            offsets, rows = seen.inside[name]
+            t = (begins[:, None] + offsets).ravel()
+            values = (steps @ rows.reshape(-1, rows.shape[2]).T).reshape(-1, len(ports[name]))
+            kept = t <= ends[name]
+            yield ports[name], t[kept], values[kept]
+
+
+# one step
+
+
+def _local_errors(
+    reading: Reading, seen: ObservedRun, solution: ExactSolution | DrivenSolution, span: Fraction
+) -> dict[str, float]:
+    """Return the largest error of one step from an exact past, per output, along the exact solution.
+
+    The values at the beginning of the step are exact (Hafner 2021, equation 6.18), and so is the past.
+    """
+    past = exact_places(solution, reading.root, reading.cells)
+    period = float(reading.period)
+    first = max(1, math.ceil(float(past.ago.max(initial=0.0)) / period - 1e-9))
+    last = max(first + 1, int(span / reading.period))
+    where = newest_samples(reading)
+    step = seen.whole[[where[port] for port in solution.ports]]
+    largest = np.zeros(len(step))
+    width = max(1, LARGEST // max(1, len(reading.cells)))
+    for start in range(first, last, width):
+        reached = min(width, last - start)
+        times = np.array([period * number for number in range(start, start + reached)])
+        rows = [past.states_at(solution, times), np.ones((reached, 1))]
+        if seen.tape.asked:
+            rows.append(seen.tape.samples(start, reached, float(span) * (1.0 + 1e-12)))
+        wrong = np.abs(np.hstack(rows) @ step.T - solution.outputs(times + period))
+        largest = np.maximum(largest, np.where(np.isnan(wrong), np.inf, wrong).max(axis=0))
+    return dict(zip(solution.ports, largest.tolist(), strict=True))
+
+
+def _plot_error_dots(found: PredictedError, path: Path | str | None) -> Any:
+    shown = found.ports[:30][::-1]
+    size = 9, 1.4 + 0.28 * len(shown)
+    figure = import_extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
+    axes, at = figure.subplots(), np.arange(len(shown))
+    axes.plot([each.largest for each in shown], at, "o", color="#D55E00", label=f"over {found.stop:g} s")
+    axes.plot(
+        [each.local for each in shown], at, "d", color="#0072B2", label=f"of one step, {found.step:g} s"
+    )
+    axes.set_xscale("log")
+    axes.set_yticks(at, [f"{each.port} [{each.unit or '-'}]" for each in shown], fontsize="small")
+    axes.set_xlabel("largest error")
+    axes.set_title("predicted error, the worst port first", loc="left", fontsize="medium", fontweight="bold")
+    axes.grid(color="#e4e4e4", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.03))
+    return save_figure(figure, path)

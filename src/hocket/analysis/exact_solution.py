@@ -1,0 +1,446 @@
+"""The exact answer: all leaves as one linear system, coupled without steps, solved by the matrix exponential.
+
+In:  a Composite of linear models: StateSpace, or what stands for others
+Out: an Exact: x' = A x + b, y = C x + d, at any times
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.source_playback import PlayedSource
+from hocket.coupling.graph import strong_components
+from hocket.coupling.wiring import CONSTANT, Drive
+from hocket.engine.algebraic_loops import no_solution
+from hocket.errors import ScenarioError
+from hocket.model.protocols import Array
+from hocket.planning.prepare import Composite
+from hocket.planning.tree import PlanTree
+
+SINGULAR = 1e-12
+"""A loop whose gain is this close to one has no single solution."""
+EQUAL = 1e-12
+"""Times are equally spaced if none is further off than this part of the last one."""
+KEPT = 2**22
+"""Solutions of up to so many numbers are kept, for whoever asks at the same times again."""
+BLOCK = 64
+"""Small systems advance by so many steps at a time."""
+THIN = 0.1
+"""Larger ones are kept sparse if fewer of their numbers than this are not zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactSolution:
+    """The coupled system without any co-simulation (Glumac & Kovacic 2019, equation 16, with constants)."""
+
+    A: Array
+    b: Array
+    C: Array
+    d: Array
+    x0: Array
+    states: tuple[str, ...]
+    ports: tuple[str, ...]
+    """The outputs of all leaves, in the order of the rows of C."""
+    _flows: dict[float, Array] = field(default_factory=dict, repr=False)
+    _orbits: dict[float, Array] = field(default_factory=dict, repr=False)
+
+    @property
+    def width(self) -> int:
+        """How many numbers rows act on: [x, 1]."""
+        return len(self.x0) + 1
+
+    @property
+    def generator(self) -> Array:
+        """A with the constant part as one more state, which is always one."""
+        n = len(self.A)
+        whole = np.zeros((n + 1, n + 1))
+        whole[:n, :n], whole[:n, n] = self.A, self.b
+        return whole
+
+    def weights(self, derivative: int = 0) -> Array:
+        """Return the outputs, or their time derivatives, as rows that act on [x, 1]."""
+        rows = np.hstack([self.C, self.d[:, None]])
+        for _ in range(derivative):
+            rows = rows @ self.generator
+        return rows
+
+    def flow(self, span: float) -> Array:
+        """Return the matrix that moves [x, 1] on by a time span."""
+        if span not in self._flows:
+            from scipy.linalg import expm
+
+            self._flows[span] = np.asarray(expm(self.generator * span))
+        return self._flows[span]
+
+    def at(self, t: float) -> Array:
+        """Return the outputs at a time."""
+        return np.asarray(self.weights() @ (self.flow(t) @ np.append(self.x0, 1.0)))
+
+    def outputs(self, times: Array) -> Array:
+        """Return the outputs, a row for each time; the times rise."""
+        return np.asarray(self.trajectory(times) @ self.weights().T)
+
+    def trajectory(self, times: Array) -> Array:
+        """Return [x, 1], a row for each time; equally spaced times cost one exponential."""
+        x = np.append(self.x0, 1.0)
+        times = np.asarray(times, dtype=float)
+        if not len(times):
+            return np.zeros((0, len(x)))
+        spacing = _uniform_spacing(times)
+        if spacing is not None:
+            before = round(times[0] / spacing)
+            if abs(times[0] - before * spacing) <= EQUAL * abs(times[-1]) and 0 <= before <= 10 * len(times):
+                return self._cached_orbit(spacing, before + len(times))[before : before + len(times)]
+            return orbit(self.flow(spacing), self.flow(float(times[0])) @ x, len(times) - 1)
+        found = [self.flow(float(times[0])) @ x]
+        unit = 16.0 * np.finfo(float).eps * max(abs(times[0]), abs(times[-1]))
+        for span in np.round(np.diff(times) / unit) * unit:
+            found.append(self.flow(float(span)) @ found[-1])
+        return np.array(found)
+
+    def _cached_orbit(self, spacing: float, count: int) -> Array:
+        """Return [x, 1] at so many equally spaced times or more, from the start on; they are kept."""
+        known = [each for each in self._orbits if abs(each - spacing) <= EQUAL * spacing]
+        spacing = known[0] if known else spacing
+        found = self._orbits.get(spacing, np.append(self.x0, 1.0)[None])
+        if len(found) < count:
+            more = orbit(self.flow(spacing), found[-1], count - len(found))
+            found = np.concatenate([found, more[1:]])
+            if found.size <= KEPT:
+                self._orbits[spacing] = found
+        return found
+
+
+def _uniform_spacing(times: Array) -> float | None:
+    """Return the time between equally spaced times; None if they are not, or too few."""
+    if len(times) < 2:
+        return None
+    even = np.linspace(times[0], times[-1], len(times))
+    off = float(np.abs(times - even).max())
+    spacing = float((times[-1] - times[0]) / (len(times) - 1))
+    return spacing if spacing > 0.0 and off <= EQUAL * np.abs(times).max() else None
+
+
+def orbit(step: Array, x: Array, count: int) -> Array:
+    """Return x, step x, step^2 x ... up to `count` steps, a row each."""
+    size = len(x)
+    block = BLOCK if size <= BLOCK and count > BLOCK else 1
+    powers = [step]
+    for _ in range(block - 1):
+        powers.append(step @ powers[-1])
+    stack: Any = np.vstack(powers)
+    if size > BLOCK and np.count_nonzero(step) < THIN * step.size:
+        from scipy.sparse import csr_array
+
+        stack = csr_array(step)
+    found = np.empty((count + 1, size))
+    found[0] = x
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, count, block):
+            reached = min(block, count - start)
+            following = stack[: reached * size] @ found[start]
+            found[start + 1 : start + 1 + reached] = following.reshape(reached, size)
+    return found
+
+
+def exact_solution(composite: Composite) -> ExactSolution:
+    """Return the coupled system of all leaves, wired directly to each other; extrapolation plays no part.
+
+    What is sampled counts as if it flowed, what was identified as the slowest motion that makes its steps,
+    what is played as it is at the start. Raises ConvergenceError for an algebraic loop without a single
+    solution, and ScenarioError for a model that is not linear.
+    """
+    solution, pushes, shares = coupled_system(composite)
+    if not pushes.shape[1]:
+        return solution
+    models = composite.blueprint.leaves.wiring.models
+    first = np.concatenate([model.first for model in models if isinstance(model, PlayedSource)])
+    return replace(solution, b=solution.b + pushes @ first, d=solution.d + shares @ first)
+
+
+def coupled_system(composite: Composite, held: Collection[str] = ()) -> tuple[ExactSolution, Array, Array]:
+    """Return the coupled system without what is played or held, and how this acts on states and on outputs.
+
+    x' = A x + b + pushes s, y = C x + d + shares s, where s are the outputs of what is played or named here.
+    """
+    leaves = composite.blueprint.leaves
+    names, models = leaves.wiring.names, leaves.wiring.models
+    free = [
+        name in held or isinstance(model, PlayedSource) for name, model in zip(names, models, strict=True)
+    ]
+    pairs = zip(names, models, free, strict=True)
+    blocks = [
+        _stateless_system(model) if outside else leaf_system(name, model) for name, model, outside in pairs
+    ]
+    A, B, C, D = (block_diagonal(parts) for parts in zip(*(block[:4] for block in blocks), strict=True))
+    x0, rate, shift = (np.concatenate(parts) for parts in zip(*(block[4:] for block in blocks), strict=True))
+    L, g = wiring_matrices(composite)
+    ports = tuple(
+        f"{n}.{port.name}" for n, model in zip(names, models, strict=True) for port in model.outputs
+    )
+    outer = [outside for model, outside in zip(models, free, strict=True) for _ in model.outputs]
+    loop, n = D @ L, len(x0)
+    _check_singular_loops(loop, ports)
+    right = np.hstack([C, (D @ g + shift)[:, None], np.eye(len(ports))[:, outer]])
+    y = np.linalg.solve(np.eye(len(loop)) - loop, right) if loop.any() else right
+    u = L @ y
+    u[:, n] += g
+    solution = ExactSolution(
+        A=A + B @ u[:, :n],
+        b=B @ u[:, n] + rate,
+        C=y[:, :n],
+        d=y[:, n],
+        x0=x0,
+        states=tuple(
+            f"{n}.x{k + 1}" for n, block in zip(names, blocks, strict=True) for k in range(len(block[4]))
+        ),
+        ports=ports,
+    )
+    return solution, B @ u[:, n + 1 :], y[:, n + 1 :]
+
+
+_System = tuple[Array, Array, Array, Array, Array, Array, Array]
+"""A, B, C, D, x0, rate and shift: x' = A x + B u + rate, y = C x + D u + shift."""
+
+
+def _stateless_system(model: Any) -> _System:
+    """Return a system without states whose outputs others tell."""
+    m, p = len(model.inputs), len(model.outputs)
+    none = np.zeros(0)
+    return np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), np.zeros((p, m)), none, none, np.zeros(p)
+
+
+def leaf_system(name: str, model: Any) -> _System:
+    """Return a linear leaf by itself: A, B, C, D, x0, rate and shift."""
+    n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
+    sizes = {"x0": n, "rate": n, "shift": p}
+    constants = [np.array(getattr(model, key, np.zeros(size)), dtype=float) for key, size in sizes.items()]
+    if hasattr(model, "A"):
+        shapes = zip("ABCD", ((n, n), (n, m), (p, n), (p, m)), strict=True)
+        A, B, C, D = (np.array(getattr(model, key), dtype=float).reshape(shape) for key, shape in shapes)
+    elif hasattr(model, "F"):
+        A, B, rate = _continuous_system(name, model, constants[1])
+        C, D, constants[1] = model.C[:p], model.D[0][:p], rate
+    else:
+        raise ScenarioError(f"`{name}` is not linear", expected="linear models: see `linearise`")
+    x0, rate, shift = constants
+    return A, B, C, D, x0, rate, shift[:p]
+
+
+def _continuous_system(name: str, model: Any, rate: Array) -> tuple[Array, Array, Array]:
+    """Return A, B and the rate whose step under held inputs is the identified one: its matrix logarithm."""
+    from scipy.linalg import logm
+
+    n, m = len(model.F), len(model.inputs)
+    if not n:
+        return np.zeros((0, 0)), np.zeros((0, m)), rate
+    whole = np.eye(n + m + 1)
+    whole[:n] = np.hstack([model.F, model.G[0], rate[:, None]])
+    values = np.linalg.eigvals(model.F)
+    if ((values.real <= 0.0) & (np.abs(values.imag) <= SINGULAR * np.abs(values).max())).any():
+        how = "changes its sign in every step" if values.real.min() < -SINGULAR else "ends within one step"
+        what = f"`{name}` was identified with a motion that {how}"
+        raise ScenarioError(what, expected="steps that show how it moves between them", hint="shorter steps")
+    generator = np.real(logm(whole)) / float(model.h)
+    return generator[:n, :n], generator[:n, n : n + m], generator[:n, -1]
+
+
+def block_diagonal(parts: Sequence[Array]) -> Array:
+    """Return blocks on a diagonal; some may be empty."""
+    whole = np.zeros(np.sum([part.shape for part in parts], axis=0))
+    row = column = 0
+    for part in parts:
+        whole[row : row + part.shape[0], column : column + part.shape[1]] = part
+        row, column = row + part.shape[0], column + part.shape[1]
+    return whole
+
+
+def wiring_matrices(composite: Composite) -> tuple[Array, Array]:
+    """Return L and g: the inputs of all leaves are u = L y + g."""
+    wiring = composite.blueprint.leaves.wiring
+    first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
+    drives = [
+        (drive, port) for drives, model in zip(wiring.drives, wiring.models, strict=True)
+        for drive, port in zip(drives, model.inputs, strict=True)
+    ]  # fmt: skip
+    L, g = np.zeros((len(drives), first[-1])), np.zeros(len(drives))
+    for row, (drive, port) in enumerate(drives):
+        if drive is None:
+            g[row] = port.start or 0.0
+        elif drive.child >= 0:
+            L[row, first[drive.child] + drive.port] = drive.gain
+            g[row] = drive.offset
+        else:
+            g[row] = _constant_input(drive, composite)
+    return L, g
+
+
+def _constant_input(drive: Drive, composite: Composite) -> float:
+    """Return what an input gets that no leaf drives: it never changes."""
+    if drive.child == CONSTANT:
+        return drive.offset
+    return drive.gain * (composite.inputs[drive.port].start or 0.0) + drive.offset
+
+
+def _check_singular_loops(gains: Array, ports: tuple[str, ...]) -> None:
+    """Refuse loops for which I - D L is singular; each by itself, so that scales do not matter."""
+    targets, sources = np.nonzero(gains)
+    edges = list(zip(sources.tolist(), targets.tolist(), strict=True))
+    for group in strong_components(len(ports), edges) if edges else ():
+        around = np.linalg.eigvals(gains[np.ix_(group, group)])
+        if (np.abs(1.0 - around) <= SINGULAR * np.maximum(1.0, np.abs(around))).any():
+            raise no_solution([ports[place] for place in group], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledDevice:
+    """A model that is stepped once in a period: x' = F x + G u + rate, y = C x + D u + shift."""
+
+    name: str
+    period: Fraction
+    F: Array
+    G: Array
+    C: Array
+    D: Array
+    rate: Array
+    shift: Array
+    x0: Array
+
+
+@dataclass(frozen=True, eq=False)
+class SampledSystem:
+    """The system between jumps, with what is shown, kept and seen by devices behind its own states."""
+
+    system: ExactSolution
+    devices: tuple[SampledDevice, ...]
+    seen: Array
+    """The inputs of the devices as rows that act on the outputs, and on one."""
+    places: tuple[tuple[slice, slice, slice], ...]
+    """Of each device: where the states have what it shows, keeps and sees."""
+    shares: Array
+    """How sources act on the outputs."""
+    _jumps: dict[tuple[int, ...], Array] = field(default_factory=dict, repr=False)
+
+    def times(self, end: float) -> dict[float, tuple[int, ...]]:
+        """Return when devices jump, and which."""
+        found: dict[Fraction, tuple[int, ...]] = {}
+        for number, device in enumerate(self.devices):
+            for count in range(1, int(end / float(device.period)) + 1):
+                at = count * device.period
+                found[at] = (*found.get(at, ()), number)
+        return {float(at): found[at] for at in sorted(found) if float(at) < end}
+
+    def jump(self, who: tuple[int, ...]) -> Array:
+        """Return the states after a jump, as rows that act on [x, 1, s]: all end a period, then all look."""
+        if who not in self._jumps:
+            self._jumps[who] = self._build_jump([self.devices[k] for k in who], [self.places[k] for k in who])
+        return self._jumps[who]
+
+    def _build_jump(self, devices: list[SampledDevice], places: list[tuple[slice, slice, slice]]) -> Array:
+        n, k = len(self.system.x0), self.shares.shape[1]
+        whole = np.eye(n + 1 + k)
+        for device, (shows, keeps, saw) in zip(devices, places, strict=True):
+            whole[keeps] = 0.0
+            whole[keeps, keeps], whole[keeps, saw], whole[keeps, n] = device.F, device.G, device.rate
+            whole[shows] = device.C @ whole[keeps]
+            whole[shows, n] += device.shift
+        shown = np.concatenate([np.arange(n)[shows] for shows, _, _ in places])
+        looks = np.concatenate([np.arange(n)[saw] for _, _, saw in places])
+        seen = self.seen[looks - self.places[0][2].start]
+        inputs = seen[:, :-1] @ np.hstack([self.system.C, self.system.d[:, None], self.shares]) @ whole
+        inputs[:, n] += seen[:, -1]
+        D = block_diagonal([device.D for device in devices])
+        back = seen[:, :-1] @ self.system.C[:, shown]
+        more = np.linalg.solve(np.eye(len(shown)) - D @ back, D @ inputs)
+        whole[shown] += more
+        whole[looks] = inputs + back @ more
+        return whole[:n]
+
+
+def devices_of(composite: Composite) -> tuple[SampledDevice, ...]:
+    """Return what is sampled; raises ScenarioError for what cannot be told apart from its steps."""
+    return tuple(_read_device(level) for level in composite.blueprint.levels() if level.composite.sampled)
+
+
+def _read_device(level: PlanTree) -> SampledDevice:
+    model: Any = level.wiring.models[0]
+    name, period = level.name(0), level.composite.step
+    if len(level.wiring.models) != 1 or level.inner:
+        raise ScenarioError(f"`{level.path}` is sampled, and what is in it is more than one simulator")
+    n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
+    rate, shift = (getattr(model, key, np.zeros(size)) for key, size in (("rate", n), ("shift", p)))
+    if hasattr(model, "F") and model.h == period:
+        return SampledDevice(
+            name, period, model.F, model.G[0], model.C[:p], model.D[0][:p], rate, shift[:p], model.x0
+        )
+    if hasattr(model, "D") and not n:
+        D = np.array(model.D, dtype=float).reshape(p, m)
+        none = np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0))
+        return SampledDevice(name, period, *none, D, np.zeros(0), np.asarray(shift), np.zeros(0))
+    raise ScenarioError(f"`{level.path}` is sampled, and moves between its samples")
+
+
+def couple_devices(composite: Composite, devices: tuple[SampledDevice, ...]) -> tuple[SampledSystem, Array]:
+    """Return the system with its devices, and how the sources push its states."""
+    wiring = composite.blueprint.leaves.wiring
+    pairs = list(zip(wiring.names, wiring.models, strict=True))
+    names = {device.name for device in devices}
+    inner, pushes, shares = coupled_system(composite, names)
+    free = [
+        name in names
+        for name, model in pairs
+        if name in names or isinstance(model, PlayedSource)
+        for _ in model.outputs
+    ]
+    held = np.array(free, dtype=bool)
+    L, g = wiring_matrices(composite)
+    rows = [name in names for name, model in pairs for _ in model.inputs]
+    seen = np.hstack([L[rows], g[rows, None]])
+    first = np.concatenate(
+        [np.zeros(0), *(model.first for _, model in pairs if isinstance(model, PlayedSource))]
+    )
+    base = inner.C @ inner.x0 + inner.d + shares[:, ~held] @ first
+    shown, looked = _start_outputs(devices, seen, base, shares[:, held])
+    kept = [device.x0 for device in devices]
+    x0 = np.concatenate([inner.x0, shown, *kept, looked])
+    n, more = len(inner.x0), len(x0) - len(inner.x0)
+    A = np.zeros((len(x0), len(x0)))
+    A[:n, :n], A[:n, n : n + len(shown)] = inner.A, pushes[:, held]
+    C = np.hstack([inner.C, shares[:, held], np.zeros((len(base), more - len(shown)))])
+    states = (*inner.states, *(f"shown {number}" for number in range(len(shown))))
+    for device in devices:
+        states = (*states, *(f"{device.name}.x{number + 1}" for number in range(len(device.x0))))
+    states = (*states, *(f"seen {number}" for number in range(len(looked))))
+    system = ExactSolution(A, np.append(inner.b, np.zeros(more)), C, inner.d, x0, states, inner.ports)
+    moved = np.vstack([pushes[:, ~held], np.zeros((more, (~held).sum()))])
+    return SampledSystem(system, devices, seen, _device_slices(devices, n), shares[:, ~held]), moved
+
+
+def _start_outputs(
+    devices: tuple[SampledDevice, ...], seen: Array, base: Array, shares: Array
+) -> tuple[Array, Array]:
+    """Return what devices show and see at the start, where all agree."""
+    own = np.concatenate([device.C @ device.x0 + device.shift for device in devices])
+    D = block_diagonal([device.D for device in devices])
+    right = own + D @ (seen[:, :-1] @ base + seen[:, -1])
+    shown = np.asarray(np.linalg.solve(np.eye(len(own)) - D @ seen[:, :-1] @ shares, right), dtype=float)
+    return shown, np.asarray(seen[:, :-1] @ (base + shares @ shown) + seen[:, -1])
+
+
+def _device_slices(devices: tuple[SampledDevice, ...], first: int) -> tuple[tuple[slice, slice, slice], ...]:
+    found = []
+    for sizes in (
+        [len(each.D) for each in devices],
+        [len(each.F) for each in devices],
+        [each.D.shape[1] for each in devices],
+    ):
+        ends = first + np.cumsum([0, *sizes])
+        found.append([slice(int(a), int(b)) for a, b in pairwise(ends)])
+        first = int(ends[-1])
+    return tuple(zip(*found, strict=True))

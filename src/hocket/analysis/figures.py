@@ -1,0 +1,118 @@
+"""What the pictures of measures share, and the picture of modes.
+
+In:  a measure
+Out: a Matplotlib figure; nothing global is touched and no display is needed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket.files.atomic_files import replace_file
+from hocket.files.plotting import check_drawable, import_extra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from hocket.analysis.stability import Stability
+    from hocket.analysis.stability_intervals import Interval
+    from hocket.model.protocols import Array
+
+
+BLUE, RED, GREY = "#0072B2", "#D55E00", "#444444"
+
+
+def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with axes side by side."""
+    figure: Figure = import_extra("matplotlib.figure", "plot").Figure(
+        figsize=(width, height), layout="constrained"
+    )
+    axes = list(figure.subplots(1, columns, squeeze=False)[0])
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def stack(width: float, height: float, rows: int) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with axes one above the other, over the same times."""
+    figure: Figure = import_extra("matplotlib.figure", "plot").Figure(
+        figsize=(width, height), layout="constrained"
+    )
+    axes = list(figure.subplots(max(rows, 1), 1, sharex=True, squeeze=False)[:, 0])
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save_figure(figure: Figure, path: Path | str | None) -> Figure:
+    """Return the figure; `path` also saves it, in the format of its ending."""
+    if path is not None:
+        check_drawable(path)
+        with replace_file(path) as file:
+            figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
+    return figure
+
+
+def set_axes_title(axes: Axes, title: str) -> None:
+    """Put a title where those of runs are."""
+    axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
+
+
+def draw_share_bars(axes: Axes, names: Sequence[str], shares: Sequence[float], colour: str = BLUE) -> None:
+    """Draw shares as lying bars, the largest on top."""
+    places = np.arange(len(names))[::-1]
+    axes.barh(places, shares, color=colour)
+    axes.set_yticks(places, names)
+    axes.grid(axis="x", alpha=0.3)
+
+
+def draw_radius_curve(
+    values: Array, rho: Array, intervals: Sequence[Interval], logarithmic: bool
+) -> tuple[Figure, Axes]:
+    """Draw a radius over a parameter, with the intervals in which it is below one shaded."""
+    figure, (axes,) = new_figure(7, 4)
+    shown = np.isfinite(rho)
+    low = min(1.0, float(rho[shown].min(initial=1.0)))
+    high = min(2.0, max(1.0, float(rho[shown].max(initial=1.0))))
+    margin = 0.08 * max(high - low, 1e-6)
+    for each in intervals:
+        axes.axvspan(each.low, each.high, color=BLUE, alpha=0.15, linewidth=1)
+    axes.axhline(1.0, color=GREY, linewidth=0.8, linestyle="--")
+    axes.plot(values, np.where(shown, rho, 1e6), color=BLUE, linewidth=1.3)
+    axes.set_xscale("log" if logarithmic else "linear")
+    axes.set_xlim(values[0], values[-1])
+    axes.set_ylim(low - margin, high + margin)
+    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.set_ylabel("factor per step")
+    axes.grid(alpha=0.3)
+    set_axes_title(axes, "stable where shaded" if intervals else "stable nowhere")
+    return figure, axes
+
+
+def draw_modes(measure: Stability, path: Path | str | None = None) -> Any:
+    """Draw the eigenvalues with the unit circle, and who takes part in the largest."""
+    figure, (plane, chart) = new_figure(9, 4, 2)
+    turn = np.linspace(0.0, 2.0 * np.pi, 361)
+    plane.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8)
+    values = np.array(measure.eigenvalues)
+    out = np.abs(values) > 1.0
+    for chosen, colour in ((~out, BLUE), (out, RED)):
+        plane.plot(values[chosen].real, values[chosen].imag, ".", color=colour, markersize=7)
+    plane.set_aspect("equal")
+    plane.grid(alpha=0.3)
+    word = "stable" if measure.stable else "unstable"
+    set_axes_title(plane, f"{word}: the largest factor per step is {measure.rho:.6g}")
+    plane.set_xlabel("real part")
+    plane.set_ylabel("imaginary part")
+    if measure.modes:
+        parts = measure.modes[0].parts[:10]
+        names = [part.name if part.kind == "simulator" else f"{part.name} ({part.kind})" for part in parts]
+        draw_share_bars(chart, names, [part.share for part in parts], BLUE if measure.stable else RED)
+        set_axes_title(chart, f"who takes part in it, at {measure.modes[0].frequency:.3g} Hz")
+        chart.set_xlabel("share")
+    return save_figure(figure, path)

@@ -1,0 +1,332 @@
+"""Many micro steps at once: what a linear model does in all of them is one matrix.
+
+In:  a Composite of linear models
+Out: the same Composite; what has many micro steps in a step takes them in one leap, equal but for rounding
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from hocket.errors import SimulatorError
+from hocket.model.clock import format_duration
+from hocket.model.extrapolators import shift_origin
+from hocket.model.ports import Port
+from hocket.model.protocols import Array, Capabilities, Model
+from hocket.planning.parameters import leaves, with_leaves
+from hocket.planning.prepare import Composite
+from hocket.simulators.methods import Maps, MethodName, micro_steps
+from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
+
+
+@dataclass(frozen=True, eq=False)
+class ModelStandIn:
+    """What stand-ins share: to an orchestrator they are the original."""
+
+    stands_for: Model
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The inputs of the original."""
+        return self.stands_for.inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The outputs of the original, with their feedthrough."""
+        return self.stands_for.outputs
+
+    @property
+    def abilities(self) -> Capabilities:
+        """Those of the original: the plan depends on them."""
+        return self.stands_for.abilities
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Strings and binaries are wired as they were, and not carried: no linear model has them."""
+        texts: tuple[tuple[str, ...], tuple[str, ...]] = getattr(self.stands_for, "texts", ((), ()))
+        return texts
+
+
+class IgnoredTexts:
+    """Ends of the wires that carry texts."""
+
+    def text(self, port: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def set_text(self, port: int, value: bytes) -> None:
+        """Take no notice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tangent(ModelStandIn):
+    """x' = A x + B u + rate, y = C x + D u + shift, in the units of the original, from x0 on."""
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    x0: Array
+    rate: Array
+    """What is left of f at the operating point: zero for a linear model."""
+    shift: Array
+    method: MethodName = "exact"
+    step: Fraction | None = None
+
+    @staticmethod
+    def constant(stands_for: Model, y: Array) -> Tangent:
+        """Return a model whose outputs stay what they are, whatever happens."""
+        p, m = len(y), len(stands_for.inputs)
+        none = np.zeros(0)
+        nothing = np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), np.zeros((p, m))
+        return Tangent(stands_for, *nothing, none, none, np.array(y, dtype=float))
+
+    @cached_property
+    def linear(self) -> StateSpace:
+        """The same with a last input that is always one, and carries what is constant."""
+        n, m, p = len(self.A), self.B.shape[1], len(self.C)
+        return StateSpace(
+            A=self.A.tolist(),
+            B=np.hstack([self.B, self.rate.reshape(n, 1)]).tolist() if n else (),
+            C=self.C.tolist() if n else (),
+            D=np.hstack([self.D, self.shift.reshape(p, 1)]).tolist(),
+            x0=self.x0.tolist(),
+            inputs=[f"u{number}" for number in range(m + 1)],
+            outputs=[f"y{number}" for number in range(p)],
+            method=self.method,
+            step=self.step,
+        )
+
+    def open(self) -> TangentSimulator:
+        """Make a live simulator."""
+        return TangentSimulator(self)
+
+
+class TangentSimulator(IgnoredTexts):
+    """A StateSpaceSimulator whose last input is one."""
+
+    def __init__(self, model: Tangent, inner: StateSpaceSimulator | None = None):
+        self.inner = inner or StateSpaceSimulator(model.linear)
+        self.size = self.inner.size
+        self.start = self.inner.start
+        self.save, self.restore, self.close = self.inner.save, self.inner.restore, self.inner.close
+
+    @property
+    def z(self) -> Array:
+        """The state, perhaps with the history of the method; it may carry columns."""
+        return self.inner.z
+
+    @z.setter
+    def z(self, z: Array) -> None:
+        self.inner.z = z
+
+    @property
+    def last_h(self) -> float | None:
+        """The length of the last micro step."""
+        return self.inner.last_h
+
+    @property
+    def micro(self) -> Callable[[float, Array], None] | None:
+        """Who is told of every micro step."""
+        return self.inner.micro
+
+    @micro.setter
+    def micro(self, told: Callable[[float, Array], None] | None) -> None:
+        self.inner.micro = told
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance by h."""
+        return self.inner.step(t, h, _append_unit_input(u))
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return the outputs."""
+        return self.inner.output(t, _append_unit_input(u))
+
+    def slope(self, t: float, u: Array) -> Array:
+        """Return the time derivatives of the outputs."""
+        return self.inner.slope(t, _append_unit_input(u))
+
+
+def _append_unit_input(u: Array) -> Array:
+    one = np.zeros((len(u), 1, *u.shape[2:]))
+    one[0] = 1.0
+    return np.concatenate([u, one], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class IdentifiedModel(ModelStandIn):
+    """x' = F x + sum_k G[k] c_k + rate over one step h; y = C x + sum_k D[k] c_k + shift.
+
+    c_k are the coefficients of the inputs. The rows of C, D and shift are the outputs, and below them their
+    slopes where these were asked for.
+    """
+
+    h: Fraction
+    F: Array
+    G: Array
+    """Shape (powers, states, inputs)."""
+    C: Array
+    D: Array
+    """Shape (powers, rows, inputs)."""
+    x0: Array
+    rate: Array
+    shift: Array
+    singular: Array = field(default_factory=lambda: np.zeros(0))
+    """The singular values of the Hankel matrix: the order is where they fall."""
+
+    def open(self) -> IdentifiedSimulator:
+        """Make a live simulator."""
+        return IdentifiedSimulator(self)
+
+
+class IdentifiedSimulator(IgnoredTexts):
+    """Steps of one length; a longer one is made of several."""
+
+    def __init__(self, model: IdentifiedModel):
+        self.model = model
+        self.size = len(model.F)
+        self.length = float(model.h)
+        self.z: Array = np.zeros(0)
+        self.last_h = None
+
+    def start(self, t: float) -> None:
+        """Go to where the original started."""
+        self.z = self.model.x0.copy()
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance by h, a whole number of steps as they were identified."""
+        if h == 0.0:
+            return t
+        model, count = self.model, round(h / self.length)
+        if count < 1 or abs(h - count * self.length) > 1e-9 * h:
+            what = f"it was identified for steps of {format_duration(model.h)}, and is stepped by {h:.9g} s"
+            raise SimulatorError(what, hint="`linearise` of the composite with the steps it shall have")
+        if np.any(u[len(model.G) :]):
+            what = f"it was identified for inputs of degree {len(model.G) - 1}, and gets degree {len(u) - 1}"
+            raise SimulatorError(what, hint="`linearise` of the composite with its extrapolation")
+        for number in range(count):
+            coefficients = shift_origin(list(u), number * self.length)
+            self.z = _add_constant(model.F @ self.z, model.rate)
+            for Gamma, c in zip(model.G, coefficients, strict=False):
+                self.z = self.z + Gamma @ c
+        return t + h
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return the outputs."""
+        return self._output_rows(u)[: len(self.model.outputs)]
+
+    def slope(self, t: float, u: Array) -> Array:
+        """Return the time derivatives of the outputs."""
+        count = len(self.model.outputs)
+        if len(self.model.C) < 2 * count:
+            raise SimulatorError("its slopes were not identified: no connection asked for them")
+        return self._output_rows(u)[count:]
+
+    def _output_rows(self, u: Array) -> Array:
+        y = _add_constant(self.model.C @ self.z, self.model.shift)
+        for D, c in zip(self.model.D, u, strict=False):
+            y = y + D @ c
+        return y
+
+    def save(self) -> Array:
+        """Return the state."""
+        return self.z.copy()
+
+    def restore(self, state: Array) -> None:
+        """Go back to a saved state."""
+        self.z = state.copy()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _add_constant(columns: Array, constant: Array) -> Array:
+    return columns + (constant if columns.ndim == 1 else constant[:, None])
+
+
+FEW = 3
+"""Micro steps up to which they are made one by one."""
+
+
+def merge_micro_steps(composite: Composite) -> Composite:
+    """Return the composite with leaps in place of the micro steps of its linear models."""
+    changed = {
+        path: found for path, model in leaves(composite) if (found := _merge_model_steps(model)) is not None
+    }
+    return with_leaves(composite, changed)
+
+
+def _merge_model_steps(model: Model) -> Model | None:
+    if getattr(model, "step", None) is None:
+        return None
+    kind = {StateSpace: LeapingModel, Tangent: LeapingTangent}.get(type(model))
+    if kind is None:
+        return None
+    made: Model = object.__new__(kind)
+    made.__dict__.update(vars(model))
+    return made
+
+
+class LeapingModel(StateSpace):
+    """A StateSpace whose simulators leap."""
+
+    def open(self) -> StateSpaceSimulator:
+        """Make a live simulator."""
+        return LeapingSimulator(self)
+
+
+class LeapingSimulator(StateSpaceSimulator):
+    """A StateSpaceSimulator that makes all micro steps of a step at once, unless each is looked at."""
+
+    def __init__(self, model: StateSpace):
+        super().__init__(model)
+        self.leaps: dict[tuple[float, int, int], Array] = {}
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance by h."""
+        count = micro_steps(h, self.step_length)
+        if count <= FEW or self.micro is not None or not self.size:
+            return super().step(t, h, u)
+        length, done = h / count, 0
+        maps = self.maps(length, len(u) - 1)
+        if maps.first is not None and self.last_h != length:
+            super().step(t, length, u)
+            done = 1
+        coefficients = np.array(shift_origin(list(u), done * length))
+        key = length, count - done, len(u)
+        if key not in self.leaps:
+            self.leaps[key] = _merged_step_matrix(maps, length, count - done)
+        whole, size = self.leaps[key], len(self.z)
+        driven = coefficients.reshape(-1, *np.shape(self.z)[1:])
+        self.z = whole[:, :size] @ self.z + whole[:, size:] @ driven
+        self.last_h = length
+        return t + h
+
+
+def _merged_step_matrix(maps: Maps, length: float, count: int) -> Array:
+    """Return what so many micro steps do, as a matrix that acts on [z, c_0, c_1, ...]."""
+    powers, size, inputs = maps.Gamma.shape
+    one = np.zeros((size + powers * inputs, size + powers * inputs))
+    one[:size, :size] = maps.Phi
+    one[:size, size:] = maps.Gamma.transpose(1, 0, 2).reshape(size, powers * inputs)
+    shift = np.zeros((powers, powers))
+    for k in range(powers):
+        for j in range(k, powers):
+            shift[k, j] = math.comb(j, k) * length ** (j - k)
+    one[size:, size:] = np.kron(shift, np.eye(inputs))
+    return np.asarray(np.linalg.matrix_power(one, count)[:size])
+
+
+@dataclass(frozen=True, eq=False)
+class LeapingTangent(Tangent):
+    """A Tangent whose simulators leap."""
+
+    def open(self) -> TangentSimulator:
+        """Make a live simulator."""
+        return TangentSimulator(self, LeapingSimulator(self.linear))

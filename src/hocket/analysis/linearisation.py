@@ -1,0 +1,471 @@
+"""Linear models of anything: the scenario with a linear stand-in for every simulator that is not linear.
+
+In:  a Composite, and where it shall be linearised: at its start, at a later time, at given points
+Out: the same Composite with stand-ins, and for each simulator how it was obtained and how well it fits
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from hocket.analysis.figures import save_figure
+from hocket.analysis.identification import ALONE, POOR, identify
+from hocket.analysis.linear_models import IdentifiedModel, Tangent
+from hocket.analysis.linear_reading import is_linear
+from hocket.analysis.pulse_responses import BlackBoxBench, OperatingPoint, RefusedError, relative_error
+from hocket.analysis.stability import MARGIN
+from hocket.engine.initialise import initialise, levels_of
+from hocket.engine.opening import open_level
+from hocket.engine.reference.level import Level
+from hocket.errors import Fault, ScenarioError, SimulatorError, suggest_nearest
+from hocket.files.plotting import import_extra
+from hocket.model.clock import Duration, common_tick, format_duration, seconds
+from hocket.model.protocols import Array, Model
+from hocket.plan import Body, Step, walk
+from hocket.planning.parameters import with_cold_starts, with_leaves
+from hocket.planning.prepare import Composite
+from hocket.planning.tree import PlanTree, clock_of, window_degree, window_obstacles
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.methods import ORDERS, MethodName
+from hocket.simulators.ode import Ode
+from hocket.simulators.sources import Csv, Function, Table
+
+NUDGE = float(np.finfo(float).eps) ** (1 / 3)
+"""Where central differences err least."""
+TRIED = 1e-3
+"""The change of states and inputs at which a tangent is compared with its model."""
+REST = 1e-9
+"""Rates below this part of the state in a second are those of an equilibrium."""
+
+Look: TypeAlias = Callable[[Array, Array], Array]
+"""Rates and outputs, one behind the other, at states and inputs."""
+
+
+@dataclass(frozen=True)
+class LinearisationPoint:
+    """Where an Ode is linearised: what is left out is as it is in the scenario."""
+
+    x: Sequence[float] | None = None
+    u: Sequence[float] | None = None
+    t: float | None = None
+
+
+@dataclass(frozen=True)
+class TangentFit:
+    """A tangent, how far it is off at small changes, and what the user should know."""
+
+    tangent: Tangent
+    fit: float
+    notes: tuple[str, ...]
+
+
+def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: float, u: Array) -> TangentFit:
+    """Return the tangent of an Ode: by its Jacobian where it has one, else by central differences."""
+    x = np.array(simulator.x if point.x is None else point.x, dtype=float)
+    u = u if point.u is None else np.array(point.u, dtype=float)
+    t = t if point.t is None else point.t
+    if (x.shape, u.shape) != ((len(model.x0),), (len(model.inputs),)):
+        expected = f"{len(model.x0)} states and {len(model.inputs)} inputs"
+        raise ScenarioError("the point does not fit the Ode", "at", expected)
+    f = model.function(model.f)
+    g = None if model.g is None else model.function(model.g)
+
+    def rates_and_outputs(x: Array, u: Array, t: float = t) -> Array:
+        y = x if g is None else _call_function(g, t, x, u, len(model.outputs))
+        return np.concatenate([_call_function(f, t, x, u, len(x)), y])
+
+    same = np.array_equal(rates_and_outputs(x, u, t + 1.0), rates_and_outputs(x, u))
+    notes: tuple[str, ...] = () if same else (f"it depends on time itself: as at {t:g} s",)
+    refusal: RefusedError | None = None
+    for sizes in _change_sizes(x, u):
+        slopes = _central_differences(rates_and_outputs, x, u, sizes)
+        if model.jacobian is not None:
+            given = _call_function(model.function(model.jacobian), t, x, u, len(x) ** 2)
+            slopes[: len(x), : len(x)] = given.reshape(len(x), len(x))
+        try:
+            return _fit_tangent(model, rates_and_outputs, x, u, slopes, notes, sizes)
+        except CurvedError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
+
+
+def _change_sizes(x: Array, u: Array) -> Iterator[Array]:
+    """Yield what a change of one is of each state and input: its value or one; then in smaller units.
+
+    Where all states, or all inputs, are small, they are in units that make them so. What stands at zero tells
+    of no units: a gap of half a millimetre is not to be overlooked there.
+    """
+    point = np.abs(np.concatenate([x, u]))
+    ones = np.maximum(point, 1.0)
+    yield ones
+    small = [float(np.abs(part).max(initial=0.0)) for part in (x, u)]
+    if any(0.0 < size < 1.0 for size in small):
+        floors = np.repeat([size if 0.0 < size < 1.0 else 1.0 for size in small], (len(x), len(u)))
+        yield np.maximum(point, floors)
+
+
+class CurvedError(RefusedError):
+    """Its tangent does not follow it: perhaps it does closer to the point."""
+
+
+def _call_function(function: Callable[..., Any], t: float, x: Array, u: Array, count: int) -> Array:
+    """Return what a function of the user's gives: so many numbers, in one row."""
+    try:
+        return np.array(function(t, x, u), dtype=float).reshape(count)
+    except Exception as error:  # somebody else's code
+        raise RefusedError(f"it failed when it was tried: {type(error).__name__}: {error}") from error
+
+
+def tangent_of_fmu(model: Fmu, place: OperatingPoint) -> TangentFit:
+    """Return the tangent of a model exchange FMU, from its directional derivatives or from differences."""
+    live = getattr(place.simulator, "live", place.simulator)
+    if model.description.event_indicators:
+        moved = BlackBoxBench(place).run([np.zeros((place.powers, len(place.u)))] * ALONE)
+    A, B, C, D = live.jacobian(float(place.t), place.u[np.newaxis])
+    exchange = live.exchange
+
+    def rates_and_outputs(x: Array, u: Array) -> Array:
+        found = exchange.probe(x.copy(), u.copy(), len(model.outputs))
+        if found is None:
+            raise live.fault()
+        return np.concatenate(found)
+
+    touch = _fit_tangent(
+        model, rates_and_outputs, np.array(exchange.x), place.u, np.block([[A, B], [C, D]]), ()
+    )
+    if model.description.event_indicators:
+        _check_events(touch.tangent, moved, place)
+    return touch
+
+
+def _check_events(tangent: Tangent, moved: Array, place: OperatingPoint) -> None:
+    """Refuse an FMU with events whose motion is not that of its tangent: events are not seen in slopes."""
+    live, u, h = tangent.open(), place.u[np.newaxis], float(place.h)
+    live.start(0.0)
+    rows = [live.output(0.0, u)]
+    for _ in range(len(moved) - 1):
+        live.step(0.0, h, u)
+        rows.append(live.output(0.0, u))
+    off = relative_error(np.array(rows) - moved[0], moved - moved[0], np.abs(moved).max(axis=0))
+    if off > POOR:
+        span = f"{(len(moved) - 1) * h:.3g} s"
+        raise RefusedError(f"it has events, and does not move as its tangent within {span}")
+
+
+def _fit_tangent(
+    model: Ode | Fmu,
+    look: Look,
+    x: Array,
+    u: Array,
+    slopes: Array,
+    notes: tuple[str, ...],
+    sizes: Array | None = None,
+) -> TangentFit:
+    n, there = len(x), look(x, u)
+    if not (np.isfinite(there).all() and np.isfinite(slopes).all()):
+        raise RefusedError("its rates or slopes are not finite at this point")
+    constant = there - slopes @ np.concatenate([x, u])
+    moving = np.abs(there[:n]) > REST * np.maximum(np.abs(x), 1.0)
+    if moving.any():
+        state = int(np.argmax(moving))
+        notes = (*notes, f"not an equilibrium: x{state + 1} moves by {there[state]:.3g} per second")
+    ones = np.maximum(np.abs(np.concatenate([x, u])), 1.0)
+    fit = _tangent_error(look, x, u, slopes, ones if sizes is None else sizes)
+    if fit > POOR:
+        what = f"its tangent is off by {min(fit, 1.0):.0%} at changes of {TRIED:g}"
+        raise CurvedError(f"{what}: it is not smooth at this point")
+    if sizes is not None and (sizes < ones).any():
+        notes = (*notes, f"linear for changes of about {TRIED * sizes.min():.2g} only")
+    fixed = model.method in ORDERS
+    tangent = Tangent(
+        model,
+        A=slopes[:n, :n],
+        B=slopes[:n, n:],
+        C=slopes[n:, :n],
+        D=slopes[n:, n:],
+        x0=x,
+        rate=constant[:n],
+        shift=constant[n:],
+        method=cast("MethodName", model.method if fixed else "exact"),
+        step=model.step if fixed else None,
+    )
+    return TangentFit(tangent, fit, notes)
+
+
+def _central_differences(look: Look, x: Array, u: Array, sizes: Array) -> Array:
+    """Return the slopes of rates and outputs over states and inputs, from central differences."""
+    point = np.concatenate([x, u])
+    columns = []
+    for index in range(len(point)):
+        moved = [point.copy(), point.copy()]
+        for there, sign in zip(moved, (1.0, -1.0), strict=True):
+            there[index] += sign * NUDGE * sizes[index]
+        ends = [look(there[: len(x)], there[len(x) :]) for there in moved]
+        columns.append((ends[0] - ends[1]) / (moved[0][index] - moved[1][index]))
+    return np.array(columns).T if columns else np.zeros((len(look(x, u)), 0))
+
+
+def _tangent_error(look: Look, x: Array, u: Array, slopes: Array, sizes: Array) -> float:
+    """Return how far the tangent is off when a state or an input changes a little, relative to the effect."""
+    point, there, worst = np.concatenate([x, u]), look(x, u), 0.0
+    for index in range(len(point)):
+        for sign in (1.0, -1.0):
+            change = np.zeros(len(point))
+            change[index] = sign * TRIED * sizes[index]
+            found = look(x + change[: len(x)], u + change[len(x) :]) - there
+            told = slopes @ change
+            size = max(float(np.abs(found).max()), float(np.abs(told).max()))
+            if size > 1e-12 * float(np.abs(there).max(initial=0.0)):
+                worst = max(worst, float(np.abs(found - told).max()) / size)
+    return worst if math.isfinite(worst) else math.inf
+
+
+SURE = 1e-9
+"""A fit below this is that of a linear model: a curved motion may come near, but not so near."""
+
+
+@dataclass(frozen=True)
+class LinearisedLeaf:
+    """How one simulator got its linear model."""
+
+    path: str
+    how: str
+    """exact, constant, jacobian, identified or refused."""
+    fit: float
+    """The relative error of the model: of the predicted response to a test signal where it is identified, of
+    rates and outputs at changes of a thousandth where it is a Jacobian; not a number if refused."""
+    states: int
+    refused: str = ""
+    """Why it cannot be judged."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LinearisedScenario:
+    """A scenario with linear stand-ins, and the report on each of its simulators."""
+
+    made: Composite
+    """With the originals where there is no stand-in."""
+    leaves: tuple[LinearisedLeaf, ...]
+
+    @property
+    def composite(self) -> Composite:
+        """The linear composite; raises ScenarioError with the reasons if a simulator cannot be judged."""
+        faults = [
+            Fault(f"`{leaf.path}` cannot be judged: {leaf.refused}", leaf.path, "a linear response")
+            for leaf in self.leaves
+            if leaf.how == "refused"
+        ]
+        if faults:
+            raise ScenarioError(faults)
+        return self.made
+
+    @property
+    def fit(self) -> float:
+        """The worst fit of all; not a number if one was refused."""
+        fits = [leaf.fit for leaf in self.leaves]
+        return math.nan if any(map(math.isnan, fits)) else max(fits, default=0.0)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row per simulator."""
+        return [
+            {
+                "simulator": leaf.path,
+                "how": leaf.how,
+                "fit": leaf.fit,
+                "states": leaf.states,
+                "notes": "; ".join((leaf.refused,) * bool(leaf.refused) + leaf.notes),
+            }
+            for leaf in self.leaves
+        ]
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Return a picture of the fits; `path` also saves it."""
+        height = 1.2 + 0.3 * len(self.leaves)
+        figure = import_extra("matplotlib.figure", "plot").Figure(figsize=(7, height), layout="constrained")
+        axes = figure.subplots()
+        for place, leaf in enumerate(self.leaves):
+            if leaf.how == "refused":
+                axes.text(2e-16, place, leaf.refused[:64], va="center", fontsize="x-small")
+            else:
+                axes.barh(place, max(leaf.fit, 1e-16), left=1e-17, color="#0072B2")
+        axes.axvline(POOR, color="#D55E00", linewidth=1.3)
+        axes.set_yticks(range(len(self.leaves)), [f"{leaf.path} ({leaf.how})" for leaf in self.leaves])
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.set_xlim(1e-16, 1.0)
+        axes.set_xlabel("relative error of the linear model")
+        axes.spines[["top", "right"]].set_visible(False)
+        return save_figure(figure, path)
+
+
+def linearise(
+    composite: Composite,
+    at: Duration | Mapping[str, LinearisationPoint] | None = None,
+    *,
+    still: bool = False,
+    start: Duration = 0,
+) -> LinearisedScenario:
+    """Return the composite with every simulator that is not linear replaced by a linear stand-in.
+
+    `at` is a time after the start, to which the scenario is run first, or points for some of its Odes, by
+    path; `start` is the time at which it starts. Black boxes are identified for the step of their level:
+    another step needs another call. With `still`, what cannot be judged and has no inputs stands still: no
+    coupling depends on how it moves.
+    """
+    design = composite.blueprint
+    points = at if isinstance(at, Mapping) else {}
+    ahead = Fraction(0) if at is None or isinstance(at, Mapping) else _check_time_ahead(at, composite.step)
+    names = design.leaves.wiring.names
+    for path in points:
+        if path not in names:
+            raise ScenarioError(f"there is no simulator `{path}`", "at", "", suggest_nearest(path, names))
+    if all(map(is_linear, design.leaves.wiring.models)):
+        exact = (
+            _exact_leaf(name, model) for name, model in zip(names, design.leaves.wiring.models, strict=True)
+        )
+        return LinearisedScenario(design.composite, tuple(exact))
+    begin = _parse_seconds(start, "start")
+    root = open_level(design, clock_of(design, ahead, start=begin))
+    looking = max(window_degree(level) for level in design.levels())
+    changed: dict[str, Model] = {}
+    leaves: list[LinearisedLeaf] = []
+    try:
+        initialise(root, float(begin))
+        for _ in range(int(ahead / composite.step)):
+            root.advance(root.now, root.length, root.inputs[1])
+        for level, child in _leaf_children(root):
+            leaf, stand_in = _linearise_leaf(level, child, points.get(level.name(child)), still, looking)
+            leaves.append(leaf)
+            changed[leaf.path] = stand_in
+    finally:
+        root.close()
+    return LinearisedScenario(
+        _with_fitting_start(with_leaves(design.composite, changed), changed, design), tuple(leaves)
+    )
+
+
+def _check_time_ahead(at: Duration, step: Fraction) -> Fraction:
+    time = _parse_seconds(at, "at")
+    if time < 0 or (time / step).denominator != 1:
+        raise ScenarioError(
+            f"{format_duration(time)} is not a whole number of steps of {format_duration(step)}", "at"
+        )
+    return time
+
+
+def _parse_seconds(duration: Duration, where: str) -> Fraction:
+    try:
+        return seconds(duration)
+    except ValueError as error:
+        raise ScenarioError(str(error), where) from None
+
+
+def _leaf_children(root: Level) -> Iterator[tuple[Level, int]]:
+    for level in levels_of(root):
+        for child, simulator in enumerate(level.children):
+            if not isinstance(simulator, Level):
+                yield level, child
+
+
+def _exact_leaf(path: str, model: Any) -> LinearisedLeaf:
+    return LinearisedLeaf(path, "exact", 0.0, len(getattr(model, "A", ())))
+
+
+def _linearise_leaf(
+    level: Level, child: int, point: LinearisationPoint | None, still: bool, looking: int
+) -> tuple[LinearisedLeaf, Model]:
+    """Return what is known of a leaf, and what stands for it; `looking` is the degree of the start window."""
+    model, path = level.wiring.models[child], level.name(child)
+    simulator: Any = level.children[child]
+    if point is not None and not isinstance(model, Ode):
+        raise ScenarioError(f"`{path}` is no Ode", "at", "a time, for all simulators")
+    if is_linear(model):
+        return _exact_leaf(path, model), model
+    level.feed(child)
+    t, u = level.clock.time(level.ticks[child]), level.memory.u[child][0].copy()
+    if isinstance(model, (Function, Table, Csv)):
+        y = _leaf_outputs(simulator, t, u)
+        return LinearisedLeaf(path, "constant", 0.0, 0, notes=(f"as it is at {t:g} s",)), Tangent.constant(
+            model, y
+        )
+    place = _operating_place(level, child, u, looking)
+    try:
+        if isinstance(model, Ode):
+            touch = tangent_of_ode(model, simulator, point or LinearisationPoint(), t, u)
+        elif isinstance(model, Fmu) and model.exchange and not model.is_isolated:
+            touch = tangent_of_fmu(model, place)
+        else:
+            return _identify_leaf(path, place, still)
+    except RefusedError as refusal:
+        return LinearisedLeaf(path, "refused", math.nan, 0, str(refusal)), model
+    except SimulatorError as error:
+        return LinearisedLeaf(path, "refused", math.nan, 0, error.faults[0].what), model
+    return LinearisedLeaf(path, "jacobian", touch.fit, len(touch.tangent.A), notes=touch.notes), touch.tangent
+
+
+def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[LinearisedLeaf, Model]:
+    found, model = identify(place), place.model
+    runs_away = (
+        not model.inputs and found.stand_in is not None and found.fit > SURE and _is_growing(found.stand_in.F)
+    )
+    if found.stand_in is not None and not runs_away:
+        states = len(found.stand_in.F)
+        return LinearisedLeaf(path, "identified", found.fit, states, notes=found.notes), found.stand_in
+    why = "it grows by itself, and without inputs nobody can tell whether it goes on" * runs_away
+    if not still or model.inputs:
+        return LinearisedLeaf(path, "refused", math.nan, 0, found.refused or why, found.notes), model
+    y = _leaf_outputs(place.simulator, float(place.t), place.u)
+    notes = (
+        f"as it is at {float(place.t):g} s: {found.refused or why}",
+        "no inputs: no coupling depends on it",
+    )
+    return LinearisedLeaf(path, "constant", 0.0, 0, notes=notes), Tangent.constant(model, y)
+
+
+def _is_growing(F: Array) -> bool:
+    return float(np.abs(np.linalg.eigvals(F)).max(initial=0.0)) > 1.0 + MARGIN
+
+
+def _leaf_outputs(simulator: Any, t: float, u: Array) -> Array:
+    return np.array(simulator.output(t, u[np.newaxis]), dtype=float).reshape(-1)
+
+
+def _operating_place(level: Level, child: int, u: Array, looking: int) -> OperatingPoint:
+    """Return where a black box stands: time, step, powers of its inputs."""
+    model, tick = level.wiring.models[child], level.ticks[child]
+    parts = common_tick(_step_fractions(level.plan.step, level.wiring.names[child]))
+    honoured = model.abilities.input_degree
+    design: PlanTree = level.blueprint
+    degree = max(level.memory.degrees[child], looking if honoured is None else min(looking, honoured))
+    return OperatingPoint(
+        model,
+        level.children[child],
+        level.clock.start + tick * level.clock.tick,
+        design.composite.step * parts,
+        u,
+        degree + 1,
+        level.memory.sloped[child],
+        tick != 0,
+    )
+
+
+def _step_fractions(body: Body, sim: str) -> Iterator[Fraction]:
+    """Return the parts of a level's step by which a simulator is stepped."""
+    return (each.fraction for _, each in walk(body) if isinstance(each, Step) and each.sim == sim)
+
+
+def _with_fitting_start(composite: Composite, changed: Mapping[str, Model], design: PlanTree) -> Composite:
+    """Return the composite with cold starts where a past would need other steps than were identified."""
+    steps = [model.h for model in changed.values() if isinstance(model, IdentifiedModel)]
+    past = [level.composite.step for level in design.levels() if window_degree(level)]
+    fits = all((other / own).denominator == 1 for own in steps for other in past)
+    return composite if fits or window_obstacles(design.leaves) else with_cold_starts(composite)

@@ -1,0 +1,207 @@
+"""The one change that helps most: each is tried in the linear reading, none is run.
+
+In:  a linear Composite and how long it shall run
+Out: changes, the best first, each with what it would bring
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.error_prediction import predicted_error
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.stability import EDGE, IterationConvergence, iteration_convergence, spectral_radius
+from hocket.errors import HocketError
+from hocket.model.clock import format_duration
+from hocket.model.extrapolators import Hold, Polynomial
+from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.orchestrators.explicit import algorithm_layers
+from hocket.plan import Repeat, walk
+from hocket.planning.parameters import scale_steps
+from hocket.planning.prepare import Composite
+
+NOISE = 1e-12
+"""A relative error that nothing need be done about."""
+WORTH = 0.8
+"""An error must shrink to this part of itself, or a change is not worth its trouble."""
+
+MANY = 20
+"""Sweeps of an iteration of which nothing better is known."""
+FEW = 10.0
+"""Times the steps of now beyond which shorter ones are tried only where nothing else helps."""
+LONGEST = 20_000
+"""Steps of a run up to which shorter ones are tried even where something else helps."""
+
+
+@dataclass(frozen=True)
+class CouplingChange:
+    """Something to do otherwise, and what that would bring."""
+
+    words: str
+    rho: float
+    error: float | None
+    """The largest error in relation to the values; None: the run has no end that is known."""
+    steps: float
+    """How many times the steps of now it would take."""
+
+
+def suggest_changes(
+    composite: Composite,
+    stop: Fraction | None,
+    fixed_steps: bool = False,
+    now: tuple[IterationConvergence, ...] = (),
+) -> list[CouplingChange]:
+    """Return what helps, the best first; `fixed_steps`: other steps cannot be judged.
+
+    `now` is how the iterations of the composite itself settle.
+    """
+    found: list[CouplingChange] = []
+    for words, variant, steps in _coupling_variants(composite, fixed_steps):
+        try:
+            if _is_slow_to_judge(variant, steps, stop) and any(change.rho <= 1.0 + EDGE for change in found):
+                continue
+            reading = read_linear(variant)
+            rho = spectral_radius(reading)
+            error = None if stop is None else predicted_error(reading, stop, measure=False).worst.relative
+        except (HocketError, np.linalg.LinAlgError):  # no such step, no solution, or no numbers
+            continue
+        found.append(
+            CouplingChange(
+                words, rho, error, steps * _most_sweeps(iteration_convergence(reading)) / _most_sweeps(now)
+            )
+        )
+    return sorted(found, key=_rank_change)
+
+
+def _is_slow_to_judge(variant: Composite, steps: float, stop: Fraction | None) -> bool:
+    """Return whether a change is tried only where nothing else helps: it would take long to judge."""
+    long = stop is not None and stop / variant.step > LONGEST
+    return (
+        (long and steps > 1.0)
+        or steps > FEW
+        or (has_iteration(variant) and len(list(walk_levels(variant))) > 1)
+    )
+
+
+def _most_sweeps(iterations: tuple[IterationConvergence, ...]) -> float:
+    """Return how often the steps are made again, about: of the level that does it most often."""
+    return float(max((each.sweeps or MANY for each in iterations), default=1))
+
+
+def _rank_change(change: CouplingChange) -> tuple[bool, float, float]:
+    error = math.inf if change.error is None or math.isnan(change.error) else change.error
+    return (change.rho > 1.0 + EDGE, error if change.error is not None else change.rho, change.steps)
+
+
+def best_change(found: list[CouplingChange], rho: float, error: float | None) -> CouplingChange | None:
+    """Return the change to advise, if one is worth its trouble.
+
+    Of those that make it stable the cheapest; of a stable coupling the one that takes most off the error for
+    the same steps, or else the cheapest.
+    """
+    helping = [change for change in found if change.rho <= 1.0 + EDGE]
+    if rho > 1.0 + EDGE:
+        return min(helping, key=lambda change: (change.steps, _rank_change(change)), default=None)
+    if error is None or not error > NOISE:
+        return None
+    worth = [change for change in helping if change.error is not None and change.error < WORTH * error]
+    same = [change for change in worth if change.steps <= 1.0]
+    return min(same, key=_rank_change, default=min(worth, key=lambda change: change.steps, default=None))
+
+
+def _coupling_variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Composite, float]]:
+    """Yield changes in words, the composite with each, and how many times the steps it costs."""
+    if any(_output_mode(level) == "stale" for level in walk_levels(composite)):
+        yield 'outputs = "consistent"', _change_every_level(composite, _make_consistent), 1.0
+    jacobi = any(isinstance(_innermost_algorithm(level), Jacobi) for level in walk_levels(composite))
+    if jacobi:
+        yield 'orchestrator "gauss-seidel"', _change_every_level(composite, _make_sequential), 1.0
+    if any(isinstance(level.extrapolation, Hold) for level in walk_levels(composite)):
+        yield 'extrapolation "linear"', _change_every_level(composite, _extrapolate_linearly), 1.0
+        if jacobi:
+            both = _change_every_level(
+                _change_every_level(composite, _make_sequential), _extrapolate_linearly
+            )
+            yield 'orchestrator "gauss-seidel" and extrapolation "linear"', both, 1.0
+    if not has_iteration(composite) and all(level.abilities.rewind for level in walk_levels(composite)):
+        both = _change_every_level(_change_every_level(composite, _add_iteration), _extrapolate_linearly)
+        yield 'orchestrator "iterate" and extrapolation "linear"', both, 1.0
+    for part in () if fixed_steps else (2, 5, 10, 100):
+        step = composite.step / part
+        yield f"a step of {format_duration(step)}", scale_steps(composite, Fraction(1, part)), float(part)
+
+
+def has_iteration(composite: Composite) -> bool:
+    """Return whether a level does."""
+    plans = (level.plan.step for level in composite.blueprint.levels())
+    return any(isinstance(each, Repeat) for plan in plans for _, each in walk(plan))
+
+
+def walk_levels(composite: Composite) -> Iterator[Composite]:
+    """Yield a level and those inside it."""
+    yield composite
+    for model in composite.scenario.models.values():
+        if isinstance(model, Composite):
+            yield from walk_levels(model)
+
+
+def _output_mode(composite: Composite) -> str:
+    return str(getattr(composite.orchestrator, "outputs", ""))
+
+
+def _change_every_level(composite: Composite, change: Callable[[Composite], dict[str, Any]]) -> Composite:
+    models = {
+        name: _change_every_level(model, change) if isinstance(model, Composite) else model
+        for name, model in composite.scenario.models.items()
+    }
+    how: dict[str, Any] = {
+        "orchestrator": composite.orchestrator,
+        "extrapolation": composite.extrapolation,
+        "start": composite.start,
+        "sampled": composite.sampled,
+    }
+    return Composite(composite.scenario.with_models(models), composite.step, **{**how, **change(composite)})
+
+
+def _innermost_algorithm(composite: Composite) -> Any:
+    """Return the algorithm of one step, without iteration and step control around it."""
+    *_, innermost = algorithm_layers(composite.orchestrator)
+    return innermost
+
+
+def _replace_innermost(composite: Composite, explicit: Any) -> dict[str, Any]:
+    def rewrap(made: Any) -> Any:
+        return replace(made, inner=rewrap(made.inner)) if hasattr(made, "inner") else explicit
+
+    return {"orchestrator": rewrap(composite.orchestrator)}
+
+
+def _add_iteration(composite: Composite) -> dict[str, Any]:
+    return _replace_innermost(composite, Iterate(_innermost_algorithm(composite)))
+
+
+def _make_consistent(composite: Composite) -> dict[str, Any]:
+    made = _innermost_algorithm(composite)
+    if isinstance(made, GaussSeidel):
+        order: Any = made.order
+        return _replace_innermost(composite, GaussSeidel(order, inputs=made.inputs))
+    return (
+        _replace_innermost(composite, replace(made, outputs="consistent")) if _output_mode(composite) else {}
+    )
+
+
+def _make_sequential(composite: Composite) -> dict[str, Any]:
+    made = _innermost_algorithm(composite)
+    if not isinstance(made, Jacobi):
+        return {}
+    return _replace_innermost(composite, GaussSeidel(outputs=made.outputs, inputs=made.inputs))
+
+
+def _extrapolate_linearly(composite: Composite) -> dict[str, Any]:
+    return {"extrapolation": Polynomial(1)} if isinstance(composite.extrapolation, Hold) else {}

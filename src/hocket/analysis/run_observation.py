@@ -1,0 +1,299 @@
+"""What a run shows, step by step: its start phase as it is, and one period as rows that act on z.
+
+In:  a Reading, and whether micro steps count
+Out: an Observed: outputs of all leaves with their times; samples of sources as numbers beside z
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.exact_solution import orbit
+from hocket.analysis.linear_reading import Reading, gather_state, scatter_state
+from hocket.analysis.source_playback import Key, PlayedSource, PlayedSourceSimulator, played_sources
+from hocket.engine.initialise import initialise, levels_of
+from hocket.engine.opening import open_level
+from hocket.engine.reference.level import Level
+from hocket.engine.simulator_calls import simulator_error
+from hocket.model.clock import Clock
+from hocket.model.protocols import Array
+from hocket.planning.tree import clock_of
+
+Seen = dict[str, dict[float, Any]]
+"""Per leaf and time: its outputs, as numbers or as rows."""
+Asked = tuple[str, PlayedSource, str, int]
+"""A source by its path, which call, and the tick of its sample from the beginning of the period."""
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedRun:
+    """A run as the engine would make it, in two parts; times count from its start."""
+
+    early: Seen
+    """The start phase."""
+    inside: dict[str, tuple[Array, Array]]
+    """Per leaf the times from the beginning of a period, and outputs as rows that act on [z, 1, samples]."""
+    whole: Array
+    """z after a period, as rows that act on [z, 1, samples]."""
+    z: Array
+    """Where z stands after the start phase."""
+    tape: SourceTape
+
+    def orbit(self, first: int, z: Array, count: int, end: float) -> tuple[Array, Array]:
+        """Return z and what it acts with, a row for each of so many periods, and z after them."""
+        if not self.tape.asked:
+            size = len(z)
+            square = np.zeros((size + 1, size + 1))
+            square[:size], square[size, size] = self.whole, 1.0
+            steps = orbit(square, np.append(z, 1.0), count)
+            return steps[:-1], steps[-1, :-1]
+        rows = np.hstack(
+            [np.zeros((count, len(z))), np.ones((count, 1)), self.tape.samples(first, count, end)]
+        )
+        pushed = rows[:, len(z) :] @ self.whole[:, len(z) :].T
+        step = self.whole[:, : len(z)]
+        for number in range(count):
+            rows[number, : len(z)] = z
+            z = step @ z + pushed[number]
+        return rows, z
+
+
+@dataclass(frozen=True, eq=False)
+class SourceTape:
+    """The samples that sources give in every period, in the order of their columns."""
+
+    asked: tuple[Asked, ...]
+    clock: Clock
+    ticks: int
+    """The length of a period."""
+
+    def samples(self, first: int, count: int, end: float) -> Array:
+        """Return the samples in periods from this one on, a row each; what comes after the end is zero."""
+        width = sum(len(source.outputs) for _, source, _, _ in self.asked)
+        found = np.zeros((count, width))
+        until = self.clock.time(0) + end
+        column = 0
+        for name, source, call, tick in self.asked:
+            live, stop = source.open(), column + len(source.outputs)
+            try:
+                live.start(self.clock.time(0))
+                for number in range(count):
+                    t = self.clock.time(tick + (first + number) * self.ticks)
+                    if t <= until:
+                        found[number, column:stop] = live.sample_at(t, call)
+            except Exception as error:
+                raise simulator_error(name, call, t, error) from error
+            finally:
+                live.close()
+            column = stop
+        return found
+
+
+def observe_run(reading: Reading, micro: bool, start: Fraction) -> ObservedRun:
+    """Return the start phase, and one period of steady operation read as a matrix.
+
+    The time at which the run starts matters to sources only.
+    """
+    if reading.begun is not None and start == 0 and not micro and not played_sources(reading.composite):
+        return _observe_live_tree(reading)
+    design = reading.composite.blueprint
+    root = open_level(design, clock_of(design, start=start))
+    try:
+        initialise(root, float(start))
+        return _observe_tree(root, reading, micro)
+    finally:
+        root.close()
+
+
+def _observe_live_tree(reading: Reading) -> ObservedRun:
+    """Observe the very tree that was read, from its start: to start anew would take as long as to read it."""
+    root = reading.root
+    now = root.save()
+    root.restore(reading.begun)
+    try:
+        return _observe_tree(root, reading, micro=False)
+    finally:
+        for level in levels_of(root):
+            level.rows = None
+        root.restore(now)
+
+
+def _observe_tree(root: Level, reading: Reading, micro: bool) -> ObservedRun:
+    """Follow a tree from its start into steady operation, and through one period of that."""
+    ticks = root.clock.ticks(reading.period)
+    seen = _watch_outputs(root, micro)
+    _keep_start_outputs(root, seen)
+    while root.now < root.clock.ticks(reading.since):
+        root.advance(root.now, ticks, root.inputs[1])
+    begin = root.clock.time(0)
+    early: Seen = {name: {t - begin: y for t, y in rows.items()} for name, rows in seen.items()}
+    for rows in seen.values():
+        rows.clear()
+    ends = not micro and all(level.length == ticks for level in levels_of(root))
+    played = _live_sources(root, reading)
+    if ends and not played:
+        tape = SourceTape((), root.clock, ticks)
+        whole = np.column_stack([reading.Phi, reading.c])
+        return ObservedRun(early, _period_end_outputs(reading, whole), whole, reading.z, tape)
+    return _read_period(root, reading, early, seen, played)
+
+
+def _live_sources(root: Level, reading: Reading) -> list[tuple[str, PlayedSourceSimulator]]:
+    """Return the live sources."""
+    names = {name for name, _ in played_sources(reading.composite)}
+    return [
+        (level.name(child), simulator)
+        for level in levels_of(root)
+        for child, simulator in enumerate(level.children)
+        if level.name(child) in names and isinstance(simulator, PlayedSourceSimulator)
+    ]
+
+
+def _read_period(
+    root: Level, reading: Reading, early: Seen, seen: Seen, played: list[tuple[str, PlayedSourceSimulator]]
+) -> ObservedRun:
+    """Run one period on the identity: columns for z, for nothing, and for each sample of a source."""
+    ticks, z = root.clock.ticks(reading.period), gather_state(root)
+    asked = _requested_samples(root, played, ticks) if played else []
+    for rows in seen.values():
+        rows.clear()
+    size = len(z)
+    widths = [simulator.count for simulator, _ in asked]
+    columns = size + 1 + sum(widths)
+    column = size + 1
+    for simulator, _ in asked:
+        simulator.rows, simulator.asked = {}, None
+    for (simulator, key), width in zip(asked, widths, strict=True):
+        assert simulator.rows is not None
+        simulator.rows[key] = np.eye(columns)[column : column + width]
+        column += width
+    scatter_state(root, np.eye(size, columns))
+    begin, now = root.clock.time(root.now), root.now
+    root.advance(now, ticks, root.inputs[1])
+    after = _affine_rows(gather_state(root).reshape(size, columns), size)
+    inside = {
+        name: (
+            np.array(list(rows)) - begin,
+            np.array(
+                [_affine_rows(np.broadcast_to(each, (len(each), columns)), size) for each in rows.values()]
+            ),
+        )
+        for name, rows in seen.items()
+    }
+    names = {id(simulator): name for name, simulator in played}
+    keys = tuple(
+        (names[id(simulator)], simulator.model, call, root._tick_at(t) - now)
+        for simulator, (call, t) in asked
+    )
+    return ObservedRun(early, inside, after, z, SourceTape(keys, root.clock, ticks))
+
+
+def _affine_rows(rows: Array, size: int) -> Array:
+    """Return rows whose column for nothing was added to all others."""
+    found = np.array(rows)
+    nothing = found[:, size].copy()
+    found -= nothing[:, None]
+    found[:, size] = nothing
+    return found
+
+
+def _requested_samples(
+    root: Level, played: list[tuple[str, PlayedSourceSimulator]], ticks: int
+) -> list[tuple[PlayedSourceSimulator, Key]]:
+    """Return which samples are asked for in a period, by making it once."""
+    saved = root.save()
+    for _, simulator in played:
+        simulator.asked = {}
+    root.advance(root.now, ticks, root.inputs[1])
+    root.restore(saved)
+    return [(simulator, key) for _, simulator in played for key in simulator.asked or ()]
+
+
+def _period_end_outputs(reading: Reading, whole: Array) -> dict[str, tuple[Array, Array]]:
+    """Return the outputs at the end of a period: the newest samples are a part of z."""
+    where, wiring = newest_samples(reading), reading.composite.blueprint.leaves.wiring
+    end = np.array([float(reading.period)])
+    return {
+        name: (end, whole[[where[f"{name}.{port.name}"] for port in model.outputs]][None])
+        for name, model in zip(wiring.names, wiring.models, strict=True)
+    }
+
+
+def newest_samples(reading: Reading) -> dict[str, int]:
+    """Return where in z the newest sample of each output is."""
+    return {
+        f"{cell.owner}.{cell.name}": index
+        for index, cell in enumerate(reading.cells)
+        if cell.kind == "sample" and cell.back == 0
+    }
+
+
+class _OutputWatch:
+    """Stands where a level keeps its rows, and keeps the outputs of its leaves by time."""
+
+    def __init__(self, seen: Seen):
+        self.seen = seen
+
+    def keep(self, level: Level, tick: int) -> None:
+        """Keep the outputs at a tick; they replace those of the same time."""
+        for child in range(len(level.children)):
+            if level.name(child) in self.seen:
+                newest = [ring[-1][1] for ring in level.memory.rings[child]]
+                self.seen[level.name(child)][level.clock.time(tick)] = np.array(newest)
+
+    def mark(self) -> None:
+        """Whatever was kept may stay."""
+
+    def back_to(self, mark: None) -> None:
+        """What is repeated replaces what was kept."""
+
+
+def _watch_outputs(root: Level, micro: bool) -> Seen:
+    """Let levels, or simulators with micro steps, report outputs from now on; return where they will be."""
+    seen: Seen = {}
+    for level in levels_of(root):
+        coarse: Seen = {}
+        for child, simulator in enumerate(level.children):
+            if isinstance(simulator, Level):
+                continue
+            kept = seen[level.name(child)] = {}
+            if micro and hasattr(simulator, "micro"):
+                live: Any = simulator
+                live.micro = kept.__setitem__
+            else:
+                coarse[level.name(child)] = kept
+        watch: Any = _OutputWatch(coarse)
+        level.rows = watch
+    return seen
+
+
+def _keep_start_outputs(root: Level, seen: Seen) -> None:
+    """Keep the outputs at the start."""
+    watch = _OutputWatch(seen)
+    for level in levels_of(root):
+        watch.keep(level, 0)
+
+
+def outputs_by_leaf(reading: Reading) -> Iterator[tuple[str, list[str]]]:
+    """Yield the leaves that have outputs, each with the paths of these."""
+    wiring = reading.composite.blueprint.leaves.wiring
+    for name, model in zip(wiring.names, wiring.models, strict=True):
+        if model.outputs:
+            yield name, [f"{name}.{port.name}" for port in model.outputs]
+
+
+def last_row_times(reading: Reading, span: Fraction) -> dict[str, float]:
+    """Return per leaf when a run of this length keeps its last row: no level shows steps that do not end."""
+    found: dict[str, Fraction] = {}
+    design = reading.composite.blueprint
+    for level in design.levels():
+        above = found.get(level.path, span)
+        ended = level.composite.step * (above // level.composite.step)
+        for child in range(len(level.wiring.models)):
+            found[level.name(child)] = ended
+    return {name: float(end) * (1.0 + 1e-12) for name, end in found.items()}

@@ -1,0 +1,384 @@
+"""For which values of a parameter is the coupling stable? All intervals, with their ends refined.
+
+In:  a function from a value to a Composite, and a range of values
+Out: Intervals: where rho < 1, islands included, and rho where it was looked at
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hocket.analysis.linear_models import merge_micro_steps
+from hocket.analysis.linear_reading import Reading, read_linear
+from hocket.analysis.rescaling import (
+    check_scalable,
+    count_still_motions,
+    eigenvalues_at,
+    exact_eigenvalues,
+    largest_modulus,
+)
+from hocket.analysis.root_search import find_crossing
+from hocket.analysis.stability import EDGE, MARGIN, spectral_radius
+from hocket.errors import ConvergenceError, ScenarioError, SimulatorError
+from hocket.model.clock import Duration, seconds
+from hocket.model.protocols import Array
+from hocket.planning.parameters import FINE
+from hocket.planning.prepare import Composite
+
+CountCallback: TypeAlias = Callable[[int, int], None]
+"""Who is told how many values were looked at, and of how many."""
+
+CROSSING_MARGIN = 1e-10
+"""A coupling counts as stable below 1 minus this: on the circle itself rounding would decide."""
+CELLS = 64
+FINEST = 2.0**-12
+"""The shortest part of the range that is looked into, unless rho = 1 is known to be in it."""
+PRECISION = 1e-8
+"""How exactly the end of an interval is found, relative to its value."""
+STEEP = 2.0
+"""rho is expected to change between two points at most this much faster than beside them."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Values from low to high for which the coupling is stable."""
+
+    low: float
+    high: float
+    from_edge: bool
+    """It begins where the range begins, and may reach further."""
+    to_edge: bool
+    """It ends where the range ends, and may reach further."""
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Where the coupling is stable, over a range of one parameter."""
+
+    name: str
+    low: float
+    high: float
+    logarithmic: bool
+    intervals: tuple[Interval, ...]
+    values: Array = field(repr=False)
+    """Where rho was looked at, in ascending order."""
+    rho: Array = field(repr=False)
+    """The spectral radius there; infinite where the scenario has no solution."""
+
+    def __contains__(self, value: float) -> bool:
+        """Return whether the coupling is stable for a value."""
+        return any(each.low <= value <= each.high for each in self.intervals)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return one row per interval."""
+        return [
+            {
+                "parameter": self.name,
+                "from": each.low,
+                "to": each.high,
+                "ends": _describe_interval_ends(each),
+            }
+            for each in self.intervals
+        ]
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw rho over the parameter, with the stable intervals shaded."""
+        from hocket.analysis.figures import draw_radius_curve, save_figure
+
+        figure, axes = draw_radius_curve(self.values, self.rho, self.intervals, self.logarithmic)
+        axes.set_xlabel(self.name.replace("$", r"\$"))
+        return save_figure(figure, path)
+
+
+def _describe_interval_ends(interval: Interval) -> str:
+    edges = (("low", interval.from_edge), ("high", interval.to_edge))
+    ends = [f"{side}: edge of the range" for side, edge in edges if edge]
+    return "; ".join(ends) or "both found"
+
+
+def stable_intervals(
+    make: Callable[[float], Composite],
+    low: float,
+    high: float,
+    logarithmic: bool = False,
+    name: str = "parameter",
+    told: CountCallback | None = None,
+) -> Intervals:
+    """Return all intervals of a parameter in [low, high] for which the coupling is stable.
+
+    rho is looked at on a grid, finer where it is near one or turns; each crossing is then closed in on.
+    Islands narrower than 1/4096 of the range may be missed. `told` is called with how many values were
+    looked at, and how many there will be at least.
+    """
+    return intervals_below(
+        lambda value: radius_at_value(make, value), low, high, logarithmic, name, 1.0 - CROSSING_MARGIN, told
+    )
+
+
+def intervals_below(
+    rho: Callable[[float], float],
+    low: float,
+    high: float,
+    logarithmic: bool = False,
+    name: str = "parameter",
+    edge: float = 1.0 - CROSSING_MARGIN,
+    told: CountCallback | None = None,
+) -> Intervals:
+    """Return all intervals in which a radius, as a function of a parameter, is below an edge."""
+    if not (math.isfinite(low) and math.isfinite(high) and low < high and (low > 0.0 or not logarithmic)):
+        raise ScenarioError(
+            f"a parameter cannot go from {low:g} to {high:g}",
+            where=name,
+            expected="two numbers, the lower one first" + (", above zero" if logarithmic else ""),
+        )
+    scale = _ParameterScale(low, high, logarithmic)
+    known: dict[float, float] = {}
+    wanted = CELLS + 1
+
+    def height(s: float) -> float:
+        """Return how far above the edge the radius is at a place in the range, from 0 to 1."""
+        if s not in known:
+            known[s] = rho(scale.value(s)) - edge
+            if told:
+                told(len(known), max(wanted, len(known)))
+        return known[s]
+
+    places = [k / CELLS for k in range(CELLS + 1)]
+    for s in places:
+        height(s)
+    while doubtful := _midpoints_to_refine(known):
+        wanted = len(known) + len(doubtful)
+        for s in doubtful:
+            height(s)
+    found = tuple(_collect_intervals(scale, dict(known), height))
+    order = sorted(known)
+    radii = np.array([known[s] + edge for s in order])
+    return Intervals(name, low, high, logarithmic, found, np.array([scale.value(s) for s in order]), radii)
+
+
+def last_stable_value(make: Callable[[float], Composite], values: Iterable[float]) -> float | None:
+    """Return the last value before the first unstable one, as Glumac & Kovacic (2019) found (63) and (64)."""
+    last = None
+    for value in values:
+        if not radius_at_value(make, float(value)) < 1.0 - CROSSING_MARGIN:
+            return last
+        last = float(value)
+    return last
+
+
+def radius_at_value(make: Callable[[float], Composite], value: float) -> float:
+    """Return rho for a value; infinite where a loop of the scenario has no solution."""
+    try:
+        return spectral_radius(read_linear(make(value)))
+    except ConvergenceError:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class _ParameterScale:
+    low: float
+    high: float
+    logarithmic: bool
+
+    def value(self, s: float) -> float:
+        """Return the value at a place in the range, from 0 to 1."""
+        if s in (0.0, 1.0):
+            return self.high if s else self.low
+        if self.logarithmic:
+            return float(math.exp(math.log(self.low) + s * math.log(self.high / self.low)))
+        return self.low + s * (self.high - self.low)
+
+    def tolerance(self, s: float) -> float:
+        """Return how exactly a place must be known."""
+        if self.logarithmic:
+            return PRECISION / math.log(self.high / self.low)
+        return max(PRECISION * abs(self.value(s)) / (self.high - self.low), 1e-15)
+
+
+def _midpoints_to_refine(known: dict[float, float]) -> list[float]:
+    """Return the middles of the parts in which rho might cross one and return."""
+    order = sorted(known)
+    heights = [min(known[s], 1e3) for s in order]
+    slopes = [
+        abs(b - a) / (t - s) for s, t, a, b in zip(order, order[1:], heights, heights[1:], strict=False)
+    ]
+    found = []
+    for k, (s, t) in enumerate(pairwise(order)):
+        a, b = heights[k], heights[k + 1]
+        if t - s <= FINEST or (a < 0.0) != (b < 0.0):
+            continue
+        steepest = STEEP * max(slopes[max(k - 1, 0) : k + 2])
+        if abs(a) + abs(b) < steepest * (t - s):
+            found.append((s + t) / 2.0)
+    return found
+
+
+def _collect_intervals(
+    scale: _ParameterScale, known: dict[float, float], height: Callable[[float], float]
+) -> Iterable[Interval]:
+    order = sorted(known)
+    start: float | None = scale.low if known[0.0] < 0.0 else None
+    begun_at_edge = start is not None
+    for s, t in pairwise(order):
+        before, after = known[s] < 0.0, known[t] < 0.0
+        if before == after:
+            continue
+        end = scale.value(_refine_crossing(height, s, t, scale.tolerance(t)))
+        if before and start is not None:
+            yield Interval(start, end, begun_at_edge, False)
+            start = None
+        else:
+            start, begun_at_edge = end, False
+    if start is not None:
+        yield Interval(start, scale.high, begun_at_edge, True)
+
+
+def _refine_crossing(height: Callable[[float], float], s: float, t: float, tolerance: float) -> float:
+    return find_crossing(lambda p: min(height(p), 1.0), s, t, tolerance)
+
+
+SHORTER, LONGER = 256, 32
+"""How far from the present step others are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class LargestStep:
+    """For which steps of the outermost level, in seconds, a coupling is stable."""
+
+    step: float
+    """The present one."""
+    low: float
+    high: float
+    """From the shortest to the longest that was looked at."""
+    intervals: tuple[Interval, ...]
+    """The stable ones, in ascending order."""
+    values: Array = field(repr=False)
+    """Where the radius was looked at, in ascending order."""
+    rho: Array = field(repr=False)
+
+    @property
+    def present_interval(self) -> Interval | None:
+        """The interval that the present step is in; None: it is not stable."""
+        return next((each for each in self.intervals if each.low <= self.step <= each.high), None)
+
+    @property
+    def interval_from_shortest(self) -> Interval | None:
+        """The interval that begins with the shortest step that was looked at."""
+        return next((each for each in self.intervals if each.from_edge), None)
+
+    @property
+    def islands(self) -> tuple[Interval, ...]:
+        """Stable intervals with unstable steps below them."""
+        return tuple(each for each in self.intervals if not each.from_edge)
+
+    @property
+    def largest(self) -> float | None:
+        """The largest step of the interval of the present one, else of that from the shortest step on.
+
+        None: there is neither. It is infinite where no end was found.
+        """
+        interval = self.present_interval or self.interval_from_shortest
+        return None if interval is None else math.inf if interval.to_edge else interval.high
+
+    @property
+    def words(self) -> str:
+        """The answer in one line."""
+        if not self.intervals:
+            return f"stable at no step from {_format_seconds(self.low)} s to {_format_seconds(self.high)} s"
+        parts = [_describe_step_interval(each) for each in self.intervals]
+        said = [parts[0], *(f"also {part}" for part in parts[1:3])]
+        if len(parts) > 3:
+            said.append(f"and {len(parts) - 3} more")
+        looked = f" (looked at: {_format_seconds(self.low)} s to {_format_seconds(self.high)} s)"
+        return "stable " + "; ".join(said) + looked
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return one row per stable interval."""
+        return [
+            {
+                "from [s]": each.low,
+                "to [s]": each.high,
+                "ends": _describe_step_ends(each),
+                "present step": "here" if each is self.present_interval else "",
+            }
+            for each in self.intervals
+        ]
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw the radius over the step, with the stable parts shaded and the present step marked."""
+        from hocket.analysis.figures import RED, draw_radius_curve, save_figure
+
+        figure, axes = draw_radius_curve(self.values, self.rho, self.intervals, logarithmic=True)
+        axes.axvline(self.step, color=RED, linewidth=1.0)
+        axes.annotate(" now", (self.step, 0.03), xycoords=("data", "axes fraction"), color=RED)
+        axes.set_xlabel("step of the outermost level [s]")
+        return save_figure(figure, path)
+
+
+def _format_seconds(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _describe_step_interval(interval: Interval) -> str:
+    if interval.from_edge and interval.to_edge:
+        return "at every step"
+    if interval.from_edge:
+        return f"up to a step of {interval.high:.4g} s"
+    if interval.to_edge:
+        return f"from {interval.low:.4g} s on"
+    return f"from {interval.low:.4g} to {interval.high:.4g} s"
+
+
+def _describe_step_ends(interval: Interval) -> str:
+    edges = (("from", interval.from_edge), ("to", interval.to_edge))
+    return "; ".join(f"{side}: not looked further" for side, edge in edges if edge) or "both found"
+
+
+def largest_stable_step(
+    what: Reading | Composite,
+    low: Duration | None = None,
+    high: Duration | None = None,
+    told: CountCallback | None = None,
+) -> LargestStep:
+    """Return all stable steps from low to high; without them from 1/256 of the present step to 32 times it.
+
+    The radius is looked at on a logarithmic grid of 64 parts, finer where it is near one or turns, and each
+    end is found to a relative 1e-8; islands narrower than 1/4096 of that range may be missed. A system that
+    stands still by itself (free bodies, integrators) has eigenvalues of one at every step, which do not
+    count. Raises ScenarioError where other steps cannot be judged.
+    """
+    reading = what if isinstance(what, Reading) else read_linear(merge_micro_steps(what))
+    check_scalable(reading)
+    step = reading.composite.step
+    shortest = step / SHORTER if low is None else seconds(low)
+    longest = step * LONGER if high is None else seconds(high)
+    still = _count_resting_motions(reading)
+
+    def rho(value: float) -> float:
+        factor = Fraction(value).limit_denominator(FINE) / step
+        try:
+            return largest_modulus(eigenvalues_at(reading, factor), still)
+        except (ConvergenceError, SimulatorError):  # no solution, or numbers beyond all bounds
+            return math.inf
+
+    found = intervals_below(rho, float(shortest), float(longest), logarithmic=True, name="step", told=told)
+    return LargestStep(float(step), found.low, found.high, found.intervals, found.values, found.rho)
+
+
+def _count_resting_motions(reading: Reading) -> int:
+    """Return how many motions of the exact system stand still; what grows or swings by itself is refused."""
+    values = exact_eigenvalues(reading)
+    if (values.real > EDGE).any():
+        raise ScenarioError("the system itself grows, at any step", expected="a system that comes to rest")
+    if ((values.real > -MARGIN) & (np.abs(values) > EDGE)).any():
+        what = "the system itself swings without damping: at every step it is on the edge"
+        raise ScenarioError(what, expected="a system that comes to rest")
+    return count_still_motions(reading)

@@ -1,0 +1,332 @@
+"""The stability map: the radius over two parameters, with its boundary drawn where it is.
+
+In:  a function from two parameters to a Composite, and where to look
+Out: a StabilityMap: radii on a grid, and lines on which the radius is one
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from hocket.analysis.linear_models import merge_micro_steps
+from hocket.analysis.linear_reading import Reading, read_linear
+from hocket.analysis.linearisation import linearise
+from hocket.analysis.rescaling import check_scalable, count_still_motions, eigenvalues_at, largest_modulus
+from hocket.analysis.root_search import find_crossing
+from hocket.analysis.stability import spectral_radius, spectrum
+from hocket.analysis.stability_intervals import CountCallback
+from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
+from hocket.model.extrapolators import Hold, Nepce
+from hocket.model.protocols import Array, Model
+from hocket.model.scenario import Connection
+from hocket.planning.parameters import FINE, with_cold_starts, with_parameters, with_step
+from hocket.planning.prepare import Composite
+
+Make: TypeAlias = Callable[[float, float], Composite]
+Rho: TypeAlias = Callable[[float, float], float]
+Point: TypeAlias = tuple[float, float]
+
+EXACT = 1e-8
+"""How well a crossing is found, relative to the side of a cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityMap:
+    """Radii over x and y; `boundary` has pieces of the line where the radius is one, as pairs of points.
+
+    Each point of the boundary is searched for on a side of a cell, not between colours. What is narrower than
+    a cell may be missed.
+    """
+
+    x: Array
+    y: Array
+    rho: Array
+    """A row for each y; NaN where the scenario cannot run."""
+    boundary: tuple[tuple[Point, Point], ...]
+    names: tuple[str, str] = ("x", "y")
+    logarithmic: tuple[bool, bool] = (False, False)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return one row for each point of the grid."""
+        return [
+            {self.names[0]: float(x), self.names[1]: float(y), "rho": float(self.rho[j, i])}
+            for j, y in enumerate(self.y)
+            for i, x in enumerate(self.x)
+        ]
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw the radius as colours and the boundary as a line."""
+        from hocket.analysis.figures import new_figure, save_figure, set_axes_title
+        from hocket.files.plotting import import_extra
+
+        figure, (axes,) = new_figure(7, 4.5)
+        shown = np.ma.masked_invalid(np.log10(np.clip(self.rho, 1e-3, 1e3)))
+        reach = max(0.01, float(np.abs(shown).max() if shown.count() else 0.0))
+        smooth: Literal["nearest", "gouraud"] = "nearest" if np.ma.is_masked(shown) else "gouraud"
+        # colours tell one side of the boundary from the other, and so change fastest there
+        norm = import_extra("matplotlib.colors", "plot").AsinhNorm(reach / 200.0, vmin=-reach, vmax=reach)
+        colours = axes.pcolormesh(
+            self.x, self.y, shown, cmap="RdBu_r", norm=norm, shading=smooth, rasterized=True
+        )
+        for (x1, y1), (x2, y2) in self.boundary:
+            axes.plot([x1, x2], [y1, y2], color="black", linewidth=1.2, solid_capstyle="round")
+        ticks = [side * reach * part for side in (-1, 1) for part in (0.01, 0.1, 1.0)]
+        bar = figure.colorbar(colours, label="factor per step", ticks=sorted([0.0, *ticks]))
+        bar.ax.set_yticklabels([f"{10.0**tick:.4g}" for tick in sorted([0.0, *ticks])])
+        axes.set_xlabel(self.names[0].replace("$", r"\$"))
+        axes.set_ylabel(self.names[1].replace("$", r"\$"))
+        axes.set_xscale("log" if self.logarithmic[0] else "linear")
+        axes.set_yscale("log" if self.logarithmic[1] else "linear")
+        axes.set_xlim(self.x[0], self.x[-1])
+        axes.set_ylim(self.y[0], self.y[-1])
+        line = "on the line the factor is one" if self.boundary else "there is no boundary here"
+        set_axes_title(axes, f"stable where blue; {line}")
+        return save_figure(figure, path)
+
+
+def stability_map(
+    make: Make, x: Sequence[float], y: Sequence[float], names: tuple[str, str] = ("x", "y")
+) -> StabilityMap:
+    """Return the radius over a grid, and the boundary of stability between its points."""
+    return map_radius(lambda a, b: spectral_radius(make(a, b)), x, y, names)
+
+
+def map_radius(
+    rho: Rho,
+    x: Sequence[float],
+    y: Sequence[float],
+    names: tuple[str, str] = ("x", "y"),
+    logarithmic: tuple[bool, bool] = (False, False),
+    told: CountCallback | None = None,
+) -> StabilityMap:
+    """Return the same for a radius that is a function of two parameters; raises if it is known nowhere.
+
+    `told` is called with how many radii are known, and of how many at least.
+    """
+    xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    failures: list[HocketError] = []
+    count, wanted = 0, len(xs) * len(ys)
+
+    def radius_or_nan(a: float, b: float) -> float:
+        nonlocal count
+        count += 1
+        if told:
+            told(count, max(wanted, count))
+        try:
+            return rho(a, b)
+        except HocketError as error:
+            failures.append(error)
+            return float("nan")
+
+    grid = np.array([[radius_or_nan(a, b) for a in xs] for b in ys])
+    if len(failures) == grid.size and failures:
+        raise failures[0]
+    wanted += 8 * _count_crossed_sides(grid)
+    return StabilityMap(xs, ys, grid, tuple(_trace_boundary(radius_or_nan, xs, ys, grid)), names, logarithmic)
+
+
+def _count_crossed_sides(grid: Array) -> int:
+    """Return how many sides of cells the boundary crosses."""
+    stable = grid < 1.0
+    return int((stable[1:] != stable[:-1]).sum() + (stable[:, 1:] != stable[:, :-1]).sum())
+
+
+def _trace_boundary(rho: Rho, x: Array, y: Array, grid: Array) -> list[tuple[Point, Point]]:
+    """Return pieces of the line, cell by cell (marching squares with exact crossings)."""
+    sides: dict[tuple[int, int, int], Point | None] = {}
+
+    def side_crossing(i: int, j: int, along_x: int) -> Point | None:
+        """Return where the radius is one on the side that begins at a corner; None: nowhere, or twice."""
+        key = (i, j, along_x)
+        if key not in sides:
+            ends = ((i, j), (i + 1, j) if along_x else (i, j + 1))
+            values = [grid[b, a] - 1.0 for a, b in ends]
+            crossed = not np.isnan(values).any() and (values[0] < 0.0) != (values[1] < 0.0)
+            corners = [(float(x[a]), float(y[b])) for a, b in ends]
+            sides[key] = _find_side_crossing(rho, corners[0], corners[1]) if crossed else None
+        return sides[key]
+
+    pieces: list[tuple[Point, Point]] = []
+    for j in range(len(y) - 1):
+        for i in range(len(x) - 1):
+            around = (
+                side_crossing(i, j, 1),
+                side_crossing(i + 1, j, 0),
+                side_crossing(i, j + 1, 1),
+                side_crossing(i, j, 0),
+            )
+            points = [point for point in around if point is not None]
+            pieces += [(points[k], points[k + 1]) for k in range(0, len(points) - 1, 2)]
+    return pieces
+
+
+def _find_side_crossing(rho: Rho, one: Point, other: Point) -> Point:
+    """Return where the radius passes one between two points; where there is none it counts as large."""
+
+    def at(s: float) -> Point:
+        return one[0] + s * (other[0] - one[0]), one[1] + s * (other[1] - one[1])
+
+    def height(s: float) -> float:
+        value = rho(*at(s))
+        return min(value - 1.0, 1.0) if value == value else 1.0
+
+    return at(find_crossing(height, 0.0, 1.0, EXACT))
+
+
+STEP = "step"
+ALPHA = "alpha"
+
+
+def is_step(composite: Composite, name: str) -> bool:
+    """Return whether a name is that of a level's step, the outermost's or another."""
+    return name == STEP or (
+        name.endswith(f".{STEP}") and _find_inner_level(composite, name[: -len(STEP) - 1]) is not None
+    )
+
+
+def variable_names(composite: Composite) -> list[str]:
+    """Return what can vary and is no parameter of a model: steps and filters, as they are typed."""
+    inside = [level.path for level in composite.blueprint.levels() if level.path]
+    targets = [connection.target for connection in composite.scenario.connections]
+    return [STEP, *(f"{path}.{STEP}" for path in inside), ALPHA, *(f"{path}.{ALPHA}" for path in targets)]
+
+
+def with_values(composite: Composite, values: Mapping[str, float], where: str = "parameters") -> Composite:
+    """Return the composite with other values; raises ScenarioError for names and values that do not fit.
+
+    Levels inside keep their ratios to `step`. A level's own step becomes the next shorter one that divides
+    the step around it, or that is a multiple of it. `alpha` is that of a filtered hold: of the outermost
+    level, or with the path of an input of the connection that drives it. Rows and columns count from one.
+    """
+    parameters: dict[str, float] = {}
+    for name, value in values.items():
+        if is_step(composite, name):
+            continue
+        if name == ALPHA or name.endswith(f".{ALPHA}"):
+            filtered = _with_filter(composite, name.rpartition(".")[0], value, where)
+            if filtered is not None:
+                composite = filtered
+                continue
+        parameters[name] = value
+    composite = with_parameters(composite, parameters, where)
+    if STEP in values:
+        composite = with_step(composite, values[STEP])
+    for name, value in values.items():
+        if name != STEP and is_step(composite, name):
+            path = name[: -len(STEP) - 1]
+            composite = _with_level_step(composite, path.split("."), Fraction(value).limit_denominator(FINE))
+    return composite
+
+
+def _find_inner_level(composite: Composite, path: str) -> Composite | None:
+    found: Any = composite
+    for name in path.split("."):
+        found = found.scenario.models.get(name) if isinstance(found, Composite) else None
+    return found if isinstance(found, Composite) else None
+
+
+def _with_level_step(composite: Composite, path: Sequence[str], step: Fraction) -> Composite:
+    inner = composite.scenario.models[path[0]]
+    assert isinstance(inner, Composite)
+    if len(path) > 1:
+        changed = _with_level_step(inner, path[1:], step)
+    else:
+        around = composite.step
+        fits = around / math.ceil(around / step) if step < around else around * math.floor(step / around)
+        changed = with_step(inner, fits)
+    models = {**composite.scenario.models, path[0]: changed}
+    return composite.with_scenario(composite.scenario.with_models(models))
+
+
+def _with_filter(composite: Composite, path: str, alpha: float, where: str) -> Composite | None:
+    """Return the composite with another filter; None: the path is that of no driven input."""
+    how = composite.step, composite.orchestrator
+    start = composite.start, composite.sampled
+    scenario = composite.scenario
+    if not path:
+        _check_filterable(composite.extrapolation, ALPHA, where)
+        return Composite(scenario, *how, Nepce(alpha), *start)
+    for number, connection in enumerate(scenario.connections):
+        if connection.target == path:
+            _check_filterable(connection.extrapolation or composite.extrapolation, f"{path}.{ALPHA}", where)
+            others: list[Connection] = list(scenario.connections)
+            others[number] = replace(connection, extrapolation=Nepce(alpha))
+            return composite.with_scenario(scenario.with_changes(connections=others))
+    name, _, rest = path.partition(".")
+    inner: Model | None = scenario.models.get(name)
+    found = _with_filter(inner, rest, alpha, where) if isinstance(inner, Composite) and rest else None
+    if found is None:
+        return None
+    return composite.with_scenario(scenario.with_models({**scenario.models, name: found}))
+
+
+def _check_filterable(extrapolation: Any, name: str, where: str) -> None:
+    if not isinstance(extrapolation, (Hold, Nepce)):
+        what = f"`{name}` cannot vary: the extrapolation is {extrapolation!r}"
+        raise ScenarioError(what, where, 'a hold, or { type = "nepce", alpha = 0.5 }')
+
+
+class VariedRadius:
+    """The radius of a coupling as a function of some of its values, in the order of their names.
+
+    What is not linear is linearised at the start for each of them. Where only the outermost step differs, the
+    reading is used again. Motions that stand still by themselves, as free bodies do, are left out.
+    """
+
+    def __init__(
+        self,
+        composite: Composite,
+        names: Sequence[str],
+        start: Fraction = Fraction(0),
+        where: str = "parameters",
+    ):
+        self.composite, self.names, self.start, self.where = composite, tuple(names), start, where
+        levels = [name for name in names if name != STEP and is_step(composite, name)]
+        self.rescales = STEP in names and not levels
+        self.readings: dict[tuple[float, ...], tuple[Reading, int]] = {}
+
+    def __call__(self, *values: float) -> float:
+        """Return rho; infinite where a loop has no solution, or numbers grow beyond all bounds."""
+        given = dict(zip(self.names, values, strict=True))
+        try:
+            return self._radius_by_rescaling(given) if self.rescales else self._radius_by_reading(given)
+        except (ConvergenceError, SimulatorError):
+            return math.inf
+
+    def _radius_by_rescaling(self, values: Mapping[str, float]) -> float:
+        others = {name: value for name, value in values.items() if name != STEP}
+        key = tuple(others.values())
+        if key not in self.readings:
+            reading, still = self._read(others)
+            try:
+                check_scalable(reading)
+            except ScenarioError:
+                self.rescales = False
+                return self._radius_by_reading(values)
+            self.readings[key] = reading, still
+        reading, still = self.readings[key]
+        factor = Fraction(values[STEP]).limit_denominator(FINE) / reading.composite.step
+        return largest_modulus(eigenvalues_at(reading, factor), still)
+
+    def _radius_by_reading(self, values: Mapping[str, float]) -> float:
+        reading, still = self._read(values)
+        return largest_modulus(
+            np.asarray(spectrum(reading.core, 1 + still, vectors=False)[0], complex), still
+        )
+
+    def _read(self, values: Mapping[str, float]) -> tuple[Reading, int]:
+        made = with_values(self.composite, values, self.where)
+        others = len(made.blueprint.leaves.places) > 1
+        linear = linearise(made, still=others, start=self.start).composite
+        reading = read_linear(with_cold_starts(merge_micro_steps(linear)))
+        try:
+            return reading, count_still_motions(reading)
+        except HocketError:
+            return reading, 0

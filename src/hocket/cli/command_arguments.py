@@ -1,0 +1,414 @@
+"""What was typed for an algorithm or an extrapolation takes the place of what the file says.
+
+In:  texts such as `gauss-seidel`, `iterate(tolerance=1e-6)` and `axle=linear`
+Out: the Study with other levels; or every fault with the option it is in
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import hocket
+from hocket.cli.options import InterfaceChoice
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.files.fmus import model_name, study_from_fmus
+from hocket.files.toml.codec import EXTRAPOLATIONS, ORCHESTRATORS
+from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
+from hocket.files.toml.table_kinds import KindFamily
+from hocket.model.experiment import Experiment
+from hocket.model.scenario import Connection
+from hocket.planning.compiler.contract import levels
+from hocket.planning.parameters import leaves, split_parameter_path, with_leaves
+from hocket.planning.prepare import Composite
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import remake_fmu
+from hocket.simulators.recipes import positive_duration
+
+_FAMILIES: dict[str, KindFamily] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
+_EXAMPLES = {
+    "algorithm": "iterate(tolerance=1e-6)",
+    "extrapolation": "nepce(alpha=-0.1)",
+    "pass": "loops(how=steps)",
+}
+_PARTS = re.compile(
+    r"""(?P<quoted>"[^"]*"|'[^']*')
+      | (?P<call>[A-Za-z][\w-]*)\s*\((?P<none>\s*\))?
+      | (?P<word>[A-Za-z][\w-]*)(?!\s*[=\w.-])
+      | (?P<part>\d+/\d+)
+      | (?P<end>\))
+      | (?P<other>[\w.+-]+|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_KEYS = ("orchestrator", "order", "rates", "inner", "tolerance")
+"""Where the faults of algorithms are that show in a scenario only."""
+_VALUES = ("true", "false", "inf", "nan")
+
+
+def with_algorithms(
+    study: Experiment,
+    algorithm: Sequence[str] | None,
+    extrapolation: Sequence[str] | None,
+    suited: bool = True,
+) -> Experiment:
+    """Return the study with what was typed for its levels; without a level's name it is the outermost.
+
+    `suited`: what does not suit its level is refused.
+    """
+    known = {path.removesuffix("."): each for path, each in levels(study.composite)}
+    faults: list[Fault] = []
+    how: dict[str, dict[str, Any]] = {}
+    typed: dict[str, str] = {}
+    for option, texts in (("algorithm", algorithm or ()), ("extrapolation", extrapolation or ())):
+        for text in texts:
+            try:
+                path, read = _parse_level_choice(text, option, known)
+                how.setdefault(path, {})[option] = read
+                if option == "algorithm":
+                    typed[path] = f"--algorithm {text}"
+            except ScenarioError as error:
+                faults += error.faults
+    if faults:
+        raise ScenarioError(faults)
+    if not how:
+        return study
+    made = _replace_algorithms(study.composite, how)
+    return replace(study, composite=_require_suitable(made, typed) if suited else made)
+
+
+def _require_suitable(composite: Composite, typed: Mapping[str, str]) -> Composite:
+    """Return the composite if what was typed suits its levels; other faults are for the run to tell."""
+    try:
+        _ = composite.blueprint
+    except ScenarioError as error:
+        faults = [
+            replace(fault, where=typed[path])
+            for fault in error.faults
+            for path, _, key in [fault.where.partition(",")[0].rpartition(".")]
+            if key in _KEYS and path in typed
+        ]
+        if faults:
+            raise ScenarioError(faults) from None
+    return composite
+
+
+def _replace_algorithms(
+    composite: Composite, how: Mapping[str, Mapping[str, Any]], path: str = ""
+) -> Composite:
+    inside = f"{path}." if path else ""
+    models = {
+        name: _replace_algorithms(model, how, f"{inside}{name}") if isinstance(model, Composite) else model
+        for name, model in composite.scenario.models.items()
+    }
+    new = how.get(path, {})
+    return Composite(
+        composite.scenario.with_models(models),
+        composite.step,
+        new.get("algorithm", composite.orchestrator),
+        new.get("extrapolation", composite.extrapolation),
+        composite.start,
+        composite.sampled,
+    )
+
+
+def _parse_level_choice(text: str, option: str, known: Mapping[str, Composite]) -> tuple[str, Any]:
+    """Return the path of a level and what was typed for it."""
+    where = f"--{option} {text}"
+    head, sign, rest = text.partition("=")
+    named = bool(sign) and not set("({") & set(head)
+    path, meant = (head.strip(), rest.strip()) if named else ("", text.strip())
+    if path not in known:
+        inner = [name for name in known if name.endswith(f".{path}")] or [name for name in known if name]
+        hint = suggest_nearest(path, inner) if inner else f"there is the outermost only: `--{option} {meant}`"
+        raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
+    return path, parse_kind(_FAMILIES[option], meant, option, where)
+
+
+def parse_kind(
+    family: KindFamily, text: str, option: str, where: str, more: Mapping[str, Any] | None = None
+) -> Any:
+    """Return what a text such as `iterate(tolerance=1e-6)` means; `more` are options that may be left out."""
+    value = _parse_toml_value(text, option, where)
+    if more:
+        value = {**more, **(value if isinstance(value, dict) else {"type": value})}
+    findings = TomlFindings()
+    place = FilePlace(findings, Source(where, table={option: value}), (option,))
+    read = family.read(value, place)
+    if findings.faults:
+        raise ScenarioError(findings.sorted_faults())
+    return read
+
+
+def _parse_toml_value(text: str, option: str, where: str) -> Any:
+    """Return what a file would hold: a word, or a table; `a(b=c)` is short for `{ type = "a", b = "c" }`."""
+    if not set("({[=") & set(text):
+        return text
+    try:
+        return tomllib.loads(f"value = {text if text.startswith('{') else _as_toml(text)}")["value"]
+    except tomllib.TOMLDecodeError:
+        example = _EXAMPLES[option]
+        expected = f"a word, or a word with options in quotes: '{example}'"
+        raise ScenarioError(f"`{text}` cannot be read", where, expected, _bracket_hint(text)) from None
+
+
+def _bracket_hint(text: str) -> str:
+    return "" if text.count("(") == text.count(")") else "a bracket is not closed"
+
+
+def _as_toml(text: str) -> str:
+    return "".join(_token_to_toml(found) for found in _PARTS.finditer(text))
+
+
+def _token_to_toml(found: re.Match[str]) -> str:
+    match found.lastgroup:
+        case "call" | "none":
+            return f'{{ type = "{found["call"]}"' + (" }" if found["none"] else ", ")
+        case "word" if found["word"] not in _VALUES:
+            return f'"{found["word"]}"'
+        case "part":
+            return f'"{found["part"]}"'
+        case "end":
+            return " }"
+    return found[0]
+
+
+_OPTIONS = {"step": "--step", "parameters": "--set", "threads": "--threads", "realtime": "--realtime"}
+_RUN_KEYS = ("start", "stop", "every", "record")
+
+
+def read_study(
+    files: Sequence[Path],
+    connect: Sequence[str] = (),
+    observe: Sequence[str] = (),
+    how: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Experiment:
+    """Return what was typed as one study; `how` are options of its FMUs, by what was typed."""
+    study = hocket.read(files[0]) if len(files) == 1 else _couple_fmus(files)
+    composite = _with_fmu_options(study.composite, how or {}, str(files[0]))
+    composite = _with_observed(composite, observe)
+    composite = _with_connections(composite, connect)
+    return replace(study, composite=composite)
+
+
+def fmu_options(
+    interface: InterfaceChoice | None, isolate: bool, time_limit: str | None, log: bool
+) -> dict[str, dict[str, Any]]:
+    """Return the options of FMUs that were typed, and what they mean to an `Fmu`."""
+    found: dict[str, dict[str, Any]] = {}
+    if interface:
+        found["--interface"] = {"interface": interface.value}
+    if isolate:
+        found["--isolate"] = {"isolate": True}
+    if time_limit is not None:
+        found["--time-limit"] = {"isolate": True, "time_limit": positive_duration(time_limit, "--time-limit")}
+    if log:
+        found["--log"] = {"logging": True}
+    return found
+
+
+def _with_fmu_options(composite: Composite, how: Mapping[str, Mapping[str, Any]], where: str) -> Composite:
+    """Return the composite with these options of all of its FMUs; without any FMU they are refused."""
+    fmus = {path: model for path, model in leaves(composite) if isinstance(model, Fmu)}
+    if how and not fmus:
+        faults = [
+            Fault(f"`{option}` is for FMUs, and there is none", where, "", "leave it out") for option in how
+        ]
+        raise ScenarioError(faults)
+    meant = {name: value for meaning in how.values() for name, value in meaning.items()}
+    return with_leaves(
+        composite, {path: remake_fmu(fmu, **meant) for path, fmu in fmus.items()} if how else {}
+    )
+
+
+def _couple_fmus(files: Sequence[Path]) -> Experiment:
+    others = [file for file in files if file.suffix.lower() != ".fmu" and not file.is_dir()]
+    if others:
+        what = f"{len(files)} files were given, and `{others[0]}` is no FMU"
+        raise ScenarioError(what, "", "one scenario, or several FMUs")
+    fmus: dict[str, Fmu] = {}
+    for file in files:
+        (fmu,) = hocket.read(file).composite.scenario.models.values()
+        assert isinstance(fmu, Fmu)
+        fmus[model_name(file, fmus)] = fmu
+    study = study_from_fmus(fmus)
+    return replace(study, name="-".join(fmus))
+
+
+def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
+    """Return the composite with variables of its FMUs put out."""
+    wanted: dict[str, tuple[str, ...]] = {}
+    for written in names:
+        path, name = split_parameter_path(composite, written, f"--observe {written}")
+        wanted[path] = (*wanted.get(path, ()), name)
+    models, changed, faults = dict(leaves(composite)), {}, []
+    for path, observe in wanted.items():
+        fmu = models[path]
+        if not isinstance(fmu, Fmu):
+            faults.append(Fault(f"`{path}` is no FMU", f"--observe {path}.{observe[0]}"))
+            continue
+        try:
+            changed[path] = remake_fmu(fmu, observe=(*fmu.observe, *observe))
+        except ScenarioError as error:
+            faults += [replace(fault, where="--observe") for fault in error.faults]
+    if faults:
+        raise ScenarioError(faults)
+    return with_leaves(composite, changed)
+
+
+def _with_connections(composite: Composite, written: Sequence[str]) -> Composite:
+    """Return the composite with more connections, written `b.u=a.y` or `a.y->b.u`."""
+    made = []
+    for text in written:
+        source, arrow, target = (part.strip() for part in text.partition("->"))
+        if not arrow:
+            target, arrow, source = (part.strip() for part in text.partition("="))
+        if not (source and arrow and target):
+            expected = "input=output, as b.u=a.y, or output->input in quotes"
+            raise ScenarioError(f"`{text}` is no connection", "--connect", expected)
+        made.append(Connection(_full_port_path(composite, source), _full_port_path(composite, target)))
+    scenario = composite.scenario
+    if not made:
+        return composite
+    joined = composite.with_scenario(scenario.with_changes(connections=(*scenario.connections, *made)))
+    _check_connections(joined)
+    return joined
+
+
+def _check_connections(composite: Composite) -> None:
+    """Refuse typed connections that do not fit; whatever else is wrong is told later."""
+    try:
+        _ = composite.blueprint
+    except ScenarioError as error:
+        faults = [fault for fault in error.faults if fault.where.startswith("connections.")]
+        if faults:
+            raise ScenarioError([replace(fault, where="--connect") for fault in faults]) from None
+
+
+def _full_port_path(composite: Composite, port: str) -> str:
+    """Return the path of a port: where there is one model only, that need not be named."""
+    models = composite.scenario.models
+    name, model = next(iter(models.items()))
+    single = len(models) == 1 and not isinstance(model, Composite)
+    known = [known.name for known in (*model.inputs, *model.outputs)]
+    return (
+        f"{name}.{port}" if single and any(fnmatchcase(one, port) or one == port for one in known) else port
+    )
+
+
+def record_patterns(study: Experiment, patterns: Sequence[str] | None) -> list[str] | None:
+    """Return the patterns of `--record` as paths; None: what the scenario records."""
+    for pattern in patterns or ():
+        _check_port(study.composite, pattern)
+    return [_full_port_path(study.composite, pattern) for pattern in patterns] if patterns else None
+
+
+def _check_port(composite: Composite, name: str) -> None:
+    """Refuse a variable of an FMU that would have to be observed first."""
+    try:
+        path, variable = split_parameter_path(composite, name)
+    except ScenarioError:
+        return  # a pattern, or a name that the run refuses
+    model = dict(leaves(composite))[path]
+    ports = [port.name for port in (*model.inputs, *model.outputs)]
+    if isinstance(model, Fmu) and variable in model.description.by_name and variable not in ports:
+        array = bool(model.description.by_name[variable].dimensions)
+        hint = f"--record '{name}*'" if array else f"--observe {name}"
+        raise ScenarioError(f"`{name}` is no port but {_A[array]}", "--record", "an input or output", hint)
+
+
+_A = {True: "an array of them", False: "a variable inside"}
+
+
+def parse_assignments(study: Experiment, written: Sequence[str], option: str = "--set") -> dict[str, Any]:
+    """Return parameters by path from texts such as `a.k=20`."""
+    values: dict[str, Any] = {}
+    for text in written:
+        name, value = split_assignment(text, option)
+        values[name] = parse_value_for(study, name, value, option)
+    return values
+
+
+def split_assignment(text: str, option: str) -> tuple[str, str]:
+    """Return the name and the value of `k=20`."""
+    name, sign, value = text.partition("=")
+    if not (name.strip() and sign):
+        expected = "name=values, as k=1,2,5" if option == "--vary" else "name=value, as k=20"
+        raise ScenarioError(f"`{text}` sets nothing", option, expected)
+    return name.strip(), value.strip()
+
+
+def parse_value_for(study: Experiment, name: str, text: str, option: str) -> Any:
+    """Return what a text means to the variable it is for: a number, true, false, a list; else the text."""
+    path, variable = split_parameter_path(study.composite, name, f"{option} {name}")
+    model = dict(leaves(study.composite))[path]
+    declared = model.description.by_name.get(variable) if isinstance(model, Fmu) else None
+    found = parse_literal(text)
+    is_text = declared is not None and declared.type in ("string", "binary") and not declared.dimensions
+    return text if is_text and not isinstance(found, str) else found
+
+
+def parse_literal(text: str) -> Any:
+    """Return a text as the number, truth, list or text it is."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        found = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+    return found if isinstance(found, (bool, int, float, str, list)) else text
+
+
+def check_stop(study: Experiment, stop: str | None, files: Sequence[Path], verb: str) -> None:
+    """Refuse a run that nothing would end."""
+    if study.stop is None and stop is None:
+        hint = f"`hocket {verb} {files[0]} --stop 10`"
+        hint += ", or in the file: a table [run] with `stop = 10`" if _is_toml(files) else ""
+        raise ScenarioError("nothing says when the run stops", str(files[0]), "a stop time", hint)
+
+
+def check_bonds(study: Experiment, files: Sequence[Path]) -> None:
+    """Refuse to keep the ledger of a study without power bonds."""
+    if not any(level.wiring.bonds for level in study.composite.blueprint.levels()):
+        hint = "leave it out"
+        hint += ", or give the file a table [bonds.NAME] with `effort` and `flow`" if _is_toml(files) else ""
+        where = ", ".join(map(str, files))
+        raise ScenarioError("`--ledger` is for power bonds, and there is none", where, "", hint)
+
+
+def _is_toml(files: Sequence[Path]) -> bool:
+    return files[0].suffix == ".toml"
+
+
+@contextmanager
+def locate_faults(files: Sequence[Path], typed: Sequence[str], own: Sequence[str] = ()) -> Iterator[None]:
+    """Let faults of the run say whether they come from an option or from the file; `own` are options only."""
+    try:
+        yield
+    except ScenarioError as error:
+        places = [
+            f"--{fault.where}" if fault.where in own else _fault_location(fault.where, files, typed)
+            for fault in error.faults
+        ]
+        error.faults = tuple(
+            replace(fault, where=place) for fault, place in zip(error.faults, places, strict=True)
+        )
+        raise
+
+
+def _fault_location(where: str, files: Sequence[Path], typed: Sequence[str]) -> str:
+    key, sign, rest = where.partition(",")
+    if key in _RUN_KEYS:
+        return f"--{key}" if key in typed else f"`{key}` in {', '.join(map(str, files))}"
+    if key.startswith("parameters["):
+        return f"--vary{' or --set' if 'set' in typed else ''}{sign}{rest}"
+    option = _OPTIONS.get(key)
+    return f"{option}{sign}{rest}" if option else where

@@ -1,0 +1,111 @@
+"""What a verb found, as JSON.
+
+In:  facts, and where they shall go: a file, or - for the screen
+Out: JSON there
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import hocket
+from hocket.engine.recording import write_error
+from hocket.errors import FileError, HocketError, ScenarioError
+from hocket.files.atomic_files import write_text
+from hocket.files.plotting import check_drawable
+
+
+def write_json(target: Path, facts: Mapping[str, Any]) -> None:
+    """Write facts as JSON, or print them."""
+    text = json.dumps(_json_value(facts), indent=2, allow_nan=False) + "\n"
+    if str(target) == "-":
+        print(text, end="")
+    else:
+        write_text(target, text)
+
+
+def _json_value(value: Any) -> Any:
+    """Return a value as JSON can hold it: it has no infinity."""
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_value(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@contextmanager
+def run_folder(folder: Path | None, stem: str, overwrite: bool) -> Iterator[Path]:
+    """Give the folder of the run; if it is new and nothing was recorded, a faulty scenario leaves none."""
+    if overwrite and folder is None:
+        hint = "leave it out: without --folder there is a new folder in runs/ each time"
+        raise ScenarioError("`--overwrite` needs `--folder`", "", "the folder that is replaced", hint)
+    if folder is not None and not overwrite and _open_if_run(folder):
+        hint = "choose another folder, or replace that run with --overwrite"
+        raise FileError(f"`{folder.name}` holds a run already", str(folder), "", hint)
+    new = folder is None or not folder.exists()
+    place = _make_next_folder(stem) if folder is None else folder
+    try:
+        yield place
+    except ScenarioError:
+        if new and not any(run and run.ports for run in map(_open_if_run, [place, *_folder_entries(place)])):
+            shutil.rmtree(place, ignore_errors=True)
+            if folder is None:
+                with suppress(OSError):
+                    place.parent.rmdir()
+        raise
+    except KeyboardInterrupt as error:
+        error.add_note(f"every row that was written is kept in {place}")
+        raise
+
+
+def _folder_entries(place: Path) -> list[Path]:
+    return list(place.iterdir()) if place.is_dir() else []
+
+
+def _open_if_run(folder: Path) -> hocket.Run | None:
+    try:
+        return hocket.open_run(folder)
+    except HocketError:
+        return None
+
+
+def _make_next_folder(stem: str) -> Path:
+    """Make the next of the folders runs/stem-001, runs/stem-002 ..."""
+    runs = Path("runs")
+    numbered = re.compile(re.escape(stem) + r"-(\d{3,})")
+    try:
+        names = (numbered.fullmatch(path.name) for path in (runs.iterdir() if runs.is_dir() else ()))
+        newest = max((int(name[1]) for name in names if name), default=0)
+        for number in count(newest + 1):
+            folder = runs / f"{stem}-{number:03}"
+            with suppress(FileExistsError):  # another run may have begun just now
+                folder.mkdir(parents=True)
+                return folder
+    except OSError as error:
+        raise write_error(runs, error) from error
+    raise AssertionError("numbers do not end")
+
+
+def check_file(target: Path) -> None:
+    """Refuse a file in a folder that does not exist, and one that is a folder."""
+    if not target.absolute().parent.is_dir():
+        what = f"there is no folder `{target.parent}` to write `{target.name}` into"
+        raise FileError(what, str(target), "a folder that exists")
+    if target.is_dir():
+        raise FileError(f"`{target.name}` is a folder", str(target), "the name of a file")
+
+
+def check_picture(target: Path) -> None:
+    """Refuse what no picture can be written to."""
+    check_file(target)
+    check_drawable(target)

@@ -1,0 +1,226 @@
+"""What FMUs say while they run, on stderr: warnings, each kind once, unless all was asked for.
+
+In:  the log records of `hocket.fmu`
+Out: one line each
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+from hocket.errors import HocketError
+from hocket.execution.session import Progress
+from hocket.model.clock import Duration, seconds
+from hocket.simulators.fmu.live import LOGGER, deliver
+
+UNBROKEN = 1000
+"""Columns of what is not a terminal."""
+
+_HEAD = re.compile(r" *(?:\d+\. |((?:where|expected|try): *))?")
+_NAME = re.compile(r"`[^`\n]+`")
+
+
+def is_terminal(stderr: bool = False) -> bool:
+    """Return whether the stream is a terminal, at which somebody looks."""
+    return (sys.stderr if stderr else sys.stdout).isatty()
+
+
+def console(stderr: bool = False) -> Console:
+    """Return a console for the stream as it is now."""
+    return Console(stderr=stderr, highlight=False, width=None if is_terminal(stderr) else UNBROKEN)
+
+
+def print_out(*lines: RenderableType) -> None:
+    """Print an answer; texts are taken as they are, without markup."""
+    screen = console()
+    if is_terminal():
+        for line in lines:
+            screen.print(line, markup=False, emoji=False)
+        return
+    with screen.capture() as captured:
+        for line in lines:
+            screen.print(line, markup=False, emoji=False)
+    for line in captured.get().splitlines():  # without the spaces that fill a table
+        print(line.rstrip())
+
+
+def print_err(*lines: str) -> None:
+    """Print on stderr."""
+    for line in lines:
+        console(stderr=True).print(line, markup=False, emoji=False, soft_wrap=True)
+
+
+def print_failure(message: str) -> None:
+    """Print the message of an error on stderr; on a terminal its lines are broken between words."""
+    if not is_terminal(stderr=True):
+        print_err(message)
+        return
+    screen = console(stderr=True)
+    for line in message.splitlines():
+        head, label = _HEAD.match(line).group(0, 1)  # type: ignore[union-attr]
+        body = Text(line[len(head) :], "" if label else "bold red", overflow="fold")
+        body.highlight_regex(_NAME, "cyan")
+        grid = Table.grid()
+        grid.add_row(*([Text(head, "dim")] if head else []), body)
+        screen.print(grid)
+
+
+_NUMBER = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
+
+
+class _LogPrinter(logging.Handler):
+    """Prints records; of those that differ by numbers only the first, and counts the others."""
+
+    def __init__(self, everything: bool):
+        super().__init__()
+        self.everything = everything
+        self.counts: dict[str, int] = {}
+        self.errors: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = " ".join(record.getMessage().split())
+        kind = _NUMBER.sub("#", text)
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        if self.everything:
+            print_err(f"{text}  ({record.levelname.lower()})")
+        elif record.levelno >= logging.ERROR:
+            self.errors.append(text)  # the error that ends the run most often says the same
+        elif self.counts[kind] == 1:
+            print_err(text)
+
+    def finish(self, said: Iterable[str]) -> None:
+        """Say what was held back, unless it was said otherwise."""
+        failures = [" ".join(text.split()) for text in said]
+        for text in dict.fromkeys(self.errors):
+            if not any(text.partition(": ")[2] in failure for failure in failures):
+                print_err(text)
+        more = sum(self.counts.values()) - len(self.counts) - len(self.errors)
+        if more > 0 and not self.everything:
+            print_err(f"({more:,} more such messages: --log shows all)")
+
+
+@contextmanager
+def relay_fmu_logs(everything: bool) -> Iterator[list[str]]:
+    """Print what FMUs say, while a verb is at work; to the list it adds what it tells about errors itself."""
+    ear, level = _LogPrinter(everything), LOGGER.level
+    said: list[str] = []
+    LOGGER.addHandler(ear)
+    LOGGER.setLevel(logging.INFO if everything else logging.WARNING)
+    try:
+        yield said
+    except HocketError as error:
+        said.append(str(error))
+        raise
+    finally:
+        deliver()
+        LOGGER.removeHandler(ear)
+        LOGGER.setLevel(level)
+        ear.finish(said)
+
+
+def format_significant(number: float) -> str:
+    """Return a number with three digits that mean something: 0.0213, 1.24, 35,700."""
+    rounded = float(f"{number:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
+
+
+def format_with_prefix(number: float) -> str:
+    """Return a number in few signs: 950, 1.20k, 34.0M."""
+    for scale, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= scale:
+            return f"{number / scale:#.3g}".rstrip(".") + sign
+    return f"{number:#.3g}".rstrip(".")
+
+
+class _RateColumn(ProgressColumn):
+    """Simulated seconds and steps per second of real time."""
+
+    def __init__(self, step: Duration):
+        self.step = step
+        super().__init__()
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        if not speed:
+            return Text("starting", style="dim")
+        steps = speed / float(seconds(self.step))
+        return Text(f"{format_with_prefix(speed)} s/s  {format_with_prefix(steps)} steps/s", style="dim")
+
+
+@contextmanager
+def count_progress(name: str, what: str, quiet: bool, total: int = 1) -> Iterator[Progress | None]:
+    """Give what is called with how many of how many are done; None where nobody would see it."""
+    if quiet or not is_terminal(stderr=True):
+        yield None
+        return
+    with progress_bar(TextColumn(f"{{task.fields[done]}} of {{task.total:g}} {what}")) as bar:
+        task = bar.add_task(name, total=total, done=0)
+        yield lambda done, wanted: bar.update(task, completed=done, total=wanted, done=int(done))
+
+
+@contextmanager
+def run_progress(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[Progress | None]:
+    """Give what `run` calls to show its progress; None where nobody would see it."""
+    if quiet or not is_terminal(stderr=True):
+        yield None
+        return
+    with progress_bar(TextColumn("{task.fields[reached]}"), _RateColumn(step)) as bar:
+        task = bar.add_task(name, total=1.0, reached="")
+
+        def update(t: float, stop: float) -> None:
+            begin = float(seconds(start))
+            decimals = max(0, 3 - math.ceil(math.log10(abs(stop) or 1.0)))
+            reached = f"{t:.{decimals}f}/{stop:g} s"
+            bar.update(task, total=stop - begin, completed=t - begin, reached=reached)
+
+        yield update
+
+
+def progress_bar(*columns: ProgressColumn) -> Bar:
+    """Return a bar with these columns beside it."""
+    return Bar(
+        TextColumn("{task.description}", style="bold"),
+        BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
+        *columns,
+        TimeRemainingColumn(compact=True),
+        console=console(stderr=True),
+        transient=True,
+        expand=True,
+        redirect_stdout=is_terminal(),
+    )
+
+
+def titled_table(
+    title: str, rows: Sequence[Mapping[str, object]], most: int | None
+) -> Iterator[RenderableType]:
+    """Yield rows as a table under a title; `most` of them."""
+    if not rows:
+        return
+    yield ""
+    yield Text(title, "cyan")
+    grid = Table(box=None, pad_edge=False)
+    for head, value in rows[0].items():
+        grid.add_column(head, header_style="dim", justify="left" if isinstance(value, str) else "right")
+    for row in rows[:most]:
+        grid.add_row(*(format_cell(value) for value in row.values()))
+    yield grid
+    if most is not None and len(rows) > most:
+        yield f"and {len(rows) - most} more: --all"
+
+
+def format_cell(value: object) -> str:
+    """Return a value in few digits; near one in more."""
+    if isinstance(value, float):
+        return f"{value:.6g}" if 0.5 < abs(value) < 2.0 else f"{value:.3g}"
+    return "" if value is None else str(value)

@@ -1,0 +1,120 @@
+"""Who reacts to whom at once: the order in which outputs can be evaluated, and the algebraic loops.
+
+In:  a Wiring
+Out: rounds of feeding and reading; the loops at port level; the feedthrough of the level as a whole
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from hocket.coupling.graph import strong_components
+from hocket.coupling.wiring import OWN, Wiring
+
+Node = tuple[int, int]
+"""An output: number of the child, number of the output."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Children to feed, then children to read. A loop lists the outputs that must be solved for together."""
+
+    feed: tuple[int, ...]
+    read: tuple[int, ...]
+    loop: tuple[Node, ...] = ()
+
+
+class Feedthrough:
+    """The graph of outputs that react at once to other outputs of the same level.
+
+    At the start every declared reaction counts; between steps only those of simulators that evaluate again.
+    """
+
+    def __init__(self, wiring: Wiring, at_start: bool = False):
+        self.wiring = wiring
+        self.reacting: list[Node] = []
+        """Outputs that react to any input."""
+        self.sources: dict[Node, list[Node]] = {}
+        """Per reacting output: the outputs it reacts to."""
+        self.outside: dict[Node, list[int]] = {}
+        """Per reacting output: the inputs of the level it reacts to."""
+        for child, model in enumerate(wiring.models):
+            numbers: dict[str, int] | None = None
+            if not (at_start or model.abilities.reevaluates):
+                continue
+            for port, output in enumerate(model.outputs):
+                if not output.feedthrough:
+                    continue
+                if numbers is None:
+                    numbers = {name.name: number for number, name in enumerate(model.inputs)}
+                drives = [wiring.drives[child][numbers[name]] for name in output.feedthrough]
+                node = (child, port)
+                self.reacting.append(node)
+                self.sources[node] = [(d.child, d.port) for d in drives if d is not None and d.child >= 0]
+                self.outside[node] = [d.port for d in drives if d is not None and d.child == OWN]
+
+    @cached_property
+    def components(self) -> list[list[Node]]:
+        """The reacting outputs in groups that depend on each other, sources before what reacts to them."""
+        number = {node: index for index, node in enumerate(self.reacting)}
+        edges = [
+            (number[s], number[node]) for node in self.reacting for s in self.sources[node] if s in number
+        ]
+        return [
+            [self.reacting[index] for index in group]
+            for group in strong_components(len(self.reacting), edges)
+        ]
+
+    def _is_loop(self, group: list[Node]) -> bool:
+        return len(group) > 1 or group[0] in self.sources[group[0]]
+
+    @cached_property
+    def loops(self) -> list[tuple[Node, ...]]:
+        """The algebraic loops: outputs that react at once to themselves."""
+        return [tuple(group) for group in self.components if self._is_loop(group)]
+
+    def rounds(self, only_from_outside: bool = False) -> list[Round]:
+        """Return the feeding and reading after which every reacting output is consistent.
+
+        Outputs that react to nothing must have been read before. `only_from_outside` leaves out what does
+        not depend on the inputs of the level.
+        """
+        generation: dict[Node, int] = {}
+        touched: set[Node] = set()
+        plain: dict[int, dict[int, None]] = defaultdict(dict)
+        loops: dict[int, list[tuple[Node, ...]]] = defaultdict(list)
+        for group in self.components:
+            if any(self.outside[node] or any(s in touched for s in self.sources[node]) for node in group):
+                touched.update(group)
+            elif only_from_outside:
+                continue
+            depth = 1 + max((generation.get(s, -1) for node in group for s in self.sources[node]), default=-1)
+            generation.update((node, depth) for node in group)
+            if self._is_loop(group):
+                loops[depth].append(tuple(group))
+            else:
+                plain[depth].setdefault(group[0][0])
+        rounds: list[Round] = []
+        for depth in sorted({*plain, *loops}):
+            if plain[depth]:
+                rounds.append(Round(tuple(plain[depth]), tuple(plain[depth])))
+            for loop in loops[depth]:
+                children = tuple(dict.fromkeys(child for child, _ in loop))
+                rounds.append(Round(children, children, loop))
+        return rounds
+
+    def inputs_by_output(self) -> list[tuple[int, ...]]:
+        """Return, per output of the level, the inputs of the level it reacts to."""
+        inputs: dict[Node, set[int]] = {}
+        for group in self.components:
+            union = {port for node in group for port in self.outside[node]}
+            union.update(*(inputs.get(s, set()) for node in group for s in self.sources[node]))
+            inputs.update((node, union) for node in group)
+        return [tuple(sorted(inputs.get((d.child, d.port), set()))) for d in self.wiring.outputs]
+
+    def name(self, node: Node) -> str:
+        """Return an output as a path."""
+        child, port = node
+        return f"{self.wiring.names[child]}.{self.wiring.models[child].outputs[port].name}"

@@ -1,0 +1,110 @@
+"""What passes from host to host, counted where it happens: whenever something is stepped, read or fed.
+
+In:  the steps, readings and feedings of a run, one after the other
+Out: messages and bytes per pair of hosts; nothing is taken back when simulators go back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from hocket.model.hosts import Hosts
+from hocket.plan.messages import Load, Post
+
+if TYPE_CHECKING:
+    from hocket.engine.reference.level import Level
+    from hocket.planning.tree import PlanTree
+
+
+def distributed_level(design: PlanTree) -> PlanTree | None:
+    """Return the level whose models are on several hosts; None: all run on one."""
+    for level in design.levels():
+        hosts = level.composite.scenario.hosts
+        if hosts is not None and len(hosts.models) > 1 and not hosts.faults(level.wiring.names):
+            return level
+    return None
+
+
+def start_post(design: PlanTree, level: PlanTree) -> Post:
+    """Return what passes at the start, between the simulators at the ends of the tree."""
+    wiring = design.leaves.wiring
+    prefix = f"{level.path}." if level.path else ""
+    placed = _hosts_of(level).host_by_model()
+    inside = [name for name in wiring.names if name.startswith(prefix)]
+    homes = {name: placed.get(name.removeprefix(prefix).partition(".")[0], "") for name in inside}
+    post = Post.from_wiring(wiring, homes)
+    for leaf in range(len(wiring.names)):
+        post.step(leaf)  # none has been evaluated yet
+    return post
+
+
+def level_post(level: Level, start: Post) -> Post:
+    """Return what passes in the steps of a started level; what was sent at its start is kept with it."""
+    post = Post.from_wiring(level.wiring, _hosts_of(level.blueprint).host_by_model())
+    for child in range(len(level.children)):
+        post.step(child)
+        post.read(child)
+    post.mark_all_known()
+    level.sent_at_start = start.loads()
+    return post
+
+
+def encode_post(post: Post) -> tuple[int, list[list[int]], list[Any], list[Any]]:
+    """Return a post as the native engine has it: outputs, links, and of each child inputs and outputs.
+
+    An input is the output that drives it, its link and its place there; an output itself and the inputs it
+    reacts to, by their places in the list of inputs.
+    """
+    models, drives = post.wiring.models, post.wiring.drives
+    first = [0, *accumulate(len(model.outputs) for model in models)]
+    number = {pair: index for index, pair in enumerate(post.used)}
+    links = [[first[child] + port for child, port in nodes] for nodes in post.used.values()]
+    inputs: list[Any] = []
+    outputs: list[Any] = []
+    for child, model in enumerate(models):
+        places: dict[str, int] = {}
+        listed: list[list[int]] = []
+        for port, drive in zip(model.inputs, drives[child], strict=True):
+            if drive is None or drive.child < 0:
+                continue
+            places[port.name] = len(listed)
+            pair, node = (post.homes[drive.child], post.homes[child]), (drive.child, drive.port)
+            told = pair in post.used and node in post.used[pair]
+            where = [number[pair], post.used[pair].index(node)] if told else [-1, -1]
+            listed.append([first[drive.child] + drive.port, *where])
+        inputs.append(listed)
+        known = places if model.abilities.reevaluates else {}
+        outputs.append(
+            [
+                [first[child] + index, *(known[name] for name in port.feedthrough if name in known)]
+                for index, port in enumerate(model.outputs)
+            ]
+        )
+    return first[-1], links, inputs, outputs
+
+
+def _hosts_of(level: PlanTree) -> Hosts:
+    hosts = level.composite.scenario.hosts
+    assert hosts is not None
+    return hosts
+
+
+def message_counts(levels: Iterable[Level]) -> dict[str, Any]:
+    """Return messages and bytes per pair of hosts: of the start, and of all."""
+    for level in levels:
+        if level.traffic is None:
+            continue
+        hosts = _hosts_of(level.blueprint)
+        found = {}
+        for pair, run in level.traffic.loads().items():
+            begun = level.sent_at_start.get(pair, Load())
+            whole = begun + run
+            found[" to ".join(pair)] = {
+                "start": begun.messages,
+                "messages": whole.messages,
+                "bytes": hosts.between(*pair).header * whole.messages + 8 * whole.values,
+            }
+        return found
+    return {}

@@ -1,0 +1,77 @@
+"""The slow engine: the interpreter, step by step.
+
+In:  a Level after its start
+Out: the same rows as the native engine, to the last bit
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from hocket.engine.initialise import levels_of
+from hocket.engine.ledger import stored_energies
+from hocket.engine.message_counter import message_counts
+from hocket.engine.reference.iteration import SweepCounts
+from hocket.engine.reference.level import Level
+from hocket.engine.reference.step_control import StepCounts
+from hocket.engine.selection import RecordedTable, attach_micro_rows
+from hocket.model.protocols import Array
+
+
+class InterpreterEngine:
+    """Runs a started tree in Python."""
+
+    name = "interpreter"
+
+    def __init__(self, root: Level, recorded: list[RecordedTable]):
+        self.root = root
+        self.recorded = recorded
+        attach_micro_rows(recorded)
+
+    def run(self, steps: int, seconds: float) -> int:
+        """Run up to so many steps for about so long; return how many were done."""
+        begin, done = perf_counter(), 0
+        with np.errstate(all="ignore"):  # numbers that overflow are reported when they are read
+            while done < steps and (not done or perf_counter() - begin < seconds):
+                self.root.advance(self.root.now, self.root.length, self.root.offered[1])
+                done += 1
+        return done
+
+    def keep_last_rows(self) -> None:
+        """Keep the last row of every level, though none may be due."""
+        for entry in self.recorded:
+            level, rows = entry.level, entry.rows
+            if entry.child is None and level.now > 0 and rows.newest != level.now:
+                rows.keep(level, level.now, due=True)
+
+    def sweeps(self) -> dict[str, SweepCounts]:
+        """Return how often the steps of each level were made again."""
+        return {level.path: level.sweeps for level in levels_of(self.root)}
+
+    def steps(self) -> dict[str, StepCounts]:
+        """Return how many steps each adaptive level made."""
+        return {level.path: level.steps for level in levels_of(self.root)}
+
+    def energies(self) -> dict[str, list[tuple[float, float]]]:
+        """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
+        return {level.path: level.ledger.energies() for level in levels_of(self.root) if level.wiring.bonds}
+
+    def messages(self) -> dict[str, Any]:
+        """Return what passed from host to host."""
+        return message_counts(levels_of(self.root))
+
+    def stored_energy(self) -> dict[str, float]:
+        """Return the stored energy of every simulator that tells it."""
+        return stored_energies(self.root)
+
+    @property
+    def now(self) -> int:
+        """The tick reached."""
+        return self.root.now
+
+    def rows(self, index: int) -> Array:
+        """Return the rows that wait for a recorded table, and forget them."""
+        return self.recorded[index].rows.taken()

@@ -1,0 +1,194 @@
+"""Iterations: a step is made again until what it hands back agrees with what it was given.
+
+In:  a Repeat, and a level whose simulators were saved before it
+Out: samples that agree with themselves; or a ConvergenceError with the residuals on the way
+
+The native engine repeats every operation here in the same order, so that the bits agree. In the linear
+reading a Repeat to a tolerance is its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hocket.coupling.wiring import OWN
+from hocket.engine.algebraic_loops import (
+    SLOPE,
+    VALUE,
+    SingularError,
+    Unknown,
+    Unknowns,
+    linear_fixed_point,
+    relative_residual,
+)
+from hocket.errors import ConvergenceError
+from hocket.model.extrapolators import Hold
+from hocket.model.protocols import Value
+from hocket.plan import Accelerator, Body, Feed, Instruction, Read, Repeat, Solve, walk
+from hocket.plan.accelerators import Newton, QuasiNewton
+
+if TYPE_CHECKING:
+    from hocket.engine.reference.level import Level
+
+
+GROWING = 1e-3
+"""A residual below this has not grown: it got stuck."""
+GROWN = 1e12
+"""A residual that has become so much larger than the first will not come back."""
+
+
+@dataclass(slots=True)
+class SweepCounts:
+    """How often the steps of a level were made again."""
+
+    repeats: int = 0
+    total: int = 0
+    most: int = 0
+
+    def add(self, sweeps: int) -> None:
+        """Count one Repeat."""
+        self.repeats += 1
+        self.total += sweeps
+        self.most = max(self.most, sweeps)
+
+
+def feedback_unknowns(level: Level, body: Body) -> list[Unknown]:
+    """Return what a repetition takes from the one before it: outputs fed from before they are read."""
+    read: set[int] = set()
+    found: set[Unknown] = set()
+    for _, instruction in walk(body):
+        for child in _fed_children(level, instruction):
+            for drive in level.wiring.drives[child]:
+                if drive is None or drive.child == OWN or drive.child in read:
+                    continue
+                found.add((drive.child, drive.port, VALUE))
+                if (drive.extrapolation or Hold()).slopes:
+                    found.add((drive.child, drive.port, SLOPE))
+        match instruction:
+            case Read(sim):
+                read.add(level.number[sim])
+            case Solve(sims):
+                read.update(level.number[sim] for sim in sims)
+    return sorted(found, key=lambda unknown: (unknown[2], unknown))
+
+
+def _fed_children(level: Level, instruction: Instruction) -> Iterator[int]:
+    match instruction:
+        case Feed(sim):
+            yield level.number[sim]
+        case Solve(sims):
+            yield from (level.number[sim] for sim in sims)
+
+
+def run_repeat(level: Level, instruction: Repeat) -> None:
+    """Do a body until what it hands back agrees with what it was given."""
+    level.repeating += 1
+    try:
+        _run_repetitions(level, instruction)
+    finally:
+        level.repeating -= 1
+
+
+def _run_repetitions(level: Level, instruction: Repeat) -> None:
+    unknowns = level.unknowns_of(instruction)
+    level.run(instruction.body)
+    if not unknowns.places:
+        level.sweeps.add(1)
+    elif instruction.until is not None and np.ndim(unknowns.newest()[0]):
+        _solve_limit(level, instruction.body, unknowns)
+    else:
+        level.sweeps.add(_iterate_body(level, instruction, unknowns))
+
+
+def _iterate_body(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
+    """Repeat a body that was done once; return how often it was done."""
+    until, at_most = instruction.until, instruction.at_most
+    accelerator = level.accelerator_of(instruction)
+    residuals: list[float] = []
+    first: list[Value] = []
+    count = 1
+
+    def sweep(numbers: list[Value]) -> list[Value]:
+        nonlocal count
+        count += 1
+        if level.traffic is not None and instruction.accelerate is not None and count > 2:
+            level.traffic.renew((child, port) for child, port, _ in unknowns.places)
+        unknowns.put(numbers)
+        level.run(instruction.body)
+        return unknowns.newest()
+
+    given = unknowns.newest()
+    accelerator.begin()
+    for turn in range(1, at_most):
+        found = sweep(given)
+        if until is not None:
+            change = [a - b for a, b in zip(found, given, strict=True)]
+            first = first or found
+            if relative_residual(change, found) <= until:
+                return count
+            residuals.append(
+                relative_residual(change, first)
+            )  # beside values that grow too, growth would not show
+            if not residuals[-1] <= GROWN * max(1.0, residuals[0]):
+                break
+        if turn + 1 < at_most:
+            try:
+                given = accelerator.next_guess(given, found, sweep)
+            except SingularError:
+                break
+    if until is not None:
+        raise no_agreement(level, unknowns, until, residuals, instruction.accelerate)
+    return count
+
+
+def _solve_limit(level: Level, body: Body, unknowns: Unknowns) -> None:
+    """Leave the level where a linear iteration ends, if it ends; its matrix is kept to be judged."""
+
+    def sweep(numbers: Sequence[Value]) -> list[Value]:
+        unknowns.put(numbers)
+        level.run(body)
+        return unknowns.newest()
+
+    try:
+        solution, level.sweep_matrix = linear_fixed_point(sweep, unknowns.newest())
+    except SingularError:
+        raise no_agreement(level, unknowns) from None
+    sweep(solution)
+
+
+def no_agreement(
+    level: Level,
+    unknowns: Unknowns,
+    until: float = 0.0,
+    residuals: Sequence[float] = (),
+    led: Accelerator | None = None,
+) -> ConvergenceError:
+    """Return the error for an iteration that does not settle."""
+    names = [f"`{unknowns.name(place)}`" for place in unknowns.places if place[2] == VALUE]
+    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    where = f"`{level.path}`, " if level.path else ""
+    t = level.clock.time(level.now)
+    if not residuals:
+        return ConvergenceError(
+            f"the iteration of {listed} has no end: there is no solution, or no single one",
+            where=f"{where}step from t = {t!r} s",
+        )
+    shown = ", ".join(f"{each:.2g}" for each in residuals[-6:])
+    grows = not residuals[-1] < max(GROWING, 0.5 * residuals[0])
+    return ConvergenceError(
+        f"the iteration of {listed} {'grows' if grows else 'did not settle'} in {len(residuals) + 1} sweeps",
+        where=f"{where}step from t = {t!r} s; the last residuals: {shown}",
+        expected=f"a residual of {until:g}",
+        hint=_acceleration_advice(led) + ("a shorter step" if grows else "more sweeps"),
+    )
+
+
+def _acceleration_advice(led: Accelerator | None) -> str:
+    """Return the advice to lead sweeps in a better way, unless it was followed."""
+    if isinstance(led, Newton):
+        return ""
+    return f'accelerate = "{"newton" if isinstance(led, QuasiNewton) else "quasi-newton"}"; '

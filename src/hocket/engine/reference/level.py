@@ -1,0 +1,409 @@
+"""The specification: a level executes its plan, in plain Python.
+
+In:  a Plan, live simulators, an exchange memory
+Out: simulators moved on, samples stored, rows kept
+
+The native engine does the same with the same bits. Numbers may be rows: run on the identity, the same
+code yields the matrix of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hocket.coupling.wiring import Wiring
+from hocket.engine.algebraic_loops import Unknowns
+from hocket.engine.ledger import Ledger
+from hocket.engine.memory import ExchangeMemory
+from hocket.engine.reference.acceleration import LiveAccelerator, make_accelerator
+from hocket.engine.reference.iteration import SweepCounts, feedback_unknowns, run_repeat
+from hocket.engine.reference.rollback import (
+    SavedChild,
+    normalise_ticks,
+    restore_children,
+    restore_tree,
+    run_try,
+    save_children,
+    save_tree,
+)
+from hocket.engine.reference.step_control import (
+    MacroStepController,
+    StepCounts,
+    lowest_degree,
+    run_adapt,
+    run_next,
+)
+from hocket.engine.rows import Rows
+from hocket.engine.simulator_calls import EarlyError, not_finite, output_array, read_only, simulator_error
+from hocket.errors import SimulatorError
+from hocket.model.clock import Clock, seconds
+from hocket.model.extrapolators import shift_origin
+from hocket.model.protocols import Array, Simulator
+from hocket.plan import (
+    Adapt,
+    Admit,
+    Body,
+    Feed,
+    Next,
+    Plan,
+    Read,
+    Record,
+    Repeat,
+    Restore,
+    Save,
+    Solve,
+    Step,
+    Times,
+    Together,
+    Try,
+    adapts,
+)
+from hocket.plan.messages import Load, Post
+
+EPSILON = 2.0**-52
+
+
+class Level:
+    """One co-simulation, live. It is a simulator; its clock counts the ticks of the whole tree.
+
+    `length` is its step in ticks, `degree` that of the polynomials it is given, `inputs` the ones in use and
+    `offered` the newest ones, each with the tick it counts from.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        wiring: Wiring,
+        plan: Plan,
+        children: Sequence[Simulator],
+        clock: Clock,
+        length: int,
+        degree: int,
+        starts: Sequence[float] = (),
+    ):
+        self.path = path
+        self.wiring = wiring
+        self.plan = plan
+        self.children = list(children)
+        self.number = wiring.numbers()
+        self.clock = clock
+        self.length = length
+        self.degree = degree
+        self.starts = tuple(starts)
+        self.adaptive = adapts(plan.step)
+        degrees = [self._degree_of(child) for child in range(len(wiring.models))]
+        self.memory = ExchangeMemory(wiring, clock, degrees, deeper=1 if self.adaptive else 0)
+        self.ledger = Ledger(wiring, self.memory.degrees)
+        self.ticks = [0] * len(self.children)
+        self.now = self.reached = 0
+        self.span = length
+        """The ticks of the step under way: shorter than `length` where one ended early."""
+        self.inputs: tuple[int, Array] = (0, np.zeros((degree + 1, len(starts))))
+        self.offered = self.inputs
+        self.rows: Rows | None = None
+        self.micro_rows: dict[int, Rows] = {}
+        """Per child that reports its micro steps: the rows of them."""
+        self.kept: dict[int, SavedChild] = {}
+        """Per child that was saved within the step: where it stood."""
+        self.repeating = 0
+        """How many Repeats are under way: in one, the newest samples stay when simulators go back."""
+        self.sweeps = SweepCounts()
+        self.sweep_matrix: Array | None = None
+        """In the linear reading: of an iteration to a tolerance, what a sweep makes of what it is given."""
+        self.steps = StepCounts()
+        self.pace: MacroStepController | None = None
+        self._handed_back: dict[int, Unknowns] = {}
+        self.accelerators: dict[int, LiveAccelerator] = {}
+        self.blueprint: Any = None
+        """The Blueprint it was built from."""
+        self.traffic: Post | None = None
+        """Counts what passes from host to host; None: all run on one."""
+        self.sent_at_start: dict[tuple[str, str], Load] = {}
+
+    def _degree_of(self, child: int) -> int:
+        degrees = [
+            self.degree if drive.extrapolation is None and drive.child < 0
+            else drive.extrapolation.degree if drive.extrapolation is not None else 0
+            for drive in self.wiring.drives[child]
+            if drive is not None
+        ]  # fmt: skip
+        honoured = self.wiring.models[child].abilities.input_degree
+        return min(max(degrees, default=0), 8 if honoured is None else honoured)
+
+    def name(self, child: int) -> str:
+        """Return the path of a child."""
+        return f"{self.path}.{self.wiring.names[child]}" if self.path else self.wiring.names[child]
+
+    # the life of a step
+
+    def advance(self, tick: int, ticks: int, u: Array) -> None:
+        """Step from tick by so many ticks under the inputs u: several own steps, or part of one."""
+        if self.adaptive:
+            self.offered = (tick, u.copy())
+            self._run_step(tick, ticks)
+            return
+        if ticks % self.length == 0:
+            self.offered = (tick, u.copy())
+            for start in range(tick, tick + ticks, self.length):
+                self._run_step(start, self.length)
+            return
+        if tick == self.now:
+            self.offered = (tick, u.copy())
+        if tick + ticks == self.now + self.length:
+            self._run_step(self.now, self.length)
+
+    def _run_step(self, tick: int, ticks: int) -> None:
+        self.now, self.span = tick, ticks
+        self.reached = tick + ticks
+        self.run(self.plan.step)
+        self.now = self.reached
+
+    def run(self, body: Body) -> None:
+        """Execute instructions."""
+        for instruction in body:
+            match instruction:
+                case Feed(sim):
+                    self.feed(self.number[sim])
+                case Step(sim, fraction):
+                    self.step_child(self.number[sim], normalise_ticks(self.span * fraction))
+                case Read(sim):
+                    self.read(self.number[sim])
+                case Together(bodies):
+                    for inner in bodies:
+                        self.run(inner)
+                case Times(n, inner):
+                    for _ in range(n):
+                        self.run(inner)
+                case Next():
+                    run_next(self, instruction)
+                case Try(inner):
+                    run_try(self, inner)
+                case Adapt():
+                    run_adapt(self, instruction)
+                case Admit():
+                    self.inputs = self.offered
+                case Record():
+                    if self.rows is not None:
+                        self.rows.keep(self, self.reached)
+                case Solve(sims, ports):
+                    self.solve(sims, ports)
+                case Save(sims):
+                    save_children(self, (self.number[sim] for sim in sims))
+                case Restore(sims):
+                    restore_children(self, (self.number[sim] for sim in sims))
+                case Repeat():
+                    run_repeat(self, instruction)
+
+    def feed(self, child: int) -> None:
+        """Fit the inputs of a child from the samples."""
+        if self.traffic is not None:
+            self.traffic.feed(child)
+        base, inputs = self.inputs
+        self.memory.feed(child, self.ticks[child], inputs, base)
+        for drive in self.wiring.texts_of.get(child, ()):
+            source, target = self.children[drive.child], self.children[child]
+            t = self.clock.time(self.ticks[child])
+            try:
+                target.set_text(drive.target_port, source.text(drive.port))  # type: ignore[attr-defined]
+            except Exception as error:
+                raise self.child_error(child, "step", t, error) from error
+
+    def step_child(self, child: int, ticks: int) -> None:
+        """Advance a child under its polynomials."""
+        simulator, tick, u = self.children[child], self.ticks[child], self.memory.u[child]
+        self.ledger.open(self, child)
+        self.ticks[child] = tick + ticks
+        if self.traffic is not None:
+            self.traffic.step(child)
+        if isinstance(simulator, Level):
+            simulator.advance(tick, ticks, u)
+            return
+        t, h = self.clock.time(tick), self.clock.span(ticks)
+        end = self.clock.time(tick + ticks)
+        try:
+            returned = simulator.step(t, h, read_only(u))
+            reached = end if returned is None else float(returned)
+        except Exception as error:
+            raise self.child_error(child, "step", t, error) from error
+        if not abs(reached - end) <= 1e-9 * h + 4.0 * EPSILON * abs(end):
+            raise EarlyError(self.name(child), reached, t, h, end)
+
+    def read(self, child: int) -> None:
+        """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
+        if self.traffic is not None:
+            self.traffic.read(child)
+        tick = self.ticks[child]
+        u = self.inputs_since(child, tick)
+        slopes = None
+        y = self.outputs_of(child, tick, u)
+        if self.memory.sloped[child]:
+            slopes = self.slopes_of(child, tick, u)
+        simulator = self.children[child]
+        # what a level with a longer step shows is as old as its own last step
+        at = min(tick, simulator.now) if isinstance(simulator, Level) else tick
+        self.memory.store(child, at, y, slopes)
+        self.ledger.close(self, child)
+
+    def inputs_since(self, child: int, tick: int) -> Array:
+        """Return the polynomials of a child in powers of the time since a tick."""
+        u, base = self.memory.u[child], self.memory.base[child]
+        return (
+            u
+            if base == tick or len(u) == 1
+            else np.array(shift_origin(list(u), self.clock.span(tick - base)))
+        )
+
+    def outputs_of(self, child: int, tick: int, u: Array) -> Array:
+        """Return what a child puts out at a tick; anything but finite numbers is an error."""
+        simulator, model = self.children[child], self.wiring.models[child]
+        if isinstance(simulator, Level):
+            return simulator.outputs_at(tick, u)
+        t = self.clock.time(tick)
+        try:
+            y = output_array(simulator.output(t, read_only(u)), len(model.outputs))
+        except Exception as error:
+            raise self.child_error(child, "output", t, error) from error
+        if not np.isfinite(y).all():
+            port = int(np.argmin(np.isfinite(y).reshape(len(y), -1).all(axis=1)))
+            raise not_finite(self.name(child), model, port, float(y[port]), t)
+        return y
+
+    def slopes_of(self, child: int, tick: int, u: Array) -> Array:
+        simulator: Any = self.children[child]
+        if isinstance(simulator, Level):
+            return simulator.newest_outputs(2, u.shape[2:])
+        t = self.clock.time(tick)
+        try:
+            return output_array(simulator.slope(t, u), len(self.wiring.models[child].outputs))
+        except Exception as error:
+            raise self.child_error(child, "slope", t, error) from error
+
+    def child_error(self, child: int, call: str, t: float, error: Exception) -> SimulatorError:
+        """Return an error that says which simulator failed, in which call, when."""
+        return simulator_error(self.name(child), call, t, error)
+
+    # the level as a simulator among others
+
+    def outputs_at(self, tick: int, u: Array) -> Array:
+        """Return the level's outputs; a consistent level evaluates again what reacts to its inputs."""
+        if self.plan.output and tick == self.now:
+            self.reached = tick
+            self.offered = (tick, u.copy())
+            self.run(self.plan.output)
+        return self.newest_outputs(1, u.shape[2:])
+
+    def newest_outputs(self, what: int, shape: tuple[int, ...] = ()) -> Array:
+        """Return the newest samples behind the level's outputs: values (1) or slopes (2)."""
+        y = np.zeros((len(self.wiring.outputs), *shape))
+        for index, drive in enumerate(self.wiring.outputs):
+            value = self.memory.rings[drive.child][drive.port][-1][what]
+            offset = drive.offset if what == 1 else 0.0
+            y[index] = value if drive.gain == 1.0 and offset == 0.0 else drive.gain * value + offset
+        return y
+
+    def solve(self, sims: Sequence[str], ports: Sequence[str]) -> None:
+        """Solve a loop inside a step."""
+        from hocket.engine.algebraic_loops import AlgebraicLoop
+
+        AlgebraicLoop(self, sims, ports).solve()
+
+    def unknowns_of(self, instruction: Repeat) -> Unknowns:
+        """Return what the repetitions of a Repeat hand to each other."""
+        if id(instruction) not in self._handed_back:
+            places = feedback_unknowns(self, instruction.body)
+            self._handed_back[id(instruction)] = Unknowns(self, places)
+        return self._handed_back[id(instruction)]
+
+    def controller_of(self, instruction: Adapt) -> MacroStepController:
+        """Return which step is to be tried next."""
+        if self.pace is None:
+            self.pace = MacroStepController(instruction.control, self.length, lowest_degree(self))
+        return self.pace
+
+    def accelerator_of(self, instruction: Repeat) -> LiveAccelerator:
+        """Return what leads a Repeat to its end."""
+        if id(instruction) not in self.accelerators:
+            self.accelerators[id(instruction)] = make_accelerator(instruction.accelerate)
+        return self.accelerators[id(instruction)]
+
+    # Simulator
+
+    def start(self, t: float) -> None:
+        """Go to the initial state, consistent over all levels; own inputs have their start values."""
+        from hocket.engine.initialise import initialise, levels_of
+
+        clock = Clock(self.clock.tick, seconds(t))
+        for level in levels_of(self):
+            level.clock = level.memory.clock = clock
+        initialise(self, t)
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return the outputs at t; what was exchanged before is left alone."""
+        from hocket.engine.initialise import levels_of
+
+        before = [(level, level.memory.save(), level.inputs, level.offered) for level in levels_of(self)]
+        try:
+            return self.outputs_at(self._tick_at(t), self._pad_inputs(u))
+        finally:
+            for level, memory, inputs, offered in before:
+                level.memory.restore(memory)
+                level.inputs, level.offered = inputs, offered
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance by h, a whole number of own steps."""
+        tick = self._tick_at(t)
+        self.advance(tick, self._tick_at(t + h) - tick, self._pad_inputs(u))
+        return t + h
+
+    def slope(self, t: float, u: Array) -> Array:
+        """Return the slopes of the outputs at t."""
+        return self.newest_outputs(2, np.shape(u)[2:])
+
+    def _tick_at(self, t: float) -> int:
+        tick = round((t - self.clock.time(0)) / self.clock.span(1))
+        if abs(self.clock.time(tick) - t) > 1e-9 * max(abs(t), self.clock.span(1)):
+            step = self.clock.span(self.length)
+            raise SimulatorError(
+                f"a level with a step of {step!r} s was asked for t = {t!r} s", expected="whole steps"
+            )
+        return tick
+
+    def _pad_inputs(self, u: Array) -> Array:
+        padded = np.zeros((self.degree + 1, len(self.starts), *np.shape(u)[2:]))
+        padded[: len(u)] = u
+        return padded
+
+    def save(self) -> Any:
+        """Return the state of the whole tree."""
+        return save_tree(self)
+
+    def restore(self, state: Any) -> None:
+        """Go back to a saved state; rows kept since then are dropped."""
+        restore_tree(self, state)
+
+    def call_child(self, call: str, child: int, *arguments: Any) -> Any:
+        """Save or restore a child."""
+        simulator = self.children[child]
+        try:
+            return getattr(simulator, call)(*arguments)
+        except Exception as error:
+            if isinstance(simulator, Level):
+                raise
+            raise self.child_error(child, call, self.clock.time(self.ticks[child]), error) from error
+
+    def close(self) -> None:
+        """Close every simulator, the later ones even if an earlier one fails."""
+        errors: list[Exception] = []
+        for child, simulator in enumerate(self.children):
+            try:
+                simulator.close()
+            except Exception as error:  # the rest must still be closed
+                t = self.clock.time(self.ticks[child])
+                errors.append(
+                    error if isinstance(simulator, Level) else self.child_error(child, "close", t, error)
+                )
+        if errors:
+            raise errors[0]

@@ -1,0 +1,163 @@
+"""Steps that end early: go back, and step to there first.
+
+In:  a level whose simulators can all rewind, a part of its plan
+Out: the end of the step, reached in as many parts as its simulators want
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hocket.engine.ledger import State
+from hocket.engine.memory import FilterMemory, Ring
+from hocket.engine.reference.acceleration import restore_accelerator, save_accelerator
+from hocket.engine.rows import Rows
+from hocket.engine.simulator_calls import EarlyError
+from hocket.errors import SimulatorError
+from hocket.model.protocols import Value
+from hocket.plan import Body
+
+if TYPE_CHECKING:
+    from hocket.engine.reference.level import Level
+
+
+ATTEMPTS = 50
+"""How often one step is made shorter."""
+
+
+def run_try(level: Level, body: Body) -> None:
+    """Do a body to the end of the step, in as many parts as its simulators want.
+
+    With step control only the first part: what is to come has steps of its own.
+    """
+    end = level.reached
+    while True:
+        saved = level.save()
+        start = level.now
+        for _ in range(ATTEMPTS):
+            level.span = level.reached - start
+            try:
+                level.run(body)
+                break
+            except EarlyError as early:
+                level.restore(saved)
+                level.reached = _early_tick(level, early, start, level.reached)
+        else:
+            raise SimulatorError(
+                f"the step was made shorter {ATTEMPTS} times, and one still ended early",
+                where=f"`{level.path}`, t = {level.clock.time(start)!r} s",
+            )
+        if level.reached == end or level.adaptive:
+            level.span = level.reached - start if level.adaptive else level.length
+            return
+        level.now, level.reached = level.reached, end
+
+
+def _early_tick(level: Level, early: EarlyError, start: int, end: int) -> int:
+    """Return the tick where a simulator stopped; it need not be a whole number."""
+    tick = normalise_ticks((Fraction(early.reached) - level.clock.start) / level.clock.tick)
+    if not start < tick < end or level.clock.time(tick) <= level.clock.time(start):
+        raise early
+    return tick
+
+
+def normalise_ticks(ticks: Fraction | int) -> int:
+    """Return ticks as they are counted: whole, but for a step that ended early."""
+    return ticks if isinstance(ticks, int) or ticks.denominator != 1 else ticks.numerator  # type: ignore[return-value]
+
+
+@dataclass(slots=True)
+class SavedChild:
+    """Where a child stood."""
+
+    state: Any
+    tick: int
+    rings: list[list[tuple[int, Value, Value]]]
+    filters: dict[tuple[int, int], tuple[int, Value, Value]]
+    micro: tuple[int, int] | None
+    """Of the rows of its micro steps."""
+    accounts: dict[int, State]
+
+
+def save_children(level: Level, children: Iterable[int]) -> None:
+    """Keep where children stand."""
+    memory = level.memory
+    for child in children:
+        rows = level.micro_rows.get(child)
+        level.kept[child] = SavedChild(
+            level.call_child("save", child),
+            level.ticks[child],
+            [list(ring) for ring in memory.rings[child]],
+            {
+                key: (kept.seen, kept.before, kept.after)
+                for key, kept in memory.filters.items()
+                if key[0] == child
+            },
+            None if rows is None else rows.mark(),
+            level.ledger.save_child(level, child),
+        )
+
+
+def restore_children(level: Level, children: Iterable[int]) -> None:
+    """Go back to where children were saved."""
+    memory = level.memory
+    for child in children:
+        kept = level.kept[child]
+        level.call_child("restore", child, kept.state)
+        level.ticks[child] = kept.tick
+        level.ledger.restore(kept.accounts)
+        for ring, samples in zip(memory.rings[child], kept.rings, strict=True):
+            _restore_ring(ring, samples, keep=level.repeating > 0)
+        for key in [key for key in memory.filters if key[0] == child]:
+            del memory.filters[key]
+        memory.filters |= {key: FilterMemory(*numbers) for key, numbers in kept.filters.items()}
+        rows = level.micro_rows.get(child)
+        if rows is not None and kept.micro is not None:
+            rows.back_to(kept.micro)
+
+
+def _restore_ring(ring: Ring, samples: list[tuple[int, Value, Value]], keep: bool) -> None:
+    """Give a ring the samples it had; in a Repeat a newer one stays: the next sweep begins with it."""
+    newest = ring[-1]
+    ring.clear()
+    ring.extend(samples)
+    if keep and newest[0] > samples[-1][0]:
+        ring.append(newest)
+
+
+def save_tree(level: Level) -> Any:
+    """Return the state of a whole tree."""
+    children = [level.call_child("save", child) for child in range(len(level.children))]
+    inputs = [(tick, u.copy()) for tick, u in (level.inputs, level.offered)]
+    rows = [each.mark() for each in _level_rows(level)]
+    led = {key: save_accelerator(each) for key, each in level.accelerators.items()}
+    pace = None if level.pace is None else level.pace.state()
+    kept = level.memory.save(), level.ledger.save()
+    return children, kept, list(level.ticks), level.now, inputs, rows, led, pace
+
+
+def restore_tree(level: Level, state: Any) -> None:
+    """Bring a tree back to a state; rows kept since then are dropped."""
+    children, (memory, accounts), ticks, level.now, inputs, rows, led, pace = state
+    for child, kept in enumerate(children):
+        level.call_child("restore", child, kept)
+    level.memory.restore(memory)
+    level.ledger.restore(accounts)
+    level.ticks = list(ticks)
+    level.inputs, level.offered = [(tick, u.copy()) for tick, u in inputs]
+    for each, mark in zip(_level_rows(level), rows, strict=True):
+        each.back_to(mark)
+    level.accelerators = {key: each for key, each in level.accelerators.items() if key in led}
+    for key, remembered in led.items():
+        restore_accelerator(level.accelerators[key], remembered)
+    if level.pace is not None and pace is not None:
+        level.pace.restore(pace)
+    elif pace is None:
+        level.pace = None
+
+
+def _level_rows(level: Level) -> list[Rows]:
+    return [*(() if level.rows is None else (level.rows,)), *level.micro_rows.values()]

@@ -1,0 +1,306 @@
+"""Steps as long as their error allows: estimate, accept or go back, choose the next.
+
+In:  an Adapt, and a level at the start of its step
+Out: the end of the step, reached in as many parts as the tolerance asks for
+
+The native engine repeats every operation here in the same order, so that the bits agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hocket.coupling.wiring import OWN, Drive
+from hocket.engine.algebraic_loops import relative_residual
+from hocket.engine.reference.rollback import normalise_ticks
+from hocket.engine.simulator_calls import EarlyError
+from hocket.errors import ConvergenceError
+from hocket.model.extrapolators import Hermite, Hold, Polynomial, interpolate_samples, value_at
+from hocket.model.protocols import Sample
+from hocket.plan import Adapt, Body, Control
+from hocket.plan.instructions import Next
+from hocket.plan.verify.body_faults import steps_in, turn_order
+
+if TYPE_CHECKING:
+    from hocket.engine.reference.level import Level
+
+
+TOO_LONG = 1e10
+"""The error, in tolerances, of a step that someone inside could not make."""
+
+
+@dataclass(slots=True)
+class StepCounts:
+    """How many steps an adaptive level made."""
+
+    accepted: int = 0
+    rejected: int = 0
+    shortest: int = 0
+    """In ticks, as the longest."""
+    longest: int = 0
+
+    def add(self, span: int) -> None:
+        """Count a step that was accepted; the last one before the end may be cut off, and short."""
+        self.accepted += 1
+        self.shortest = span if self.shortest == 0 else min(self.shortest, span)
+        self.longest = max(self.longest, span)
+
+
+class MacroStepController:
+    """The step to be tried next, and the errors that led to it, in parts of the tolerance."""
+
+    def __init__(self, control: Control, length: int, degree: int):
+        self.control = control
+        self.quantum = normalise_ticks(length * control.quantum)
+        self.largest = normalise_ticks(length * control.largest)
+        self.first = normalise_ticks(length * control.first)
+        self.begin()
+        # the estimate falls with this power of the step (Hafner 2021, theorem 6.9: order q + 1)
+        self.power = float(degree + 1 if control.per_unit else degree + 2)
+
+    def begin(self) -> None:
+        """Know nothing yet: at the start, and after an event."""
+        self.wanted = self.first
+        self.before = 1.0
+        self.earlier = 1.0
+
+    def state(self) -> tuple[int, float, float]:
+        """Return what changes."""
+        return self.wanted, self.before, self.earlier
+
+    def restore(self, state: tuple[int, float, float]) -> None:
+        """Go back to that."""
+        self.wanted, self.before, self.earlier = state
+
+    def next_span(self, span: int, ratio: float, accepted: bool) -> int:
+        """Return the step to try after one of this length whose error was so many tolerances."""
+        control, now = self.control, max(ratio, 1e-10)
+        first, second, third = control.gains if accepted else (1.0, 0.0, 0.0)
+        # where the error stays the same, the steps settle at an error of safety ** power tolerances
+        factor = control.safety ** (first - second + third) * now ** (-first / self.power)
+        if second != 0.0:
+            factor = factor * self.before ** (second / self.power)
+        if third != 0.0:
+            factor = factor * self.earlier ** (-third / self.power)
+        factor = min(control.most if accepted else 0.9, max(control.least, factor))
+        parts = keep_leading_bits(int(factor * float(span) / float(self.quantum)))
+        return min(self.largest, max(self.quantum, parts * self.quantum))
+
+    def accept(self, span: int, ratio: float, cut: bool) -> None:
+        """Take note of a step; one that was cut off says less about how long they may be."""
+        following = self.next_span(span, ratio, accepted=True)
+        self.wanted = max(self.wanted, following) if cut and ratio <= 1.0 else following
+        self.earlier, self.before = self.before, max(ratio, 1e-10)
+
+
+def keep_leading_bits(parts: int) -> int:
+    """Return a count with four binary digits, not more than it was: few lengths come again and again."""
+    lost = max(0, parts.bit_length() - 4)
+    return parts >> lost << lost
+
+
+def run_adapt(level: Level, instruction: Adapt) -> None:
+    """Do a body to the end of the level's step, in steps whose error is within the tolerance."""
+    control, end = instruction.control, level.reached
+    pace = level.controller_of(instruction)
+    if level.memory.u and any(u.ndim > 2 for u in level.memory.u):
+        _run_first_span(level, instruction, end)
+        return
+    while level.now < end:
+        start, left = level.now, end - level.now
+        longest = preferred_span(level, pace, left)
+        span = min(pace.wanted, longest)
+        saved = level.save() if control.rejects else None
+        ratio = _attempt_span(level, instruction.body, pace, start, span, saved)
+        while ratio > 1.0 and (control.rejects or control.estimate == "orders"):
+            if span <= pace.quantum:
+                if not control.rejects:
+                    break
+                raise tolerance_not_met(level, pace, start, ratio)
+            if control.rejects:
+                level.restore(saved)
+                level.steps.rejected += 1
+            span = min(left, pace.next_span(span, ratio, accepted=False))
+            ratio = _attempt_span(level, instruction.body, pace, start, span, saved)
+        if control.estimate == "orders":
+            _make_step(level, instruction.body, start, span)
+        if level.reached < start + span:
+            span = level.reached - start
+            level.memory.forget_past()
+            pace.begin()
+        else:
+            pace.accept(span, ratio, cut=span == longest)
+        level.steps.add(span)
+        level.now = start + span
+    level.reached, level.span = end, level.length
+
+
+def preferred_span(level: Level, pace: MacroStepController, left: int) -> int:
+    """Return the longest step that all simulators like from here, in whole quanta; at most what is left."""
+    shortest = left
+    for child, simulator in enumerate(level.children):
+        prefers = getattr(simulator, "prefers", None)
+        if prefers is not None:
+            t = level.clock.time(level.now)
+            try:
+                likes = float(prefers(t))
+            except Exception as error:
+                raise level.child_error(child, "prefers", t, error) from error
+            if not likes > 0.0:
+                what = ValueError(f"a step of {likes!r} s is preferred, expected one above 0")
+                raise level.child_error(child, "prefers", t, what)
+            parts = likes / level.clock.span(pace.quantum) * (1.0 + 1e-12)
+            shortest = min(shortest, max(1, int(min(parts, 2.0**60))) * pace.quantum)
+    return shortest
+
+
+def _attempt_span(
+    level: Level, body: Body, pace: MacroStepController, start: int, span: int, saved: Any
+) -> float:
+    """Return the error of a step in tolerances; it is made, unless the error is known before.
+
+    One that ends early, at an event, is not judged: what comes after a jump says nothing about the step.
+    """
+    control, h = pace.control, level.clock.span(span)
+    if control.estimate == "orders":
+        return _error_ratio(extrapolation_error(level, h), control, h)
+    try:
+        if control.estimate == "richardson":
+            return _error_ratio(_richardson_error(level, body, start, span, saved, pace), control, h)
+        before = level.ledger.energy_residuals()
+        _make_step(level, body, start, span)
+        if level.reached < start + span:
+            return 0.0
+        energy = control.estimate == "energy"
+        return _error_ratio(
+            level.ledger.residual_since(before) / h if energy else defect_error(level), control, h
+        )
+    except (EarlyError, ConvergenceError):
+        if saved is None or span <= pace.quantum:
+            raise
+        return TOO_LONG
+
+
+def _error_ratio(error: float, control: Control, h: float) -> float:
+    return (error if control.per_unit else error * h) / control.tolerance
+
+
+def _make_step(level: Level, body: Body, start: int, span: int) -> None:
+    level.now, level.span, level.reached = start, span, start + span
+    level.run(body)
+
+
+def _richardson_error(
+    level: Level, body: Body, start: int, span: int, saved: Any, pace: MacroStepController
+) -> float:
+    """Return the difference between a step and two of half its length, which stay; per second."""
+    _make_step(level, body, start, span)
+    if level.reached < start + span:
+        return 0.0
+    once = _newest_values(level)
+    level.restore(saved)
+    half = normalise_ticks(Fraction(span) / 2)
+    _make_step(level, body, start, half)
+    _make_step(level, body, start + half, span - half)
+    twice = _newest_values(level)
+    order = pace.power if pace.control.per_unit else pace.power - 1.0
+    part = (2.0**order - 1.0) * level.clock.span(span)
+    return relative_residual([(a - b) / part for a, b in zip(twice, once, strict=True)], twice)
+
+
+def _newest_values(level: Level) -> list[float]:
+    return [float(level.memory.rings[child][port][-1][1]) for child, port, _ in controlled_outputs(level)]
+
+
+def controlled_outputs(level: Level) -> list[tuple[int, int, int]]:
+    """Return the outputs that drive others in the level, and with which degree."""
+    degrees: dict[tuple[int, int], int] = {}
+    for drives in level.wiring.drives:
+        for drive in drives:
+            if drive is not None and drive.child != OWN and not _is_discrete(level, drive):
+                node = (drive.child, drive.port)
+                degrees[node] = max(degrees.get(node, 0), (drive.extrapolation or Hold()).degree)
+    return [(child, port, degree) for (child, port), degree in sorted(degrees.items())]
+
+
+def lowest_degree(level: Level) -> int:
+    """Return the lowest degree of an extrapolation between simulators of the level."""
+    found = [
+        each.degree if isinstance(each := drive.extrapolation, (Polynomial, Hermite)) else 0
+        for drives in level.wiring.drives
+        for drive in drives
+        if drive is not None and drive.child != OWN and not _is_discrete(level, drive)
+    ]
+    return min(found, default=0)
+
+
+def _is_discrete(level: Level, drive: Drive) -> bool:
+    """Return whether an output goes from value to value: no step is short enough for that."""
+    return level.wiring.models[drive.child].outputs[drive.port].discrete
+
+
+def defect_error(level: Level) -> float:
+    """Return how far the newest outputs are from where the samples before them led."""
+    differences, values = [], []
+    for child, port, degree in controlled_outputs(level):
+        *before, (tick, value, _) = level.memory.rings[child][port]
+        differences.append(
+            value - _extrapolate_samples(level, before[-degree - 1 :], tick) if before else 0.0
+        )
+        values.append(value)
+    return relative_residual(differences, values)
+
+
+def extrapolation_error(level: Level, h: float) -> float:
+    """Return how far two extrapolations, one of a degree more, are apart after h: known before the step."""
+    differences, values = [], []
+    for child, port, degree in controlled_outputs(level):
+        ring = list(level.memory.rings[child][port])
+        tick = ring[-1][0]
+        led = _extrapolate_samples(level, ring[-degree - 1 :], tick, h)
+        differences.append(_extrapolate_samples(level, ring[-degree - 2 :], tick, h) - led)
+        values.append(led)
+    return relative_residual(differences, values)
+
+
+def _extrapolate_samples(level: Level, samples: Sequence[Any], tick: int, s: float = 0.0) -> float:
+    """Return the polynomial through samples, s after a tick."""
+    nodes = [Sample(level.clock.span(at - tick), value, None) for at, value, _ in samples]
+    return float(value_at(interpolate_samples(nodes), s))
+
+
+def _run_first_span(level: Level, instruction: Adapt, end: int) -> None:
+    """Read an adaptive level at the step that it begins with."""
+    span = normalise_ticks(level.length * instruction.control.first)
+    while level.now < end:
+        start = level.now
+        _make_step(level, instruction.body, start, min(span, end - start))
+        level.now = level.reached
+    level.reached, level.span = end, level.length
+
+
+def tolerance_not_met(level: Level, pace: MacroStepController, start: int, ratio: float) -> ConvergenceError:
+    """Return the error for a tolerance that the smallest step does not meet."""
+    where = f"`{level.path}`, " if level.path else ""
+    t, h = level.clock.time(start), level.clock.span(pace.quantum)
+    hint = "a larger tolerance, or a smaller `quantum`; a jump cannot be resolved by any step"
+    if pace.control.estimate == "energy":
+        hint += ', nor what `BalanceCorrection` hands on: there `estimate="defect"`'
+    return ConvergenceError(
+        f"the error is {ratio:.2g} times the tolerance with the smallest step of {h:g} s",
+        where=f"{where}step from t = {t!r} s",
+        expected=pace.control.tolerance_text,
+        hint=hint,
+    )
+
+
+def run_next(level: Level, instruction: Next) -> None:
+    """Let simulators take turns until all stand at the end of the step."""
+    steps = [steps_in(body)[0] for body in instruction.bodies]
+    start = [level.ticks[level.number[step.sim]] for step in steps]
+    parts = [normalise_ticks(level.span * step.fraction) for step in steps]
+    for number in turn_order(start, parts, level.now + level.span):
+        level.run(instruction.bodies[number])

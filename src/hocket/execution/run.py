@@ -1,0 +1,243 @@
+"""`hocket.run`: a co-simulation is run from start to stop, and what it computed is kept.
+
+In:  a Composite, an Fmu, or the path of a file, and a stop time
+Out: a Run; on a failure or Ctrl-C every row so far is kept
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from hocket.engine.selection import choose_tables
+from hocket.errors import Fault, ScenarioError
+from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
+from hocket.files.fmus import model_name, study_from_fmus
+from hocket.files.formats import read
+from hocket.files.run_folder import Run, RunFolder
+from hocket.model.arguments import expect, expect_call, expect_folder
+from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.experiment import Experiment
+from hocket.planning.parameters import with_parameters
+from hocket.planning.prepare import Composite, prepare_composite
+from hocket.planning.tree import PlanTree, clock_of, make_blueprint
+from hocket.simulators.fmu import Fmu
+
+Runnable: TypeAlias = Composite | Experiment | Fmu | Path | str
+"""What can be run: a level, what a file holds, an FMU by itself, or the path of a file."""
+
+
+def run(
+    what: Runnable,
+    stop: Duration | None = None,
+    *,
+    start: Duration | None = None,
+    step: Duration | None = None,
+    every: Duration | Literal["micro"] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    record: Iterable[str] | None = None,
+    ledger: bool = False,
+    folder: Path | str | None = None,
+    overwrite: bool = False,
+    name: str = "",
+    engine: EngineName = "native",
+    threads: int | None = None,
+    realtime: float | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Run a composite, an FMU or a file (.toml, .ssp, .fmu) from start to stop and return what was recorded.
+
+    What is not given is taken from the [run] table of the file, or from the default experiment. `step` is
+    that of the outermost level, `every` the time between rows (default: each step; "micro": also the micro
+    steps of the simulators that hocket integrates). `parameters` are set by path: {"spring.k": 20}. `record`
+    overrides the ports that the scenario records, `ledger` adds the accounts of its power bonds. `folder`
+    keeps the run (default: a temporary folder that goes with the returned Run). `threads`: None decides by
+    measured cost. `realtime=1.0` keeps pace with the clock, 2.0 with twice its speed. Ctrl-C, or SIGTERM,
+    ends the run between two steps and returns what there is, with the status "stopped"; a second one ends it
+    at once.
+    """
+    study = study_to_run(what, start=start, stop=stop, step=step, every=every, name=name)
+    return run_study(
+        vary_study(study, {} if parameters is None else parameters),
+        parameters or {},
+        record=record,
+        ledger=ledger,
+        folder=folder,
+        overwrite=overwrite,
+        engine=engine,
+        threads=threads,
+        realtime=realtime,
+        progress=progress,
+    )
+
+
+def run_study(
+    study: Experiment,
+    parameters: Mapping[str, Any],
+    *,
+    record: Iterable[str] | None = None,
+    ledger: bool = False,
+    folder: Path | str | None = None,
+    overwrite: bool = False,
+    engine: EngineName = "native",
+    threads: int | None = None,
+    realtime: float | None = None,
+    progress: Progress | None = None,
+    interrupted: threading.Event | None = None,
+) -> Run:
+    """Run a study that says when to stop; the parameters were set, and are written down.
+
+    `interrupted` ends it in place of Ctrl-C, which reaches the main thread only.
+    """
+    facts = (
+        {"parameters": {path: _json_value(value) for path, value in parameters.items()}} if parameters else {}
+    )
+    expect_folder(folder)
+    expect_call("progress", progress, "two numbers: the time reached, the stop")
+    job = replace(_job(study, record, ledger), facts=facts)
+    _check_choices(engine, threads, realtime)
+    output = RunFolder.create(folder, job.study.name, overwrite)
+    execution = Execution(job, output)
+    try:
+        execution.start(engine, threads, realtime)
+        finished = execution.proceed(progress, interrupted)
+        return execution.end("finished" if finished else "stopped")
+    except BaseException as error:
+        execution.fail(error, named=folder is not None)
+        raise
+    finally:
+        execution.close()
+
+
+def study_to_run(
+    what: Runnable,
+    *,
+    start: Duration | None = None,
+    stop: Duration | None = None,
+    step: Duration | None = None,
+    every: Duration | Literal["micro"] | None = None,
+    name: str = "",
+) -> Experiment:
+    """Return what is to be run, with what was asked for in place of its own defaults."""
+    study = _resolve_study(what)
+    expect(isinstance(name, str), "name", name, "text")
+    if start is not None:
+        study = replace(study, start=_duration(start, "start"))
+    if stop is not None:
+        study = replace(study, stop=_duration(stop, "stop"))
+    if step is not None:
+        level = study.composite
+        how = level.orchestrator, level.extrapolation, level.start, level.sampled
+        study = replace(study, composite=Composite(level.scenario, step, *how))
+    if every is not None:
+        study = replace(study, every="micro" if every == "micro" else _duration(every, "every"))
+    if study.stop is None:
+        raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "run(..., stop=10)")
+    if study.stop < study.start:
+        when = f"the run stops at {format_duration(study.stop)}, before it starts at {format_duration(study.start)}"
+        raise ScenarioError(when, where="stop")
+    return replace(study, name=name or study.name or "run")
+
+
+def vary_study(study: Experiment, parameters: Mapping[str, Any], where: str = "parameters") -> Experiment:
+    """Return a study with other parameters."""
+    expect(isinstance(parameters, Mapping), where, parameters, 'values by path: {"spring.k": 20}')
+    return replace(study, composite=with_parameters(study.composite, parameters, where))
+
+
+def _resolve_study(what: Runnable) -> Experiment:
+    match what:
+        case Experiment():
+            return what
+        case Composite():
+            return Experiment(what)
+        case Fmu():
+            return study_from_fmus({model_name(what.file): what})
+        case str() | Path():
+            return read(what)
+    expected = "a Composite, an Fmu, or the path of a scenario file"
+    raise ScenarioError(f"{what!r:.60} cannot be run", expected=expected)
+
+
+def _json_value(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_json_value(one) for one in value]
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _duration(value: Duration, where: str) -> Fraction:
+    try:
+        length = seconds(value)
+    except ValueError as error:
+        raise ScenarioError(str(error), where=where) from None
+    if where == "every" and length <= 0:
+        raise ScenarioError(f"rows every {format_duration(length)}", where, "a duration above zero")
+    return length
+
+
+def _job(study: Experiment, record: Iterable[str] | None, ledger: bool) -> Job:
+    """Return what follows from a study; raises ScenarioError with every fault."""
+    composite = study.composite
+    if record is not None:  # so that they mean what they did before constraints were compiled
+        composite = composite.with_scenario(composite.scenario.with_changes(record=record))
+    with pause_collector():
+        design = make_blueprint(prepare_composite(composite))
+    undriven = [port.name for port in study.composite.inputs if port.start is None]
+    if undriven:
+        hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'
+        raise ScenarioError(
+            [
+                Fault(f"nothing drives the input `{name}` of the scenario", "inputs", "", hint)
+                for name in undriven
+            ]
+        )
+    steps = _whole_steps(design, study)
+    more = [study.every] if isinstance(study.every, Fraction) else []
+    clock = clock_of(design, *more, start=study.start)
+    kept = design.composite.scenario.record
+    return Job(
+        study,
+        design,
+        clock,
+        steps,
+        choose_tables(design, clock, kept, study.every, ledger),
+    )
+
+
+def _whole_steps(design: PlanTree, study: Experiment) -> int:
+    assert study.stop is not None
+    step = design.composite.step
+    count = (study.stop - study.start) / step
+    if count.denominator != 1:
+        below = study.start + step * count.__floor__()
+        span = f"the run from {format_duration(study.start)} to {format_duration(study.stop)}"
+        raise ScenarioError(
+            f"the step {format_duration(step)} does not divide {span}",
+            where="stop",
+            expected="a whole number of steps",
+            hint=f"stop at {format_duration(below)} or {format_duration(below + step)}, or choose another step",
+        )
+    return count.numerator
+
+
+def _check_choices(engine: str, threads: int | None, realtime: float | None) -> None:
+    if engine not in ("native", "interpreter"):
+        raise ScenarioError(f"there is no engine `{engine}`", "engine", '"native" or "interpreter"')
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ScenarioError(
+            f"`threads` cannot be {threads!r}", "threads", "a whole number above zero, or None"
+        )
+    number = isinstance(realtime, int | float) and not isinstance(realtime, bool)
+    if realtime is not None and not (number and 0.0 < realtime < math.inf):
+        expected = "a number above zero: 1 keeps pace with the clock"
+        raise ScenarioError(f"`realtime` cannot be {realtime!r}", "realtime", expected)

@@ -1,0 +1,403 @@
+"""Building a large tree makes millions of objects and no garbage: the collector need not look meanwhile.
+
+In:  a block of building
+Out: the same, about a third faster for a hundred thousand simulators
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from time import perf_counter, sleep
+from types import FrameType
+from typing import Any, Literal, Protocol, TypeAlias
+
+from hocket.engine.initialise import initialise
+from hocket.engine.ledger import check_stored_energies, stored_energies
+from hocket.engine.native.engine import NativeEngine, native_obstacle
+from hocket.engine.opening import open_level
+from hocket.engine.recording import ArrowRecorder
+from hocket.engine.reference.engine import InterpreterEngine
+from hocket.engine.reference.iteration import SweepCounts
+from hocket.engine.reference.level import Level
+from hocket.engine.reference.step_control import StepCounts
+from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
+from hocket.errors import HocketError
+from hocket.files.run_folder import Run, RunFolder, Status
+from hocket.files.toml import dumps
+from hocket.model.clock import Clock
+from hocket.model.experiment import Experiment
+from hocket.model.protocols import Array
+from hocket.planning.tree import PlanTree
+from hocket.simulators.fmu.live import deliver
+
+
+@contextmanager
+def pause_collector() -> Iterator[None]:
+    """Pause Python's garbage collector, if it is on."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+RELEASE_INTERVAL = 1e-3
+"""Seconds of real time in which steps are released together."""
+SLICE = 0.05
+"""Seconds of sleep between two looks at the keyboard."""
+
+
+class RealTimePacer:
+    """Keeps simulated time from running ahead of the clock; what is late is not slept off but caught up."""
+
+    def __init__(self, factor: float, step: float):
+        self.factor = factor
+        self.step = step / factor
+        """Real seconds that a step is given."""
+        self.chunk = max(1, int(RELEASE_INTERVAL / self.step))
+        self.begin: float | None = None
+        self.done = 0
+        self.overruns = 0
+        self.largest_lag = 0.0
+
+    def run(
+        self, run: Callable[[int, float], int], steps: int, seconds: float, interrupted: threading.Event
+    ) -> int:
+        """Run up to so many steps for about so many real seconds; return how many were done."""
+        now = perf_counter()
+        if self.begin is None:
+            self.begin = now
+        until, before = now + seconds, self.done
+        while self.done - before < steps and now < until and not interrupted.is_set():
+            left = steps - (self.done - before)
+            self.done += run(min(left, self.chunk), seconds)
+            now = self._wait(self.begin + self.done * self.step, interrupted)
+        return self.done - before
+
+    def _wait(self, due: float, interrupted: threading.Event) -> float:
+        """Sleep until an instant, or until Ctrl-C; return the time."""
+        now = perf_counter()
+        lag = now - due
+        self.largest_lag = max(self.largest_lag, lag)
+        self.overruns += lag > self.step + RELEASE_INTERVAL
+        while now < due and not interrupted.is_set():
+            sleep(min(due - now, SLICE))
+            now = perf_counter()
+        return now
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """How it went; the lag is in seconds."""
+        return {"factor": self.factor, "overruns": self.overruns, "largest_lag": self.largest_lag}
+
+
+LOOK_INTERVAL = 0.1
+"""Seconds between two looks at the keyboard, the progress bar and the rows."""
+
+Progress: TypeAlias = Callable[[float, float], None]
+"""Called with the time reached and the stop time, about ten times a second."""
+
+EngineName: TypeAlias = Literal["native", "interpreter"]
+
+
+class Engine(Protocol):
+    """What both engines can do."""
+
+    name: str
+
+    def run(self, steps: int, seconds: float) -> int:
+        """Run up to so many steps for about so long; return how many were done."""
+
+    def keep_last_rows(self) -> None:
+        """Keep the last row of every level, though none may be due."""
+
+    @property
+    def now(self) -> int:
+        """The tick reached."""
+
+    def rows(self, index: int) -> Array:
+        """Return the rows that wait for a table, and forget them."""
+
+    def steps(self) -> Mapping[str, StepCounts]:
+        """Return how many steps each adaptive level made."""
+
+    def stored_energy(self) -> Mapping[str, float]:
+        """Return the stored energy of every simulator that tells it."""
+
+    def energies(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
+
+    def messages(self) -> Mapping[str, Any]:
+        """Return what passed from host to host, where that is counted."""
+
+    def sweeps(self) -> Mapping[str, SweepCounts]:
+        """Return how often the steps of each level were made again."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run, checked: nothing is opened yet."""
+
+    study: Experiment
+    design: PlanTree
+    clock: Clock
+    steps: int
+    choices: list[TableChoice]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What else is to be kept in run.json."""
+
+    @property
+    def stop(self) -> float:
+        """When the run stops, in seconds."""
+        assert self.study.stop is not None
+        return float(self.study.stop)
+
+
+@dataclass
+class Execution:
+    """A job being done. Use it in the order start, proceed, end; or fail; and close in any case."""
+
+    job: Job
+    output: RunFolder
+    level: Level | None = None
+    engine: Engine | None = None
+    recorded: list[RecordedTable] = field(default_factory=list)
+    pace: RealTimePacer | None = None
+    phases: dict[str, float] = field(default_factory=dict)
+    stored: Mapping[str, float] = field(default_factory=dict)
+    """The stored energy at the start, of simulators that tell it."""
+    notes: list[str] = field(default_factory=list)
+    drift: ConstraintDrift = field(default_factory=lambda: ConstraintDrift(()))
+    written: dict[int, float] = field(default_factory=dict)
+    """Per table: the time of the newest row on disk."""
+    unwritten: dict[int, Array] = field(default_factory=dict)
+    """Per table: rows that are not on disk yet, or find no room there."""
+
+    def __post_init__(self) -> None:
+        self.recorder = ArrowRecorder(self.output.path)
+
+    def start(self, wanted: EngineName, threads: int | None, realtime: float | None = None) -> None:
+        """Open and initialise everything; write down what will be run."""
+        job = self.job
+        if realtime is not None:
+            self.pace = RealTimePacer(realtime, float(job.design.composite.step))
+        self.output.add(job.facts)
+        with self._time_phase("start"), pause_collector():
+            self.level = open_level(job.design, job.clock)
+            initialise(self.level, job.clock.time(0), job.stop)
+            self.recorded = bind_tables(self.level, job.choices)
+            keep_start_rows(self.recorded)
+            self.drift = ConstraintDrift(self.recorded)
+            self.stored = stored_energies(self.level)
+            check_stored_energies(self.stored, job.clock.time(0))
+            why = native_obstacle(self.level, job.steps * self.level.length)
+            if wanted == "interpreter" or why:
+                self.engine = InterpreterEngine(self.level, self.recorded)
+            else:
+                self.engine = NativeEngine(self.level, self.recorded, threads)
+        self.notes = [*job.study.notes, *job.design.plan.all_notes()]
+        tables = [entry.table for entry in self.recorded]
+        self.recorder.open(tables)
+        self.output.begin(
+            tables,
+            scenario=_scenario_text(job.study),
+            plan=f"{job.design.plan}\n",
+            engine=self.engine.name + (f", because {why}" if why and wanted == "native" else ""),
+            start=float(job.study.start),
+            stop=job.stop,
+            notes=self.notes,
+        )
+
+    def proceed(self, progress: Progress | None, interrupted: threading.Event | None = None) -> bool:
+        """Step to the end; return False if the user asked to stop, by Ctrl-C or by the event."""
+        assert self.engine is not None
+        left = self.job.steps
+        asked = interruptible() if interrupted is None else nullcontext(interrupted)
+        with self._time_phase("steps"), asked as stopping:
+            while left and not stopping.is_set():
+                if self.pace is None:
+                    left -= self.engine.run(left, LOOK_INTERVAL)
+                else:
+                    left -= self.pace.run(self.engine.run, left, LOOK_INTERVAL, stopping)
+                self._drain()
+                if progress is not None:
+                    progress(self.time_reached, self.job.stop)
+        self.engine.keep_last_rows()
+        self._drain()
+        return not left
+
+    def end(self, status: Status) -> Run:
+        """Write down how it went, and return what can be looked at."""
+        assert self.engine is not None
+        assert self.level is not None
+        self._keep_pace()
+        counts = {
+            "steps": self.engine.now // self.level.length,
+            "simulators": len(self.job.design.leaves.places),
+        }
+        iterated = {path: asdict(each) for path, each in self.engine.sweeps().items() if each.repeats}
+        more: dict[str, Any] = {"sweeps": iterated} if iterated else {}
+        adapted = {
+            path: self._in_seconds(each) for path, each in self.engine.steps().items() if each.accepted
+        }
+        more |= {"adapted": adapted} if adapted else {}
+        sent = self.engine.messages()
+        more |= {"messages": sent} if sent else {}
+        if kept := self.drift.notes():
+            self.notes = [*self.notes, *kept]
+            self.output.add({"notes": self.notes, **self.drift.facts()})
+        self._keep_energies()
+        return self.output.end(status, reached=self.time_reached, counts=counts | more, phases=self.phases)
+
+    def _keep_energies(self) -> None:
+        assert self.engine is not None
+        if bonds := self._bonds():
+            self.output.add({"bonds": bonds})
+        if not self.stored:
+            return
+        try:
+            now = self.engine.stored_energy()
+        except HocketError as error:
+            warnings.warn(str(error), RuntimeWarning, stacklevel=3)
+            return
+        both = {path: {"start": start, "end": now[path]} for path, start in self.stored.items()}
+        known = {path: each for path, each in both.items() if isfinite(each["end"])}
+        self.output.add({"stored": known} if known else {})
+        if len(known) < len(both):
+            lost = [f"`{path}` says {now[path]} J" for path in both if path not in known]
+            told = f"stored energy at the end, left out as no finite number: {', '.join(lost)}"
+            self.output.add({"notes": [*self.notes, told]})
+
+    def _bonds(self) -> dict[str, dict[str, Any]]:
+        """Return what flowed through every power bond, as either side saw it."""
+        assert self.engine is not None
+        found: dict[str, dict[str, Any]] = {}
+        flowed = self.engine.energies()
+        for level in self.job.design.levels():
+            prefix = f"{level.path}." if level.path else ""
+            for number, joint in enumerate(level.wiring.bonds):
+                (given, one), (taken, other) = flowed[level.path][2 * number : 2 * number + 2]
+                found[f"{prefix}{joint.name}"] = {
+                    "given": given + 0.0,  # where nothing flowed, not less than nothing
+                    "taken": taken + 0.0,
+                    "gained": taken - given,
+                    "moved": 0.5 * (one + other),
+                    "unit": joint.energy_unit,
+                }
+        return found
+
+    def _in_seconds(self, steps: StepCounts) -> dict[str, float]:
+        """Return the steps of an adaptive level, those that are counted in ticks in seconds."""
+        span = self.job.clock.span
+        return asdict(steps) | {"shortest": span(steps.shortest), "longest": span(steps.longest)}
+
+    def fail(self, error: BaseException, named: bool) -> None:
+        """Write the rows that wait and why it ended; what goes wrong here must not hide the error itself."""
+        with suppress(HocketError):
+            self._drain()
+        self._keep_pace()
+        if self.engine is not None:
+            with suppress(HocketError):
+                self._keep_energies()
+        with suppress(HocketError):
+            status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
+            text = str(error) or type(error).__name__
+            self.output.end(status, reached=self.time_reached, phases=self.phases, error=text)
+        for index, block in self.unwritten.items():  # last: they take all the room that is left
+            with suppress(HocketError):
+                self._squeeze(index, block)
+        if named and self.written and isinstance(error, HocketError):
+            newest = min(self.written.values())
+            error.add_note(f"rows up to t = {newest!r} s are kept in {self.output.path}")
+
+    def close(self) -> None:
+        """Close every simulator; what they say then is a warning: the run is over, and its rows are there."""
+        self.recorder.close()
+        if self.level is not None:
+            try:
+                self.level.close()
+            except Exception as error:
+                warnings.warn(str(error), RuntimeWarning, stacklevel=3)
+
+    @property
+    def time_reached(self) -> float:
+        """The time reached, in seconds."""
+        return self.job.clock.time(0 if self.engine is None else self.engine.now)
+
+    def _keep_pace(self) -> None:
+        if self.pace is not None:
+            self.output.add({"realtime": self.pace.facts})
+
+    def _drain(self) -> None:
+        deliver()
+        for index in range(len(self.recorded) if self.engine is not None else 0):
+            assert self.engine is not None
+            block = self.engine.rows(index)
+            if len(block):
+                self.unwritten[index] = block
+        for index, block in list(self.unwritten.items()):
+            self._write(index, block)
+            del self.unwritten[index]
+
+    def _write(self, index: int, block: Array) -> None:
+        self.recorder.write(index, block)
+        self.drift.observe(index, block)
+        self.written[index] = float(block[-1, 0])
+
+    def _squeeze(self, index: int, block: Array) -> None:
+        """Write as many rows as there is room for; raises where not all find some."""
+        try:
+            self._write(index, block)
+        except HocketError:
+            half = len(block) // 2
+            if not half:
+                raise
+            self._squeeze(index, block[:half])
+            self._squeeze(index, block[half:])
+
+    @contextmanager
+    def _time_phase(self, name: str) -> Iterator[None]:
+        begin = perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] = perf_counter() - begin
+
+
+def _scenario_text(study: Experiment) -> str:
+    """Return the scenario as resolved; what cannot be written as text (a lambda) is said so."""
+    try:
+        return dumps(study, strict=False)
+    except HocketError as error:
+        return "".join(f"# {line}\n" for line in f"not written: {error}".splitlines())
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C, or a request to terminate, into an event that is looked at between steps."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, on_signal) for number in numbers]
+    try:
+        yield interrupted
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

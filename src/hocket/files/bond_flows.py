@@ -1,0 +1,300 @@
+"""What flowed through the power bonds of a run, and what the coupling made of it.
+
+In:  a Run: what run.json says of its bonds, and their accounts where they were recorded
+Out: BondFlows: frozen data with rows, sums per level, words and a picture
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket.errors import ScenarioError
+from hocket.files.error_estimate import BLUE, SHOWN, save_figure
+from hocket.files.plotting import Series, check_drawable, import_extra
+from hocket.files.run_folder import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+KEEPS = 0.01
+"""A bond keeps energy if it makes or loses at most this part of what flowed through it."""
+BACK = 0.1
+"""A bond swings if in the last third of a run no more than this part is left of the most it had gained."""
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"))
+
+
+def format_energy(value: float, unit: str) -> str:
+    """Return an energy in the unit that suits it: 3.21 kJ; what is not counted in joules stays as it is."""
+    if unit != "J":
+        return f"{value:.3g} {unit}".rstrip()
+    size = abs(value)
+    for scale, prefix in _PREFIXES:
+        if size >= scale and size < math.inf:
+            return f"{value / scale:.3g} {prefix}J"
+    return f"{value:.3g} J"
+
+
+@dataclass(frozen=True)
+class BondFlow:
+    """One bond: the energy that either side saw pass, from who gives the effort to who gives the flow."""
+
+    bond: str
+    """Its path."""
+    given: float
+    taken: float
+    gained: float
+    """What was taken and never given: the coupling made it; below zero it was lost."""
+    unit: str
+    seconds: float
+    """The length of the run."""
+    swings: bool = False
+    """What is gained was lost again, over and over, as far as it was recorded."""
+    moved: float = 0.0
+    """The energy that went through, whichever way; zero: not known."""
+
+    @property
+    def level(self) -> str:
+        """The path of the level that the bond stands in; empty: the outermost."""
+        return self.bond.rpartition(".")[0]
+
+    @property
+    def per_second(self) -> float:
+        """The power that the coupling makes on average."""
+        return self.gained / self.seconds if self.seconds else 0.0
+
+    @property
+    def share(self) -> float:
+        """What was made or lost, over what flowed, whichever way."""
+        flowed = self.moved or max(abs(self.given), abs(self.taken))
+        if not math.isfinite(self.gained):
+            return math.inf
+        return abs(self.gained) / flowed if flowed else 0.0
+
+    @property
+    def verdict_word(self) -> str:
+        """Whether it gains, loses or keeps energy, or swings: gains what it loses again."""
+        if self.share <= KEEPS:
+            return "keeps"
+        if self.swings:
+            return "swings"
+        return "loses" if self.gained < 0.0 else "gains"
+
+    @property
+    def gain_text(self) -> str:
+        """What was made or lost in words: `gained 3.2 J (5 % of what flowed)`."""
+        verb = "lost" if self.gained < 0.0 else "gained"
+        if not math.isfinite(self.gained):
+            return f"{verb} energy beyond all numbers"
+        part = f" ({100.0 * self.share:.3g} % of what flowed)" if math.isfinite(self.share) else ""
+        return f"{verb} {format_energy(abs(self.gained), self.unit)}{part}"
+
+    @property
+    def account_text(self) -> str:
+        """The whole account."""
+        given, taken = format_energy(self.given, self.unit), format_energy(self.taken, self.unit)
+        return f"{self.bond}, given {given}, taken {taken}, {self.gain_text}"
+
+
+@dataclass(frozen=True)
+class StoredEnergy:
+    """What a simulator stores, in joules, when a run starts and when it ends."""
+
+    simulator: str
+    """Its path."""
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, eq=False)
+class BondFlows:
+    """The bonds of a run, the one that makes or loses the largest part of what flows first."""
+
+    name: str
+    """Of the run."""
+    bonds: tuple[BondFlow, ...]
+    series: tuple[Series, ...] = ()
+    """What was gained over time, of each bond that this was recorded of."""
+    stored: tuple[StoredEnergy, ...] = ()
+    """Of the simulators that tell it."""
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each bond."""
+        return [
+            {
+                "bond": each.bond,
+                "verdict": each.verdict_word,
+                "given": each.given,
+                "taken": each.taken,
+                "gained": each.gained,
+                "unit": each.unit,
+                "per second": each.per_second,
+                "of what flowed": each.share,
+            }
+            for each in self.bonds
+        ]
+
+    def level_rows(self) -> list[dict[str, object]]:
+        """Return a row for each level and unit: what its bonds made, what they lost, and the sum."""
+        groups: dict[tuple[str, str], list[BondFlow]] = {}
+        for each in self.bonds:
+            groups.setdefault((each.level, each.unit), []).append(each)
+        return [
+            {
+                "level": level or "outermost",
+                "bonds": len(group),
+                "given": _sum_floats(each.given for each in group),
+                "taken": _sum_floats(each.taken for each in group),
+                "made": _sum_floats(max(each.gained, 0.0) for each in group),
+                "lost": _sum_floats(max(-each.gained, 0.0) for each in group),
+                "gained": _sum_floats(each.gained for each in group),
+                "unit": unit,
+                "per second": _sum_floats(each.per_second for each in group),
+            }
+            for (level, unit), group in sorted(groups.items())
+        ]
+
+    def stored_rows(self) -> list[dict[str, object]]:
+        """Return a row for each simulator that tells its stored energy, and their sum."""
+        start, end = (_sum_floats(getattr(each, when) for each in self.stored) for when in ("start", "end"))
+        every = (*self.stored, *([StoredEnergy("together", start, end)] if len(self.stored) > 1 else []))
+        return [
+            {
+                "simulator": each.simulator,
+                "at the start": each.start,
+                "at the end": each.end,
+                "change": each.end - each.start,
+                "unit": "J",
+            }
+            for each in every
+        ]
+
+    @property
+    def stored_text(self) -> str:
+        """What all simulators that tell it store, in words; empty if none does."""
+        if not self.stored:
+            return ""
+        start, end = (_sum_floats(getattr(each, when) for each in self.stored) for when in ("start", "end"))
+        which = (
+            f" in {len(self.stored)} simulators"
+            if len(self.stored) > 1
+            else f" in {self.stored[0].simulator}"
+        )
+        return f"{format_energy(start, 'J')} at the start, {format_energy(end, 'J')} at the end{which}"
+
+    def verdict(self) -> Iterator[str]:
+        """Yield what it comes to, in words."""
+        wrong = [each for each in self.bonds if each.verdict_word in ("gains", "loses")]
+        swings = [each for each in self.bonds if each.verdict_word == "swings"]
+        for word in ("gains", "loses"):
+            alike = [each for each in wrong if each.verdict_word == word]
+            if alike:
+                worst = alike[0]
+                others = f"; {len(alike) - 1} more {word[:-1]} too" if len(alike) > 1 else ""
+                yield f"energy: the bond `{worst.bond}` {worst.gain_text}{others}"
+        if swings:
+            others = f"; {len(swings) - 1} more swing too" if len(swings) > 1 else ""
+            yield f"energy: the bond `{swings[0].bond}` swings: what it gains it loses again{others}"
+        if self.bonds and not wrong and not swings:
+            count = len(self.bonds)
+            every = (
+                "the bond keeps" if count == 1 else f"{'both' if count == 2 else f'all {count}'} bonds keep"
+            )
+            yield f"energy: {every} what flows, to {100.0 * KEEPS:g} %"
+        for each in () if self.bonds else self.series:  # of a run that was killed the rows are all there is
+            if len(each):
+                verb, bond = ("lost" if each.values[-1] < 0.0 else "gained"), each.name.rpartition(".")[0]
+                made = format_energy(abs(float(each.values[-1])), each.unit)
+                yield f"energy: the bond `{bond}` {verb} {made} up to {each.t[-1]:g} s, where its rows end"
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw what the bonds gained over time; `path` also saves the picture."""
+        if not self.series:
+            what = "the accounts of the bonds were not recorded" if self.bonds else "there are no power bonds"
+            hint = "`hocket run --ledger`, or `run(..., ledger=True)`" if self.bonds else ""
+            raise ScenarioError(what, self.name, "a run with its ledger", hint)
+
+        return draw_gains(self, path)
+
+
+def read_bond_flows(run: Run) -> BondFlows:
+    """Return what flowed through the power bonds of a run; of one that failed what was recorded only."""
+    start, reached = run.info.get("start", 0.0), run.info.get("reached", 0.0)
+    found = [
+        BondFlow(
+            bond,
+            float(facts["given"]),
+            float(facts["taken"]),
+            float(facts["gained"]),
+            str(facts["unit"]),
+            float(reached) - float(start),
+            _energy_swings(run, bond),
+            float(facts.get("moved", 0.0)),
+        )
+        for bond, facts in (run.info.get("bonds") or {}).items()
+    ]
+    found.sort(key=lambda each: (each.verdict_word in ("swings", "keeps"), -each.share))
+    rank = {f"{each.bond}.gained": number for number, each in enumerate(found)}
+    kept = [account for account in run.accounts if account.endswith(".gained")]
+    kept.sort(key=lambda account: rank.get(account, 0))
+    stored = (
+        StoredEnergy(path, float(facts["start"]), float(facts["end"]))
+        for path, facts in (run.info.get("stored") or {}).items()
+    )
+    return BondFlows(run.name, tuple(found), tuple(run[account] for account in kept), tuple(stored))
+
+
+def _energy_swings(run: Run, bond: str) -> bool:
+    """Return whether what was gained was lost again: late in the run little is left, not only at its end."""
+    account = f"{bond}.gained"
+    if account not in run:
+        return False
+    gained = np.abs(run[account].values)
+    late = gained[2 * len(gained) // 3 :]
+    return bool(np.isfinite(gained).all() and late.min(initial=np.inf) <= BACK * gained.max(initial=0.0))
+
+
+def _sum_floats(numbers: Iterator[float]) -> float:
+    return float(np.sum(np.fromiter(numbers, dtype=float)))
+
+
+_HUGE = 1e100  # an unstable run may leave numbers for which Matplotlib finds no scale
+
+
+def draw_gains(flows: BondFlows, path: Path | str | None = None) -> Any:
+    """Draw the worst bonds, each in axes of its own: their gains are of different sizes."""
+    if path is not None:
+        check_drawable(path)
+    shown = flows.series[:SHOWN]
+    facts = {f"{each.bond}.gained": each for each in flows.bonds}
+    figures, size = import_extra("matplotlib.figure", "plot"), (9, 0.9 + 1.7 * len(shown))
+    figure: Figure = figures.Figure(figsize=size, layout="constrained")
+    stack = list(figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0])
+    for axes, series in zip(stack, shown, strict=True):
+        _draw_gain(axes, series, facts.get(series.name))
+    stack[-1].set_xlabel("time [s]")
+    figure.align_ylabels()
+    left_out = len(flows.series) - len(shown)
+    if left_out:
+        figure.supxlabel(f"and {left_out} more bonds", fontsize="small", x=1.0, ha="right")
+    return save_figure(figure, path)
+
+
+def _draw_gain(axes: Axes, series: Series, flow: BondFlow | None) -> None:
+    finite = np.where(np.abs(series.values) < _HUGE, series.values, np.nan)
+    axes.axhline(0.0, color="#444444", linewidth=0.8)
+    axes.plot(series.t, finite, color=BLUE, linewidth=1.3)
+    axes.set_ylabel(f"gained [{series.unit or '-'}]")
+    bond = series.name.rpartition(".")[0]
+    title = f"{bond}: {flow.verdict_word}, {flow.gain_text}" if flow else bond
+    axes.set_title(title.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")
+    axes.margins(x=0)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,423 @@
+"""Pictures of runs with the bands in which they are expected to be.
+
+In:  an ErrorEstimate; series, and the figure they are drawn in
+Out: a Matplotlib figure; nothing global is touched and no display is needed
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from hocket.engine.recording import write_error
+from hocket.errors import FileError, ScenarioError, suggest_nearest
+from hocket.files.atomic_files import read_text, replace_file, write_text
+from hocket.files.plotting import Series, check_drawable, import_extra
+from hocket.files.run_folder import BANDS, TRUST, read_facts
+from hocket.model.protocols import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+BLUE = "#0072B2"
+SHOWN = 6
+"""Ports in a picture of a trust, the worst ones."""
+_BINS = 2000
+_HUGE = 1e100  # an unstable run may leave numbers for which Matplotlib finds no scale
+
+
+def draw_bands(trust: ErrorEstimate, path: Path | str | None = None) -> Any:
+    """Draw the worst ports, each in axes of its own; without any, defects. `path` also saves the picture."""
+    if not trust.ports:
+        return _draw_defect_bars(trust, path)
+    shown = trust.ports[:SHOWN]
+    figures, size = import_extra("matplotlib.figure", "plot"), (9, 0.9 + 1.7 * max(1, len(shown)))
+    figure: Figure = figures.Figure(figsize=size, layout="constrained")
+    stack = list(figure.subplots(max(1, len(shown)), 1, sharex=True, squeeze=False)[:, 0])
+    for axes, each in zip(stack, shown, strict=False):
+        fill_band(axes, each, BLUE)
+        t, low, high = _band_envelope(each.run.t, each.run.values, each.run.values)
+        axes.plot(np.repeat(t, 2), np.stack([low, high], axis=1).ravel(), color=BLUE, linewidth=1.2)
+        unit = f" [{each.run.unit}]" if each.run.unit else ""
+        title = f"{each.port}{unit}: {each.largest:.2g} at most, {each.relative:.2g} of its largest value"
+        axes.set_title(title.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")
+    for axes in stack:
+        axes.grid(alpha=0.3)
+        axes.margins(x=0)
+        axes.spines[["top", "right"]].set_visible(False)
+    stack[-1].set_xlabel("time [s]")
+    return save_figure(figure, path)
+
+
+def _draw_defect_bars(trust: ErrorEstimate, path: Path | str | None) -> Any:
+    gaps = trust.gaps[:30]
+    size = 9, 1.2 + 0.3 * len(gaps)
+    figure: Figure = import_extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
+    axes, places = figure.subplots(), np.arange(len(gaps))[::-1]
+    axes.barh(places, [gap.relative if gap.relative < _HUGE else np.nan for gap in gaps], color=BLUE)
+    axes.set_yticks(places, [gap.input.replace("$", r"\$") for gap in gaps])
+    axes.set_xlabel("largest defect over the largest value")
+    title = "how far inputs were from the outputs that drive them"
+    axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
+    axes.grid(axis="x", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return save_figure(figure, path)
+
+
+def add_bands(figure: Figure, series: Sequence[Series], trust: ErrorEstimate) -> int:
+    """Fill the bands around series that `draw_series` drew in a figure, one axes per unit; return how many."""
+    axes = dict(zip(dict.fromkeys(each.unit for each in series), figure.axes, strict=False))
+    numbers: dict[str, int] = {}
+    found = 0
+    for each in series:
+        number = numbers[each.unit] = numbers.get(each.unit, -1) + 1
+        if each.name in trust:
+            place = axes[each.unit]
+            fill_band(place, trust[each.name], str(place.lines[number].get_color()))
+            found += 1
+    if found:
+        words = "with its estimated error" + (", not to be trusted" if trust.doubts else "")
+        title = figure.axes[0].get_title(loc="left")
+        figure.axes[0].set_title(f"{title}, {words}", loc="left", fontsize="medium", fontweight="bold")
+    return found
+
+
+def save_figure(figure: Figure, path: Path | str | None) -> Figure:
+    """Return the figure; `path` also saves it, in the format of its ending."""
+    if path is not None:
+        check_drawable(path)
+        with replace_file(path) as file:
+            figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
+    return figure
+
+
+def fill_band(axes: Axes, each: PortEstimate, colour: str) -> None:
+    """Fill the band around one port."""
+    band = np.abs(each.error)
+    with np.errstate(over="ignore", invalid="ignore"):
+        t, low, high = _band_envelope(each.run.t, each.run.values - band, each.run.values + band)
+    axes.fill_between(t, low, high, color=colour, alpha=0.22, linewidth=0.0)
+
+
+def _band_envelope(t: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
+    """Return the lowest and the highest in each of many short spans, if there are more samples."""
+    low, high = (np.where(np.abs(part) < _HUGE, part, np.nan) for part in (low, high))
+    if len(t) <= 2 * _BINS:
+        return t, low, high
+    edges = np.linspace(0, len(t), _BINS, endpoint=False).astype(np.intp)
+    return t[edges], np.fmin.reduceat(low, edges), np.fmax.reduceat(high, edges)
+
+
+Method: TypeAlias = Literal["Richardson", "defect"]
+"""From runs with shorter steps; or from how far inputs were from the outputs that drive them."""
+WRONG = 0.5
+"""An error above this part of the largest value is of its size."""
+
+
+def time_tolerance(t: Array, others: Array) -> Array:
+    """Return how far two times may be apart that are the same but for rounding, at each of some times."""
+    apart = np.diff(others)
+    shortest = float(apart[apart > 0.0].min(initial=np.inf))
+    return np.asarray(np.minimum(1e-9 * (1.0 + np.abs(t)), 0.1 * shortest))
+
+
+def format_time(t: float) -> str:
+    """Return a time in few digits, but to a hundredth of a second: a run may start late."""
+    return f"{t:.4g}" if abs(t) < 1e3 else f"{t:.2f}".rstrip("0").rstrip(".")
+
+
+@dataclass(frozen=True, eq=False)
+class PortEstimate:
+    """One port: how far it is from where it should be."""
+
+    run: Series
+    error: Array
+    """The estimate at each time of the run, with its sign: the run less the truth."""
+    order: float | None
+    """With which the difference falls as the steps get shorter; None: there is none to see."""
+    rounding: float = 0.0
+    """What is smaller than this is the rounding of others: values that should be zero."""
+
+    @property
+    def port(self) -> str:
+        """Its path."""
+        return self.run.name
+
+    @property
+    def largest(self) -> float:
+        """The largest estimate, in the unit of the port."""
+        size = np.abs(self.error)
+        return float(size.max(initial=0.0)) if not np.isnan(size).any() else math.inf
+
+    @property
+    def at(self) -> float:
+        """When the estimate is largest, in seconds."""
+        return float(self.run.t[int(np.argmax(np.abs(self.error)))]) if len(self.error) else 0.0
+
+    @property
+    def relative(self) -> float:
+        """The largest estimate over the largest value; of what is rounding, zero."""
+        scale = float(np.abs(self.run.values).max(initial=0.0))
+        if max(self.largest, scale) <= self.rounding:
+            return 0.0
+        if not math.isfinite(self.largest) or not math.isfinite(scale):
+            return math.inf
+        return self.largest / scale if scale else math.inf if self.largest else 0.0
+
+
+@dataclass(frozen=True)
+class InputDefect:
+    """One connection: how far its input was from the output that drives it, at the ends of steps."""
+
+    input: str
+    output: str
+    unit: str
+    largest: float
+    at: float
+    """Seconds."""
+    mean: float
+    relative: float
+    """The largest over the largest value."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorEstimate:
+    """An estimate per port, the worst in relation to its values first, and when not to believe it."""
+
+    ports: tuple[PortEstimate, ...]
+    doubts: tuple[str, ...]
+    """Why not to believe it; empty: it may be believed."""
+    predicted: int | None
+    """The order that the parts promise; None: every step is exact."""
+    method: Method = "Richardson"
+    unseen: tuple[str, ...] = ()
+    """What the estimate leaves out."""
+    gaps: tuple[InputDefect, ...] = ()
+    """Of the method `defect`: each connection, the worst first."""
+    runs: int = 0
+    """How many runs with shorter steps came to their end, of two."""
+
+    def __getitem__(self, port: str) -> PortEstimate:
+        for each in self.ports:
+            if each.port == port:
+                return each
+        known = [each.port for each in self.ports]
+        raise ScenarioError(f"no error of `{port}` was estimated", hint=suggest_nearest(port, known))
+
+    def __contains__(self, port: object) -> bool:
+        return any(each.port == port for each in self.ports)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each port."""
+        return [
+            {
+                "port": each.port,
+                "unit": each.run.unit,
+                "estimated error": each.largest,
+                "at [s]": each.at,
+                "of the largest value": each.relative,
+                "order": each.order,
+            }
+            for each in self.ports
+        ]
+
+    def defect_rows(self) -> list[dict[str, object]]:
+        """Return a row for each connection of the method `defect`."""
+        return [
+            {
+                "input": each.input,
+                "output": each.output,
+                "unit": each.unit,
+                "largest defect": each.largest,
+                "at [s]": each.at,
+                "mean": each.mean,
+                "of the largest value": each.relative,
+            }
+            for each in self.gaps
+        ]
+
+    @property
+    def good(self) -> bool:
+        """There is an estimate, it may be believed, and it is not of the size of the values."""
+        return bool(self.ports) and not self.doubts and self.ports[0].relative < WRONG
+
+    def verdict(self) -> list[str]:
+        """Return what it comes to, in words: how wrong, where, and whether to believe it."""
+        return [
+            *self._error_lines(),
+            *self._reliability_lines(),
+            *(f"not seen: {what}" for what in self.unseen),
+        ]
+
+    def _error_lines(self) -> Iterator[str]:
+        if self.ports:
+            worst = self.ports[0]
+            unit = f" {worst.run.unit}" if worst.run.unit else ""
+            belief = ", not to be trusted" if self.doubts else ""
+            yield (
+                f"estimated error{belief}: at most {worst.largest:.2g}{unit} in `{worst.port}`, "
+                f"{worst.relative:.2g} of its largest value, at {format_time(worst.at)} s"
+            )
+            if worst.relative >= WRONG:
+                yield "the run is wrong: its error is of the size of its values"
+        else:
+            yield "how wrong the run is cannot be told"
+        if self.gaps:
+            gap = self.gaps[0]
+            unit = f" {gap.unit}" if gap.unit else ""
+            yield (
+                f"largest defect: `{gap.input}` was up to {gap.largest:.2g}{unit} from `{gap.output}`, "
+                f"{gap.relative:.2g} of its largest value, at {format_time(gap.at)} s"
+            )
+
+    def _reliability_lines(self) -> Iterator[str]:
+        for doubt in self.doubts:
+            yield f"doubt: {doubt}"
+        if self.doubts or not self.ports:
+            return
+        if self.method == "defect":
+            yield "it may be believed as far as linear models go: they follow the run"
+            return
+        orders = [each.order for each in self.ports if each.order is not None]
+        if orders:
+            promised = "" if self.predicted is None else f", {self.predicted} was promised"
+            seen = orders[0]
+            yield f"it may be believed: the error falls with order {seen:.2f} with the steps{promised}"
+        else:
+            yield "it may be believed: shorter steps change nothing but rounding"
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw each port with the band in which it is expected to be."""
+        return draw_bands(self, path)
+
+
+MARK, FORMAT = "hocket_trust", 1
+_BROKEN = (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException)
+_LISTS = ("t", "value", "error")
+
+
+def write_estimate(folder: Path | str, trust: ErrorEstimate) -> None:
+    """Keep a trust in a run folder; one that is there is replaced.
+
+    trust.json is written last and removed first, so that it never speaks of other bands than its own.
+    """
+    place = Path(folder)
+    facts = {
+        MARK: FORMAT,
+        "begun": _run_identity(place),
+        "method": trust.method,
+        "predicted order": trust.predicted,
+        "doubts": trust.doubts,
+        "unseen": trust.unseen,
+        "runs": trust.runs,
+        "ports": [
+            {"port": each.port, "unit": each.run.unit, "order": _json_number(each.order)}
+            | {"largest": _json_number(each.largest), "relative": _json_number(each.relative)}
+            | {"rounding": each.rounding}
+            for each in trust.ports
+        ],
+        "gaps": [{name: _json_number(value) for name, value in asdict(gap).items()} for gap in trust.gaps],
+    }
+    try:
+        (place / TRUST).unlink(missing_ok=True)
+    except OSError as error:
+        raise write_error(place / TRUST, error) from error
+    columns = {
+        "port": pa.array([each.port for each in trust.ports], pa.string()),
+        "t": _list_column(each.run.t for each in trust.ports),
+        "value": _list_column(each.run.values for each in trust.ports),
+        "error": _list_column(each.error for each in trust.ports),
+    }
+    table = pa.table(columns)
+    with replace_file(place / BANDS) as file, pa.ipc.new_file(file, table.schema) as arrow:
+        arrow.write_table(table)
+    write_text(place / TRUST, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_estimate(folder: Path | str) -> ErrorEstimate | None:
+    """Return how wrong the run in a folder was; None: nobody asked yet, or it was another run.
+
+    Raises FileError if what is kept cannot be read.
+    """
+    place = Path(folder)
+    if not (place / TRUST).is_file():
+        return None
+    try:
+        facts = json.loads(read_text(place / TRUST))
+        if facts[MARK] > FORMAT:
+            hint = "pip install --upgrade hocket"
+            raise FileError("the estimate was written by a newer hocket", str(place / TRUST), hint=hint)
+        if facts["begun"] != _run_identity(place):
+            return None
+        return _parse_estimate(facts, place)
+    except _BROKEN as error:
+        why = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+        what = f"`{TRUST}` cannot be read: {why}"
+        hint = f"`hocket check {place} --again` makes it anew"
+        raise FileError(what, str(place / TRUST), "what hocket wrote", hint) from error
+
+
+def _parse_estimate(facts: Mapping[str, Any], place: Path) -> ErrorEstimate:
+    if facts["method"] not in get_args(Method):
+        raise ValueError(f"there is no method `{facts['method']}`")
+    with pa.OSFile(str(place / BANDS)) as file:
+        table = pa.ipc.open_file(file).read_all()
+    lists = {name: table.column(name).combine_chunks() for name in _LISTS}
+    named = {port: row for row, port in enumerate(table.column("port").to_pylist())}
+    ports = []
+    for each in facts["ports"]:
+        row = named[each["port"]]
+        t, value, error = (np.asarray(lists[name][row].values, dtype=float) for name in _LISTS)
+        if not len(t) == len(value) == len(error):
+            raise ValueError(f"the band of `{each['port']}` has rows of other lengths")
+        series = Series(t, value, str(each["unit"]), each["port"])
+        ports.append(
+            PortEstimate(series, error, _parse_number(each["order"]), float(each.get("rounding", 0.0)))
+        )
+    gaps = tuple(
+        InputDefect(**{**gap, **{name: _parse_number(gap[name]) for name in _NUMBERS}})
+        for gap in facts["gaps"]
+    )
+    return ErrorEstimate(
+        tuple(ports),
+        tuple(map(str, facts["doubts"])),
+        facts["predicted order"],
+        facts["method"],
+        tuple(map(str, facts["unseen"])),
+        gaps,
+        int(facts["runs"]),
+    )
+
+
+_NUMBERS = ("largest", "at", "mean", "relative")
+
+
+def _run_identity(folder: Path) -> Any:
+    """Return what tells a run from others that were in the same folder."""
+    facts = read_facts(folder) or {}
+    return [facts.get("begun"), facts.get("process"), facts.get("timings", {}).get("wall")]
+
+
+def _json_number(value: Any) -> Any:
+    """Return a value as JSON can hold it: it has no infinity."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _parse_number(value: Any) -> Any:
+    return None if value is None else float(value)
+
+
+def _list_column(columns: Any) -> pa.Array:
+    parts = [np.asarray(column, dtype=float) for column in columns]
+    ends = np.cumsum([0, *map(len, parts)])
+    flat = np.concatenate(parts) if parts else np.zeros(0)
+    return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(flat, pa.float64()))

@@ -1,0 +1,146 @@
+"""Which variable takes which value: names as `system.component.parameter`, higher levels over lower ones.
+
+In:  the Settings of the bindings at every level
+Out: the values of each component's variables and of each system's connectors
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hocket.files.ssp.connection_ports import find_owning_variable
+from hocket.files.ssp.nodes import ImportFindings, list_names
+from hocket.files.ssp.parts import Component, System, SystemElement
+from hocket.files.ssp.transformations import ParameterSetting
+from hocket.files.ssp.unit_definitions import NamedUnit, fmu_unit
+from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.variables import WHOLE, FmuVariable
+
+
+def assign_values(system: System, findings: ImportFindings) -> None:
+    """Fill in the values of the outermost system and of everything in it."""
+    _assign_to_system(system, {}, findings)
+    for note in _unused_value_notes(_all_settings(system)):
+        findings.note(note)
+
+
+def _assign_to_system(
+    system: System, given: Mapping[str, ParameterSetting], findings: ImportFindings
+) -> None:
+    merged = _merge_settings(system.bindings, given)
+    for name, connector in system.connectors.items():
+        if name in merged:
+            system.settings[name] = merged[name]
+            _store_value(system, name, merged[name], connector.unit, findings)
+    down = _settings_by_element(system, merged)
+    for wire in system.wires:
+        source, target = wire.source.connector, wire.target
+        if wire.constant and target.element is not None and source in system.values:
+            down[target.element][target.connector] = system.settings[source].pass_through(
+                system.values[source],
+                system.connectors[source].unit,
+                wire.link.transformation,
+                wire.link.suppress,
+            )
+    for part in system.parts.values():
+        if isinstance(part, System):
+            _assign_to_system(part, down[part.name], findings)
+        elif isinstance(part, Component) and part.fmu is not None:
+            _assign_to_component(part, part.fmu, _merge_settings(part.bindings, down[part.name]), findings)
+
+
+def _settings_by_element(
+    system: System, merged: Mapping[str, ParameterSetting]
+) -> dict[str, dict[str, ParameterSetting]]:
+    """Return what is for each element, by the names in it; an element's own name may have dots."""
+    down: dict[str, dict[str, ParameterSetting]] = {name: {} for name in system.parts}
+    for name, setting in merged.items():
+        end = name.find(".")
+        while end >= 0:
+            if name[:end] in down:
+                down[name[:end]][name[end + 1 :]] = setting
+            end = name.find(".", end + 1)
+    return down
+
+
+def _merge_settings(
+    own: Iterable[tuple[str, ParameterSetting]], given: Mapping[str, ParameterSetting]
+) -> dict[str, ParameterSetting]:
+    """Return what counts by name: what is given from above, else the last of an element's own bindings."""
+    merged: dict[str, ParameterSetting] = {}
+    for name, setting in (*own, *given.items()):
+        if name in merged:
+            merged[name].parameter.used = True  # overruled, which is no reason for a note
+        merged[name] = setting
+    return merged
+
+
+def _assign_to_component(
+    component: Component, fmu: Fmu, given: Mapping[str, ParameterSetting], findings: ImportFindings
+) -> None:
+    calculated = []
+    for name, setting in given.items():
+        found = find_owning_variable(component, name)
+        if found is None:
+            continue
+        if not found.settable or found.type == "clock":
+            calculated.append(name)
+            setting.parameter.used = True
+            continue
+        _store_value(component, name, setting, fmu_unit(fmu, found.unit), findings)
+        if name in component.values:
+            component.values[name] = _adapt_type(component.values[name], found)
+    if calculated:
+        what = f"the FMU of `{component.name}` calculates {list_names(calculated)}"
+        findings.note(f"{what}: the values given are not set")
+
+
+def _store_value(
+    part: SystemElement,
+    name: str,
+    setting: ParameterSetting,
+    unit: NamedUnit | None,
+    findings: ImportFindings,
+) -> None:
+    try:
+        part.values[name] = setting.convert_value(unit)
+    except ValueError as error:
+        hint = 'suppressUnitConversion="true" in a mapping, if the numbers are meant as they are'
+        findings.fault(setting.node, f"`{part.name}.{name}`: {error}", "units that convert", hint)
+    except TypeError:
+        what = f"`{part.name}.{name}` is {setting.value!r:.40}, which cannot be transformed"
+        findings.fault(setting.node, what, "a number")
+
+
+def _adapt_type(value: Any, variable: FmuVariable) -> Any:
+    """Return a value as its variable wants it, where a set says the same in another type."""
+    if isinstance(value, list):
+        return [_adapt_type(item, variable) for item in value]
+    if variable.type == "boolean" and value in (0.0, 1.0):
+        return bool(value)
+    if isinstance(value, bool) and variable.type in (*WHOLE, "real", "float32"):
+        return int(value)
+    if variable.type == "enumeration" and isinstance(value, str) and value not in variable.items:
+        return int(value) if re.fullmatch(r"\s*-?\d+\s*", value) else value
+    return value
+
+
+def _all_settings(system: System) -> Iterator[ParameterSetting]:
+    for part in (system, *system.parts.values()):
+        if part is not system and isinstance(part, System):
+            yield from _all_settings(part)
+        elif not (isinstance(part, Component) and part.fmu is None):
+            yield from (setting for _, setting in part.bindings)
+
+
+def _unused_value_notes(found: Iterable[ParameterSetting]) -> Iterator[str]:
+    """Yield a note for each file with values that nothing took."""
+    by_file: dict[str, list[str]] = defaultdict(list)
+    for setting in found:
+        if not setting.parameter.used:
+            by_file[setting.node.file].append(setting.parameter.name)
+    for file, names in by_file.items():
+        yield f"nothing takes {list_names(names)} of {file}"

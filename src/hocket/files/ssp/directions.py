@@ -1,0 +1,315 @@
+"""Which end of a connection is the source: asked of the FMUs, then of the kinds that the SSD gives.
+
+In:  the Links of a system, with the parts they connect
+Out: its Wires; what cannot be a connection is noted
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from hocket.errors import suggest_nearest
+from hocket.files.ssp.connection_ports import find_owning_variable, find_variable
+from hocket.files.ssp.nodes import ImportFindings
+from hocket.files.ssp.parts import (
+    Component,
+    ConnectionEnd,
+    Connector,
+    DictionaryReference,
+    DirectedConnection,
+    SignalDictionary,
+    SspConnection,
+    System,
+    SystemElement,
+)
+from hocket.files.ssp.transformations import NONE
+
+
+@dataclass(frozen=True, eq=False)
+class Tap:
+    """A connection to a reference: the end that is no reference, and the systems down to it."""
+
+    end: ConnectionEnd
+    link: SspConnection
+    path: tuple[System, ...]
+    """From the system that has the dictionary to the one with the connection."""
+
+
+@dataclass(eq=False)
+class Hubs:
+    """The entries of the dictionaries of one system that are in use."""
+
+    writers: dict[tuple[str, str], list[Tap]] = field(default_factory=lambda: defaultdict(list))
+    readers: dict[tuple[str, str], list[Tap]] = field(default_factory=lambda: defaultdict(list))
+    dictionaries: dict[str, SignalDictionary] = field(default_factory=dict)
+
+    @staticmethod
+    def of(system: System) -> Hubs:
+        """Return those of a system."""
+        if system.hubs is None:
+            system.hubs = Hubs(dictionaries=system.dictionaries)
+        assert isinstance(system.hubs, Hubs)
+        return system.hubs
+
+    @staticmethod
+    def add_connection(
+        source: ConnectionEnd,
+        target: ConnectionEnd,
+        link: SspConnection,
+        stack: tuple[System, ...],
+        findings: ImportFindings,
+    ) -> None:
+        """Take note of a connection from or to a reference."""
+        here = stack[-1]
+        parts = [here.parts.get(end.element or "") for end in (source, target)]
+        references = [part for part in parts if isinstance(part, DictionaryReference)]
+        if len(references) == 2:
+            findings.fault(link.node, f"`{source}` and `{target}` are both references to dictionaries")
+            return
+        wanted = references[0].dictionary
+        depth = next((i for i in reversed(range(len(stack))) if wanted in stack[i].dictionaries), None)
+        if depth is None:
+            known = [name for system in stack for name in system.dictionaries]
+            what = f"there is no signal dictionary `{wanted}`"
+            findings.fault(references[0].node, what, "", suggest_nearest(wanted, known))
+            return
+        hubs = Hubs.of(stack[depth])
+        reads = parts[0] is references[0]
+        entry, end = (source, target) if reads else (target, source)
+        known_entries = stack[depth].dictionaries[wanted].entries
+        if entry.connector not in known_entries:
+            what = f"the signal dictionary `{wanted}` has no entry `{entry.connector}`"
+            findings.fault(link.node, what, "", suggest_nearest(entry.connector, known_entries))
+            return
+        taps = hubs.readers if reads else hubs.writers
+        taps[wanted, entry.connector].append(Tap(end, link, stack[depth:]))
+
+    def connect(self, findings: ImportFindings) -> None:
+        """Connect the writer of every entry with its readers."""
+        for key, readers in self.readers.items():
+            writers = self.writers.get(key, [])
+            name = f"`{key[1]}` of the signal dictionary `{key[0]}`"
+            if not writers:
+                findings.fault(readers[0].link.node, f"nothing is written to {name}", "one source")
+            elif len(writers) > 1:
+                listed = " and ".join(f"`{tap.end}`" for tap in writers)
+                what = f"{name} is written to by {listed}"
+                findings.fault(writers[1].link.node, what, "one source")
+            else:
+                entry = self.dictionaries[key[0]].entries[key[1]]
+                for reader in readers:
+                    _connect_taps(writers[0], reader, f"{key[0]}.{key[1]}", entry)
+
+
+def _connect_taps(writer: Tap, reader: Tap, name: str, entry: Connector) -> None:
+    """Lead a wire from the writer up to the lowest system that has both, and down to the reader."""
+    depth = 0
+    while depth + 1 < min(len(writer.path), len(reader.path)) and (
+        writer.path[depth + 1] is reader.path[depth + 1]
+    ):
+        depth += 1
+    middle = writer.path[depth]
+    source = _route_end(writer, depth, name, entry, "output")
+    target = _route_end(reader, depth, name, entry, "input")
+    first = writer.link if writer.path[-1] is middle else _neutral_link(writer.link)
+    second = reader.link if reader.path[-1] is middle else None
+    _add_wire(middle, DirectedConnection(source, target, first, then=second, via=entry.unit))
+
+
+def _route_end(tap: Tap, depth: int, name: str, entry: Connector, kind: str) -> ConnectionEnd:
+    """Return the end of a tap as the system at `depth` sees it, with connectors on the way there."""
+    end = tap.end
+    for system in reversed(tap.path[depth + 1 :]):
+        made = ConnectionEnd(None, name, ())
+        system.connectors.setdefault(name, replace(entry, name=name, kind=kind))
+        link = tap.link if system is tap.path[-1] else _neutral_link(tap.link)
+        ends = (end, made) if kind == "output" else (made, end)
+        _add_wire(system, DirectedConnection(*ends, link))
+        end = ConnectionEnd(system.name, name, ())
+    return end
+
+
+def _add_wire(system: System, wire: DirectedConnection) -> None:
+    """Add a wire, unless another reader has led it there already."""
+    if not any(w.source == wire.source and w.target == wire.target for w in system.wires):
+        system.wires.append(wire)
+
+
+def _neutral_link(link: SspConnection) -> SspConnection:
+    """Return a connection that changes nothing."""
+    return replace(link, transformation=NONE, suppress=False)
+
+
+Role: TypeAlias = Literal["source", "target", "parameter", "constant", "open"]
+"""parameter: takes a value before the start; constant: gives one; open: whatever the other end is not."""
+
+_OUTSIDE: dict[str, Role] = {
+    "input": "target", "parameter": "parameter", "structuralParameter": "parameter", "output": "source",
+    "local": "source", "constant": "source", "calculatedParameter": "source",
+}  # fmt: skip
+_INSIDE: dict[str, Role] = {
+    "input": "source", "parameter": "constant", "structuralParameter": "constant", "output": "target",
+    "local": "target", "constant": "target", "calculatedParameter": "target",
+}  # fmt: skip
+_WORDS: dict[Role, str] = {"source": "output", "constant": "parameter", "target": "input"}
+
+
+def direct_connections(system: System, findings: ImportFindings, around: tuple[System, ...] = ()) -> None:
+    """Fill in the wires of a system and of those in it, innermost first."""
+    stack = (*around, system)
+    for part in system.parts.values():
+        if isinstance(part, System):
+            direct_connections(part, findings, stack)
+    for link in system.links:
+        _direct_link(link, stack, findings)
+    Hubs.of(system).connect(findings)
+
+
+def _direct_link(link: SspConnection, stack: tuple[System, ...], findings: ImportFindings) -> None:
+    system = stack[-1]
+    roles = [_role(end, link, system, findings) for end in (link.start, link.end)]
+    one, other = roles
+    if one is None or other is None:
+        return
+    if one == other == "open":
+        what = f"nothing says which of `{link.start}` and `{link.end}` is the source"
+        findings.fault(link.node, what, 'connectors with a kind, such as kind="output"')
+        return
+    ends = [link.start, link.end]
+    if "open" in roles:
+        _settle(ends, roles, system)
+        one, other = roles
+        assert one is not None
+        assert other is not None
+    giving = ("source", "constant")
+    if (one in giving) == (other in giving):
+        word = _WORDS.get(one, "parameter") if one == other else "source" if one in giving else "target"
+        what = f"`{link.start}` and `{link.end}` are connected, and both are {_describe_roles(ends, word)}"
+        findings.fault(link.node, what, "an output and an input")
+        return
+    if one not in giving:
+        ends.reverse()
+        one, other = other, one
+    wrong = _text_fault(ends, link, system) if one != "constant" else None
+    if wrong:
+        findings.fault(link.node, *wrong)
+        return
+    if any(isinstance(_part_at(end, system), DictionaryReference) for end in ends):
+        Hubs.add_connection(ends[0], ends[1], link, stack, findings)
+        return
+    if other == "parameter" and one != "constant":
+        what = f"the parameter `{ends[1]}` is connected to `{ends[0]}`, which is known during the run only"
+        findings.fault(link.node, what, "an input, or a parameter of the system as its source")
+        return
+    if one == "constant" and ends[1].element is None:
+        what = f"the parameter `{ends[0]}` is put out as `{ends[1]}`"
+        findings.fault(link.node, what, "an output of an element", "leave the connection out")
+        return
+    for end in ends:
+        _observe(end, system, end is ends[0])
+    system.wires.append(DirectedConnection(ends[0], ends[1], link, constant=one == "constant"))
+
+
+def _describe_roles(ends: list[ConnectionEnd], word: str) -> str:
+    """Return the word for two ends of one role; an input of the system is a source to what is inside."""
+    if all(end.element is not None for end in ends):
+        return f"{word}s"
+    return "sources to what is inside" if word in ("output", "source") else "driven from inside"
+
+
+def _part_at(end: ConnectionEnd, system: System) -> SystemElement | None:
+    return system if end.element is None else system.parts.get(end.element)
+
+
+def _role(end: ConnectionEnd, link: SspConnection, system: System, findings: ImportFindings) -> Role | None:
+    """Return what an end is, seen from inside the system; None after noting that there is no such thing."""
+    if end.element is not None and end.element not in system.parts:
+        what = f"there is no element `{end.element}` in `{system.name}`"
+        findings.fault(link.node, what, "", suggest_nearest(end.element, system.parts))
+        return None
+    part = _part_at(end, system)
+    if isinstance(part, Component) and part.fmu is not None:
+        return _variable_role(part, end, link, findings)
+    assert part is not None
+    connector = part.connectors.get(end.connector)
+    if connector is None:
+        if isinstance(part, Component):
+            return None  # its FMU could not be read: that is the fault
+        owner = f"the system `{system.name}`" if end.element is None else f"`{end.element}`"
+        what = f"{owner} has no connector `{end.connector}`"
+        findings.fault(link.node, what, "", suggest_nearest(end.connector, part.connectors))
+        return None
+    if isinstance(part, DictionaryReference):
+        return "open"
+    kind = part.kinds.get(end.connector, connector.kind)
+    return (_INSIDE if end.element is None else _OUTSIDE).get(kind, "open")
+
+
+def _text_fault(ends: list[ConnectionEnd], link: SspConnection, system: System) -> tuple[str, str] | None:
+    """Return why a text cannot go this way, and what is expected; None if it can, or is none."""
+    parts = [_part_at(end, system) for end in ends]
+    known = [
+        (end, each)
+        for end, part in zip(ends, parts, strict=True)
+        if isinstance(part, Component) and (each := find_owning_variable(part, end.connector))
+    ]
+    texts = [(end, each) for end, each in known if not each.numeric]
+    if not texts:
+        return None
+    end, text = texts[0]
+    what = f"`{end}` is a {text.type}"
+    if not all(isinstance(part, Component) for part in parts):
+        return f"{what}, which is not passed on from system to system", "two FMUs of one system"
+    if len({each.type for _, each in known}) > 1:
+        told = [f"`{end}` ({each.type})" for end, each in known]
+        return f"{told[0]} is connected to {told[1]}", "texts of one type"
+    if any(each.dimensions for _, each in texts):
+        return f"{what} array, which hocket does not pass on", "single texts"
+    if link.transformation != NONE:
+        return f"{what}, which cannot be transformed", "a connection without a transformation"
+    return None
+
+
+def _variable_role(
+    component: Component, end: ConnectionEnd, link: SspConnection, findings: ImportFindings
+) -> Role | None:
+    found = find_owning_variable(component, end.connector)
+    if found is None:
+        assert component.fmu is not None
+        listed = [port.name for port in (*component.fmu.inputs, *component.fmu.outputs)]
+        what = f"the FMU of `{component.name}` has no variable `{end.connector}`"
+        findings.fault(link.node, what, "", suggest_nearest(end.connector, listed))
+        return None
+    if found.type == "clock":
+        findings.fault(link.node, f"`{end}` is a clock, which hocket does not tick")
+        return None
+    role = _OUTSIDE.get(found.causality, "source")
+    connector = component.connectors.get(end.connector)
+    written = _OUTSIDE.get(connector.kind, role) if connector else role
+    if {role, written} == {"source", "target"}:
+        word = "an input" if role == "target" else "an output"
+        what = f"`{end}` is called an {connector.kind if connector else ''}, and in the FMU it is {word}"
+        findings.fault(link.node, what)
+        return None
+    return role
+
+
+def _settle(ends: list[ConnectionEnd], roles: list[Role | None], system: System) -> None:
+    """Give an open end the role that the other one leaves it, and remember it."""
+    index = roles.index("open")
+    gives = roles[1 - index] in ("source", "constant")
+    roles[index] = "target" if gives else "source"
+    part = _part_at(ends[index], system)
+    if isinstance(part, System):
+        inside = part is system
+        part.kinds[ends[index].connector] = "output" if gives == inside else "input"
+
+
+def _observe(end: ConnectionEnd, system: System, source: bool) -> None:
+    part = _part_at(end, system)
+    if source and isinstance(part, Component) and part.fmu is not None:
+        found = find_variable(part, end.connector)
+        if found is not None and found.causality != "output" and found.alias_of is None:
+            part.observed[found.name] = None

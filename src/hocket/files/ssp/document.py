@@ -1,0 +1,269 @@
+"""From the nodes of an SSD to Parts; components become FMUs, or the systems of the SSPs they refer to.
+
+In:  an .ssd in its package
+Out: the outermost System, with every FMU and every parameter set found, or noted as missing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from hocket.errors import FileError
+from hocket.files.ssp import annotation
+from hocket.files.ssp.bindings import read_bindings
+from hocket.files.ssp.nodes import ImportFindings, Node
+from hocket.files.ssp.package import Package, open_package
+from hocket.files.ssp.parameter_sets import REALS, TYPES, check_version
+from hocket.files.ssp.parts import (
+    Component,
+    ConnectionEnd,
+    Connector,
+    DictionaryReference,
+    Document,
+    SignalDictionary,
+    SspConnection,
+    System,
+    SystemElement,
+)
+from hocket.files.ssp.transformations import read_transformation
+from hocket.files.ssp.unit_definitions import NamedUnit, look_up_unit, read_units
+from hocket.files.ssp.vocabulary import DEFINITION, FMU, INTERFACES, PACKAGE, TRUTHS
+from hocket.simulators.fmu.recipe import Fmu
+
+_KINDS = (
+    "input", "output", "inout", "unspecified", "local", "constant", "parameter", "calculatedParameter",
+    "structuralParameter",
+)  # fmt: skip
+
+
+def read_connectors(
+    nodes: Iterable[Node], document: Document, findings: ImportFindings
+) -> dict[str, Connector]:
+    """Return connectors, or entries of a dictionary, by name."""
+    found: dict[str, Connector] = {}
+    for node in nodes:
+        name, kind = node.get("name"), node.get("kind")
+        if kind and kind not in _KINDS:
+            findings.fault(node, f"the connector `{name}` is of the kind `{kind}`", ", ".join(_KINDS))
+            kind = ""
+        if node.child("Clock"):
+            findings.fault(node, f"the connector `{name}` is a clock or has one, which hocket does not tick")
+        if name in found:
+            findings.fault(node, f"two connectors are named `{name}`", "names that differ")
+        typed = next((child for child in node.children if child.tag in TYPES), None)
+        sizes = tuple(size.get("size") or size.get("sizeConnector") for size in node.all("Dimension"))
+        found[name] = Connector(
+            name,
+            kind,
+            typed.tag if typed else "",
+            look_up_unit(typed.get("unit"), document.units) if typed and typed.tag in REALS else None,
+            document.enumerations.get(typed.get("name"), {}) if typed else {},
+            sizes or None,
+            node,
+        )
+    return found
+
+
+def read_connection(node: Node, findings: ImportFindings) -> SspConnection:
+    """Return a connection."""
+    ends = []
+    for side in ("start", "end"):
+        written = node.get(f"{side}Indices")
+        try:
+            indices = tuple(int(index) for index in written.split())
+        except ValueError:
+            findings.fault(node, f"the {side}Indices are `{written}`", "whole numbers from 1")
+            indices = ()
+        ends.append(ConnectionEnd(node.get(f"{side}Element") or None, node.get(f"{side}Connector"), indices))
+    suppress = TRUTHS.get(node.get("suppressUnitConversion").lower(), False)
+    return SspConnection(ends[0], ends[1], read_transformation(node, findings), suppress, node)
+
+
+def read_enumerations(parent: Node, findings: ImportFindings) -> dict[str, dict[str, int]]:
+    """Return the enumerations that a file defines: the value of each item."""
+    found: dict[str, dict[str, int]] = {}
+    for node in parent.all("Enumerations", "Enumeration"):
+        items = found.setdefault(node.get("name"), {})
+        for item in node.all("Item"):
+            name, value = item.get("name"), item.get("value")
+            try:
+                items[name] = int(value)
+            except ValueError:
+                findings.fault(item, f"the item `{name}` is `{value}`", "a whole number")
+    return found
+
+
+_PROXY = re.compile(r"(?:proxyfmu|fmu-proxy)://(?:localhost|127\.0\.0\.1)(?::\d+)?/?\?file=(.+)")
+"""An FMU in a process of its own, as other tools write it."""
+
+
+def read_document(package: Package, path: Path, at: Node | None, findings: ImportFindings) -> Document | None:
+    """Return an .ssd with its units and enumerations; None after noting what is wrong with it."""
+    root = package.root(path, "SystemStructureDescription", at, findings)
+    if root is None:
+        return None
+    check_version(root, findings)
+    annotation.count_foreign_annotations(root, findings)
+    ids = {node.get("id"): node for node in _nested_systems(root) if node.get("id")}
+    return Document(package, path, root, read_units(root, findings), read_enumerations(root, findings), ids)
+
+
+def _nested_systems(node: Node) -> Iterator[Node]:
+    for child in node.children:
+        if child.tag == "System":
+            yield child
+        yield from _nested_systems(child)
+
+
+class SystemReader:
+    """Reads systems; a `chain` holds the files and systems that refer to each other down to here."""
+
+    def __init__(self, findings: ImportFindings):
+        self.findings = findings
+        self.fmus: dict[Path, Fmu | None] = {}
+
+    def outermost(self, document: Document, chain: tuple[str, ...] = ()) -> System | None:
+        """Return the system of a document."""
+        node = document.root.child("System")
+        if node is None:
+            self.findings.fault(document.root, "there is no <System> in it", "the outermost system")
+            return None
+        return self.system(node, document, (*chain, str(document.path)))
+
+    def system(self, node: Node, document: Document, chain: tuple[str, ...]) -> System:
+        """Return a system with everything in it."""
+        findings = self.findings
+        system = System(node.get("name"), node, document, self._connectors(node, document))
+        system.level = annotation.read_annotation(node, "Level", findings)
+        system.bindings = read_bindings(node, document, document.folder, findings)
+        for child in (child for elements in node.all("Elements") for child in elements.children):
+            part = self._read_element(child, document, chain)
+            if part is None:
+                continue
+            if not part.name or part.name in system.parts:
+                what = f"two elements are named `{part.name}`" if part.name else "an element has no name"
+                findings.fault(child, what, "a name for each element of a system")
+                continue
+            system.parts[part.name] = part
+        system.links = [read_connection(link, findings) for link in node.all("Connections", "Connection")]
+        for child in node.all("SignalDictionaries", "SignalDictionary"):
+            self._read_dictionary(child, system)
+        return system
+
+    def _connectors(self, node: Node, document: Document) -> dict[str, Connector]:
+        return read_connectors(node.all("Connectors", "Connector"), document, self.findings)
+
+    def _read_element(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement | None:
+        if node.tag == "System":
+            return self.system(node, document, chain)
+        if node.tag == "SignalDictionaryReference":
+            connectors = self._connectors(node, document)
+            return DictionaryReference(
+                node.get("name"), node, document, connectors, dictionary=node.get("dictionary")
+            )
+        if node.tag == "Component":
+            return self._component(node, document, chain)
+        return None
+
+    def _read_dictionary(self, node: Node, system: System) -> None:
+        document, findings = system.document, self.findings
+        inside: Node | None = node.child("SignalDictionary")
+        if node.get("source"):
+            path = document.package.find(node.get("source"), node, document.folder, findings)
+            inside = document.package.root(path, "SignalDictionary", node, findings) if path else None
+        if inside is None:
+            return
+        check_version(inside, findings)
+        units: Mapping[str, NamedUnit] = {**document.units, **read_units(inside, findings)}
+        enumerations = {**document.enumerations, **read_enumerations(inside, findings)}
+        own = Document(document.package, document.path, inside, units, enumerations, {})
+        entries = read_connectors(inside.all("DictionaryEntry"), own, findings)
+        system.dictionaries[node.get("name")] = SignalDictionary(node.get("name"), entries, system)
+
+    def _component(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement:
+        findings, name = self.findings, node.get("name")
+        kind, source = node.get("type").partition(";")[0].strip(), node.get("source")
+        if kind not in ("", FMU, PACKAGE, DEFINITION):
+            findings.fault(node, f"`{name}` is a component of the type `{kind}`", "an FMU, an SSP or an SSD")
+            return self._make_placeholder(node, document)
+        if not source:
+            findings.fault(node, f"the component `{name}` has no source: there is nothing to run", "an FMU")
+            return self._make_placeholder(node, document)
+        proxy = _PROXY.fullmatch(source)
+        plain, _, fragment = (proxy[1] if proxy else source).partition("#")
+        if not plain:
+            return self._same_document(node, fragment, document, chain)
+        path = document.package.find(plain, node, document.folder, findings)
+        if path is None:
+            return self._make_placeholder(node, document)
+        if kind in (PACKAGE, DEFINITION) or path.suffix.lower() in (".ssp", ".ssd"):
+            return self._read_other_document(node, path, fragment, document, chain)
+        component = self._fmu(node, path, document)
+        if proxy:
+            component.options.setdefault("isolate", True)
+            findings.note(f"`{name}` is run in a process of its own, in place of `{source}`")
+        return component
+
+    def _make_placeholder(self, node: Node, document: Document) -> Component:
+        """Return a component that stands for one with a fault: connections to it are taken as written."""
+        return Component(node.get("name"), node, document, self._connectors(node, document))
+
+    def _fmu(self, node: Node, path: Path, document: Document) -> Component:
+        findings, wanted = self.findings, node.get("implementation") or "any"
+        component = self._make_placeholder(node, document)
+        component.options = annotation.read_annotation(node, "Model", findings)
+        if wanted not in INTERFACES:
+            what = f"`{component.name}` is to be run by `{wanted}`"
+            findings.fault(node, what, "CoSimulation or ModelExchange")
+        elif wanted != "any":
+            component.options["interface"] = INTERFACES[wanted]
+        if path not in self.fmus:
+            self.fmus[path] = findings.attempt(
+                node, lambda: Fmu(path.name, folder=path.parent), f"`{component.name}`: "
+            )
+        component.fmu = self.fmus[path]
+        base = component.fmu.unpacked_folder if component.fmu else None
+        component.bindings = read_bindings(node, document, base, findings)
+        return component
+
+    def _read_other_document(
+        self, node: Node, path: Path, fragment: str, document: Document, chain: tuple[str, ...]
+    ) -> SystemElement:
+        """Return the system of another SSP or SSD as an element of this one."""
+        findings = self.findings
+        try:
+            beside = path.suffix.lower() == ".ssd"
+            package, inside = (document.package, path) if beside else open_package(path, fragment)
+        except FileError as error:
+            for fault in error.faults:
+                findings.fault(node, f"`{node.get('name')}`: {fault.what}", fault.expected, fault.hint)
+            return self._make_placeholder(node, document)
+        if str(inside) in chain:
+            findings.fault(node, f"`{node.get('source')}` holds itself", "files that do not hold themselves")
+            return self._make_placeholder(node, document)
+        other = read_document(package, inside, node, findings)
+        system = self.outermost(other, chain) if other else None
+        return (
+            self._adopt_system(node, system, document) if system else self._make_placeholder(node, document)
+        )
+
+    def _same_document(
+        self, node: Node, fragment: str, document: Document, chain: tuple[str, ...]
+    ) -> SystemElement:
+        inside = document.ids.get(fragment)
+        link = f"{document.path}#{fragment}"
+        if inside is None:
+            self.findings.fault(node, f"there is no system with the id `{fragment}`")
+            return self._make_placeholder(node, document)
+        if link in chain:
+            self.findings.fault(node, f"the system `#{fragment}` holds itself")
+            return self._make_placeholder(node, document)
+        return self._adopt_system(node, self.system(inside, document, (*chain, link)), document)
+
+    def _adopt_system(self, node: Node, system: System, document: Document) -> System:
+        """Return a system under the name of the component that refers to it, whose bindings come last."""
+        system.name = node.get("name")
+        system.bindings += read_bindings(node, document, system.document.folder, self.findings)
+        return system

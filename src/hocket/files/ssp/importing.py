@@ -1,0 +1,245 @@
+"""An SSP as a study, with what was assumed on the way.
+
+In:  the path of an .ssp, of its folder, or of an .ssd
+Out: an SspImport: the Study, with notes, and the names that had to be changed
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+from hocket.errors import FileError, ScenarioError
+from hocket.files.fmus import round_down
+from hocket.files.ssp.annotation import read_annotation
+from hocket.files.ssp.assignments import assign_values
+from hocket.files.ssp.directions import direct_connections
+from hocket.files.ssp.document import SystemReader, read_document
+from hocket.files.ssp.level_builder import LevelBuilder
+from hocket.files.ssp.nodes import ImportFindings
+from hocket.files.ssp.package import open_package
+from hocket.files.ssp.parts import Component, Document, System
+from hocket.files.ssp.unit_definitions import AffineMap
+from hocket.files.ssp.vocabulary import DEFAULT
+from hocket.model.clock import format_duration, seconds
+from hocket.model.experiment import Experiment
+from hocket.model.ports import Port
+from hocket.model.scenario import Scenario
+from hocket.model.units import conversion
+from hocket.planning.prepare import Composite
+from hocket.simulators.fmu.recipe import Fmu
+
+
+def settle_inputs(
+    composite: Composite, driven: Collection[str], findings: ImportFindings, path: str = ""
+) -> Composite:
+    """Return a composite in which no open input is without a start value; `driven` are those not open."""
+    scenario = composite.scenario
+    ports: list[Port] = []
+    for port in scenario.inputs:
+        if port.name in driven or port.start is not None:
+            ports.append(port)
+            continue
+        starts = set(_starts(scenario, port))
+        if len(starts) == 1 and None not in starts:
+            ports.append(replace(port, start=starts.pop()))
+        elif starts:
+            what = f"nothing drives the input `{path}{port.name}`"
+            findings.note(f"{what}, and what it leads to starts at different values: it is left out")
+    kept = {port.name for port in ports}
+    gone = {port.name for port in scenario.inputs} - kept
+    connections = [c for c in scenario.connections if c.source not in gone]
+    models = dict(scenario.models)
+    for name, model in scenario.models.items():
+        if isinstance(model, Composite):
+            inside = {c.target[len(name) + 1 :] for c in connections if c.target.startswith(f"{name}.")}
+            models[name] = settle_inputs(model, inside, findings, f"{path}{name}.")
+    return composite.with_scenario(
+        scenario.with_changes(models=models, connections=connections, inputs=ports)
+    )
+
+
+def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:
+    """Yield the value of a port that would leave each of the inputs it leads to where it starts."""
+    for connection in scenario.connections:
+        if connection.source != port.name:
+            continue
+        owner, _, name = connection.target.partition(".")
+        model = scenario.models.get(owner)
+        target = next((p for p in model.inputs if p.name == name), None) if model else None
+        if model is None or target is None:
+            continue
+        inner = {target.start}
+        if target.start is None and isinstance(model, Composite):
+            inner = set(_starts(model.scenario, target))
+        line = AffineMap(*conversion(port.unit, target.unit)).then(
+            AffineMap(connection.gain, connection.offset)
+        )
+        for start in inner:
+            back = None if start is None or not line.gain else line.inverse()(start)
+            yield None if back is None else float(f"{back:.14g}")
+
+
+_DEFAULT = Fraction(1, 1000)
+_TRIED = 10_000
+
+
+def default_step(system: System, start: Fraction, stop: Fraction | None) -> tuple[Fraction, str]:
+    """Return the step and the reason for it."""
+    span = stop - start if stop is not None and stop > start else None
+    usual = _DEFAULT, "since nothing says how long the run is"
+    if span is not None:
+        usual = round_down(span / 1000), "about a thousandth of the run"
+    wishes = _requested_steps(system, usual[0], span)
+    step, reason = min(wishes, key=lambda wish: wish[0], default=usual)
+    if span is not None and (span / step).denominator != 1:
+        step = span / (span / step).__ceil__()
+        reason += ", shortened to divide the run"
+    return step, f"the SSP tells no step: it is {format_duration(step)}, {reason}"
+
+
+def _requested_steps(
+    system: System, usual: Fraction, span: Fraction | None, path: str = ""
+) -> Iterator[tuple[Fraction, str]]:
+    """Yield the steps that the FMUs at any depth ask for, each with the reason."""
+    for part in system.parts.values():
+        name = f"{path}{part.name}"
+        if isinstance(part, System):
+            yield from _requested_steps(part, usual, span, f"{name}.")
+        elif isinstance(part, Component) and part.fmu is not None:
+            asked, own = (
+                _finite_seconds(part.fmu.description.step),
+                _finite_seconds(_internal_step(part, part.fmu)),
+            )
+            if asked:
+                yield asked, f"which `{name}` asks for"
+            elif own:
+                step = own * _step_multiple(own, usual, span)
+                yield step, f"a multiple of the {format_duration(own)} that `{name}` steps by inside"
+
+
+def _internal_step(component: Component, fmu: Fmu) -> float | None:
+    """Return the step that an FMU keeps to inside."""
+    solved = component.options.get("interface") == "model-exchange"
+    return None if solved or fmu.description.cs is None else fmu.description.cs.fixed_step
+
+
+def _step_multiple(own: Fraction, usual: Fraction, span: Fraction | None) -> int:
+    """Return how many steps inside fit into the usual one, so that they divide the run if they can."""
+    times, count = max(1, (usual / own).__floor__()), span / own if span is not None else None
+    if count is None or count.denominator != 1:
+        return times
+    tried = range(times, max(0, times - _TRIED), -1)
+    return next((n for n in tried if count.numerator % n == 0), times)
+
+
+def _finite_seconds(time: float | None) -> Fraction | None:
+    return seconds(time) if time is not None and 0 < time < math.inf else None
+
+
+@dataclass(frozen=True)
+class SspImport:
+    """What an SSP holds, and what a user may want to know of how it was read."""
+
+    study: Experiment
+    """Its notes tell what was assumed, ignored or renamed."""
+    names: dict[str, str] = field(default_factory=dict)
+    """By path in hocket: what the SSP calls an element that had to be renamed."""
+
+
+def import_ssp(path: Path | str, ssd: str = "") -> SspImport:
+    """Return what an SSP holds; raises FileError with every reason why it cannot be run.
+
+    `ssd` chooses another description in the archive than `SystemStructure.ssd`.
+    """
+    file = Path(path)
+    findings = ImportFindings()
+    package, inside = open_package(file, ssd)
+    document = read_document(package, inside, None, findings)
+    system = SystemReader(findings).outermost(document) if document else None
+    if document is None or system is None:
+        findings.raise_faults()
+        raise AssertionError("a document that could not be read has faults")
+    study = _build_study(document, system, findings)
+    findings.raise_faults()
+    assert study is not None
+    _note_foreign(findings)
+    name = study.name or (file.parent if file.name == DEFAULT else file).stem
+    notes = tuple(findings.noted)
+    return SspImport(replace(study, name=name, path=file.absolute(), notes=notes), findings.names)
+
+
+def _build_study(document: Document, system: System, findings: ImportFindings) -> Experiment | None:
+    direct_connections(system, findings)
+    assign_values(system, findings)
+    start, stop, every = _run_times(document, findings)
+    step, why = default_step(system, start, stop)
+    if "step" not in system.level:
+        findings.note(why)
+    if "orchestrator" not in system.level:
+        findings.note("the SSP tells no algorithm: it is jacobi, extrapolation is hold")
+    _note_binaries(system, findings)
+    composite = LevelBuilder(system, "", findings).composite(step)
+    if composite is None:
+        if not findings.faults:
+            findings.fault(system.node, f"there is nothing in the system `{system.name}`", "an FMU")
+        return None
+    composite = settle_inputs(composite, (), findings)
+    if not findings.faults:
+        _check_scenario(composite, document, findings)
+    return Experiment(composite, start, stop, every, document.root.get("name"))
+
+
+def _run_times(
+    document: Document, findings: ImportFindings
+) -> tuple[Fraction, Fraction | None, Fraction | None]:
+    """Return when the run starts and stops, and the time between rows."""
+    node = document.root.child("DefaultExperiment")
+    told: dict[str, Fraction] = {}
+    for name in ("start", "stop"):
+        text = node.get(f"{name}Time") if node else ""
+        try:
+            told |= {name: seconds(float(text))} if text else {}
+        except ValueError:
+            assert node is not None
+            findings.fault(node, f"the {name}Time is `{text}`", "a time in seconds")
+    told |= read_annotation(node, "Run", findings)
+    start, stop = told.get("start", Fraction(0)), told.get("stop")
+    if node is not None and stop is not None and stop <= start:
+        findings.fault(node, f"the run stops at {stop} s and starts at {start} s", "a stop after the start")
+    return start, stop, told.get("every")
+
+
+def _check_scenario(composite: Composite, document: Document, findings: ImportFindings) -> None:
+    """Note what hocket itself finds wrong with the scenario."""
+    try:
+        _ = composite.blueprint
+    except ScenarioError as error:
+        shown = document.package.display_name(document.path)
+        for fault in error.faults:
+            where = f"{shown}, {fault.where}" if fault.where else shown
+            findings.fault(where, fault.what, fault.expected, fault.hint)
+
+
+def _note_foreign(findings: ImportFindings) -> None:
+    if findings.foreign:
+        listed = ", ".join(f"`{name}`" for name in sorted(findings.foreign))
+        findings.note(f"annotations of other tools are not read: {listed}")
+
+
+def _note_binaries(system: System, findings: ImportFindings) -> None:
+    """Note the FMUs that cannot be run on this computer; they can still be looked at."""
+    missing: dict[Fmu, str] = {}
+    for component in system.components():
+        fmu = component.fmu
+        if fmu is not None and fmu not in missing:
+            try:
+                _ = fmu.binary
+                missing[fmu] = ""
+            except FileError as error:
+                missing[fmu] = error.faults[0].what
+        if fmu is not None and missing[fmu]:
+            findings.note(f"`{component.name}` cannot be run here: {missing[fmu]}")

@@ -1,0 +1,143 @@
+"""From a study to an SSP.
+
+In:  a Study whose models are FMUs
+Out: an .ssp
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+from hocket.coupling.level_ports import with_level_ports
+from hocket.coupling.wiring import scenario_faults
+from hocket.errors import Fault, FileError, ScenarioError
+from hocket.files.fmus import free_name
+from hocket.files.ssp.annotation import NAMESPACE, annotate, encode_annotation
+from hocket.files.ssp.folding import foldable
+from hocket.files.ssp.nodes import MalformedError, parse_xml
+from hocket.files.ssp.system_writer import SystemWriter
+from hocket.files.ssp.vocabulary import DEFAULT, SSD, register_prefixes
+from hocket.model.clock import seconds
+from hocket.model.experiment import Experiment
+from hocket.model.scenario import Scenario
+from hocket.planning.prepare import Composite
+from hocket.simulators.fmu.recipe import Fmu
+
+_WHEN = (2000, 1, 1, 0, 0, 0)
+"""The same study gives the same bytes."""
+
+
+def write_ssp(what: Experiment | Composite, path: Path | str) -> None:
+    """Write an SSP, 1.0 unless something in it needs 2.0; raises ScenarioError for what is no FMU.
+
+    Connections that reach into a level get connectors there. A factor (`Gain`) becomes a part of its
+    connection. What SSP has no words for stands in annotations, which `read_ssp` reads back.
+    """
+    file = Path(path)
+    study = what if isinstance(what, Experiment) else Experiment(what)
+    scenario = with_level_ports(study.composite.scenario)
+    faults = [*_unsupported_models(scenario), *scenario_faults(scenario)]
+    if faults:
+        raise ScenarioError(faults)
+    composite = study.composite.with_scenario(scenario)
+    sources = _sources(scenario)
+    text = ssd_text(replace(study, composite=composite, name=study.name or file.stem), sources)
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(zipfile.ZipInfo(DEFAULT, _WHEN), text, zipfile.ZIP_DEFLATED)
+            for fmu, name in sources.items():
+                _add_fmu(archive, fmu, name)
+        fresh.replace(file)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        what_happened = f"`{file.name}` cannot be written: {reason}"
+        raise FileError(what_happened, str(file), "a place you may write to") from error
+
+
+def _unsupported_models(scenario: Scenario, path: str = "") -> Iterator[Fault]:
+    """Yield the models that an SSP cannot hold."""
+    driven = {connection.target for connection in scenario.connections}
+    for name, model in scenario.models.items():
+        if isinstance(model, Composite):
+            yield from _unsupported_models(model.scenario, f"{path}{name}.")
+        elif not isinstance(model, Fmu) and not foldable(name, model, driven):
+            what = f"`{path}{name}` is a {type(model).__name__}, and an SSP holds FMUs"
+            yield Fault(what, f"models.{path}{name}", "an FMU, or a level of FMUs")
+
+
+def _fmus(scenario: Scenario) -> Iterator[Fmu]:
+    for model in scenario.models.values():
+        if isinstance(model, Composite):
+            yield from _fmus(model.scenario)
+        elif isinstance(model, Fmu):
+            yield model
+
+
+def _sources(scenario: Scenario) -> dict[Path, str]:
+    """Return the place of each FMU in the archive, by its file."""
+    sources: dict[Path, str] = {}
+    for fmu in _fmus(scenario):
+        if fmu.file not in sources:
+            used = {Path(name).stem for name in sources.values()}
+            sources[fmu.file] = f"resources/{free_name(fmu.file.stem, used)}.fmu"
+    return sources
+
+
+def _add_fmu(archive: zipfile.ZipFile, fmu: Path, name: str) -> None:
+    """Add an FMU, an archive or a folder."""
+    if fmu.is_file():
+        archive.writestr(zipfile.ZipInfo(name, _WHEN), fmu.read_bytes(), zipfile.ZIP_STORED)
+        return
+    with archive.open(zipfile.ZipInfo(name, _WHEN), "w") as inner, zipfile.ZipFile(inner, "w") as packed:
+        for file in sorted(fmu.rglob("*")):
+            if file.is_file():
+                entry = zipfile.ZipInfo(file.relative_to(fmu).as_posix(), _WHEN)
+                packed.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def ssd_text(study: Experiment, sources: dict[Path, str]) -> bytes:
+    """Return the text of the SSD."""
+    register_prefixes(NAMESPACE)
+    writer = SystemWriter(sources)
+    root = ElementTree.Element(f"{SSD}SystemStructureDescription", name=study.name)
+    root.set("generationTool", "hocket")
+    writer.needs.versioned.append(root)
+    writer.write_system(root, "root", study.composite)
+    writer.terms.write(root)
+    experiment = ElementTree.SubElement(root, f"{SSD}DefaultExperiment", startTime=_format_time(study.start))
+    run = {"every": study.every, "start": _inexact_time(study.start), "stop": None}
+    if study.stop is not None:
+        experiment.set("stopTime", _format_time(study.stop))
+        run["stop"] = _inexact_time(study.stop)
+    table, faults = encode_annotation(SimpleNamespace(**run), "Run", "run")
+    annotate(experiment, "Run", table)
+    faults = [*writer.faults, *faults]
+    if faults:
+        raise ScenarioError(faults)
+    writer.needs.finish()
+    ElementTree.indent(root)
+    text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
+    try:
+        parse_xml(text, DEFAULT)
+    except MalformedError as error:
+        line = text.split(b"\n")[error.line - 1].decode().strip()
+        raise ScenarioError(f"a name or text cannot be written as XML: {line!r:.80}") from None
+    return text
+
+
+def _format_time(value: Fraction) -> str:
+    return repr(float(value))
+
+
+def _inexact_time(value: Fraction) -> Fraction | None:
+    """Return a time that its decimal does not tell."""
+    return None if seconds(float(value)) == value else value

@@ -1,0 +1,185 @@
+"""Units as SSP and FMI define them: exponents of the SI base units, a factor and an offset.
+
+In:  <Unit> elements of a file, and units known by their names alone
+Out: the straight line that turns a value in one unit into a value in another
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hocket.files.ssp.nodes import ImportFindings, Node
+from hocket.model.units import conversion
+
+if TYPE_CHECKING:
+    from hocket.simulators.fmu.recipe import Fmu
+
+
+BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+_ANGLE = BASES.index("rad")
+
+
+class AffineMap(NamedTuple):
+    """y = gain x + offset."""
+
+    gain: float = 1.0
+    offset: float = 0.0
+
+    def then(self, other: AffineMap) -> AffineMap:
+        """Return this line followed by another."""
+        return AffineMap(other.gain * self.gain, other.gain * self.offset + other.offset)
+
+    def inverse(self) -> AffineMap:
+        """Return the way back."""
+        return AffineMap(1.0 / self.gain, -self.offset / self.gain)
+
+    def is_close(self, other: AffineMap) -> bool:
+        """Return whether both are the same but for rounding."""
+        size = max(abs(self.offset), abs(other.offset), abs(self.gain), abs(other.gain))
+        return math.isclose(self.gain, other.gain, rel_tol=1e-9) and math.isclose(
+            self.offset, other.offset, rel_tol=1e-9, abs_tol=1e-12 * size
+        )
+
+    def __call__(self, x: float, /) -> float:
+        return self.gain * x + self.offset
+
+
+IDENTITY = AffineMap()
+
+
+@dataclass(frozen=True)
+class NamedUnit:
+    """A unit by name; base value = factor * value + offset, where it is defined."""
+
+    name: str
+    exponents: tuple[int, ...] = ()
+    """Of BASES; empty: known by its name alone."""
+    factor: float = 1.0
+    offset: float = 0.0
+
+    @property
+    def base(self) -> str:
+        """The product of base units, as hocket writes it; `1` for none."""
+        powers = [f"{b}**{e}" if e != 1 else b for b, e in zip(BASES, self.exponents, strict=True) if e]
+        return " * ".join(powers) or "1"
+
+    @property
+    def to_base(self) -> AffineMap:
+        """How a value becomes one in base units."""
+        return AffineMap(self.factor, self.offset)
+
+
+def unit_conversion(source: NamedUnit | None, target: NamedUnit | None) -> AffineMap:
+    """Return how a value in one unit becomes one in another; raises ValueError that says why not.
+
+    Two units of one name are the same, though files define it differently.
+    """
+    if source is None or target is None or source.name == target.name:
+        return IDENTITY
+    if source.exponents and target.exponents:
+        _check_dimensions(source, target)
+        return _tidy(source.to_base.then(target.to_base.inverse()))
+    if source.exponents:
+        return _tidy(source.to_base.then(AffineMap(*conversion(source.base, target.name))))
+    if target.exponents:
+        return _tidy(AffineMap(*conversion(source.name, target.base)).then(target.to_base.inverse()))
+    return AffineMap(*conversion(source.name, target.name))
+
+
+def _check_dimensions(source: NamedUnit, target: NamedUnit) -> None:
+    one, other = list(source.exponents), list(target.exponents)
+    plain = not any(one[:_ANGLE]) and not any(other[:_ANGLE])
+    if one == other or (plain and one[_ANGLE] + other[_ANGLE] in (0, 1)):
+        return
+    kinds = f"{source.base} against {target.base}"
+    raise ValueError(f"`{source.name}` cannot be converted to `{target.name}`: {kinds}")
+
+
+def _tidy(found: AffineMap) -> AffineMap:
+    """Return round numbers where only the last bits differ from them."""
+    gain, offset = (float(f"{value:.13g}") for value in found)
+    return AffineMap(
+        gain if math.isclose(gain, found.gain, rel_tol=1e-15) else found.gain,
+        offset if math.isclose(offset, found.offset, rel_tol=1e-15) else found.offset,
+    )
+
+
+def recognised_name(unit: NamedUnit | None) -> str:
+    """Return the name of a unit if hocket takes it for the same unit; else nothing."""
+    if unit is None:
+        return ""
+    try:
+        if not unit.exponents:
+            conversion(unit.name, f"{unit.name} ")  # asks whether the name means anything
+            return unit.name
+        return unit.name if AffineMap(*conversion(unit.name, unit.base)).is_close(unit.to_base) else ""
+    except ValueError:
+        return ""
+
+
+def read_units(parent: Node, findings: ImportFindings) -> dict[str, NamedUnit]:
+    """Return the units that a file defines, by name."""
+    units: dict[str, NamedUnit] = {}
+    for node in parent.all("Units", "Unit"):
+        name = node.attributes.get("name", "")
+        base = node.child("BaseUnit")
+        if base is None:
+            units[name] = NamedUnit(name)
+            continue
+        try:
+            exponents = tuple(int(float(base.get(key) or 0)) for key in BASES)
+            factor, offset = float(base.get("factor") or 1), float(base.get("offset") or 0)
+        except (ValueError, OverflowError):
+            findings.fault(base, f"the unit `{name}` has a base unit that is no number", "whole exponents")
+            continue
+        if not factor or not math.isfinite(factor) or not math.isfinite(offset):
+            findings.fault(base, f"the unit `{name}` has the factor {base.get('factor')}", "a factor but 0")
+            continue
+        units[name] = NamedUnit(name, exponents, factor, offset)
+    return units
+
+
+def look_up_unit(name: str, units: Mapping[str, NamedUnit]) -> NamedUnit | None:
+    """Return the unit of that name, defined or not, `[m]` as `m`; None for no name."""
+    plain = name if name in units else name.removeprefix("[").removesuffix("]").strip()
+    return (units.get(plain) or NamedUnit(plain)) if plain else None
+
+
+def fmu_unit(fmu: Fmu, name: str) -> NamedUnit | None:
+    """Return a unit as the FMU defines it."""
+    told = fmu.description.units.get(name)
+    if told is None or told.exponents is None:
+        return look_up_unit(name, {})
+    return NamedUnit(name, tuple(told.exponents), told.factor, told.offset)
+
+
+def unit_definition(name: str) -> NamedUnit | None:
+    """Return the definition of a unit that hocket knows by name; None if it does not know it."""
+    from hocket.model import units
+
+    try:
+        parsed: Any = units._parse_unit(name)
+        quantity = units._registry().Quantity(1.0, parsed).to_root_units()
+        exponents = dict(_exponents(quantity))
+        found = NamedUnit(name, tuple(exponents.get(base, 0) for base in BASES))
+        return NamedUnit(name, found.exponents, *conversion(name, found.base))
+    except ValueError:
+        return None
+
+
+def _exponents(quantity: Any) -> Iterator[tuple[str, int]]:
+    spelt = {"kilogram": "kg", "meter": "m", "second": "s", "ampere": "A", "kelvin": "K", "mole": "mol"}
+    spelt |= {"candela": "cd", "radian": "rad"}
+    grams = 0
+    for name, power in quantity._units.items():
+        if power != int(power) or name not in (*spelt, "gram"):
+            raise ValueError(f"`{name}` to the power {power} is not a product of base units")
+        if name == "gram":
+            grams = int(power)
+        else:
+            yield spelt[name], int(power)
+    if grams:
+        yield "kg", grams

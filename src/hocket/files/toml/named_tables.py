@@ -1,0 +1,313 @@
+"""Power bonds in a file: `[bonds.joint]` with the two inputs whose product is a power.
+
+In:  a table of tables, with its place
+Out: the bonds by name, and back; every bond is kept with its place
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, get_args
+
+from hocket.errors import suggest_nearest
+from hocket.files.toml.forms import (
+    DURATION,
+    MATRIX,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    VECTOR,
+    WHOLE,
+    ChoiceForm,
+    ListForm,
+    MappingForm,
+)
+from hocket.files.toml.layout import Section
+from hocket.files.toml.syntax import WRONG, FilePlace
+from hocket.files.toml.table_kinds import OUTPUTS, Field, NamedTablesForm, PortsForm, TableKind, table_kind
+from hocket.model.bonds import Balance, Bond, named_bonds
+from hocket.model.constraints import Constraint, named_constraints
+from hocket.model.experiment import Tuning
+from hocket.model.hosts import RESERVED, Hosts, Link
+from hocket.model.ports import Port, PortType
+from hocket.model.scenario import Insertion
+from hocket.simulators.constraint import Coupler
+from hocket.simulators.stand_in import StandIn
+
+BOND = table_kind(
+    "a bond",
+    Bond,
+    Field("effort", TEXT, "the input that the effort drives: mass.force"),
+    Field("flow", TEXT, "the input that the flow drives, the other way: spring.speed"),
+    Field("unit", TEXT, "of their product, if that is no power in W"),
+    Field("reverse", TRUTH, "whether their product counts from who gives the flow to who gives the effort"),
+    Field(
+        "balance", ChoiceForm(get_args(Balance)), "how both sides agree on the power; left out: they do not"
+    ),
+    Field("eps", NUMBER, "of the inversion: outputs below this part of the largest are not divided by"),
+    tagged=False,
+)
+
+
+class BondsForm(NamedTablesForm):
+    """The bonds of a level."""
+
+    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:
+        """Return the bond, if it may have that name."""
+        example = thing if thing is not WRONG else Bond("", "")
+        named_bonds({name: example}, models)
+        return thing
+
+
+BONDS = BondsForm("bonds", BOND, "a bond", "[bonds.joint]")
+
+
+_RATES = MappingForm(TEXT, 'a table of outputs and their time derivatives: { "left.x" = "left.v" }')
+
+
+def _build_constraint(
+    equations: tuple[str, ...],
+    rates: Mapping[str, str] | None = None,
+    mu: float | None = None,
+    determines: tuple[str, ...] = (),
+) -> Constraint:
+    """Equations between ports, which determine the inputs in them."""
+    return Constraint(equations, rates or {}, mu, determines)
+
+
+CONSTRAINT = table_kind(
+    "a constraint",
+    _build_constraint,
+    Field("equations", TEXTS, 'such as ["left.x = right.x", "left.F + right.F = 0"]'),
+    Field(
+        "rates",
+        _RATES,
+        "the outputs that are time derivatives of others",
+        get=lambda each: each.rates or None,
+    ),
+    Field("mu", NUMBER, "how fast gaps are closed, in 1/s; left out: in about a step"),
+    Field("determines", TEXTS, "inputs that are to be found though they stand in no equation"),
+    tagged=False,
+    cls=Constraint,
+)
+
+
+class ConstraintsForm(NamedTablesForm):
+    """The constraints of a level."""
+
+    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:
+        """Return the constraint, if it may have that name."""
+        return thing if thing is WRONG else named_constraints({name: thing}, models)[name]
+
+
+CONSTRAINTS = ConstraintsForm("constraints", CONSTRAINT, "a constraint", "[constraints.link]")
+
+COUPLER = table_kind(
+    "coupler",
+    Coupler,
+    Field("equations", TEXTS, "between the ports that it reads and determines"),
+    Field("reads", OUTPUTS, "outputs of others, by their paths"),
+    Field("determines", OUTPUTS, "inputs of others, by their paths"),
+    Field("W", MATRIX, "how inputs follow from what equations are short of: a row per input"),
+    Field("degrees", ListForm(WHOLE, "a list of whole numbers"), "2 where inputs act on accelerations"),
+    Field("mu", VECTOR, "how fast gaps are closed, per equation, in 1/s"),
+    Field("rates", _RATES, "what it reads that is the time derivative of other things it reads"),
+    Field("middle", TEXTS, "what is read in the middle of the step, beside inputs that are held"),
+    Field("start", VECTOR, "the inputs before the first step"),
+    Field("over", NUMBER, "the step that W is for, in seconds; left out: any"),
+)
+
+
+_EXPECTED = 'a list of models for each host: plant = ["left"]'
+_TO = " to "
+
+LINK = table_kind(
+    "a link",
+    Link,
+    Field("latency", DURATION, "of a message"),
+    Field("bandwidth", NUMBER, "bytes per second; left out: not limited"),
+    Field("header", WHOLE, "bytes of a message beside its values"),
+    tagged=False,
+)
+
+
+class HostsForm:
+    """Who runs where, and what a message costs."""
+
+    name = "hosts"
+    kind: TableKind = LINK
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        if not isinstance(value, dict):
+            return place.report_unexpected(value, _EXPECTED)
+        place.findings.places[f"{place.level}hosts"] = place
+        models: dict[str, Any] = {}
+        good = True
+        for host in (key for key in value if key not in RESERVED):
+            here = place / host
+            place.findings.places[f"{place.level}hosts.{host}"] = here
+            models[host] = TEXTS.read(value[host], here)
+            good = good and models[host] is not WRONG
+        link = self.kind.read(value["link"], place / "link") if "link" in value else None
+        links = self._read_links(value.get("links", {}), place / "links")
+        if not good or link is WRONG or links is WRONG:
+            return WRONG
+        made = place.attempt(lambda: Hosts(models, link, links))
+        known = place.sibling_value("models")
+        if made is not WRONG and isinstance(known, dict):
+            self._check_models(made, known, place)
+        return made
+
+    def _read_links(self, value: Any, place: FilePlace) -> Any:
+        if not isinstance(value, dict):
+            return place.report_unexpected(value, 'a table of links: "plant to lab" = { latency = "1 ms" }')
+        links: dict[tuple[str, ...], Any] = {}
+        for pair, table in value.items():
+            ends = tuple(pair.split(_TO))
+            if len(ends) != 2:
+                return (place / pair).fault(f"`{pair}` is no link", 'two hosts: "plant to lab"')
+            links[ends] = self.kind.read(table, place / pair)
+        return WRONG if any(link is WRONG for link in links.values()) else links
+
+    def _check_models(self, hosts: Hosts, models: Mapping[str, Any], place: FilePlace) -> None:
+        for name, host in hosts.host_by_model().items():
+            if name not in models:
+                hint = suggest_nearest(name, models)
+                (place / host).fault(f"there is no model `{name}`", "the models of this level", hint)
+
+    def write(self, value: Hosts, place: FilePlace) -> Any:
+        table: dict[str, Any] = {host: list(names) for host, names in value.models.items()}
+        if value.link != Link():
+            table["link"] = self.kind.write(value.link, place / "link")
+        if value.links:
+            table["links"] = {
+                _TO.join(pair): self.kind.write(link, place / "links") for pair, link in value.links.items()
+            }
+        return Section(table)
+
+    def schema(self) -> dict[str, Any]:
+        return {"$ref": f"#/$defs/{self.name}"}
+
+    def definition(self) -> dict[str, Any]:
+        """Return the JSON Schema."""
+        return {
+            "type": "object",
+            "properties": {
+                "link": self.kind.schema(),
+                "links": {"type": "object", "additionalProperties": self.kind.schema()},
+            },
+            "additionalProperties": TEXTS.schema(),
+        }
+
+
+HOSTS = HostsForm()
+
+SHOWN = PortsForm(
+    "shown",
+    table_kind(
+        "a port",
+        Port,
+        Field("name", TEXT),
+        Field("unit", TEXT, "a physical unit: m/s"),
+        Field("start", NUMBER),
+        Field("type", ChoiceForm(get_args(PortType)), "what its numbers mean"),
+        Field("held", TRUTH, "whether it changes at events only"),
+        tagged=False,
+    ),
+)
+STAND_IN = table_kind(
+    "stand-in",
+    StandIn,
+    Field("shows", SHOWN, "its outputs; each has an input: force_sent of force"),
+    Field("of", TEXT, "the simulator on another host that it stands for"),
+)
+
+
+INSERTED = table_kind(
+    "an insertion",
+    Insertion,
+    Field("by", TEXT, "the pass of the compiler"),
+    Field("reason", TEXT, "why it is there"),
+    tagged=False,
+)
+
+INSERTIONS = NamedTablesForm(
+    "inserted", INSERTED, "an insertion", 'loop = { by = "loops", reason = "..." }', inline=True
+)
+
+
+OBJECTIVES, LIMITS = "objectives", "limits"
+
+
+class TuneForm:
+    """Texts by name; `two.F.alpha` without quotes is a table in a table, and meant as a name."""
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        if not isinstance(value, dict):
+            return place.report_unexpected(value, 'a table of what may be chosen: step = "1 ms:100 ms:9:log"')
+        rest = {key: each for key, each in value.items() if key not in (OBJECTIVES, LIMITS)}
+        over = dict(self._flatten_texts(rest, place))
+        goals = TEXTS.read(value.get(OBJECTIVES, []), place / OBJECTIVES)
+        limits = self._read_limits(value.get(LIMITS, {}), place / LIMITS)
+        if WRONG in (goals, limits, *over.values()):
+            return WRONG
+        return Tuning(over, tuple(goals), limits)
+
+    def _flatten_texts(
+        self, table: Mapping[str, Any], place: FilePlace, before: str = ""
+    ) -> Iterator[tuple[str, Any]]:
+        for key, value in table.items():
+            if isinstance(value, dict):
+                yield from self._flatten_texts(value, place / key, f"{before}{key}.")
+            else:
+                yield f"{before}{key}", _join_values(value, place / key)
+
+    def _read_limits(self, value: Any, place: FilePlace) -> Any:
+        if not isinstance(value, dict):
+            return place.report_unexpected(value, "a table of numbers: limits = { rho = 1, work = 2 }")
+        found = {name: NUMBER.read(each, place / name) for name, each in value.items()}
+        return WRONG if WRONG in found.values() else found
+
+    def write(self, value: Tuning, place: FilePlace) -> Any:  # noqa: ARG002
+        made = Section(value.over)
+        if value.objectives:
+            made[OBJECTIVES] = list(value.objectives)
+        if value.limits:
+            made[LIMITS] = dict(value.limits)
+        return made or None
+
+    def schema(self) -> dict[str, Any]:
+        one = {"anyOf": [{"type": "string"}, {"type": "number"}]}
+        several = {"type": "array", "items": {"anyOf": [*one["anyOf"], {"type": "array"}]}}
+        return {
+            "type": "object",
+            "properties": {
+                OBJECTIVES: TEXTS.schema() | {"description": "what counts, such as error and work"},
+                LIMITS: {
+                    "type": "object",
+                    "additionalProperties": NUMBER.schema(),
+                    "description": "what may not be passed",
+                },
+            },
+            "additionalProperties": {"anyOf": [*one["anyOf"], several, {"type": "object"}]},
+        }
+
+
+def _join_values(value: Any, place: FilePlace) -> Any:
+    """Return values as one text; a list is one with commas, a list in it, as an order is, one with blanks."""
+    if isinstance(value, list) and value:
+        texts = [" ".join(map(str, each)) if isinstance(each, list) else _scalar_text(each) for each in value]
+        if None not in texts:
+            return ", ".join(map(str, texts))
+    found = _scalar_text(value)
+    if found is None:
+        return place.report_unexpected(value, 'values: "1 ms:100 ms:9:log", "hold, linear", or a list')
+    return found
+
+
+def _scalar_text(value: Any) -> str | None:
+    return str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+
+
+CHOICES = TuneForm()

@@ -1,0 +1,356 @@
+"""Tables in a file and the objects they describe: a kind is a name, what builds it, and its fields.
+
+In:  a table of a file, with its place
+Out: the object, and back; and the JSON Schema of the table
+
+What is required and what may be left out follows from the signature of what builds the object.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from hocket.errors import ScenarioError, suggest_nearest
+from hocket.files.toml.forms import NUMBER, TEXT, TEXTS, Form
+from hocket.files.toml.layout import Section
+from hocket.files.toml.syntax import WRONG, FilePlace
+from hocket.model.ports import Port
+
+Build: TypeAlias = Callable[..., Any]
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class Field:
+    """A key of a table."""
+
+    name: str
+    form: Form
+    about: str = ""
+    """For the reader of the JSON Schema, in an editor."""
+    argument: str = ""
+    """What the builder calls it; empty: the same."""
+    get: Callable[[Any], Any] | None = None
+    """Takes the value from an object to be written; None: its attribute of the argument's name."""
+    absent: Callable[[FilePlace], Any] | None = None
+    """Gives the value where the key is left out; None: the builder's own default."""
+    stand_in: Any = _NOTHING
+    """Takes the place of a wrong value so that the rest of the scenario can still be checked."""
+    spread: bool = False
+    """The value is a mapping of further arguments."""
+    required: bool = False
+    default: Any = _NOTHING
+
+    @property
+    def key(self) -> str:
+        """The argument's name."""
+        return self.argument or self.name
+
+    def of(self, thing: Any) -> Any:
+        """Return the value that an object has."""
+        return (self.get or attrgetter(self.key))(thing)
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """A form of table; use `table_kind` to make one."""
+
+    name: str
+    build: Build
+    fields: tuple[Field, ...]
+    cls: type | None = None
+    """What can be written as this kind; None: nothing, it is only read."""
+    when: str = ""
+    """The key whose presence selects this kind among several of one name."""
+    tagged: bool = True
+    """Whether the table says `type = "name"`."""
+    section: bool = False
+    """Whether it is written with a header of its own, not between braces."""
+    about: str = ""
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        """Return what the table describes."""
+        if not isinstance(value, dict):
+            return place.report_unexpected(value, f"a table, as in {self.example()}")
+        unknown = self._unknown_keys(value, place)
+        arguments: dict[str, Any] = {}
+        good = True
+        for entry in self.fields:
+            if entry.name in value:
+                read = entry.form.read(value[entry.name], place / entry.name)
+            elif entry.required:
+                read = WRONG
+                if not difflib.get_close_matches(entry.name, unknown, n=1, cutoff=0.6):
+                    place.fault(f"`{entry.name}` is missing in {self._title()}", entry.about)
+            elif entry.absent is not None:
+                read = entry.absent(place)
+            else:
+                continue
+            if read is WRONG:
+                read = entry.stand_in
+                good = good and read is not _NOTHING
+            elif entry.spread:
+                good = self._add_arguments(read, arguments, place / entry.name) and good
+                continue
+            arguments[entry.key] = read
+        return place.attempt(lambda: self.build(**arguments), value) if good else WRONG
+
+    def _unknown_keys(self, table: Mapping[str, Any], place: FilePlace) -> list[str]:
+        known = [*(["type"] if self.tagged else []), *(entry.name for entry in self.fields)]
+        unknown = [key for key in table if key not in known]
+        for key in unknown:
+            (place / key).fault(
+                f"there is no key `{key}` in {self._title()}", "", suggest_nearest(key, known)
+            )
+        return unknown
+
+    def _add_arguments(self, more: Mapping[str, Any], arguments: dict[str, Any], place: FilePlace) -> bool:
+        taken = [key for key in more if any(key == entry.key for entry in self.fields)]
+        for key in taken:
+            (place / key).fault(f"`{key}` cannot be the name of a parameter", "a name that is not taken")
+        arguments.update(more)
+        return not taken
+
+    def write(self, thing: Any, place: FilePlace) -> Any:
+        """Return the table that describes an object; keys at their default are left out."""
+        table: dict[str, Any] = {"type": self.name} if self.tagged else {}
+        for entry in self.fields:
+            value = entry.of(thing)
+            if value is None or repr(value) == repr(entry.default):
+                continue
+            written = entry.form.write(value, place / entry.name)
+            if written is not None:
+                table[entry.name] = written
+        if self.section:
+            return Section(table) if table else None
+        return table
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the table."""
+        properties: dict[str, Any] = {"type": {"const": self.name}} if self.tagged else {}
+        for entry in self.fields:
+            properties[entry.name] = entry.form.schema() | (
+                {"description": entry.about} if entry.about else {}
+            )
+        required = [entry.name for entry in self.fields if entry.required]
+        return {
+            "type": "object",
+            **({"description": self.about} if self.about else {}),
+            "properties": properties,
+            "required": ["type", *required] if self.tagged else required,
+            "additionalProperties": False,
+        }
+
+    def example(self) -> str:
+        """Return what a table of this kind must have at the least."""
+        pairs = [f'type = "{self.name}"'] if self.tagged else []
+        pairs += [f"{entry.name} = ..." for entry in self.fields if entry.required]
+        return "{ " + ", ".join(pairs) + " }"
+
+    def _title(self) -> str:
+        return f"`{self.name}`" if self.tagged else self.name
+
+
+def table_kind(name: str, build: Build, *fields: Field, cls: type | None = None, **options: Any) -> TableKind:
+    """Return a kind whose fields know from the builder's signature what they may leave out."""
+    arguments = inspect.signature(build).parameters
+    known = []
+    for entry in fields:
+        argument = arguments.get(entry.key)
+        if argument is None or argument.kind is argument.VAR_KEYWORD:
+            known.append(entry)
+            continue
+        required = argument.default is argument.empty
+        known.append(replace(entry, required=required, default=_NOTHING if required else argument.default))
+    made = cls or (build if isinstance(build, type) else None)
+    about = (inspect.getdoc(cls or build) or "").split("\n")[0].replace("`", "")
+    return TableKind(name, build, tuple(known), made, about=about, **options)
+
+
+@dataclass(frozen=True)
+class KindFamily:
+    """Kinds that stand in the same place, told apart by `type`; some may be given as one word."""
+
+    name: str
+    kinds: tuple[TableKind, ...] = ()
+    words: Mapping[str, Any] = field(default_factory=dict)
+    """Objects that have a name of their own."""
+    by_word: bool = True
+    """Whether a word is enough for a kind that needs no fields."""
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        """Return what a word or a table describes."""
+        if isinstance(value, str) and self.by_word:
+            if value in self.words:
+                return self.words[value]
+            chosen = self._choose_kind(value, {}, place)
+            return chosen if chosen is WRONG else chosen.read({"type": value}, place)
+        if not isinstance(value, dict):
+            word = "a word or a table" if self.by_word else "a table"
+            return place.report_unexpected(value, f'{word}, as in {{ type = "{self.kinds[0].name}", ... }}')
+        if "type" not in value:
+            return place.fault(
+                f"`type` is missing in {place.label}", f"the kind of {self.name}", self._suggest_kind("")
+            )
+        name = value["type"]
+        if not isinstance(name, str):
+            return (place / "type").report_unexpected(name, f"the kind of {self.name}, a text in quotes")
+        chosen = self._choose_kind(name, value, place / "type")
+        return chosen if chosen is WRONG else chosen.read(value, place)
+
+    def _choose_kind(self, name: str, table: Mapping[str, Any], place: FilePlace) -> Any:
+        choices = [kind for kind in self.kinds if kind.name == name]
+        if not choices:
+            what = (
+                f"there is no {self.name} `{name}`"
+                if self.by_word
+                else f"there is no {self.name} of type `{name}`"
+            )
+            return place.fault(what, "", self._suggest_kind(name))
+        return next((kind for kind in choices if kind.when in table), choices[-1])
+
+    def _suggest_kind(self, name: str) -> str:
+        return suggest_nearest(name, dict.fromkeys([*self.words, *(kind.name for kind in self.kinds)]))
+
+    def write(self, thing: Any, place: FilePlace) -> Any:
+        """Return the word or table that describes an object."""
+        for word, known in self.words.items():
+            if thing == known:
+                return word
+        for kind in self.kinds:
+            if kind.cls is type(thing):
+                table = kind.write(thing, place)
+                return kind.name if self.by_word and list(table) == ["type"] else table
+        return place.report_unwritable(thing, f"files know {self._suggest_kind('').removeprefix('one of ')}")
+
+    def schema(self) -> dict[str, Any]:
+        """Return a reference to the definition."""
+        return {"$ref": f"#/$defs/{self.name}"}
+
+    def definition(self) -> dict[str, Any]:
+        """Return the JSON Schema of all kinds."""
+        bare = [kind.name for kind in self.kinds if not any(entry.required for entry in kind.fields)]
+        words = list(dict.fromkeys([*self.words, *bare])) if self.by_word else []
+        return {"anyOf": [*([{"enum": words}] if words else []), *(kind.schema() for kind in self.kinds)]}
+
+
+@dataclass(frozen=True)
+class NamedTablesForm:
+    """A table of tables; `what` is one of them in words, with its article."""
+
+    name: str
+    kind: TableKind
+    what: str
+    example: str
+    inline: bool = False
+    """Whether each is written in one line."""
+
+    @property
+    def expected_text(self) -> str:
+        """What a user should write."""
+        return f"a table for each {self.what.partition(' ')[2]}: {self.example}"
+
+    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:  # noqa: ARG002
+        """Return a thing with its name; raises ScenarioError if it cannot have that beside these models."""
+        return thing
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        """Return the things by name."""
+        if not isinstance(value, dict):
+            return place.report_unexpected(value, self.expected_text)
+        keys = [entry.name for entry in self.kind.fields]
+        bare = [key for key, inner in value.items() if key in keys and not isinstance(inner, dict)]
+        if bare:
+            return (place / bare[0]).fault(f"{self.what} has no name", self.expected_text)
+        models = place.sibling_value("models")
+        found: dict[str, Any] = {}
+        for name, table in value.items():
+            here = place / name
+            given = [key for key in keys if isinstance(table, dict) and key in table]
+            for key in ("", *given):
+                spot = here / key if key else here
+                place.findings.places[f"{place.level}{self.name}.{name}{'.' if key else ''}{key}"] = spot
+            thing = self.kind.read(table, here)
+            taken = models if isinstance(models, dict) else ()
+            made = here.attempt(lambda: self.with_name(name, thing, taken))  # noqa: B023
+            if WRONG not in (thing, made):
+                found[name] = made
+        return found
+
+    def write(self, value: Mapping[str, Any], place: FilePlace) -> Any:
+        """Return the tables; None where there are none."""
+        tables = {name: self.kind.write(each, place / name) for name, each in value.items()}
+        return (
+            Section(tables if self.inline else {name: Section(each) for name, each in tables.items()}) or None
+        )
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the whole, by reference."""
+        return {"$ref": f"#/$defs/{self.name}"}
+
+    def definition(self) -> dict[str, Any]:
+        """Return the JSON Schema."""
+        return {"type": "object", "additionalProperties": self.kind.schema()}
+
+
+def port_text(port: Port) -> str:
+    """Return a port as text; `Port.of` reads it back unless its name or unit is odd."""
+    unit = f" [{port.unit}]" if port.unit else ""
+    start = "" if port.start is None else f" = {float(port.start)!r}"
+    return f"{port.name}{unit}{start}"
+
+
+@dataclass(frozen=True)
+class PortsForm:
+    """A list of ports, each a text (`force [N] = 0.5`) or a table."""
+
+    name: str
+    kind: TableKind
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        if not isinstance(value, list):
+            return place.report_unexpected(value, 'a list of ports: ["force [N]", "x [m] = 0.5"]')
+        ports = []
+        for number, port in enumerate(value):
+            here = place / number
+            if isinstance(port, str):
+                ports.append(here.attempt(lambda port=port: Port.of(port)))  # type: ignore[misc]
+            elif isinstance(port, dict):
+                ports.append(self.kind.read(port, here))
+            else:
+                ports.append(
+                    here.report_unexpected(
+                        port, f'text such as "force [N]", or a table: {self.kind.example()}'
+                    )
+                )
+        return WRONG if any(port is WRONG for port in ports) else tuple(ports)
+
+    def write(self, value: Iterable[Port], place: FilePlace) -> Any:
+        return [self._write_port(port, place / number) for number, port in enumerate(value)]
+
+    def _write_port(self, port: Port, place: FilePlace) -> Any:
+        table, text = self.kind.write(port, place), port_text(port)
+        try:
+            read = self.kind.write(Port.of(text), place)
+        except ScenarioError:
+            return table
+        return text if repr(read) == repr(table) else table
+
+    def schema(self) -> dict[str, Any]:
+        return {"$ref": f"#/$defs/{self.name}"}
+
+    def definition(self) -> dict[str, Any]:
+        """Return the JSON Schema."""
+        return {"type": "array", "items": {"anyOf": [{"type": "string"}, self.kind.schema()]}}
+
+
+_NAME = Field("name", TEXT), Field("unit", TEXT, "a physical unit: m/s"), Field("start", NUMBER)
+_FEEDTHROUGH = Field("feedthrough", TEXTS, "the inputs an output reacts to at once")
+PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, tagged=False))
+OUTPUTS = PortsForm("outputs", table_kind("an output", Port, *_NAME, tagged=False))
+"""Of models that know themselves what their outputs react to."""

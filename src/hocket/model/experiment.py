@@ -1,0 +1,45 @@
+"""What a scenario file holds: a composite, and how `hocket run` runs it unless told otherwise.
+
+In:  a Composite and the [run] table
+Out: frozen data
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from hocket.planning.prepare import Composite
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What `hocket tune` may choose, and what counts; what is empty, it chooses itself."""
+
+    over: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Values by name, as they are written."""
+    objectives: tuple[str, ...] = ()
+    limits: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A composite with the defaults of its run, in seconds."""
+
+    composite: Composite
+    start: Fraction = Fraction(0)
+    stop: Fraction | None = None
+    """None: whoever runs it must say."""
+    every: Fraction | Literal["micro"] | None = None
+    """The output interval; None: every macro step."""
+    name: str = ""
+    tune: Tuning = Tuning()
+    original: str = ""
+    """Of a compiled scenario: the text of the file that it was made from."""
+    path: Path | None = field(default=None, compare=False)
+    """The file it was read from."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What was assumed when it was read, in words."""

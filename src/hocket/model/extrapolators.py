@@ -1,0 +1,212 @@
+"""How 3.0 N at 0.49 s becomes a line over [0.50, 0.51]: polynomials through time-stamped samples.
+
+In:  samples of one signal, oldest first, with times in seconds from the start of the step
+Out: coefficients in powers of that time
+
+Every operation here is repeated by the native engine in the same order, so that the bits agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hocket.errors import ScenarioError
+from hocket.model.arguments import is_number, is_whole
+from hocket.model.protocols import Extrapolator, Sample, Value
+
+
+def newton(nodes: Sequence[float], differences: list[Value]) -> list[Value]:
+    """Return monomial coefficients of the Newton polynomial with these nodes and divided differences."""
+    last = len(differences) - 1
+    coefficients = list(differences)
+    for k in range(last - 1, -1, -1):
+        for j in range(k, last):
+            coefficients[j] = coefficients[j] - nodes[k] * coefficients[j + 1]
+    return coefficients
+
+
+def shift_origin(coefficients: Sequence[Value], ds: float) -> list[Value]:
+    """Return the same polynomial in powers of (s - ds): a new origin, the same curve."""
+    moved = list(coefficients)
+    if ds != 0.0:
+        for k in range(len(moved) - 1):
+            for j in range(len(moved) - 2, k - 1, -1):
+                moved[j] = moved[j] + ds * moved[j + 1]
+    return moved
+
+
+def value_at(coefficients: Sequence[Value], s: float) -> Value:
+    """Return the polynomial's value at s."""
+    value = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        value = value * s + coefficient
+    return value
+
+
+def interpolate_samples(samples: Sequence[Sample]) -> list[Value]:
+    """Return the coefficients of the polynomial through all these samples."""
+    nodes = [sample.s for sample in samples]
+    table = [sample.value for sample in samples]
+    for k in range(1, len(table)):
+        for j in range(len(table) - 1, k - 1, -1):
+            table[j] = (table[j] - table[j - 1]) / (nodes[j] - nodes[j - k])
+    return newton(nodes, table)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The newest value, held."""
+
+    samples = 1
+    degree = 0
+    slopes = False
+
+    def start(self, y0: Value) -> Value:
+        """Keep no memory."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return the newest value."""
+        return [samples[-1].value], w
+
+
+@dataclass(frozen=True, slots=True)
+class Latch:
+    """The newest value not later than the start of the step: what a sampled device sees, and shows."""
+
+    samples = 2
+    degree = 0
+    slopes = False
+
+    def start(self, y0: Value) -> Value:
+        """Keep no memory."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return the value at the start of the step, though a later one may be known."""
+        known = [sample.value for sample in samples if sample.s <= 0.0]
+        return [known[-1] if known else samples[0].value], w
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """The polynomial of this degree through the newest samples; fewer samples give a lower degree."""
+
+    degree: int
+    slopes = False
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.degree) or self.degree > 8:
+            what = f"a polynomial of degree {self.degree!s:.60} cannot be fitted"
+            raise ScenarioError(what, expected="0 to 8")
+
+    @property
+    def samples(self) -> int:
+        """One more than the degree."""
+        return self.degree + 1
+
+    def start(self, y0: Value) -> Value:
+        """Keep no memory."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return Newton's polynomial."""
+        return interpolate_samples(samples), w
+
+
+@dataclass(frozen=True, slots=True)
+class Hermite:
+    """Through the newest samples and their slopes: with one sample a tangent, with two a cubic."""
+
+    samples: int = 1
+    slopes = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.samples <= 4:
+            raise ScenarioError(f"a Hermite polynomial through {self.samples} samples", expected="1 to 4")
+
+    @property
+    def degree(self) -> int:
+        """Two conditions per sample."""
+        return 2 * self.samples - 1
+
+    def start(self, y0: Value) -> Value:
+        """Keep no memory."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return Newton's polynomial with every node doubled."""
+        nodes = [sample.s for sample in samples for _ in (0, 1)]
+        table = [sample.value for sample in samples for _ in (0, 1)]
+        for j in range(len(table) - 1, 0, -1):
+            if j % 2:
+                table[j] = samples[j // 2].slope
+            else:
+                table[j] = (table[j] - table[j - 1]) / (nodes[j] - nodes[j - 1])
+        for k in range(2, len(table)):
+            for j in range(len(table) - 1, k - 1, -1):
+                table[j] = (table[j] - table[j - 1]) / (nodes[j] - nodes[j - k])
+        return newton(nodes, table), w
+
+
+@dataclass(frozen=True, slots=True)
+class Nepce:
+    """A filtered hold: w' = alpha w + (1 - alpha) y (Glumac & Kovacic, equation 45).
+
+    alpha = 0 is the hold; small negative values often beat it.
+    """
+
+    alpha: float
+    samples = 1
+    degree = 0
+    slopes = False
+
+    def __post_init__(self) -> None:
+        if not is_number(self.alpha):
+            raise ScenarioError(f"`alpha` is {self.alpha!r:.60}", "Nepce", "a finite number")
+
+    def start(self, y0: Value) -> Value:
+        """Begin settled at the first value."""
+        return y0
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return the filtered value."""
+        w = self.alpha * w + (1.0 - self.alpha) * samples[-1].value
+        return [w], w
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceCorrection:
+    """The newest value, held, and what the last hold fell short of, handed on.
+
+    u = y + alpha (mean of y over the last step - y before), the error taken against the uncorrected hold
+    (Scharff, Moshagen and Vondrejc 2017). Between samples y is taken to be a line, so with alpha = 1 as much
+    flows in a step as with a linear extrapolation; the energy of a bond that is corrected both ways likewise.
+    """
+
+    alpha: float = 1.0
+    samples = 2
+    degree = 0
+    slopes = False
+
+    def __post_init__(self) -> None:
+        if not is_number(self.alpha):
+            raise ScenarioError(f"`alpha` is {self.alpha!r:.60}", "BalanceCorrection", "a finite number")
+
+    def start(self, y0: Value) -> Value:
+        """Keep no memory."""
+
+    def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
+        """Return the corrected value; nothing is known to be short at a cold start."""
+        newest = samples[-1].value
+        if len(samples) == 1:
+            return [newest], w
+        before = samples[0].value
+        return [newest + self.alpha * (0.5 * (before + newest) - before)], w
+
+
+EXTRAPOLATORS: dict[str, Extrapolator] = {
+    "hold": Hold(),
+    "latch": Latch(),
+    "linear": Polynomial(1),
+    "quadratic": Polynomial(2),
+    "cubic": Polynomial(3),
+}
+"""The extrapolators that files and calls may name by a word."""

@@ -1,0 +1,69 @@
+"""What is coupled with what: ports, connections, scenarios, and the protocols every part is written against.
+
+In:  names, units and recipes of simulators
+Out: frozen data; nothing is opened here
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from hocket.errors import ScenarioError
+
+PortType: TypeAlias = Literal["real", "integer", "boolean", "enumeration"]
+
+_PORT = re.compile(r"\s*([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?\s*(?:=\s*(\S+))?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output: `Port("force", "N")`, or read from text: `Port.of("force [N] = 0.5")`."""
+
+    name: str
+    unit: str = ""
+    start: float | None = None
+    """Of an input: its value while nothing drives it."""
+    feedthrough: tuple[str, ...] = ()
+    """Of an output: the inputs it reacts to at once."""
+    type: PortType = "real"
+    """What its numbers mean; all travel as float64, whole numbers exactly up to 2^53."""
+    held: bool = False
+    """Of a real: it changes at events only. It is never extrapolated, as what is no real."""
+
+    @property
+    def discrete(self) -> bool:
+        """Whether it jumps from value to value."""
+        return self.held or self.type != "real"
+
+    @staticmethod
+    def of(written: str | Port) -> Port:
+        """Return the port that a text such as `force [N]` or `x [m] = 1.0` describes."""
+        if isinstance(written, Port):
+            return written
+        match = _PORT.fullmatch(written) if isinstance(written, str) else None
+        if match is None:
+            raise ScenarioError(f"`{written}` is not a port", expected='text such as "force [N]"')
+        try:
+            start = float(match[3]) if match[3] else None
+        except ValueError:
+            start = math.nan
+        if start is not None and not math.isfinite(start):
+            where, expected = f"port `{written}`", "a finite number, such as 0.5"
+            raise ScenarioError(f"`{match[3]}` is not a start value", where, expected)
+        return Port(match[1], (match[2] or "").strip(), start)
+
+
+PortLike: TypeAlias = str | Port
+
+
+def parse_ports(written: Iterable[PortLike]) -> tuple[Port, ...]:
+    """Return ports from texts or ports."""
+    if isinstance(written, str):
+        raise ScenarioError(f"ports are a list, not the text `{written}`", expected=f'["{written}"]')
+    if not isinstance(written, Iterable):
+        raise ScenarioError(f"ports are a list, not {written!r:.60}", expected='["force [N]"]')
+    return tuple(Port.of(port) for port in written)

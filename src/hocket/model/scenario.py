@@ -1,0 +1,203 @@
+"""What is coupled with what: ports, connections, scenarios, and the protocols every part is written against.
+
+In:  names, units and recipes of simulators
+Out: frozen data; nothing is opened here
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias, cast
+
+from hocket.errors import ScenarioError
+from hocket.model.arguments import normalise_record
+from hocket.model.bonds import Bond, named_bonds
+from hocket.model.constraints import Constraint, named_constraints
+from hocket.model.hosts import Hosts
+from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.protocols import Extrapolator, Model
+
+_NAME = re.compile(r"[^\W\d][\w-]*")
+
+
+class LevelModel(Model, Protocol):
+    """A model that holds a scenario: paths reach into it."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is inside."""
+
+    def with_scenario(self, scenario: Scenario) -> LevelModel:
+        """Return the same level around another scenario."""
+
+
+def as_level(model: object) -> LevelModel | None:
+    """Return a model that is a level as such, and None for any other."""
+    return cast("LevelModel", model) if hasattr(model, "with_scenario") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An input is an output: `target` is driven by `source`, both as paths (`axle.wheel.force`).
+
+    A name without a dot is a port of the scenario itself. The target gets gain * value + offset, after the
+    units are converted.
+    """
+
+    source: str
+    target: str
+    extrapolation: Extrapolator | None = None
+    """None: that of the level."""
+    gain: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """Why something is there that the author of the scenario did not write."""
+
+    by: str
+    """The name of a pass: "loops"."""
+    reason: str
+
+
+Connections: TypeAlias = (
+    Mapping[str, "str | tuple[str, Extrapolator | None]"]
+    | Iterable["Connection | tuple[str, str] | tuple[str, str, Extrapolator]"]
+)
+
+
+def _connections(written: Connections) -> Iterator[Connection]:
+    expected = 'paths: {"right.force": "left.force"}, or ("left.force", Polynomial(1)) as the source'
+    if isinstance(written, str) or not isinstance(written, Iterable):
+        raise ScenarioError(f"connections cannot be {written!r:.80}", "connections", expected)
+    pairs: Iterable[Any] = written
+    if isinstance(written, Mapping):
+        pairs = [
+            (s[0], t, *s[1:]) if s and isinstance(s, (tuple, list)) else (s, t) for t, s in written.items()
+        ]
+    for pair in pairs:
+        ends = (pair.source, pair.target) if isinstance(pair, Connection) else pair
+        if not _are_ends(ends):
+            raise ScenarioError(f"a connection cannot be made of {pair!r:.80}", "connections", expected)
+        yield pair if isinstance(pair, Connection) else Connection(*pair)
+
+
+def _are_ends(given: Any) -> bool:
+    """Return whether what a connection is made of begins with two names."""
+    listed = isinstance(given, (tuple, list)) and 2 <= len(given) <= len(fields(Connection))
+    return listed and all(isinstance(end, str) for end in given[:2])
+
+
+@dataclass(frozen=True, init=False)
+class Scenario:
+    """Models, what connects them, and what is seen from outside.
+
+    `connections` may be given as `{"right.force": "left.force"}` (input: output), as Connections or as
+    (source, target) pairs. `record` lists the ports to keep, as paths with wildcards. `bonds` names pairs of
+    connections that carry power, `constraints` equations between ports that are no assignments, `hosts` the
+    machines that models live on. `inserted` tells which pass of the compiler made a model or a connection.
+    """
+
+    models: Mapping[str, Model]
+    connections: tuple[Connection, ...] = ()
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    record: tuple[str, ...] = ("*",)
+    bonds: Mapping[str, Bond] = field(default_factory=dict)
+    constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    hosts: Hosts | None = None
+    inserted: Mapping[str, Insertion] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        connections: Connections = (),
+        inputs: Iterable[PortLike] = (),
+        outputs: Iterable[PortLike] = (),
+        record: Iterable[str] = ("*",),
+        bonds: Mapping[str, Bond] | None = None,
+        constraints: Mapping[str, Any] | None = None,
+        hosts: Hosts | Mapping[str, Any] | None = None,
+        inserted: Mapping[str, Insertion] | None = None,
+    ):
+        if not isinstance(models, Mapping):
+            raise ScenarioError(
+                "the models of a scenario have names", expected='{"left": left, "right": right}'
+            )
+        for name, model in models.items():
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                expected = "letters, digits, _ and -, no dots: dots join paths"
+                raise ScenarioError(f"`{name}` cannot name a model", expected=expected)
+            if isinstance(model, type) or not hasattr(model, "open"):
+                raise ScenarioError(
+                    f"`{name}` is no model but {model!r:.60}", expected="such as a StateSpace(...)"
+                )
+        for name, value in (
+            ("models", MappingProxyType(dict(models))),
+            ("connections", tuple(_connections(connections))),
+            ("inputs", parse_ports(inputs)),
+            ("outputs", parse_ports(outputs)),
+            ("record", normalise_record(record)),
+            ("bonds", MappingProxyType(named_bonds(bonds or {}, models))),
+            ("constraints", MappingProxyType(named_constraints(constraints or {}, models))),
+            ("hosts", Hosts.of(hosts) if hosts else None),
+            ("inserted", MappingProxyType(dict(inserted or {}))),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scenario):
+            return NotImplemented
+        return self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.models), *self._facts()[1:]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _scenario, ({name: _plain(getattr(self, name)) for name in PARTS},)
+
+    def _facts(self) -> tuple[Any, ...]:
+        parts = (getattr(self, name) for name in PARTS)
+        return tuple(tuple(part.items()) if isinstance(part, Mapping) else part for part in parts)
+
+    def with_models(self, models: Mapping[str, Model]) -> Scenario:
+        """Return the same scenario with other models."""
+        return self.with_changes(models=models)
+
+    def with_changes(self, **parts: Any) -> Scenario:
+        """Return the same scenario with other parts."""
+        return Scenario(**{name: getattr(self, name) for name in PARTS} | parts)
+
+    @cached_property
+    def input_names(self) -> frozenset[str]:
+        """The names of the scenario's own inputs."""
+        return frozenset(port.name for port in self.inputs)
+
+    @cached_property
+    def output_names(self) -> frozenset[str]:
+        """The names of the scenario's own outputs."""
+        return frozenset(port.name for port in self.outputs)
+
+
+PARTS = tuple(part.name for part in fields(Scenario))
+"""The names of what a scenario is made of."""
+
+
+def _plain(part: Any) -> Any:
+    return dict(part) if isinstance(part, Mapping) else part
+
+
+def _scenario(parts: Mapping[str, Any]) -> Scenario:
+    return Scenario(**parts)
+
+
+class Orchestrator(Protocol):
+    """Writes the plan of a level: pure, starts nothing."""
+
+    def plan(self, scenario: Scenario) -> Any:
+        """Return the Plan (hocket.plan) of one step of the level."""

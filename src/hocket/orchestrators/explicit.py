@@ -1,0 +1,156 @@
+"""What algorithms around another one share: values pass between the steps as the inner one says.
+
+In:  an orchestrator inside
+Out: its modes of exchange
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from hocket.coupling.feedthrough import Feedthrough, Round
+from hocket.coupling.wiring import Wiring
+from hocket.errors import ScenarioError
+from hocket.model.scenario import Orchestrator, Scenario
+from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together, Try
+
+InputsMode: TypeAlias = Literal["clean", "delayed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplicitOrchestrator:
+    """How values pass between the steps.
+
+    `outputs`: "consistent" exchanges inputs and evaluates outputs again in feedthrough order, with
+    algebraic loops solved; "stale" evaluates them with the inputs of the step just made.
+    `inputs`: "clean" lets a new input from outside act from the first inner step on, "delayed" one inner
+    step late (as in the tables of Hafner's thesis).
+    """
+
+    outputs: OutputsMode = "consistent"
+    inputs: InputsMode = "clean"
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("outputs", self.outputs, ("stale", "consistent")),
+            ("inputs", self.inputs, ("clean", "delayed")),
+        ):
+            if value not in known:
+                words = " or ".join(f'"{word}"' for word in known)
+                raise ScenarioError(f"`{name}` cannot be {value!r}", expected=words)
+
+    def _plan_around(self, scenario: Scenario, wiring: Wiring, steps: Body) -> Plan:
+        """Return the plan that admits, steps, evaluates again where asked for, and records."""
+        graph = Feedthrough(wiring)
+        consistent = self.outputs == "consistent"
+        again = graph.rounds() if consistent else []
+        asked = graph.rounds(only_from_outside=True) if consistent and self.inputs == "clean" else []
+        admit: Body = (Admit(),) if scenario.inputs else ()
+        clean = self.inputs == "clean"
+        step: Body = (
+            *(admit if clean else ()),
+            *steps,
+            *evaluation_body(graph, again),
+            *(_refresh_slopes(wiring) if consistent else ()),
+            *(() if clean else admit),
+            Record(),
+        )
+        early, fixed = _early_stoppers(scenario)
+        return Plan(
+            step=(Try(step),) if early and not fixed else step,
+            output=(*admit, *evaluation_body(graph, asked), Record()) if asked else (),
+            outputs=self.outputs,
+            notes=(
+                *((_loop_note(graph, consistent),) if graph.loops else ()),
+                *((_early_stop_note(early, fixed),) if early and fixed else ()),
+            ),
+        )
+
+
+def evaluation_body(graph: Feedthrough, rounds: list[Round]) -> Body:
+    """Return rounds of evaluation as instructions."""
+    names = graph.wiring.names
+    body: list[Instruction] = []
+    for turn in rounds:
+        if turn.loop:
+            ports = tuple(graph.name(node) for node in turn.loop)
+            body.append(Solve(tuple(names[child] for child in turn.read), ports))
+        else:
+            body.append(in_parallel(Feed(names[child]) for child in turn.feed))
+            body.append(in_parallel(Read(names[child]) for child in turn.read))
+    return tuple(body)
+
+
+def in_parallel(alike: Iterable[Instruction]) -> Instruction:
+    """Return instructions that may run side by side as one."""
+    bodies: tuple[Body, ...] = tuple((instruction,) for instruction in alike)
+    return bodies[0][0] if len(bodies) == 1 else Together(bodies)
+
+
+def _refresh_slopes(wiring: Wiring) -> Body:
+    """Let slopes follow the values just exchanged: all who tell slopes are fed and read again."""
+    told = {
+        drive.child
+        for drives in wiring.drives
+        for drive in drives
+        if drive is not None
+        and drive.child >= 0
+        and drive.extrapolation is not None
+        and drive.extrapolation.slopes
+    }
+    names = [wiring.names[child] for child in sorted(told) if wiring.models[child].inputs]
+    return (
+        (in_parallel(Feed(name) for name in names), in_parallel(Read(name) for name in names))
+        if names
+        else ()
+    )
+
+
+def _early_stoppers(scenario: Scenario) -> tuple[list[str], list[str]]:
+    """Return who may end a step early, and who could not go back to meet them there."""
+    able = {name: model.abilities for name, model in scenario.models.items()}
+    early = [name for name, ability in able.items() if ability.stops_early]
+    return early, [name for name, ability in able.items() if not (ability.rewind and ability.variable_step)]
+
+
+def _early_stop_note(early: list[str], fixed: list[str]) -> str:
+    return (
+        f"`{early[0]}` may stop inside a step, at an event; `{fixed[0]}` cannot go back or change its step, "
+        f"so `{early[0]}` goes on alone from there, where it can"
+    )
+
+
+DELAYED = "broken by a delay of one step: it grows if its gain is above one"
+"""What becomes of an algebraic loop with stale outputs."""
+
+
+def _loop_note(graph: Feedthrough, solved: bool) -> str:
+    loop = " -> ".join(graph.name(node) for node in graph.loops[0])
+    more = f" and {len(graph.loops) - 1} more" if len(graph.loops) > 1 else ""
+    return f"the algebraic loop {loop}{more} is {'solved in every step' if solved else DELAYED}"
+
+
+def algorithm_layers(orchestrator: Any) -> Iterator[Any]:
+    """Yield an algorithm, the one inside it, and so on: the last is that of one step."""
+    yield orchestrator
+    while hasattr(orchestrator, "inner"):
+        orchestrator = orchestrator.inner
+        yield orchestrator
+
+
+class WrappingOrchestrator:
+    """An algorithm that does what another one does, again or in other steps."""
+
+    inner: Orchestrator
+
+    @property
+    def outputs(self) -> OutputsMode:
+        """As of the algorithm inside."""
+        return getattr(self.inner, "outputs", "consistent")
+
+    @property
+    def inputs(self) -> InputsMode:
+        """As of the algorithm inside."""
+        return getattr(self.inner, "inputs", "clean")

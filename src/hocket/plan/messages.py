@@ -1,0 +1,152 @@
+"""Who must be told what: values that were evaluated anew, and the messages that carry them to other hosts.
+
+In:  the instructions of a plan, one after the other
+Out: messages and values per pair of hosts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from hocket.coupling.wiring import Wiring
+
+Node: TypeAlias = tuple[int, int]
+"""An output: number of the child, number of the output."""
+Pair: TypeAlias = tuple[str, str]
+"""From host, to host."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Messages, and the values in them."""
+
+    messages: int = 0
+    values: int = 0
+
+    def __add__(self, other: Load) -> Load:
+        return Load(self.messages + other.messages, self.values + other.values)
+
+    def __sub__(self, other: Load) -> Load:
+        return Load(self.messages - other.messages, self.values - other.values)
+
+    def __mul__(self, times: int) -> Load:
+        return Load(self.messages * times, self.values * times)
+
+
+@dataclass
+class Post:
+    """The state of the reading: which version of each output is known where."""
+
+    wiring: Wiring
+    homes: list[str]
+    """The host of each child; empty: it is on none."""
+    sent: dict[Pair, Load] = field(default_factory=dict)
+    used: dict[Pair, list[Node]] = field(default_factory=dict)
+    known: dict[tuple[Pair, Node], int] = field(default_factory=dict)
+    versions: dict[Node, int] = field(default_factory=dict)
+    given: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Per child and input: the version it was fed with last."""
+    moved: set[int] = field(default_factory=set)
+    news: dict[int, set[str]] = field(default_factory=dict)
+    """Per child: the inputs that got another value since its outputs were evaluated."""
+
+    @staticmethod
+    def from_wiring(wiring: Wiring, homes: Mapping[str, str]) -> Post:
+        """Return the reading of a wiring; `homes` has hosts by the names of children."""
+        post = Post(wiring, [homes.get(name, "") for name in wiring.names])
+        for child in range(len(wiring.names)):
+            for node, pair in post._from_elsewhere(child):
+                post.sent.setdefault(pair, Load())
+                if node not in post.used.setdefault(pair, []):
+                    post.used[pair].append(node)
+        return post
+
+    def _from_elsewhere(self, child: int) -> Iterable[tuple[Node, Pair]]:
+        target = self.homes[child]
+        for drive in self.wiring.drives[child]:
+            source = self.homes[drive.child] if drive is not None and drive.child >= 0 else ""
+            if drive is not None and source and target and source != target:
+                yield (drive.child, drive.port), (source, target)
+
+    def loads(self) -> dict[Pair, Load]:
+        """Return what was sent so far."""
+        return dict(self.sent)
+
+    def feed(self, child: int, numbers: int = 1) -> None:
+        """Give a child its inputs; what is new is sent before, all that its host uses in one message."""
+        for node, pair in self._from_elsewhere(child):
+            if self._is_new(pair, node):
+                self._send(pair, numbers)
+        for index, drive in enumerate(self.wiring.drives[child]):
+            if drive is None or drive.child < 0:
+                continue
+            version = self.versions.get((drive.child, drive.port), 0)
+            if self.given.get((child, index)) != version:
+                self.given[(child, index)] = version
+                self.news.setdefault(child, set()).add(self.wiring.models[child].inputs[index].name)
+
+    def feed_all(self, children: Iterable[int]) -> None:
+        """Give several children their inputs."""
+        for child in children:
+            self.feed(child)
+
+    def step(self, child: int) -> None:
+        """Let time pass for a child: all its outputs will have other values."""
+        self.moved.add(child)
+
+    def read(self, child: int) -> None:
+        """Evaluate the outputs of a child: those are new that time passed for, or that react to news."""
+        model, news = self.wiring.models[child], self.news.pop(child, set())
+        for port, output in enumerate(model.outputs):
+            reacts = model.abilities.reevaluates and bool(news & set(output.feedthrough))
+            if child in self.moved or reacts:
+                self.renew([(child, port)])
+        self.moved.discard(child)
+
+    def solve(self, children: Sequence[int], loop: Iterable[Node]) -> None:
+        """Evaluate a loop, once: how often it is gone around is not known before."""
+        self.feed_all(children)
+        self.renew(loop)
+        for child in children:
+            self.read(child)
+
+    def find_node(self, path: str) -> Node:
+        """Return an output by its path."""
+        for child, (name, model) in enumerate(zip(self.wiring.names, self.wiring.models, strict=True)):
+            if path.startswith(f"{name}."):
+                ports = [port.name for port in model.outputs]
+                if path[len(name) + 1 :] in ports:
+                    return child, ports.index(path[len(name) + 1 :])
+        raise KeyError(path)
+
+    def renew(self, nodes: Iterable[Node]) -> None:
+        """Give outputs other values."""
+        for node in nodes:
+            self.versions[node] = self.versions.get(node, 0) + 1
+
+    def flush(self, numbers: int = 1) -> None:
+        """Send what is new and nobody was fed with."""
+        for pair, nodes in self.used.items():
+            if any(self._is_new(pair, node) for node in nodes):
+                self._send(pair, numbers)
+
+    def mark_all_known(self) -> None:
+        """Take everything for told to everyone."""
+        for pair, nodes in self.used.items():
+            for node in nodes:
+                self.known[(pair, node)] = self.versions.get(node, 0)
+        for child, drives in enumerate(self.wiring.drives):
+            for index, drive in enumerate(drives):
+                if drive is not None and drive.child >= 0:
+                    self.given[(child, index)] = self.versions.get((drive.child, drive.port), 0)
+        self.news.clear()
+
+    def _is_new(self, pair: Pair, node: Node) -> bool:
+        return self.known.get((pair, node)) != self.versions.get(node, 0)
+
+    def _send(self, pair: Pair, numbers: int) -> None:
+        self.sent[pair] = self.sent[pair] + Load(1, numbers * len(self.used[pair]))
+        for node in self.used[pair]:
+            self.known[(pair, node)] = self.versions.get(node, 0)

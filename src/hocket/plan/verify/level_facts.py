@@ -1,0 +1,314 @@
+"""What the verifier knows of a level: who there is, who drives whom, who reacts at once.
+
+In:  a Scenario
+Out: Facts, by the numbers of the children
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+from hocket.coupling.graph import strong_components
+from hocket.coupling.wiring import OWN, Drive, Wiring, wire
+from hocket.model.extrapolators import Hold, Latch
+from hocket.model.protocols import Model
+from hocket.model.scenario import Scenario, as_level
+
+Node: TypeAlias = tuple[int, int]
+"""An output: number of the child, number of the output."""
+
+
+class Reaction(NamedTuple):
+    """An output that follows inputs at once, between steps too."""
+
+    port: int
+    sources: tuple[Node, ...]
+    """The outputs that drive these inputs."""
+    outside: bool
+    """Whether an input of the level drives one of them."""
+    sampled: bool
+    """Whether one of them is taken as it is when it is fed, not as a curve over the step."""
+
+
+@dataclass(frozen=True)
+class LevelFacts:
+    """One level. `step` is its step in seconds, where that is known."""
+
+    scenario: Scenario
+    step: Fraction | None = None
+
+    @cached_property
+    def wiring(self) -> Wiring:
+        """Who drives whom."""
+        return wire(self.scenario)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each child by its name."""
+        return self.wiring.numbers()
+
+    def name(self, child: int) -> str:
+        """Return the name of a child."""
+        return self.wiring.names[child]
+
+    def model(self, child: int) -> Model:
+        """Return the model of a child."""
+        return self.wiring.models[child]
+
+    def inputs(self, child: int) -> list[str]:
+        """Return the paths of the inputs of a child that something drives."""
+        pairs = zip(self.model(child).inputs, self.wiring.drives[child], strict=True)
+        return [f"{self.name(child)}.{port.name}" for port, drive in pairs if drive is not None]
+
+    def outputs(self, child: int) -> list[str]:
+        """Return the paths of the outputs of a child."""
+        return [f"{self.name(child)}.{port.name}" for port in self.model(child).outputs]
+
+    def path(self, node: Node) -> str:
+        """Return the path of an output."""
+        return f"{self.name(node[0])}.{self.model(node[0]).outputs[node[1]].name}"
+
+    @cached_property
+    def needs_feed(self) -> list[bool]:
+        """Per child: whether it must be fed before it steps."""
+        texts = self.wiring.texts_of
+        return [
+            child in texts or any(drive is not None for drive in drives)
+            for child, drives in enumerate(self.wiring.drives)
+        ]
+
+    @cached_property
+    def sources(self) -> list[tuple[int, ...]]:
+        """Per child: the children whose samples drive it."""
+        return [
+            tuple(dict.fromkeys(drive.child for drive in drives if drive is not None and drive.child >= 0))
+            for drives in self.wiring.drives
+        ]
+
+    def wire_between(self, source: int, target: int) -> tuple[str, str]:
+        """Return the paths of an output and the first input it drives, between two children."""
+        pairs = zip(self.model(target).inputs, self.wiring.drives[target], strict=True)
+        port, drive = next((p, d) for p, d in pairs if d is not None and d.child == source)
+        return self.path((source, drive.port)), f"{self.name(target)}.{port.name}"
+
+    @cached_property
+    def from_outside(self) -> dict[int, str]:
+        """The children that inputs of the level drive, each with the first input so driven."""
+        found: dict[int, str] = {}
+        for child, drives in enumerate(self.wiring.drives if self.scenario.inputs else ()):
+            for port, drive in zip(self.model(child).inputs, drives, strict=True):
+                if drive is not None and drive.child == OWN:
+                    found.setdefault(child, f"{self.name(child)}.{port.name}")
+        return found
+
+    @cached_property
+    def reactions(self) -> dict[int, list[Reaction]]:
+        """Per child that has any: the outputs that react between steps."""
+        found: dict[int, list[Reaction]] = {}
+        places: dict[int, list[tuple[int, list[int]]]] = {}
+        for child, model in enumerate(self.wiring.models):
+            if id(model) not in places:
+                places[id(model)] = _reacting_outputs(model)
+            for port, inputs in places[id(model)]:
+                drives = [self.wiring.drives[child][index] for index in inputs]
+                sources = tuple((d.child, d.port) for d in drives if d is not None and d.child >= 0)
+                outside = any(d is not None and d.child == OWN for d in drives)
+                taken = any(d is not None and self._is_sampled(child, d) for d in drives)
+                found.setdefault(child, []).append(Reaction(port, sources, outside, taken))
+        return found
+
+    def _is_sampled(self, child: int, drive: Drive) -> bool:
+        """Return whether an input does not follow its source within a step."""
+        if drive.child == OWN:
+            return isinstance(drive.extrapolation, Hold)
+        ends = self.model(child), self.model(drive.child)
+        latched = any(getattr(model, "sampled", False) for model in ends)
+        return isinstance(drive.extrapolation, Latch) or (latched and drive.extrapolation is None)
+
+    @cached_property
+    def loop_of(self) -> dict[Node, tuple[Node, ...]]:
+        """The outputs that react at once to themselves, each with all that it does so through."""
+        nodes = [(child, each.port) for child, reactions in self.reactions.items() for each in reactions]
+        number = {node: index for index, node in enumerate(nodes)}
+        edges = {
+            (number[source], number[(child, each.port)])
+            for child, reactions in self.reactions.items()
+            for each in reactions
+            for source in each.sources
+            if source in number
+        }
+        groups = strong_components(len(nodes), edges)
+        loops = [group for group in groups if len(group) > 1 or (group[0], group[0]) in edges]
+        return {nodes[index]: tuple(nodes[each] for each in loop) for loop in loops for index in loop}
+
+    def feedthrough_output(self) -> str:
+        """Return an output of the level that reacts to an input of it at once; empty if none does."""
+        reactions = {(child, each.port): each for child, some in self.reactions.items() for each in some}
+        seen: set[Node] = set()
+        for port, drive in zip(self.scenario.outputs, self.wiring.outputs, strict=True):
+            open_ends = [(drive.child, drive.port)]
+            while open_ends:
+                node = open_ends.pop()
+                if node in seen or node not in reactions:
+                    continue
+                seen.add(node)
+                if reactions[node].outside:
+                    return port.name
+                open_ends += reactions[node].sources
+        return ""
+
+    def can_step(self, child: int, fraction: Fraction) -> bool:
+        """Return whether a child can be stepped by this part of the level's step."""
+        model = self.model(child)
+        if as_level(model) is None:
+            return model.abilities.variable_step
+        inner = getattr(model, "step", None)
+        if self.step is None or not isinstance(inner, Fraction):
+            return True
+        ratio = self.step * fraction / inner
+        return ratio.denominator == 1 or ratio.numerator == 1
+
+    def can_step_multiples(self, child: int, fraction: Fraction) -> bool:
+        """Return whether a child can be stepped by any multiple of this part of the level's step."""
+        model = self.model(child)
+        if model.abilities.variable_step or as_level(model) is None:
+            return model.abilities.variable_step
+        inner = getattr(model, "step", None)
+        return self.step is None or not isinstance(inner, Fraction) or self.step * fraction % inner == 0
+
+    def quantum_advice(self, child: int) -> str:
+        """Return what quantum of a step control suits the level that a child is."""
+        part = getattr(self.model(child), "step", Fraction(0)) / self.step if self.step else Fraction(0)
+        if part > 0 and (1 / part).denominator == 1:
+            return f'quantum = "{part}" of the orchestrator, and first = "{part}"; or step control inside it'
+        return "step control inside it, not around it"
+
+
+def _reacting_outputs(model: Model) -> list[tuple[int, list[int]]]:
+    """Return the outputs of a model that react between steps, each with the numbers of these inputs."""
+    if not model.abilities.reevaluates:
+        return []
+    number = {port.name: index for index, port in enumerate(model.inputs)}
+    return [
+        (index, [number[name] for name in port.feedthrough])
+        for index, port in enumerate(model.outputs)
+        if port.feedthrough
+    ]
+
+
+Time: TypeAlias = Fraction | int
+
+
+class FeedState(NamedTuple):
+    """When a child was fed, with which inputs from outside, and per reaction with which values."""
+
+    time: Time
+    outside: int
+    values: list[tuple[Time, ...]]
+
+
+class OutputValues:
+    """The values of all outputs of a level while its plan is read."""
+
+    def __init__(self, facts: LevelFacts):
+        self.facts = facts
+        self.reactions = facts.reactions
+        self.read_at: list[Time] = [0] * len(facts.wiring.names)
+        """Per child: when it was read last; that is the value of outputs that react to nothing."""
+        self.value: dict[Node, int] = {}
+        """Of outputs that react: below zero, so that no time is taken for one."""
+        self.fed: dict[int, FeedState] = {}
+        """Per child that reacts: what it was fed with last."""
+        self.outside = 0
+        """How often inputs from outside were admitted."""
+        self.known: dict[Any, int] = {}
+
+    def value_of(self, node: Node) -> Time:
+        """Return the value that an output has."""
+        return self.value.get(node, self.read_at[node[0]])
+
+    def feed(self, child: int, time: Time) -> None:
+        """Fix what a child will be read under."""
+        reactions = self.reactions.get(child)
+        if reactions:
+            values = [tuple(map(self.value_of, each.sources)) for each in reactions]
+            self.fed[child] = FeedState(time, self.outside, values)
+
+    def read(self, child: int, time: Time) -> None:
+        """Evaluate a child under what it was fed with."""
+        self.read_at[child] = time
+        reactions = self.reactions.get(child)
+        if reactions:
+            for key, each in zip(self._dependency_keys(child, time), reactions, strict=True):
+                self.value[(child, each.port)] = self._value_for(key)
+
+    def solve(self, children: Sequence[int], nodes: Sequence[Node], time: Time) -> None:
+        """Give a loop values that agree with themselves."""
+        inside = set(nodes)
+        around = [
+            self.value_of(source)
+            for child in children
+            for each in self.reactions.get(child, ())
+            for source in each.sources
+            if source not in inside
+        ]
+        for node in nodes:
+            self.value[node] = self._value_for(("solved", node, time, self.outside, tuple(around)))
+        self.accept_values(children, dict.fromkeys(children, time), inside)
+        for child in children:
+            self.read(child, time)
+
+    def accept_values(
+        self, children: Sequence[int], time: dict[int, Time] | list[Time], nodes: set[Node] | None = None
+    ) -> None:
+        """Take the values that children have for what they would be if they were evaluated again."""
+        for child in children:
+            self.feed(child, time[child])
+            for key, each in zip(
+                self._dependency_keys(child, time[child]), self.reactions.get(child, ()), strict=True
+            ):
+                node = (child, each.port)
+                if node in self.value and (nodes is None or node in nodes):
+                    self.known[key] = self.value[node]
+
+    def stale_outputs(
+        self, time: list[Time], children: Iterator[int], asked: bool
+    ) -> Iterator[tuple[Node, Node | None]]:
+        """Yield outputs that would be others now, each with a source that changed; None: from outside.
+
+        `asked`: the newest inputs from outside must have come through. Otherwise they may be delayed.
+        """
+        for child in children:
+            reactions = self.reactions.get(child, ())
+            fed = self.fed.get(child) or FeedState(-1, 0, [() for _ in reactions])
+            came = self.outside if asked else fed.outside
+            for each, seen in zip(reactions, fed.values, strict=True):
+                now = tuple(map(self.value_of, each.sources))
+                key = _dependency_key(child, each, time[child], FeedState(time[child], came, []), now)
+                node = (child, each.port)
+                if self.known.get(key) == self.value.get(node, 0):
+                    continue
+                changed = [s for s, a, b in zip(each.sources, now, seen or now, strict=True) if a != b]
+                if each.outside and not changed and (came != fed.outside or not each.sources):
+                    yield node, None
+                elif each.sources:
+                    yield node, (changed or each.sources)[0]
+
+    def _dependency_keys(self, child: int, time: Time) -> Iterator[Any]:
+        reactions = self.reactions.get(child, ())
+        fed = self.fed.get(child) or FeedState(-1, 0, [() for _ in reactions])
+        for each, values in zip(reactions, fed.values, strict=True):
+            yield _dependency_key(child, each, time, fed, values)
+
+    def _value_for(self, key: Any) -> int:
+        return self.known.setdefault(key, -1 - len(self.known))
+
+
+def _dependency_key(child: int, each: Reaction, time: Time, fed: FeedState, values: tuple[Time, ...]) -> Any:
+    """Return what an output depends on; what is taken as it is depends on when it was fed."""
+    outside, when = fed.outside if each.outside else 0, fed.time if each.sampled else 0
+    return child, each.port, time, outside, when, values

@@ -1,0 +1,177 @@
+"""What each simulator of a scenario can do, by itself or by an emulation.
+
+In:  a level, with levels inside
+Out: a table: a row per simulator and per level, a column per ability (after Gomes 2016, figure 1a)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hocket.model.clock import format_duration
+from hocket.model.protocols import Model
+from hocket.model.scenario import as_level
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.ode import Ode
+from hocket.simulators.python import Python
+from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
+
+if TYPE_CHECKING:
+    from hocket.planning.prepare import Composite
+
+
+YES, NO = "yes", "no"
+ABILITIES = {
+    "rewind": "goes back to a state it was in: save() and restore(), canGetAndSetFMUstate",
+    "variable step": "takes steps of any length, not only that of its level",
+    "slopes": "tells the time derivatives of its outputs",
+    "input degree": "the highest power of time in an input that it follows within a step",
+    "feedthrough": "says which outputs react at once to which inputs",
+    "re-evaluation": "its outputs follow new inputs between steps",
+    "events": "may end a step early, where an event is",
+    "step wish": "says which step it would like",
+    "order": "of its solver; empty: exact, or not known",
+    "energy": "says how much energy it stores",
+    "copies": "may be opened several times",
+}
+"""The columns, and what they mean."""
+
+
+@dataclass(frozen=True)
+class AbilityRow:
+    """What one simulator, or a level of them, can do."""
+
+    path: str
+    kind: str
+    abilities: tuple[tuple[str, str], ...]
+    """By the names of ABILITIES: yes, no, `emulated: by replay`, or a value."""
+    level: bool = False
+
+    def __getitem__(self, ability: str) -> str:
+        return dict(self.abilities)[ability]
+
+
+@dataclass(frozen=True)
+class AbilityTable:
+    """A row for each simulator and each level; a level can what those in it can."""
+
+    able: tuple[AbilityRow, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each."""
+        return [{"simulator": each.path, "kind": each.kind, **dict(each.abilities)} for each in self.able]
+
+    def __getitem__(self, path: str) -> AbilityRow:
+        return {each.path: each for each in self.able}[path]
+
+
+def abilities(level: Composite) -> AbilityTable:
+    """Return the table of a level and all in it; nothing is opened."""
+    return AbilityTable(tuple(_ability_row(path, model) for path, model in walk_models(level)))
+
+
+def walk_models(level: Any, path: str = "") -> Iterator[tuple[str, Model]]:
+    """Yield all models in a level with their paths, each level before what is in it."""
+    for name, model in level.scenario.models.items():
+        here = f"{path}.{name}" if path else name
+        yield here, model
+        if as_level(model) is not None:
+            yield from walk_models(model, here)
+
+
+def _ability_row(path: str, model: Any) -> AbilityRow:
+    can, bare = model.abilities, innermost_model(model)
+    emulated = {layer.emulates: layer.emulation for layer in reversed(list(emulation_layers(model)))}
+    nested = as_level(model) is not None
+    period = getattr(model, "period", None)
+    found = {
+        "rewind": _yes_or_no(can.rewind),
+        "variable step": f"no: sampled every {format_duration(period)}"
+        if period
+        else _yes_or_no(can.variable_step),
+        "slopes": _yes_or_no(can.slopes),
+        "input degree": "any" if can.input_degree is None else str(can.input_degree),
+        "feedthrough": feedthrough_origin(model),
+        "re-evaluation": _yes_or_no(can.reevaluates),
+        "events": _yes_or_no(can.stops_early),
+        "step wish": _yes_or_no(_prefers_steps(bare)),
+        "order": "" if can.order is None else str(can.order),
+        "energy": _yes_or_no(_tells_energy(model, nested)),
+        "copies": _copies(model, bare, nested),
+    }
+    for ability, how in emulated.items():
+        if ability in found:
+            found[ability] = f"emulated: {how.partition(' by ')[2]}" if " by " in how else found[ability]
+    if nested:
+        _note_emulations_inside(found, model)
+    return AbilityRow(path, "level" if nested else type(bare).__name__, tuple(found.items()), nested)
+
+
+def _note_emulations_inside(found: dict[str, str], level: Any) -> None:
+    """Say of a level that an ability is emulated where that of one inside is."""
+    within = [_ability_row(name, model) for name, model in level.scenario.models.items()]
+    for ability in ("rewind", "slopes"):
+        how = sorted({each[ability] for each in within if each[ability].startswith("emulated")})
+        if found[ability] == YES and how:
+            found[ability] = how[0]
+
+
+def feedthrough_origin(model: Any) -> str:
+    """Return how it is known which outputs react to which inputs at once."""
+    if as_level(model) is not None:
+        return "from inside"
+    told = [layer for layer in emulation_layers(model) if layer.emulates == "feedthrough"]
+    if told:
+        return "emulated: probing" if told[0].probed else "declared"
+    bare = innermost_model(model)
+    if not bare.inputs or not bare.outputs:
+        return "none"
+    return "assumed: all" if _assumes_feedthrough(bare) else "declared"
+
+
+def _assumes_feedthrough(bare: Any) -> bool:
+    """Return whether every output is taken to react to every input because nothing else is known."""
+    every = tuple(port.name for port in bare.inputs)
+    if not any(port.feedthrough == every for port in bare.outputs):
+        return False
+    if isinstance(bare, Python):
+        return getattr(bare._class_facts.cls, "feedthrough", None) is None
+    if isinstance(bare, Ode):
+        return bare.g is not None
+    if isinstance(bare, Fmu):
+        told = bare.description.dependencies
+        return any(told.get(port.name) is None and port.feedthrough == every for port in bare.outputs)
+    return False
+
+
+def _prefers_steps(bare: Any) -> bool:
+    return isinstance(bare, Python) and hasattr(bare._class_facts.cls, "prefers")
+
+
+def _tells_energy(model: Any, nested: bool) -> bool:
+    if nested:
+        return all(_tells_energy(each, as_level(each) is not None) for each in model.scenario.models.values())
+    bare = innermost_model(model)
+    if any(layer.emulates == "variable step" for layer in emulation_layers(model)):
+        return False
+    if isinstance(bare, Python):
+        return hasattr(bare._class_facts.cls, "energy")
+    return getattr(bare, "energy", None) is not None
+
+
+def _copies(model: Any, bare: Any, nested: bool) -> str:
+    if nested:
+        each = [
+            _copies(one, innermost_model(one), as_level(one) is not None)
+            for one in model.scenario.models.values()
+        ]
+        return next((found for found in each if found != YES), YES)
+    if isinstance(bare, Fmu) and bare.interface_used.only_once:
+        return "one per process"
+    return YES
+
+
+def _yes_or_no(can: bool) -> str:
+    return YES if can else NO

@@ -1,0 +1,494 @@
+"""The Coupler of a coupling: its simulators are tried, and what they answer becomes numbers.
+
+In:  a ConstraintGroup, the scenario with ports at every level that an equation reaches into
+Out: a Coupler, and which models must be given slopes; or the conditions that are not met
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket.coupling.constraint_groups import ConstraintGroup, find_equation_port, is_level_input
+from hocket.errors import Fault, HocketError
+from hocket.model.equations import Equation
+from hocket.model.ports import Port
+from hocket.model.protocols import Array, Model
+from hocket.model.scenario import Scenario, as_level
+from hocket.simulators.constraint import Coupler
+from hocket.simulators.wrappers.derivatives import Sloped
+
+if TYPE_CHECKING:
+    from hocket.planning.prepare import Composite
+
+
+GROWS = 1.75
+"""What a pulse over one step has done after a second step, over what it had done after the first: up to one
+where an input acts on an output or its speed, three where it acts on an acceleration, seven beyond."""
+SINGULAR = 1e-10
+NUDGES = (1.0, 1e-3)
+"""By how much inputs are moved; the smaller one where the larger is not borne."""
+
+Paths = Mapping[str, tuple[str, str]]
+"""Model and port of each path."""
+
+
+class TrialError(Exception):
+    """A simulator does not bear to be tried; the arguments say which, and what it said."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Values of all ports in the equations, and the slopes of those whose models tell them."""
+
+    values: dict[str, float]
+    slopes: dict[str, float]
+
+
+@dataclass(frozen=True)
+class PulseTrial:
+    """At the start, after a step under some inputs, and after one more under none."""
+
+    start: Moment
+    after: Moment
+    later: Moment
+
+
+@dataclass(frozen=True)
+class Response:
+    """Trials: one as things are, and one for each determined input moved by `nudge`."""
+
+    base: PulseTrial
+    moved: tuple[PulseTrial, ...]
+    nudge: float
+
+
+class SensitivityBench:
+    """Live simulators, tried over and over from their start."""
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        reads: Paths,
+        determined: Paths,
+        step: float,
+        constants: Mapping[str, float] | None = None,
+    ):
+        self.models = models
+        self.reads = reads
+        self.determined = determined
+        self.step = step
+        self.constants = constants or {}
+        """What comes from outside the level."""
+
+    def response(self) -> Response:
+        """Try each determined input; raises TrialError."""
+        with self._open_simulators() as (live, saved):
+            first = np.array([self._start(path) for path in self.determined])
+            base = self._trial(live, saved, first, first)
+            for nudge in NUDGES:
+                try:
+                    moved = [
+                        self._trial(live, saved, first + nudge * unit, first) for unit in np.eye(len(first))
+                    ]
+                except TrialError:
+                    if nudge == NUDGES[-1]:
+                        raise
+                    continue
+                break
+            return Response(base, tuple(moved), nudge)
+
+    def _start(self, path: str) -> float:
+        owner, name = self.determined[path]
+        return next(port.start or 0.0 for port in self.models[owner].inputs if port.name == name)
+
+    @contextmanager
+    def _open_simulators(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        live: dict[str, Any] = {}
+        saved: dict[str, Any] = {}
+        try:
+            for name, model in self.models.items():
+                with _report_trial_errors(name):
+                    live[name] = simulator = model.open()
+                    simulator.start(0.0)
+                    simulator.output(0.0, self._inputs(name, {}))
+                    if hasattr(simulator, "ready"):
+                        simulator.ready()
+                    saved[name] = simulator.save()  # type: ignore[attr-defined]
+            yield live, saved
+        finally:
+            for simulator in live.values():
+                with suppress(Exception):  # what was learned counts
+                    simulator.close()
+
+    def _inputs(self, owner: str, given: Mapping[str, float]) -> Array:
+        ports = self.models[owner].inputs
+        u = np.array([[port.start or 0.0 for port in ports]], dtype=float).reshape(1, len(ports))
+        names = [port.name for port in ports]
+        for path, value in given.items():
+            if self.determined[path][0] == owner:
+                u[0, names.index(self.determined[path][1])] = value
+        return u
+
+    def _trial(self, live: dict[str, Any], saved: dict[str, Any], u: Array, after: Array) -> PulseTrial:
+        given, none = (dict(zip(self.determined, each.tolist(), strict=True)) for each in (u, after))
+        for name, simulator in live.items():
+            with _report_trial_errors(name):
+                simulator.restore(saved[name])
+        moments = [self._moment(live, 0.0, given)]
+        for number, inputs in enumerate((given, none)):
+            for name, simulator in live.items():
+                with _report_trial_errors(name):
+                    simulator.step(number * self.step, self.step, self._inputs(name, inputs))
+            moments.append(self._moment(live, (number + 1) * self.step, inputs))
+        return PulseTrial(*moments)
+
+    def _moment(self, live: dict[str, Any], t: float, given: Mapping[str, float]) -> Moment:
+        values, slopes = {**self.constants, **given}, dict.fromkeys(given, 0.0)
+        for name, simulator in live.items():
+            model = self.models[name]
+            with _report_trial_errors(name):
+                u = self._inputs(name, given)
+                y = np.array(simulator.output(t, u), dtype=float).reshape(-1)
+                dy = np.array(simulator.slope(t, u), dtype=float) if model.abilities.slopes else None
+            numbers = {port.name: number for number, port in enumerate(model.outputs)}
+            for path, (owner, port) in self.reads.items():
+                if owner == name:
+                    values[path] = float(y[numbers[port]])
+                    if dy is not None:
+                        slopes[path] = float(dy[numbers[port]])
+        if not all(map(np.isfinite, values.values())):
+            path = next(path for path, value in values.items() if not np.isfinite(value))
+            raise TrialError(path, f"is {values[path]}")
+        return Moment(values, slopes)
+
+
+@contextmanager
+def _report_trial_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except HocketError as error:
+        raise TrialError(name, error.faults[0].what) from error
+    except Exception as error:
+        raise TrialError(name, f"{type(error).__name__}: {error}") from error
+
+
+def changes(response: Response, evaluate: Callable[[Moment, Moment], Any]) -> tuple[Array, Array]:
+    """Return by how much something changes per unit of each input, after the step and one step later.
+
+    What is evaluated depends on the moment, and on the one a step before.
+    """
+    found = []
+    for now, before in (("after", "start"), ("later", "after")):
+        base = _evaluate_trial(response.base, evaluate, now, before)
+        columns = [_evaluate_trial(trial, evaluate, now, before) - base for trial in response.moved]
+        found.append(np.array(columns).T.reshape(len(base), len(columns)) / response.nudge)
+    return found[0], found[1]
+
+
+def _evaluate_trial(
+    trial: PulseTrial, evaluate: Callable[[Moment, Moment], Any], now: str, before: str
+) -> Array:
+    return np.array(evaluate(getattr(trial, now), getattr(trial, before)), dtype=float)
+
+
+def outputs_reacting_at_once(response: Response) -> set[str]:
+    """Return the outputs that react at once to a determined input."""
+    start = response.base.start.values
+    return {
+        path
+        for trial in response.moved
+        for path, value in trial.start.values.items()
+        if abs(value - start[path]) > 1e-12 * max(1.0, abs(value))
+    }
+
+
+def equations_acted_at_once(response: Response, equations: Sequence[Equation]) -> Array:
+    """Return per equation whether a determined input acts on it at once."""
+    base = np.array(residuals(equations, response.base.start))
+    moved = [np.array(residuals(equations, trial.start)) for trial in response.moved]
+    largest = np.max([np.abs(each - base) for each in moved], axis=0, initial=0.0)
+    return np.asarray(largest > 1e-12 * np.maximum(1.0, np.abs(base)))
+
+
+def midpoint_values(now: Moment, before: Moment) -> dict[str, float]:
+    """Return the values in the middle of a step."""
+    return {path: 0.5 * (value + before.values[path]) for path, value in now.values.items()}
+
+
+def pulse_growth(now: Array, later: Array) -> Array:
+    """Return per equation by how much the answer to a pulse grows in the step after it."""
+    first, then = np.abs(now).max(axis=1, initial=0.0), np.abs(later).max(axis=1, initial=0.0)
+    return np.where(then > 0.0, then / np.maximum(first, 1e-300), 0.0)
+
+
+def residuals(equations: Sequence[Equation], moment: Moment) -> list[float]:
+    """Return left - right of each equation."""
+    return [float(equation.residual(moment.values)) for equation in equations]
+
+
+def invert_sensitivity(
+    S: Array, equations: Sequence[str], inputs: Sequence[str], where: str
+) -> Array | list[Fault]:
+    """Return the inverse of how equations react to inputs, or why there is none."""
+    deaf = [text for text, row in zip(equations, S, strict=True) if not np.abs(row).max() > 0.0]
+    listed = " and ".join(f"`{path}`" for path in inputs)
+    if deaf:
+        what = f"`{deaf[0]}` does not react to {listed} within a step"
+        hint = "is there a way from these inputs to the outputs in it? does it act later than a step?"
+        return [Fault(what, where, "inputs that act on what is asked of them", hint)]
+    idle = [path for path, column in zip(inputs, S.T, strict=True) if not np.abs(column).max() > 0.0]
+    if idle:
+        what = f"`{idle[0]}` has no influence on the equations"
+        return [Fault(what, where, "inputs that act on what is asked of them")]
+    rows = S / np.abs(S).max(axis=1, keepdims=True)
+    scaled = rows / np.abs(rows).max(axis=0, keepdims=True)
+    sizes = np.linalg.svd(scaled, compute_uv=False)
+    if sizes[-1] < SINGULAR * sizes[0]:
+        what = f"the equations cannot tell {listed} apart: they react to them in the same way"
+        hint = "one equation may follow from the others; for a force and its counterforce, say which is which"
+        return [Fault(what, where, "equations that do not depend on each other", hint)]
+    return np.array(np.linalg.inv(S), dtype=np.float64)
+
+
+TRIAL = 8
+"""Slopes by differences come from trial steps of this part of the step."""
+FLOOR = 1e-9
+"""Residuals below this are zero, however small the values are."""
+
+
+@dataclass(frozen=True)
+class CouplerDesign:
+    """A Coupler for a coupling, and the models that tell slopes by differences from now on."""
+
+    coupling: ConstraintGroup
+    coupler: Coupler
+    sloped: Mapping[str, Model]
+
+
+def derive_coupler(
+    scenario: Scenario, coupling: ConstraintGroup, level: Composite, gap: float
+) -> CouplerDesign | list[Fault]:
+    """Return the Coupler, or why there is none.
+
+    `gap` is what equations may be short of at the start, as a part of the values in them.
+    """
+    # a level with step control begins with a short step: what its inputs are then must be told
+    step = float(level.step * getattr(level.orchestrator, "first", 1))
+    models = {name: scenario.models[name] for name in coupling.models}
+    sloped: dict[str, Model] = {}
+    while True:
+        try:
+            response = _bench(scenario, coupling, models | sloped, step).response()
+        except TrialError as error:
+            what = f"`{error.args[0]}` was tried over a step of {step:g} s: {error.args[1]}"
+            return [Fault(what, coupling.where, "simulators that bear steps from their start values")]
+        senseless = [*_undefined_faults(coupling, response)]
+        if senseless:
+            return senseless
+        second = pulse_growth(*changes(response, lambda now, _: residuals(coupling.equations, now))) > GROWS
+        lacking = _missing_rates(coupling, second, response)
+        if not lacking:
+            break
+        more = _with_slopes(coupling, lacking, models, level)
+        if isinstance(more, list):
+            return more
+        sloped |= more
+    degrees = np.where(
+        second, 2, np.where(equations_acted_at_once(response, coupling.equations), 0, 1)
+    ).tolist()
+    coupler = _coupler(
+        scenario, coupling, degrees, 1.0 / float(level.step), outputs_reacting_at_once(response)
+    )
+    faults = [*_rate_faults(coupling, coupler, response)] or [
+        *_start_faults(coupling, coupler, response, sloped, gap),
+        *_third_derivative_faults(coupling, coupler, response),
+    ]
+    if faults:
+        return faults
+    S, _ = changes(response, _sigma(coupler))
+    W = invert_sensitivity(S, coupler.equations, coupling.determines, coupling.where)
+    if isinstance(W, list):
+        return W
+    base = response.base
+    first = np.array([base.after.values[path] for path in coupling.determines])
+    start: Array = first - W @ np.array(_sigma(coupler)(base.after, base.start))
+    return CouplerDesign(
+        coupling, coupler.with_changes(W=W.tolist(), start=start.tolist(), over=step), sloped
+    )
+
+
+def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesign:
+    """Return the Coupler as far as it is known while nothing is opened."""
+    return CouplerDesign(coupling, _coupler(scenario, coupling, [1] * len(coupling.equations), 0.0, ()), {})
+
+
+def _bench(
+    scenario: Scenario, coupling: ConstraintGroup, models: Mapping[str, Model], step: float
+) -> SensitivityBench:
+    def place(path: str) -> tuple[str, str]:
+        owner, _, port = path.partition(".")
+        return owner, port
+
+    own = [path for path in coupling.reads if is_level_input(scenario, path)]
+    return SensitivityBench(
+        models,
+        {path: place(path) for path in coupling.reads if path not in own},
+        {path: place(path) for path in coupling.determines},
+        step,
+        {path: (find_equation_port(scenario, path) or Port(path)).start or 0.0 for path in own},
+    )
+
+
+def _missing_rates(coupling: ConstraintGroup, second: Any, response: Response) -> list[str]:
+    """Return the outputs whose time derivative is needed and not known."""
+    rates = dict(coupling.rates)
+    return list(
+        dict.fromkeys(
+            path
+            for equation, needs in zip(coupling.equations, second, strict=True)
+            for path in equation.paths
+            if needs and path not in rates and path not in response.base.after.slopes
+        )
+    )
+
+
+def _with_slopes(
+    coupling: ConstraintGroup, lacking: list[str], models: Mapping[str, Model], level: Composite
+) -> dict[str, Model] | list[Fault]:
+    """Return models that tell slopes by differences, or why that cannot be."""
+    found: dict[str, Model] = {}
+    for path in lacking:
+        owner = path.partition(".")[0]
+        model = models.get(owner)
+        if model is None:
+            why = "comes from outside the level"
+        elif as_level(model):
+            why = f"is inside a level without slopes, `{owner}`"
+        elif not model.abilities.variable_step:
+            why = f"cannot be found by short trial steps: `{owner}` accepts only the step of its level"
+        else:
+            found[owner] = Sloped(model, level.step / TRIAL)
+            continue
+        what = f"inputs act on accelerations, so the time derivative of `{path}` is needed; it {why}"
+        hint = f'name the output that is its derivative: rates = {{ "{path}" = "..." }}'
+        return [Fault(what, coupling.where, "a rate, or slopes", hint)]
+    return found
+
+
+def _sigma(coupler: Coupler) -> Callable[[Moment, Moment], list[float]]:
+    return lambda now, before: coupler.sigma(now.values, now.slopes, midpoint_values(now, before))
+
+
+def _coupler(
+    scenario: Scenario, coupling: ConstraintGroup, degrees: list[int], mu: float, at_once: Collection[str]
+) -> Coupler:
+    """Return the Coupler as far as it is known before W is; `mu` is for constraints that give none."""
+
+    def ports(paths: tuple[str, ...]) -> list[Port]:
+        return [Port(path, (find_equation_port(scenario, path) or Port(path)).unit) for path in paths]
+
+    middle = dict.fromkeys(
+        path
+        for equation, degree in zip(coupling.equations, degrees, strict=True)
+        if degree == 0
+        for path in equation.paths
+        if path in coupling.reads and path not in at_once
+    )
+    chosen = [mu if each is None else each for each in coupling.mu]
+    return Coupler(
+        [equation.text for equation in coupling.equations],
+        ports(coupling.reads),
+        ports(coupling.determines),
+        np.zeros((len(coupling.determines), len(degrees))).tolist(),
+        degrees,
+        [each if degree == 2 else 0.0 for each, degree in zip(chosen, degrees, strict=True)],
+        dict(coupling.rates),
+        tuple(middle),
+    )
+
+
+def _undefined_faults(coupling: ConstraintGroup, response: Response) -> Iterator[Fault]:
+    """Yield equations without a value: roots of what is negative, divisions by nothing."""
+    for equation in coupling.equations:
+        for when, moment in (("the start", response.base.start), ("the end of a step", response.base.after)):
+            value = equation.residual(moment.values)
+            if not np.isfinite(value):
+                met = ", ".join(f"`{path}` = {moment.values[path]:.3g}" for path in equation.paths)
+                what = f"`{equation.text}` has no value at {when}: left - right is {value}, with {met}"
+                yield Fault(what, coupling.where, "equations with a value where the simulators are")
+                break
+
+
+def _rate_faults(coupling: ConstraintGroup, coupler: Coupler, response: Response) -> Iterator[Fault]:
+    """Yield pairs of `rates` of which only one reacts to an input: it is the derivative of something else."""
+    used = {
+        path
+        for equation, degree in zip(coupling.equations, coupler.degrees, strict=True)
+        for path in equation.paths
+        if degree == 2
+    }
+    for path, rate in coupling.rates:
+        if path not in used:
+            continue
+        for each, trial in zip(coupling.determines, response.moved, strict=True):
+            moves = [name for name in (path, rate) if _is_moved(name, trial, response.base)]
+            if len(moves) == 1:
+                still = rate if moves == [path] else path
+                what = (
+                    f"`{rate}` is not the rate of `{path}`: `{each}` acts on `{moves[0]}`, not on `{still}`"
+                )
+                yield Fault(what, f"{coupling.where}.rates", "its time derivative")
+                break
+
+
+def _is_moved(path: str, trial: PulseTrial, base: PulseTrial) -> bool:
+    return any(
+        getattr(trial, when).values[path] != getattr(base, when).values[path] for when in ("after", "later")
+    )
+
+
+def _start_faults(
+    coupling: ConstraintGroup, coupler: Coupler, response: Response, sloped: Collection[str], gap: float
+) -> Iterator[Fault]:
+    """Yield what does not hold at the start, though no input can change it at once.
+
+    Slopes by differences are not exact enough to be judged.
+    """
+    start, known = response.base.start, dict(coupling.rates)
+    for equation, degree in zip(coupling.equations, coupler.degrees, strict=True):
+        if degree == 0:
+            continue  # the first step puts it right
+        rates = {
+            p: start.values[known[p]] if p in known else start.slopes.get(p, 0.0) for p in equation.paths
+        }
+        g, speed = equation.residual_and_rate(start.values, rates)
+        told = degree == 2 and not any(p.partition(".")[0] in sloped for p in rates if p not in known)
+        size = max(abs(start.values[path]) for path in equation.paths)
+        fast = max(abs(rate) for rate in rates.values())
+        sides = (("left - right", g, size), ("the time derivative of left - right", speed, fast))
+        for number, (what, short, scale) in enumerate(sides):
+            if abs(short) > max(gap * scale, FLOOR) and (told or not number):
+                yield Fault(
+                    f"`{equation.text}` does not hold at the start: {what} is {short:.3g}",
+                    coupling.where,
+                    f"start values that agree to {gap:g} of their size",
+                    "change the start values of the simulators it couples",
+                )
+
+
+def _third_derivative_faults(
+    coupling: ConstraintGroup, coupler: Coupler, response: Response
+) -> Iterator[Fault]:
+    """Yield equations whose inputs act beyond accelerations."""
+    speeds = coupler.with_changes(mu=[0.0] * len(coupler.mu))
+    beyond = pulse_growth(*changes(response, _sigma(speeds))) > GROWS
+    for equation, far, degree in zip(coupling.equations, beyond, coupler.degrees, strict=True):
+        if far and degree == 2:
+            what = f"the inputs act on `{equation.text}` only through its third derivative, or later"
+            hint = "is an actuator between them? constrain what it acts on, or join the two simulators"
+            yield Fault(what, coupling.where, "inputs that act on outputs, speeds or accelerations", hint)

@@ -1,0 +1,232 @@
+"""Abilities that are missing, emulated where that is possible: models are put into wrappers that say so.
+
+In:  a level and what is needed there
+Out: the level with wrappers, what was done and at what price, and what nothing can emulate
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hocket.errors import HocketError
+from hocket.model.clock import format_duration
+from hocket.model.protocols import Model
+from hocket.model.scenario import as_level
+from hocket.orchestrators.adaptive import Adaptive
+from hocket.planning.compiler.capability_needs import Need, needs
+from hocket.planning.compiler.capability_table import walk_models
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.wrappers.derivatives import Sloped
+from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
+from hocket.simulators.wrappers.feedthrough_probe import Reacting, with_probed_feedthrough
+from hocket.simulators.wrappers.replay import Replay
+from hocket.simulators.wrappers.substeps import Substepped
+
+if TYPE_CHECKING:
+    from hocket.planning.prepare import Composite
+
+
+SHORT = Fraction(1, 1000)
+"""The length of a trial step, as a part of the level's."""
+ROUNDS = 4
+"""Slopes by trial steps want what an earlier round brings."""
+_ORDER = {Reacting: 0, Replay: 1, Substepped: 2, Sloped: 3}
+"""Wrappers from the inside out."""
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """One ability of one simulator that is emulated."""
+
+    path: str
+    ability: str
+    how: str
+    price: str
+    why: str
+
+
+@dataclass(frozen=True)
+class EmulationResult:
+    """A level in which what can be emulated is."""
+
+    level: Composite
+    done: tuple[Emulation, ...]
+    left: tuple[Need, ...]
+    """What is refused without, and nothing can emulate."""
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each emulation."""
+        return [{"simulator": e.path, "emulated": e.how, "price": e.price, "for": e.why} for e in self.done]
+
+
+def emulate_missing(
+    level: Composite, *, wanted: bool = False, probe: bool = False, passes: Sequence[str] = ()
+) -> EmulationResult:
+    """Return the level with a wrapper for each ability that is needed and missing.
+
+    `wanted`: also for what is only lost without. `probe`: feedthrough that is not declared is tried out; only
+    then are models opened.
+    """
+    done: dict[tuple[str, str], Emulation] = {}
+    for _ in range(ROUNDS):
+        made: dict[str, Model] = {}
+        for need in needs(level, passes):
+            for path in (
+                need.unmet if need.is_required or wanted or (probe and need.ability == "feedthrough") else ()
+            ):
+                if path in made:
+                    continue  # one wrapper at a time: the next round sees what it brings
+                wrapped = wrap_for_need(level, path, need, probe)
+                if wrapped is not None:
+                    made[path] = wrapped
+                    layer: Any = next(
+                        each for each in emulation_layers(wrapped) if each.emulates == need.ability
+                    )
+                    why = f"{need.by}: {need.why}"
+                    done[path, need.ability] = Emulation(
+                        path, need.ability, layer.emulation, layer.price, why
+                    )
+        if not made:
+            break
+        level = with_models(level, made)
+    left = tuple(need for need in needs(level, passes) if need.is_required and need.unmet)
+    return EmulationResult(level, tuple(done.values()), left)
+
+
+def wrap_for_need(level: Any, path: str, need: Need, probe: bool = False) -> Model | None:
+    """Return the model at a path with a wrapper for what is needed; None: there is none for it."""
+    model = dict(walk_models(level)).get(path)
+    if model is None or as_level(model) is not None:
+        return None
+    own = _level_around(level, path)
+    match need.ability:
+        case "rewind":
+            return _add_wrapper(model, Replay)
+        case "variable step" if not model.abilities.stops_early and getattr(model, "period", None) is None:
+            return _add_wrapper(model, Substepped, choose_substep(own, model, need))
+        case "slopes":
+            real = model.abilities.rewind and not any(
+                isinstance(each, Replay) for each in emulation_layers(model)
+            )
+            short = real and model.abilities.variable_step
+            return _add_wrapper(model, Sloped, own.step * SHORT if short else None)
+        case "feedthrough" if probe and model.abilities.reevaluates:
+            return _wrap_with_probe(model, float(own.step))
+    return None
+
+
+def remedy(level: Any, path: str, need: Need) -> str:
+    """Return what would emulate an ability, in the words of a file; empty: nothing does."""
+    if need.ability == "feedthrough":
+        return "probing: --probe"
+    made: Any = wrap_for_need(level, path, need)
+    if made is None:
+        return ""
+    layer = next(each for each in emulation_layers(made) if each.emulates == need.ability)
+    if isinstance(layer, Substepped):
+        return f'substep = "{format_duration(layer.substep)}"'
+    if isinstance(layer, Sloped):
+        return 'slopes = "backward"' if layer.trial is None else f'slopes = "{format_duration(layer.trial)}"'
+    return "replay = true"
+
+
+def other_remedy(level: Any, path: str, need: Need) -> str:
+    """Return what helps where no wrapper does; empty: nothing is known to."""
+    model: Any = dict(walk_models(level)).get(path)
+    if need.ability == "variable step" and model is not None:
+        own, around = (
+            getattr(model, "period", None) or getattr(model, "step", None),
+            _level_around(level, path),
+        )
+        if isinstance(own, Fraction) and isinstance(around.orchestrator, Adaptive):
+            part = own / around.step
+            if part <= 1 and (1 / part).denominator == 1:
+                return f'quantum = "{part}" (and `first` a multiple): then all steps are multiples of its own'
+        if isinstance(own, Fraction):
+            return f"a step around it that is a multiple of {format_duration(own)}"
+    if need.ability == "input degree":
+        return f'substep = "{format_duration(_level_around(level, path).step / 8)}": inputs are taken anew in each sub-step'
+    return ""
+
+
+def choose_substep(level: Any, model: Model, need: Need) -> Fraction:
+    """Return the sub-step for a simulator: its own if it tells one, else the one that will be asked for.
+
+    Step control asks for any; its first step is taken.
+    """
+    bare = innermost_model(model)
+    if isinstance(bare, Fmu) and not bare.exchange:
+        told = bare.interface_used.fixed_step or bare.description.step
+        if told is not None and told > 0.0:
+            own = Fraction(str(told))
+            if own <= level.step:
+                return own
+    control = level.orchestrator
+    part = control.first if isinstance(control, Adaptive) else need.part
+    return Fraction(level.step * part)
+
+
+def with_models(level: Any, changed: Mapping[str, Model], path: str = "") -> Any:
+    """Return the level with other models at some paths."""
+    here = f"{path}." if path else ""
+    models = {
+        name: with_models(model, changed, f"{here}{name}")
+        if as_level(model) is not None
+        else changed.get(f"{here}{name}", model)
+        for name, model in level.scenario.models.items()
+    }
+    return level.with_scenario(level.scenario.with_models(models))
+
+
+def _level_around(level: Any, path: str) -> Any:
+    """Return the level that a model is in."""
+    above = path.rpartition(".")[0]
+    return dict(walk_models(level))[above] if above else level
+
+
+def _add_wrapper(model: Any, kind: Any, *arguments: Any) -> Model:
+    """Return the model with one more wrapper, which stands in its place among those it has."""
+    outer = []
+    while layered := next(emulation_layers(model), None):
+        if _ORDER[type(layered)] <= _ORDER[kind]:
+            break
+        outer.append(layered)
+        model = layered.model
+    made = kind(model, *arguments)
+    for layer in reversed(outer):
+        made = _wrap_like(layer, made)
+    found: Model = made
+    return found
+
+
+def _wrap_like(layer: Any, model: Model) -> Any:
+    """Return a wrapper of the same kind around another model."""
+    match layer:
+        case Sloped(trial=trial):
+            return Sloped(model, trial)
+        case Substepped(substep=length):
+            return Substepped(model, length)
+        case Reacting(feedthrough=told, probed=tried):
+            return Reacting(model, told, tried)
+    return Replay(model)
+
+
+def _wrap_with_probe(model: Any, h: float) -> Model | None:
+    """Return the model with the reactions that show; None: it cannot be tried."""
+    bare = innermost_model(model)
+    try:
+        made: Any = with_probed_feedthrough(bare, h)
+    except (HocketError, ArithmeticError, ValueError, TypeError):
+        return None
+    for layer in reversed(list(emulation_layers(model))):
+        made = _wrap_like(layer, made)
+    found: Model = made
+    return found
+
+
+def unmet_needs(found: Iterable[Need]) -> Iterator[Need]:
+    """Yield the needs that not all can meet."""
+    return (need for need in found if need.unmet)

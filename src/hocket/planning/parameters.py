@@ -1,0 +1,225 @@
+"""The parameters of the models in a scenario, set by path: `spring.k` is the variable k of the model spring.
+
+In:  a Composite; names and values
+Out: the same Composite with other parameters; or every name and value that does not fit
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from fractions import Fraction
+from numbers import Real
+from typing import Any, cast
+
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.clock import Duration, seconds
+from hocket.model.protocols import Model
+from hocket.planning.prepare import Composite
+from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import remake_fmu
+from hocket.simulators.fmu.variables import array_of
+from hocket.simulators.state_space import StateSpace
+from hocket.simulators.wrappers.emulation import is_emulation
+from hocket.simulators.wrappers.timed import Timed
+
+FINE = 10**12
+"""The largest denominator of a step in seconds."""
+
+
+def with_step(composite: Composite, step: Duration) -> Composite:
+    """Return the composite with another outermost step; the levels inside keep their ratios to it.
+
+    Simulators with steps of their own keep them, or the next shorter ones that divide the level's step.
+    """
+    return scale_steps(composite, seconds(step).limit_denominator(FINE) / composite.step)
+
+
+def scale_steps(composite: Composite, factor: Fraction, own: bool = False) -> Composite:
+    """Return the composite with all steps of levels times a factor; with `own`, those of linear models too.
+
+    A sampled level keeps its step: that is what it is.
+    """
+    step = composite.step * factor
+    models = {
+        name: _scale_model_steps(model, factor, step, own)
+        for name, model in composite.scenario.models.items()
+    }
+    scenario = composite.scenario.with_models(models)
+    how = composite.orchestrator, composite.extrapolation, composite.start, composite.sampled
+    return Composite(scenario, step, *how)
+
+
+def _scale_model_steps(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model:
+    if isinstance(model, Composite):
+        return model if model.sampled else scale_steps(model, factor, own)
+    step = getattr(model, "step", None)
+    if not isinstance(model, StateSpace) or step is None:
+        return model
+    return with_own_step(model, step * factor if own else level / (level / step).__ceil__())
+
+
+def with_own_step(model: StateSpace, step: Fraction) -> StateSpace:
+    """Return a linear model with another step of its own."""
+    facts: dict[str, Any] = {field.name: getattr(model, field.name) for field in fields(model)}
+    return type(model)(**{**facts, "step": step})
+
+
+def with_cold_starts(composite: Composite) -> Composite:
+    """Return the composite with cold starts at all levels: its steps are the same, and it starts sooner."""
+    models = {
+        name: with_cold_starts(model) if isinstance(model, Composite) else model
+        for name, model in composite.scenario.models.items()
+    }
+    how = composite.orchestrator, composite.extrapolation
+    return Composite(composite.scenario.with_models(models), composite.step, *how, "cold", composite.sampled)
+
+
+_ENTRY = re.compile(r"(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")
+
+
+def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
+    """Yield the models that are no levels, at any depth, each with its path."""
+    for name, model in composite.scenario.models.items():
+        if isinstance(model, Composite):
+            yield from leaves(model, f"{inside}{name}.")
+        else:
+            yield f"{inside}{name}", model
+
+
+def with_leaves(composite: Composite, changed: Mapping[str, Model], inside: str = "") -> Composite:
+    """Return the composite with other models at some paths."""
+    if not changed:
+        return composite
+    models = {
+        name: with_leaves(model, changed, f"{inside}{name}.")
+        if isinstance(model, Composite)
+        else changed.get(f"{inside}{name}", model)
+        for name, model in composite.scenario.models.items()
+    }
+    return composite.with_scenario(composite.scenario.with_models(models))
+
+
+def split_parameter_path(composite: Composite, path: str, where: str = "") -> tuple[str, str]:
+    """Return the path of a model and the name inside it; where there is one model only, it need not be named.
+
+    Names of variables may have dots of their own: the model is as deep as there are levels.
+    """
+    models = dict(leaves(composite))
+    if len(models) == 1:
+        ((only, model),) = models.items()
+        if has_variable(model, path) or not path.startswith(f"{only}."):
+            return only, path
+    for model_path in models:
+        if path.startswith(f"{model_path}."):
+            return model_path, path[len(model_path) + 1 :]
+    owner, _, rest = path.partition(".")
+    expected = f"a path such as `{next(iter(models))}.name`"
+    if not rest:
+        hint = suggest_nearest(path, models)
+        if path == "step":
+            hint = "steps are varied by `hocket check --vary step=...` and searched by `hocket tune`"
+        raise ScenarioError(f"`{path}` names no model", where, expected, hint)
+    known = owner in composite.scenario.models
+    what = f"`{path}` leads to no model" if known else f"there is no model `{owner}`"
+    raise ScenarioError(what, where, expected, suggest_nearest(path.rpartition(".")[0], models))
+
+
+def has_variable(model: Model, name: str) -> bool:
+    """Return whether an FMU has a variable of that name, or an array it is an element of."""
+    return isinstance(model, Fmu) and not {name, array_of(name)}.isdisjoint(model.description.by_name)
+
+
+def with_parameters(composite: Composite, values: Mapping[str, Any], where: str = "parameters") -> Composite:
+    """Return the composite with these parameters; raises ScenarioError with everything that is wrong."""
+    grouped: dict[str, dict[str, Any]] = {}
+    faults: list[Fault] = []
+    for path, value in values.items():
+        try:
+            owner, name = split_parameter_path(composite, path, where)
+        except ScenarioError as error:
+            faults += error.faults
+        else:
+            grouped.setdefault(owner, {})[name] = value
+    models = dict(leaves(composite))
+    changed: dict[str, Model] = {}
+    for owner, own in grouped.items():
+        try:
+            changed[owner] = _with_model_parameters(models[owner], own, owner)
+        except ScenarioError as error:
+            faults += [replace(fault, where=f"{where}, `{owner}`") for fault in error.faults]
+    if faults:
+        raise ScenarioError(faults)
+    return with_leaves(composite, changed)
+
+
+def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -> Model:
+    """Return a model with other parameters."""
+    if is_emulation(model) or isinstance(model, Timed):
+        wrapper: Any = model
+        return replace(wrapper, model=_with_model_parameters(wrapper.model, values, path))  # type: ignore[no-any-return]
+    if isinstance(model, Fmu):
+        return remake_fmu(model, values)
+    if hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict):
+        made: Any = copy.copy(model)
+        object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))
+        _ = made.check() if hasattr(made, "check") else made.inputs  # both look at the parameters
+        return made  # type: ignore[no-any-return]
+    if isinstance(model, StateSpace):
+        for name, value in values.items():
+            model = _with_matrix_entry(model, path, name, value)
+        return model
+    known = _fields(model)
+    wrong = [name for name in values if name not in known]
+    if wrong:
+        what = f"`{path}`, a {type(model).__name__}, has no parameter `{wrong[0]}`"
+        expected = "" if known else "an FMU, a Python class or an Ode: they have parameters"
+        raise ScenarioError(what, "", expected, suggest_nearest(wrong[0], known))
+    changed: Model = replace(cast("Any", model), **values)
+    return changed
+
+
+def _with_matrix_entry(model: StateSpace, path: str, name: str, value: Any) -> StateSpace:
+    """Return a linear model with another entry of a matrix: `A[2,1]`, counted from one."""
+    entry = _ENTRY.fullmatch(name)
+    if entry is None:
+        what = f"`{path}`, a {type(model).__name__}, has no parameter `{name}`"
+        hint = "parameters of other names are those of FMUs, Python classes and equations (`ode`)"
+        raise ScenarioError(what, "", f"an entry of its matrices: {_entries(model, path)}", hint)
+    key, row, column = entry["matrix"], int(entry["row"]), int(entry["column"])
+    rows, columns = _size(model, key)
+    if not (1 <= row <= rows and 1 <= column <= columns):
+        what = f"`{path}.{key}` has no entry [{row},{column}]"
+        size = f"up to [{rows},{columns}], counted from one" if rows and columns else _entries(model, path)
+        raise ScenarioError(what, "", size)
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ScenarioError(f"`{path}.{name}` is {value!r}", "", "a finite number")
+    matrix = [list(each) for each in getattr(model, key)]
+    matrix[row - 1][column - 1] = float(value)
+    changed: Any = {key: matrix}
+    return replace(model, **changed)
+
+
+def _size(model: StateSpace, key: str) -> tuple[int, int]:
+    rows = getattr(model, key)
+    return (len(rows), len(rows[0])) if len(rows) else (0, 0)
+
+
+def _entries(model: StateSpace, path: str) -> str:
+    """Return the entries of its matrices, as they are typed."""
+    sizes = {key: _size(model, key) for key in "ABCD"}
+    ranges = [
+        f"`{path}.{key}[1,1]`" + (f" to `[{rows},{columns}]`" if rows * columns > 1 else "")
+        for key, (rows, columns) in sizes.items()
+        if rows * columns
+    ]
+    return ", ".join(ranges)
+
+
+def _fields(model: Model) -> list[str]:
+    """Return the fields of a dataclass that can be made anew from them; none of any other model."""
+    how = getattr(model, "__dataclass_params__", None)
+    return [field.name for field in fields(cast("Any", model)) if field.init] if how and how.init else []

@@ -1,0 +1,256 @@
+"""The whole tree of levels before anything is opened: wiring and plan of each, checked against each other.
+
+In:  a Composite
+Out: a Blueprint per level; the leaves of the tree as one flat wiring; a clock that fits all steps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring, wire
+from hocket.errors import Fault, ScenarioError
+from hocket.model.clock import Clock, common_tick, format_duration
+from hocket.model.extrapolators import Hold
+from hocket.model.protocols import Extrapolator
+from hocket.model.scenario import Scenario, as_level
+from hocket.orchestrators.explicit import evaluation_body, in_parallel
+from hocket.plan import Body, Plan, Read, adapts, step_fractions, verify_plan
+
+if TYPE_CHECKING:
+    from hocket.planning.prepare import Composite
+
+
+@dataclass
+class PlanTree:
+    """One level as it will be built; `inner` has the levels inside, by the number of the child."""
+
+    path: str
+    composite: Composite
+    wiring: Wiring
+    plan: Plan
+    inner: dict[int, PlanTree] = field(default_factory=dict)
+
+    @cached_property
+    def leaves(self) -> Leaves:
+        """The simulators at the ends of this tree."""
+        return flatten_tree(self)
+
+    def levels(self) -> Iterator[PlanTree]:
+        """Yield this level and all inside it."""
+        yield self
+        for inner in self.inner.values():
+            yield from inner.levels()
+
+    def name(self, child: int) -> str:
+        """Return the path of a child."""
+        return f"{self.path}.{self.wiring.names[child]}" if self.path else self.wiring.names[child]
+
+
+@dataclass
+class Leaves:
+    """The simulators at the ends of the tree, wired directly to each other."""
+
+    wiring: Wiring
+    places: list[tuple[str, int]]
+    """Per leaf: the path of its level and its number there."""
+
+
+def make_blueprint(composite: Composite) -> PlanTree:
+    """Return the tree of a prepared composite; raises ScenarioError with every fault."""
+    faults: list[Fault] = []
+    root = _plan_level(composite, "", faults)
+    if faults:
+        raise ScenarioError(faults)
+    from hocket.planning.notes import tree_notes
+
+    _nest_plans(root)
+    leaves = root.leaves
+    root.plan = replace(
+        root.plan,
+        start=start_body(leaves),
+        notes=(*root.plan.notes, *tree_notes(root, leaves)),
+    )
+    return root
+
+
+def _plan_level(composite: Composite, path: str, faults: list[Fault]) -> PlanTree:
+    scenario = composite.scenario
+    wiring = wire(scenario, composite.extrapolation)
+    inside = f"{path}." if path else ""
+    planned = True
+    try:
+        plan: Plan = composite.orchestrator.plan(_with_slopes(scenario, wiring, composite.extrapolation))
+    except ScenarioError as error:
+        faults += [replace(fault, where=f"{inside}{fault.where}") for fault in error.faults]
+        plan, planned = Plan(()), False
+    if planned:
+        wrong = verify_plan(plan, scenario, composite.step)
+        faults += [replace(fault, where=f"{inside}orchestrator, {fault.where}") for fault in wrong]
+    built = PlanTree(path, composite, wiring, plan)
+    for child, model in enumerate(wiring.models):
+        name = built.name(child)
+        step = getattr(model, "step", None)
+        if isinstance(step, Fraction):
+            faults += _step_faults(name, step, composite.step, nested=as_level(model) is not None)
+        faults += _slope_faults(wiring, child, name)
+        if as_level(model):
+            inner: Any = model
+            built.inner[child] = _plan_level(inner, name, faults)
+    return built
+
+
+def _with_slopes(scenario: Scenario, wiring: Wiring, default: Extrapolator) -> Scenario:
+    """Return the scenario with the extrapolation of the level written out, where that asks for slopes."""
+    if not default.slopes:
+        return scenario
+    sloped = {
+        f"{name}.{port.name}"
+        for name, model, drives in zip(wiring.names, wiring.models, wiring.drives, strict=True)
+        for port, drive in zip(model.inputs, drives, strict=True)
+        if drive is not None and drive.extrapolation is default
+    }
+    connections = [
+        replace(each, extrapolation=default) if each.extrapolation is None and each.target in sloped else each
+        for each in scenario.connections
+    ]
+    return scenario.with_changes(connections=connections)
+
+
+def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> Iterator[Fault]:
+    ratio = outer / step
+    if ratio.denominator == 1 or (nested and ratio.numerator == 1):
+        return
+    if ratio > 1:
+        near = [outer / (ratio.__floor__() + 1), outer / ratio.__floor__()]
+    else:
+        near = [outer * (1 / ratio).__floor__(), outer * (1 / ratio).__ceil__()] if nested else [outer]
+    yield Fault(
+        f"the step {format_duration(step)} of `{name}` does not divide the step {format_duration(outer)} around it",
+        where=f"{name}.step",
+        expected="the outer step divided by a whole number" + (", or a multiple of it" if nested else ""),
+        hint=" or ".join(map(format_duration, near)),
+    )
+
+
+def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
+    told = getattr(wiring.models[child], "bookkeeping", ())  # these come with ports that say the same
+    for port, drive in zip(wiring.models[child].inputs, wiring.drives[child], strict=True):
+        if drive is None or drive.extrapolation is None or port.name in told:
+            continue
+        if drive.child == OWN:
+            if not isinstance(drive.extrapolation, Hold):
+                yield Fault(
+                    f"`{name}.{port.name}` passes an input of the level on and cannot be fitted anew",
+                    where=name,
+                    expected='no extrapolation, or "hold" to sample it at every inner step',
+                )
+        elif drive.extrapolation.slopes and not wiring.models[drive.child].abilities.slopes:
+            yield Fault(
+                f"`{name}.{port.name}` wants slopes, and `{wiring.names[drive.child]}` does not give any",
+                where=name,
+                hint='extrapolation "linear", which needs values only; slopes = "backward" makes some',
+            )
+
+
+def _nest_plans(tree: PlanTree) -> Plan:
+    inner = {tree.wiring.names[child]: _nest_plans(design) for child, design in tree.inner.items()}
+    tree.plan = replace(tree.plan, inner=inner)
+    return tree.plan
+
+
+def start_body(leaves: Leaves) -> Body:
+    """Return the initialisation of all levels: what reacts to nothing first, then in feedthrough order."""
+    graph = Feedthrough(leaves.wiring, at_start=True)
+    wiring = leaves.wiring
+    first = [
+        wiring.names[child]
+        for child, model in enumerate(wiring.models)
+        if any(not port.feedthrough for port in model.outputs)
+    ]
+    body: Body = (in_parallel(Read(name) for name in first),) if first else ()
+    return (*body, *evaluation_body(graph, graph.rounds()))
+
+
+def window_obstacles(leaves: Leaves) -> list[str]:
+    """Return the leaves that cannot take part in a start window."""
+    return [
+        name
+        for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True)
+        if not (model.abilities.rewind and model.abilities.variable_step)
+    ]
+
+
+def window_degree(level: PlanTree) -> int:
+    """Return the highest degree that looks back on a level with a window; 0: it needs none."""
+    if level.composite.start == "cold":
+        return 0
+    looking = max((each.degree for each in level.wiring.extrapolators if each.samples > 1), default=0)
+    # step control looks one degree further
+    return looking + 1 if adapts(level.plan.step) else looking
+
+
+def flatten_tree(root: PlanTree) -> Leaves:
+    """Return the leaves of the tree, each input wired to the leaf that drives it in the end."""
+    number: dict[tuple[str, int], int] = {}
+    names: list[str] = []
+    parents: dict[str, tuple[PlanTree, int]] = {}
+    for level in root.levels():
+        for child in range(len(level.wiring.models)):
+            if child in level.inner:
+                parents[level.inner[child].path] = (level, child)
+            else:
+                number[(level.path, child)] = len(names)
+                names.append(level.name(child))
+
+    def follow_drive(level: PlanTree, drive: Drive | None) -> Drive | None:
+        """Follow a drive to a leaf, or to an input of the outermost level; factors add up on the way."""
+        gain, offset, extrapolation = 1.0, 0.0, None
+        while drive is not None:
+            gain, offset = gain * drive.gain, gain * drive.offset + offset
+            extrapolation = extrapolation or drive.extrapolation
+            if drive.child == OWN:
+                if level.path not in parents:
+                    return Drive(OWN, drive.port, extrapolation, gain, offset)
+                start = level.composite.inputs[drive.port].start
+                level, child = parents[level.path]
+                drive = level.wiring.drives[child][drive.port]
+                if drive is None and start is not None:
+                    return Drive(CONSTANT, 0, extrapolation, 0.0, gain * start + offset)
+            elif drive.child in level.inner:
+                level = level.inner[drive.child]
+                drive = level.wiring.outputs[drive.port]
+            else:
+                return Drive(number[(level.path, drive.child)], drive.port, extrapolation, gain, offset)
+        return None
+
+    drives, models, places = [], [], []
+    for level in root.levels():
+        for child, model in enumerate(level.wiring.models):
+            if child not in level.inner:
+                drives.append(tuple(follow_drive(level, drive) for drive in level.wiring.drives[child]))
+                models.append(model)
+                places.append((level.path, child))
+    outputs = tuple(
+        drive for drive in (follow_drive(root, d) for d in root.wiring.outputs) if drive is not None
+    )
+    return Leaves(Wiring(tuple(names), tuple(models), tuple(drives), outputs), places)
+
+
+def clock_of(root: PlanTree, *more: Fraction, start: Fraction = Fraction(0)) -> Clock:
+    """Return a clock in whose ticks every step of the tree, and `more` durations, are whole."""
+    return Clock(common_tick([*_step_lengths(root, root.composite.step), *more]), start)
+
+
+def _step_lengths(level: PlanTree, asked: Fraction) -> Iterator[Fraction]:
+    """Yield the steps of a level and of those inside; parts of what is asked for under step control."""
+    steps = {level.composite.step, asked} if adapts(level.plan.step) else {level.composite.step}
+    own = [step * part for step in steps for part in (Fraction(1), *step_fractions(level.plan.step))]
+    yield from own
+    for inner in level.inner.values():
+        yield from _step_lengths(inner, common_tick(own))

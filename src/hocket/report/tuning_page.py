@@ -1,0 +1,304 @@
+"""The lines of a scenario that change at each of many points, without writing each of them out.
+
+In:  a TuningResult, the Study it is about, the numbers of points
+Out: changes per point; None where a point is no coupling
+
+Choices that touch different lines are looked at one by one, those that share lines together; some points are
+written out to see that this is right, and all of them where it is not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from hocket.errors import HocketError
+from hocket.files.atomic_files import write_text
+from hocket.files.toml.line_changes import LineChange, line_changes, scenario_tables
+from hocket.model.experiment import Experiment
+from hocket.report.markup import esc, html_page, html_table, page_footer, prose
+from hocket.search.tune.choices import apply_choices
+from hocket.search.tune.space import Point
+from hocket.search.tune.tuning_result import TuningResult, reason
+from hocket.simulators.fmu.probe.findings import count
+
+VariableGroup: TypeAlias = tuple[int, ...]
+"""Numbers of variables."""
+PointChanges: TypeAlias = tuple[LineChange, ...] | None
+
+SEEN = 40
+"""Points that are written out to see that choices do not meddle with each other."""
+_RANK = {"step": 0, "orchestrator": 1, "extrapolation": 2}
+
+
+def changed_lines(tuned: TuningResult, study: Experiment, shown: Sequence[int]) -> list[PointChanges]:
+    """Return what changes at each of some points."""
+    before = scenario_tables(study)
+    variables = tuned.space.variables
+
+    @cache
+    def changes_for(group: VariableGroup, values: Point) -> PointChanges:
+        """Return what some choices change by themselves."""
+        named = {variables[n].name: variables[n].values[k] for n, k in zip(group, values, strict=True)}
+        try:
+            made = apply_choices(tuned.composite, named)
+        except HocketError:
+            return None
+        return tuple(line_changes(before, scenario_tables(replace(study, composite=made))))
+
+    whole = tuple(range(len(variables)))
+    groups = _independent_groups(tuned, changes_for, len(shown))
+    sample = list(dict.fromkeys((*tuned.front[:SEEN], *shown[:: max(1, len(shown) // SEEN)])))
+    apart = groups is not None and all(
+        _join_changes(changes_for, groups, tuned.points[k])
+        == _sort_changes(changes_for(whole, tuned.points[k]))
+        for k in sample
+    )
+    return [
+        _join_changes(changes_for, groups, tuned.points[k])
+        if apart and groups
+        else _sort_changes(changes_for(whole, tuned.points[k]))
+        for k in shown
+    ]
+
+
+def _independent_groups(
+    tuned: TuningResult, of: Callable[[VariableGroup, Point], PointChanges], points: int
+) -> list[VariableGroup] | None:
+    """Return variables that share no lines with those of other groups; None: that is not worth it."""
+    sizes = [len(each) for each in tuned.space.variables]
+    groups: list[tuple[VariableGroup, set[tuple[str, str]]]] = []
+    for number, size in enumerate(sizes):
+        found = [of((number,), (k,)) for k in range(size)]
+        keys = {(each.table, each.key) for some in found for each in some or ()}
+        mine: VariableGroup = (number,)
+        for other, theirs in [each for each in groups if each[1] & keys]:
+            groups.remove((other, theirs))
+            mine, keys = (*other, *mine), keys | theirs
+        groups.append((mine, keys))
+    made = [group for group, _ in groups]
+    work = sum(math.prod(sizes[n] for n in group) for group in made)
+    return made if work < points else None
+
+
+def _join_changes(
+    of: Callable[[VariableGroup, Point], PointChanges], groups: Sequence[VariableGroup], point: Point
+) -> PointChanges:
+    found: list[LineChange] = []
+    for group in groups:
+        some = of(group, tuple(point[n] for n in group))
+        if some is None:
+            return None
+        found += some
+    return _sort_changes(tuple(found))
+
+
+def _sort_changes(found: PointChanges) -> PointChanges:
+    """Return changes in one order: the outermost table first, in it steps, algorithms, extrapolations."""
+    return (
+        None if found is None else tuple(sorted(found, key=lambda each: (each.table, _RANK.get(each.key, 3))))
+    )
+
+
+MOST = 20_000
+"""Points on a page."""
+DIGITS = 6
+
+
+def shown_points(tuned: TuningResult) -> list[int]:
+    """Return the points that a page holds: those with numbers; of too many, the front and an even choice."""
+    finite = [k for k, row in enumerate(tuned.numbers) if all(map(math.isfinite, row))]
+    if len(finite) <= MOST:
+        return finite
+    every = math.ceil(len(finite) / MOST)
+    return sorted({*finite[::every], *tuned.front})
+
+
+@dataclass(frozen=True, eq=False)
+class _ChangedLines:
+    """The changed lines of many points, each line kept once."""
+
+    texts: list[tuple[str, str]]
+    """Table and line, with its sign."""
+    of: list[list[int] | None]
+
+
+def candidate_data(tuned: TuningResult, study: Experiment, shown: Sequence[int]) -> dict[str, Any]:
+    """Return what the script draws: numbers and choices by column, lines once."""
+    place = {k: number for number, k in enumerate(shown)}
+    lines = _index_lines(tuned, study, shown)
+    return {
+        "objectives": [
+            {"name": each.name, "words": each.words, "goal": number < tuned.goals, "limit": each.limit}
+            for number, each in enumerate(tuned.wanted)
+        ],
+        "variables": [
+            {"name": each.name, "words": each.words, "values": _numeric_values(each.values)}
+            for each in tuned.space.variables
+        ],
+        "numbers": [[_round_finite(tuned.numbers[k][n]) for k in shown] for n in range(len(tuned.wanted))],
+        "choices": [[tuned.points[k][n] for k in shown] for n in range(len(tuned.space.variables))],
+        "outside": [number for number, k in enumerate(shown) if not math.isfinite(tuned.costs[k][0])],
+        "front": [place[k] for k in tuned.front],
+        "proposed": place[tuned.front[tuned.knee]] if tuned.front else None,
+        "now": [_round_finite(value) for value in tuned.now],
+        "lines": lines.texts,
+        "changes": lines.of,
+    }
+
+
+def _numeric_values(values: Sequence[Any]) -> list[float] | None:
+    plain = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
+    return [float(f"{each:.{DIGITS}g}") for each in values] if plain else None
+
+
+def _round_finite(value: float) -> float | None:
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+
+
+def _index_lines(tuned: TuningResult, study: Experiment, shown: Sequence[int]) -> _ChangedLines:
+    known: dict[tuple[str, str], int] = {}
+    of: list[list[int] | None] = []
+    for found in changed_lines(tuned, study, shown):
+        lines = (
+            None if found is None else [(each.table, line) for each in found for line in each.diff_lines()]
+        )
+        of.append(None if lines is None else [known.setdefault(line, len(known)) for line in lines])
+    return _ChangedLines(list(known), of)
+
+
+ROWS, LINES = 40, 24
+"""Of the front, and of the proposal's differences, that are seen at once."""
+
+SAYS = {
+    "rho": "`rho` says whether errors of the coupling die out (below one) or grow, and how fast at worst. "
+    "It does not say how large they are, nor how close the coupling is to being unstable.",
+    "delta": "`delta` says how far inputs and outputs are apart after a few steps. It follows the error well "
+    "as the step varies within one coupling, and only weakly from one coupling to another: confirm a choice "
+    "by `error`, or by `--verify`.",
+    "error": "`error` is predicted with the linear models, over the run that was asked for.",
+    "relative": "`relative` is predicted with the linear models, over the run that was asked for.",
+    "measured": "`measured` is the difference to a run with half the steps, which is no bound of the error.",
+}
+"""What numbers can and cannot say (formulas, section 1)."""
+
+
+def write_tuning_page(tuned: TuningResult, path: Path | str, study: Experiment | None = None) -> Path:
+    """Write the page of a search; return where."""
+    file = Path(path)
+    write_text(file, tuned_page(tuned, study))
+    return file
+
+
+def tuned_page(tuned: TuningResult, study: Experiment | None = None) -> str:
+    """Return the page as text; `study` is the scenario with its name."""
+    about = study or Experiment(tuned.composite, name="coupling")
+    shown = shown_points(tuned)
+    data = json.dumps(candidate_data(tuned, about, shown), separators=(",", ":"), allow_nan=False).replace(
+        "<", "\\u003c"
+    )
+    parts = (
+        _tuning_header(tuned, about),
+        _proposal_section(tuned, about),
+        _scatter_section(tuned, shown),
+        _front_section(tuned),
+        _meaning_section(tuned),
+        page_footer(),
+        f'<script type="application/json" id="data">{data}</script>',
+    )
+    return html_page(f"{about.name}: tuned", parts, ("page.css", "tuned.css"), _SCRIPTS)
+
+
+_SCRIPTS = ("errors.js", "axes.js", "scatter.js", "tuned.js")
+
+
+def _tuning_header(tuned: TuningResult, study: Experiment) -> str:
+    said = [
+        f"{count(len(tuned.points), 'coupling')} judged",
+        f"{len(tuned.front):,} on the front",
+        "by " + " and ".join(each.words for each in tuned.wanted[: tuned.goals]),
+    ]
+    if tuned.stop is not None:
+        said.append(f"for a run of {float(tuned.stop):g} s")
+    title = f'<p class="brand">hocket tune</p><h1>{esc(study.name)}</h1>'
+    return f'<header>{title}<p class="sub">{esc(" · ".join(said))}</p></header>'
+
+
+def _proposal_section(tuned: TuningResult, study: Experiment) -> str:
+    if not tuned.front:
+        return '<section class="cards"><article class="card bad wide"><h2>proposal</h2><p class="first">' \
+            "no coupling is within the limits</p></article></section>"  # fmt: skip
+    goals = slice(tuned.goals)
+    why = reason(tuned.wanted[goals], tuned.numbers[tuned.front[tuned.knee]][goals], tuned.now[goals])
+    found = line_changes(
+        scenario_tables(study), scenario_tables(replace(study, composite=tuned.composite_of(tuned.knee)))
+    )
+    what = f"change {count(len(found), 'line')} of the scenario" if found else "it is the coupling of now"
+    said = "".join(f"<li>{esc(each)}</li>" for each in (what, *tuned.notes))
+    return (
+        '<section class="cards" aria-label="proposal"><article class="card ok wide"><h2>proposed: row '
+        f'{tuned.knee} of the front</h2><p class="first"><span class="sign" aria-hidden="true">✓</span>'
+        f"<span>{esc(why)}</span></p><ul>{said}</ul>{_diff_html(found)}</article></section>"
+    )
+
+
+def _diff_html(found: Sequence[LineChange]) -> str:
+    rows: list[str] = []
+    header = ""
+    for change in found:
+        if change.table != header:
+            header = change.table
+            rows.append(f'<span class="table">[{esc(header)}]</span>')
+        rows += [
+            f'<span class="{"dropped" if line[0] == "-" else "added"}">{esc(line)}</span>'
+            for line in change.diff_lines()
+        ]
+    if len(rows) > LINES:
+        rows = [*rows[:LINES], f'<span class="table">and {len(rows) - LINES} lines more</span>']
+    return f'<pre class="diff">{chr(10).join(rows)}</pre>' if rows else ""
+
+
+def _scatter_section(tuned: TuningResult, shown: Sequence[int]) -> str:
+    none = len(tuned.points) - sum(all(map(math.isfinite, row)) for row in tuned.numbers)
+    said = [
+        "Point at a coupling to read its choices, click it to see the lines that change; arrow keys walk "
+        "along the front. Drag to zoom, double-click to see the front again."
+    ]
+    if none:
+        said.append(f"{count(none, 'coupling')} without numbers: not drawn.")
+    if len(shown) < len(tuned.points) - none:
+        said.append(f"Of the others {len(shown):,} are drawn, the whole front among them.")
+    outside = any(not math.isfinite(tuned.costs[k][0]) for k in shown)
+    beyond = '<li><i class="dot outside"></i>beyond a limit</li>' if outside else ""
+    return (
+        f'<section id="judged"><h2>What was judged</h2><p class="note">{esc(" ".join(said))}</p>'
+        '<div class="tools"><label>across <select id="across"></select></label>'
+        '<label>up <select id="up"></select></label><label>shade <select id="shade"></select></label>'
+        '<button type="button" id="near">the front</button>'
+        '<button type="button" id="far">everything</button></div>'
+        '<ul class="key"><li><i class="dot judged"></i>judged</li>'
+        f'{beyond}<li><i class="dot front"></i>front</li>'
+        '<li><i class="dot proposed"></i>proposed</li>'
+        '<li><i class="star">★</i>now</li></ul>'
+        '<div class="beside scatter"><div id="plane" tabindex="0" role="application" '
+        'aria-label="couplings; arrow keys walk along the front"><canvas></canvas><svg></svg>'
+        '<div id="tip" hidden></div></div><aside id="chosen" aria-live="polite"></aside></div></section>'
+    )
+
+
+def _front_section(tuned: TuningResult) -> str:
+    rows: list[dict[str, object]] = [
+        {**row, "": "proposed" if number == tuned.knee else ""} for number, row in enumerate(tuned.rows())
+    ]
+    return f'<section id="front"><h2>The front</h2>{html_table(rows, ROWS)}</section>' if rows else ""
+
+
+def _meaning_section(tuned: TuningResult) -> str:
+    said = [SAYS[name] for each in tuned.wanted if (name := each.name.partition(":")[0]) in SAYS]
+    items = "".join(f"<li>{prose(each)}</li>" for each in said)
+    return f'<section><h2>What the numbers say</h2><ul class="notes">{items}</ul></section>' if said else ""

@@ -1,0 +1,329 @@
+"""Candidates, judged by the linear reading of the plan that would be run: error, factor and work.
+
+In:  a flat Composite, how long it runs; a tree, an outer step and a way
+Out: a Candidate, or None where there is no such scenario
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.error_prediction import predicted_error
+from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.linear_models import merge_micro_steps
+from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.linearisation import LinearisedLeaf, linearise
+from hocket.analysis.source_playback import with_sources
+from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radius
+from hocket.errors import HocketError, ScenarioError
+from hocket.model.clock import format_duration
+from hocket.model.protocols import Model
+from hocket.model.scenario import as_level
+from hocket.orchestrators import Iterate
+from hocket.planning.parameters import with_cold_starts
+from hocket.planning.prepare import Composite
+from hocket.search.nest.algorithm_variants import AS_IT_IS, AlgorithmVariant, LevelAlgorithm
+from hocket.search.nest.connection_strengths import Strengths, strengths
+from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
+from hocket.search.nest.work import MANY, Work, work_of
+
+REACH = 64
+"""Times shorter or longer than now that steps may be."""
+SHARES = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64)
+"""Denominators: with these a decimal stays one."""
+
+
+def smooth_numbers(most: int) -> list[int]:
+    """Return the numbers up to `most` without prime factors above 5."""
+    found = []
+    for number in range(1, most + 1):
+        rest = number
+        for prime in (2, 3, 5):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            found.append(number)
+    return found
+
+
+TIMES = tuple(smooth_numbers(REACH))
+RATIOS = SHARES
+"""Steps of a level in one of the level around it."""
+
+
+class StepGrid:
+    """The steps of one scenario."""
+
+    def __init__(self, composite: Composite, stop: Fraction):
+        self.composite, self.stop = composite, stop
+
+    @cached_property
+    def grain(self) -> Fraction:
+        """The shortest step that all who insist on one divide."""
+        own = [step for model in self.composite.scenario.models.values() if (step := own_step(model))]
+        if not own:
+            return self.composite.step
+        return Fraction(math.lcm(*(s.numerator for s in own)), math.gcd(*(s.denominator for s in own)))
+
+    @cached_property
+    def nearby_steps(self) -> tuple[Fraction, ...]:
+        """Steps around that of now, the longest first."""
+        now = self.composite.step
+        return tuple(sorted({now * Fraction(p, q) for p in TIMES for q in SHARES}, reverse=True))
+
+    def outer_steps(self, tree: LevelGroup, whole: bool = True) -> tuple[Fraction, ...]:
+        """Return the outer steps that a tree with its ratios may have, the longest first.
+
+        Steps that are only compared with need not divide the run: `whole=False` tells them too.
+        """
+        fitting = (step for step in self.nearby_steps if not whole or (self.stop / step).denominator == 1)
+        return tuple(step for step in fitting if step <= self.stop and self._fits(tree, step))
+
+    def _fits(self, group: LevelGroup, step: Fraction) -> bool:
+        models = self.composite.scenario.models
+        for member in group.members:
+            if isinstance(member, LevelGroup):
+                if not self._fits(member, step / member.ratio):
+                    return False
+            elif (own := own_step(models[member])) is not None and not _divides(own, step, models[member]):
+                return False
+        return True
+
+
+def _divides(own: Fraction, step: Fraction, model: Model) -> bool:
+    """Return whether a step of one's own goes with that of the level; those of levels may be longer."""
+    inside = as_level(model) is not None or getattr(model, "period", None) is not None
+    return (step / own).denominator == 1 or (inside and (own / step).denominator == 1)
+
+
+def own_step(model: Model) -> Fraction | None:
+    """Return the step that a simulator or a level insists on."""
+    given: Any = model
+    for name in ("period", "step"):
+        own = getattr(given, name, None)
+        if isinstance(own, Fraction):
+            return own
+    return None
+
+
+LARGE = 40
+"""States from which on candidates are compared with cold starts: to make a past takes longest of all."""
+FOLLOWS = 1.05
+"""Times the growth of the exact system that a coupling may grow by."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A hierarchy with its steps and its algorithm, and what it is worth."""
+
+    tree: LevelGroup
+    step: Fraction
+    """Of the outermost level."""
+    way: AlgorithmVariant
+    error: float
+    """The largest error of the run, as a part of the largest value of its port."""
+    rho: float
+    """The spectral radius of one period, which is the outer step unless something inside has a longer one."""
+    growth: float
+    """Per second, of what lasts longest."""
+    stable: bool
+    work: Work
+    times: float
+    """The exchanges, as a multiple of those of now."""
+
+    @property
+    def steps(self) -> str:
+        """The steps in words, the outermost first."""
+        return ", ".join(map(format_duration, _steps_of_levels(self.tree, self.step)))
+
+    def row(self) -> dict[str, object]:
+        """Return it as a row of a table."""
+        return {
+            "levels": self.tree.words if not self.tree.flat else "flat",
+            "steps": self.steps,
+            "algorithm": self.way.words,
+            "error": self.error,
+            "factor": self.rho,
+            "per second": math.exp(min(self.growth, 700.0)),
+            "exchanges [1/s]": self.work.exchanges,
+            "steps [1/s]": self.work.steps,
+            "exchanges of now": self.times,
+        }
+
+
+def _steps_of_levels(group: LevelGroup, step: Fraction) -> list[Fraction]:
+    found = [step]
+    for member in group.members:
+        if isinstance(member, LevelGroup):
+            found += _steps_of_levels(member, step / member.ratio)
+    return found
+
+
+@dataclass(eq=False)
+class CandidateJudge:
+    """Judges candidates of one flat scenario; each is read once."""
+
+    composite: Composite
+    stop: Fraction
+    """How long it runs, in seconds from its start."""
+    start: Fraction = Fraction(0)
+    told: Callable[[int], None] | None = None
+    """Called with how many candidates were read."""
+    known: dict[tuple[LevelGroup, Fraction, AlgorithmVariant, bool], Candidate | None] = field(
+        default_factory=dict
+    )
+    costs: dict[tuple[LevelGroup, AlgorithmVariant], _Shares | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        made = linearise(self.composite, still=len(self.composite.scenario.models) > 1, start=self.start)
+        _ = made.composite  # raises with the reasons if one cannot be judged
+        self.leaves: tuple[LinearisedLeaf, ...] = made.leaves
+        self.identified = any(leaf.how == "identified" for leaf in made.leaves)
+        self.base = self.composite if self.identified else self._without_sampled_levels(made.made)
+        self.linear = with_sources(merge_micro_steps(made.made), self.stop, self.start)
+        own = exact_solution(self.linear).A
+        self.growth = float(np.linalg.eigvals(own).real.max(initial=0.0)) if len(own) else 0.0
+        self.large = len(own) >= LARGE
+        self.strengths: Strengths = strengths(self.linear, self.stop)
+        self.weights = self.strengths.pairs()
+        self.flat = LevelGroup(tuple(self.composite.scenario.models))
+        self.steps = StepGrid(self.composite, self.stop)
+        self.sweeps = self._sweeps()
+        self.now_work = work_of(self.composite, many=self.sweeps)
+
+    def _sweeps(self) -> int:
+        """Return how often steps are made again now, about: as often as levels inside will make theirs."""
+        if not isinstance(self.composite.orchestrator, Iterate):
+            return MANY
+        return max(
+            (each.sweeps or MANY for each in iteration_convergence(read_linear(self.linear))), default=MANY
+        )
+
+    def _without_sampled_levels(self, made: Composite) -> Composite:
+        """Return the linear composite without the levels around sampled devices: these are made anew."""
+        models = dict(made.scenario.models)
+        own = self.composite.scenario.models
+        models = {name: own[name] if getattr(own[name], "period", None) else models[name] for name in own}
+        return self.composite.with_changes(scenario=self.composite.scenario.with_models(models))
+
+    @property
+    def now(self) -> Candidate:
+        """The scenario as it is."""
+        found = self._look_up_candidate(self.flat, self.composite.step, AS_IT_IS, False)
+        if found is None:
+            raise ScenarioError("the scenario as it is cannot be read", hint="`hocket check` says more")
+        return found
+
+    def build_candidate(
+        self,
+        base: Composite,
+        tree: LevelGroup,
+        step: Fraction,
+        way: AlgorithmVariant,
+        reasons: Mapping[LevelGroup, str] | None = None,
+    ) -> Composite:
+        """Return the composite of a candidate."""
+        return build_hierarchy(base, tree, step, LevelAlgorithm(base, way, self.weights), reasons)
+
+    def __call__(
+        self, tree: LevelGroup, step: Fraction, way: AlgorithmVariant = AS_IT_IS
+    ) -> Candidate | None:
+        """Return a candidate, judged; None if it has no plan or no reading."""
+        return self._look_up_candidate(tree, step, way, self.large)
+
+    def judge_with_start(self, each: Candidate) -> Candidate | None:
+        """Return a candidate judged with the start that it will have."""
+        return self._look_up_candidate(each.tree, each.step, each.way, False)
+
+    def _look_up_candidate(
+        self, tree: LevelGroup, step: Fraction, way: AlgorithmVariant, quick: bool
+    ) -> Candidate | None:
+        key = (tree, step, way, quick and way.looks_back(self.composite))
+        if key not in self.known:
+            try:
+                self.known[key] = self._judge_candidate(*key)
+            except (HocketError, np.linalg.LinAlgError, OverflowError):
+                self.known[key] = None
+            if self.told:
+                self.told(len(self.known))
+        return self.known[key]
+
+    def _judge_candidate(
+        self, tree: LevelGroup, step: Fraction, way: AlgorithmVariant, quick: bool
+    ) -> Candidate:
+        made = self.build_candidate(self.base, tree, step, way)
+        made = with_cold_starts(made) if quick else made
+        if self.identified:
+            made = linearise(made, still=True, start=self.start).composite
+        reading = read_linear(with_sources(merge_micro_steps(made), self.stop, self.start))
+        error = predicted_error(reading, self.stop, measure=False).worst.relative
+        rho = spectral_radius(reading)
+        sweeps = {each.level: each.sweeps for each in iteration_convergence(reading)}
+        settles = all(each.settles for each in iteration_convergence(reading))
+        growth = math.log(rho) / float(reading.period) if rho > 0.0 else -math.inf
+        allowed = EDGE / float(reading.period) + FOLLOWS * max(self.growth, 0.0)
+        work = work_of(made, sweeps, self.sweeps)
+        error = math.inf if math.isnan(error) else error
+        times = work.exchanges / self.now_work.exchanges
+        return Candidate(tree, step, way, error, rho, growth, settles and growth <= allowed, work, times)
+
+    def cost(self, tree: LevelGroup, way: AlgorithmVariant, step: Fraction) -> float | None:
+        """Return the exchanges of a candidate, as a multiple of those of now, without reading it.
+
+        None: there is no such plan. They are a sum over levels, each at its rate, and over levels that were
+        there before, which keep theirs; so a few plans tell those of all steps and ratios.
+        """
+        key = (tree.with_ratios({}), way)
+        if key not in self.costs:
+            try:
+                self.costs[key] = self._shares(*key)
+            except HocketError:
+                self.costs[key] = None
+        shares = self.costs[key]
+        if shares is None:
+            return None
+        each = shares.outermost + sum(shares.groups[group] * rate for group, rate in _rates(tree, 1))
+        return (each / float(step) + shares.kept) / self.now_work.exchanges
+
+    def _shares(self, shape: LevelGroup, way: AlgorithmVariant) -> _Shares:
+        step = 2 * self.steps.grain  # halves of it fit too
+
+        def exchanges(tree: LevelGroup, times: int = 1) -> float:
+            return work_of(
+                self.build_candidate(self.composite, tree, times * step, way), many=self.sweeps
+            ).exchanges
+
+        once = exchanges(shape)
+        moving = 2.0 * (once - exchanges(shape, 2))
+        groups: dict[frozenset[str], float] = {}
+        for group in reversed(list(shape.groups())):  # those inside first
+            name = frozenset(group.names())
+            more = exchanges(shape.with_ratios({name: 2})) - once
+            groups[name] = more - sum(share for inner, share in groups.items() if inner < name)
+        length = float(step)
+        scaled = {name: share * length for name, share in groups.items()}
+        return _Shares((moving - sum(groups.values())) * length, scaled, once - moving)
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Exchanges: per step of the outermost level, per step of each group, and per second of what stays."""
+
+    outermost: float
+    groups: Mapping[frozenset[str], float]
+    kept: float
+
+
+def _rates(group: LevelGroup, around: int) -> Iterator[tuple[frozenset[str], int]]:
+    """Yield the groups inside a group, and how many steps each makes in one of the outermost level."""
+    for member in group.members:
+        if isinstance(member, LevelGroup):
+            yield frozenset(member.names()), around * member.ratio
+            yield from _rates(member, around * member.ratio)

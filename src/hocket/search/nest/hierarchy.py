@@ -1,0 +1,212 @@
+"""Levels made of a flat scenario: who stands together, how often they talk, and the composite that follows.
+
+In:  a flat Composite and a tree of groups
+Out: the same simulators and connections with levels inside, each with its reason
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from hocket.errors import ScenarioError
+from hocket.model.scenario import Connection, Insertion, Scenario
+from hocket.planning.prepare import Composite
+
+PASS = "nesting"
+LONG = 40
+"""Signs of a name that a level may get from its members."""
+
+
+@dataclass(frozen=True)
+class LevelGroup:
+    """Simulators that share a level; it makes `ratio` steps in one of the level around it."""
+
+    members: tuple[str | LevelGroup, ...]
+    ratio: int = 1
+
+    def names(self) -> Iterator[str]:
+        """Yield all simulators in it, at any depth."""
+        for member in self.members:
+            if isinstance(member, LevelGroup):
+                yield from member.names()
+            else:
+                yield member
+
+    def groups(self) -> Iterator[LevelGroup]:
+        """Yield the groups inside it, at any depth."""
+        for member in self.members:
+            if isinstance(member, LevelGroup):
+                yield member
+                yield from member.groups()
+
+    @property
+    def flat(self) -> bool:
+        """Whether there is no level inside."""
+        return not any(isinstance(member, LevelGroup) for member in self.members)
+
+    @property
+    def words(self) -> str:
+        """The tree in braces: `{first, {second, third}}`; many in a row as `m1 to m9`."""
+        parts: list[str] = []
+        for single, run in groupby(self.members, key=lambda member: isinstance(member, str)):
+            members = [member if isinstance(member, str) else member.words for member in run]
+            parts += [f"{members[0]} to {members[-1]}"] if single and len(members) > 3 else members
+        return "{" + ", ".join(parts) + "}"
+
+    def with_ratios(self, ratios: Mapping[frozenset[str], int]) -> LevelGroup:
+        """Return the same tree with other ratios, by who is in a group; those not named get 1."""
+        members = tuple(m.with_ratios(ratios) if isinstance(m, LevelGroup) else m for m in self.members)
+        return LevelGroup(members, ratios.get(frozenset(self.names()), 1))
+
+    def ratios(self) -> dict[frozenset[str], int]:
+        """Return the ratios of the groups inside, by who is in them."""
+        return {frozenset(group.names()): group.ratio for group in self.groups()}
+
+
+LevelRecipe: TypeAlias = Callable[[LevelGroup, tuple[str, ...]], Mapping[str, Any]]
+"""From a group and the names of the models of its level to orchestrator and extrapolation."""
+
+
+def build_hierarchy(
+    composite: Composite,
+    tree: LevelGroup,
+    step: Fraction,
+    how: LevelRecipe,
+    reasons: Mapping[LevelGroup, str] | None = None,
+) -> Composite:
+    """Return the composite with a level for each group inside the tree; ports are made when it is opened.
+
+    Every connection goes to the lowest level that has both of its ends, so that it is exchanged at that
+    level's rate. `record` follows the simulators to where they are.
+    """
+    maker = _HierarchyBuilder(composite, how, reasons or {}, _level_names(composite.scenario, tree))
+    return maker.level(tree, step, outermost=True)
+
+
+@dataclass(frozen=True)
+class _HierarchyBuilder:
+    composite: Composite
+    how: LevelRecipe
+    reasons: Mapping[LevelGroup, str]
+    names: Mapping[LevelGroup, str]
+
+    def level(self, group: LevelGroup, step: Fraction, outermost: bool = False) -> Composite:
+        scenario = self.composite.scenario
+        paths = dict(self.paths(group))
+        models: dict[str, Any] = {}
+        inserted = {name: note for name, note in scenario.inserted.items() if name in group.members}
+        for member in group.members:
+            if isinstance(member, LevelGroup):
+                models[self.names[member]] = self.level(member, step / member.ratio)
+                inserted[self.names[member]] = Insertion(PASS, self.reasons.get(member, "they talk often"))
+            else:
+                models[member] = scenario.models[member]
+        here = _LevelMembership(group, outermost)
+        kept = [each for each in scenario.connections if here(each.source, each.target)]
+        bonds = {
+            name: replace(
+                bond, effort=_relocate_path(bond.effort, paths), flow=_relocate_path(bond.flow, paths)
+            )
+            for name, bond in scenario.bonds.items()
+            if here(bond.effort, bond.flow)
+        }
+        notes = scenario.inserted
+        inserted |= {_relocate_path(c.target, paths): notes[c.target] for c in kept if c.target in notes}
+        moved = [self._connection(each, paths) for each in kept]
+        made = Scenario(
+            models, moved, scenario.inputs if outermost else (), scenario.outputs if outermost else (),
+            self._record(paths) if outermost else ("*",), bonds, inserted=inserted,
+        )  # fmt: skip
+        return self.composite.with_changes(scenario=made, step=step, **self.how(group, tuple(models)))
+
+    def paths(self, group: LevelGroup, before: str = "") -> Iterator[tuple[str, str]]:
+        """Yield simulators with their paths as seen from a level."""
+        for member in group.members:
+            if isinstance(member, LevelGroup):
+                yield from self.paths(member, f"{before}{self.names[member]}.")
+            else:
+                yield member, before + member
+
+    def _connection(self, each: Connection, paths: Mapping[str, str]) -> Connection:
+        return replace(
+            each, source=_relocate_path(each.source, paths), target=_relocate_path(each.target, paths)
+        )
+
+    def _record(self, paths: Mapping[str, str]) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for pattern in self.composite.scenario.record:
+            head, dot, rest = pattern.partition(".")
+            meant = [path for name, path in paths.items() if fnmatchcase(name, head)] if dot else []
+            if head == "*" or not meant or all("." not in path for path in meant):
+                found[pattern] = None
+            else:
+                found |= dict.fromkeys(f"{path}.{rest}" for path in meant)
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class _LevelMembership:
+    """Whether a level is the lowest one with both ends of a connection."""
+
+    group: LevelGroup
+    outermost: bool
+
+    def __call__(self, *ends: str) -> bool:
+        inside = set(self.group.names())
+        owners = {end.partition(".")[0] for end in ends if "." in end}
+        if any("." not in end for end in ends):
+            return self.outermost  # a port of the scenario itself
+        deeper = [set(member.names()) for member in self.group.members if isinstance(member, LevelGroup)]
+        return inside >= owners and not any(each >= owners for each in deeper)
+
+
+def _relocate_path(path: str, paths: Mapping[str, str]) -> str:
+    owner, dot, port = path.partition(".")
+    return f"{paths.get(owner, owner)}{dot}{port}"
+
+
+def _level_names(scenario: Scenario, tree: LevelGroup) -> dict[LevelGroup, str]:
+    """Return a name for each level: its members if they are few, else its first and last one."""
+    taken = {*scenario.models, *scenario.bonds, *scenario.input_names, *scenario.output_names}
+    found: dict[LevelGroup, str] = {}
+    for number, group in enumerate(tree.groups(), 1):
+        members = list(group.names())
+        name = "_".join(members) if len(members) <= 3 else f"{members[0]}_to_{members[-1]}"
+        if len(name) > LONG:
+            name = f"cluster_{number}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found[group] = name
+    return found
+
+
+_PARTS = re.compile(r"[{}]|[^\s{},]+")
+
+
+def parse_hierarchy(text: str, models: tuple[str, ...], where: str) -> LevelGroup:
+    """Return the tree that a text describes; raises ScenarioError if it is none of these models."""
+    if text == "flat":
+        return LevelGroup(models)
+    stack: list[list[str | LevelGroup]] = [[]]
+    for part in _PARTS.findall(text):
+        if part == "{":
+            stack.append([])
+        elif part == "}" and len(stack) > 1:
+            group = LevelGroup(tuple(stack.pop()))
+            stack[-1].append(group)
+        elif part == "}":
+            break
+        else:
+            stack[-1].append(part)
+    outermost = stack[0][0] if len(stack) == 1 and len(stack[0]) == 1 else None
+    if not isinstance(outermost, LevelGroup) or sorted(outermost.names()) != sorted(models):
+        expected = f"`flat`, or all of {', '.join(models)} once, in braces: {{one, {{two, three}}}}"
+        raise ScenarioError(f"`{text}` is no hierarchy of the models", where, expected)
+    return outermost

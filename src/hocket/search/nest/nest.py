@@ -1,0 +1,243 @@
+"""A hierarchy for a flat scenario: who should talk often, how often, and whether that pays.
+
+In:  a flat Composite (or a Study, or a file), and a tolerance or so much work
+Out: a Nesting: what was compared at equal work, the verdict in words, and the composite that was chosen
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from hocket.analysis.bond_energy import balanced_leaves
+from hocket.errors import Fault, ScenarioError
+from hocket.files.formats import read
+from hocket.model.arguments import expect_call, is_number
+from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.experiment import Experiment
+from hocket.planning.compiler.contract import levels
+from hocket.planning.prepare import Composite
+from hocket.search.nest.algorithm_variants import (
+    AS_IT_IS,
+    explicit_orchestrator,
+    explicit_variants,
+    iterative_variants,
+)
+from hocket.search.nest.candidates import Candidate, CandidateJudge
+from hocket.search.nest.clusters import Merge, dendrogram, natural_clusters
+from hocket.search.nest.connection_strengths import Strengths
+from hocket.search.nest.hierarchy import LevelGroup
+from hocket.search.nest.step_search import NEAR, WAYS, Comparison, StepSearch, trees_of
+from hocket.simulators.constraint import Coupler
+
+RUN = 250
+"""Steps of a run whose end is not known."""
+LONGEST = 10_000
+"""Steps of a run that are judged."""
+
+Nestable: TypeAlias = Composite | Experiment | Path | str
+Told: TypeAlias = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Nesting:
+    """What was found. Errors are parts of the largest value of the worst port, over the run."""
+
+    now: Candidate
+    equal: Candidate | None
+    """Flat with the algorithm of the best hierarchy, and at least its exchanges."""
+    flats: tuple[Candidate, ...]
+    """The best flat ones, with each algorithm that was tried."""
+    proposals: tuple[Candidate, ...]
+    """Hierarchies, the best first."""
+    chosen: Candidate | None
+    """A hierarchy, or flat in another way where no hierarchy helps; None: as it is."""
+    composite: Composite | None
+    """The chosen one, ready to run."""
+    strengths: Strengths
+    merges: tuple[Merge, ...]
+    """How clusters grow together, the strongest connection first."""
+    tried: tuple[Candidate, ...]
+    stop: float
+    tolerance: float | None = None
+    floor: float | None = None
+    """The least error that shorter steps reach, where the tolerance was not met."""
+    notes: tuple[str, ...] = ()
+    _make: Callable[[Candidate], Composite] | None = field(default=None, repr=False)
+
+    def composite_of(self, candidate: Candidate) -> Composite:
+        """Return any of the candidates, ready to run."""
+        assert self._make is not None
+        return self._make(candidate)
+
+    @property
+    def clusters(self) -> tuple[tuple[str, ...], ...]:
+        """Who hangs together most: clusters before the widest gap between the strengths that join them."""
+        return natural_clusters(tuple(self.now.tree.names()), self.merges)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether a hierarchy was chosen."""
+        return self.chosen is not None and not self.chosen.tree.flat
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return the comparison: flat now, flat at equal work, what was proposed, what was chosen."""
+        listed: list[tuple[str, Candidate | None]] = [("flat, now", self.now)]
+        listed += [("flat, equal work", self.equal)]
+        listed += [("flat, another way", each) for each in self.flats[:3]]
+        listed += [("nested", each) for each in self.proposals]
+        seen: set[Candidate] = set()
+        rows: list[dict[str, object]] = []
+        for what, each in listed:
+            if each is None or each in seen:
+                continue
+            seen.add(each)
+            rows.append({"": f"{what}, chosen" if each == self.chosen else what, **each.row()})
+        return rows
+
+    def verdict(self) -> list[str]:
+        """Return the answer in plain words."""
+        from hocket.search.nest.nesting_summary import nesting_verdict
+
+        return nesting_verdict(self)
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw the strengths with the clusters, and error over exchanges of all that was tried."""
+        from hocket.search.nest.nesting_summary import draw_nesting
+
+        return draw_nesting(self, path)
+
+
+def nest(
+    what: Nestable,
+    tolerance: float | None = None,
+    *,
+    stop: Duration | None = None,
+    work: float = 1.0,
+    keep: bool = False,
+    told: Told | None = None,
+) -> Nesting:
+    """Return a hierarchy for a flat scenario, if one is better than flat at equal work; nothing is run.
+
+    With a tolerance (of the largest error, relative to the values) the fewest exchanges that keep it are
+    looked for, without one the least error for `work` times the exchanges of now. `keep` leaves the
+    algorithm as it is. `told` is called with how many couplings were read, and of how many about.
+    """
+    study = _read_nestable(what, stop)
+    expect_call("told", told, "two numbers: done, of about")
+    _check_nestable(study.composite, tolerance, work)
+    span, notes = _span(study)
+    judge = CandidateJudge(study.composite, span, study.start)
+    if not judge.strengths.connections:
+        raise ScenarioError("nothing is connected, so there is nothing to exchange more often", "connections")
+    trees = trees_of(judge)
+    if told:
+        judge.told = _progress_reporter(told, trees, keep)
+    found = Comparison(judge, StepSearch(judge), trees, tolerance, work)
+    tried = [AS_IT_IS, *(() if keep else explicit_variants(study.composite))]
+    more = [] if keep else list(iterative_variants(study.composite))
+    flats, proposals = found.compare(tried, more)
+    floor = None
+    if tolerance is not None and not found.any_meets(flats, proposals):
+        floor = found.floor()
+        found = replace(found, tolerance=NEAR * floor if floor is not None else None)
+        flats, proposals = found.compare(tried, more)
+    chosen, equal = found.choice(flats, proposals)
+    made = found.composite(chosen) if chosen else None
+    merges = dendrogram(tuple(judge.flat.names()), judge.strengths.pairs())
+    return Nesting(
+        judge.now, equal, tuple(flats), tuple(proposals), chosen, made, judge.strengths, tuple(merges),
+        tuple(each for each in judge.known.values() if each is not None), float(span), tolerance,
+        floor, notes, found.composite,
+    )  # fmt: skip
+
+
+def _progress_reporter(told: Told, trees: tuple[LevelGroup, ...], keep: bool) -> Callable[[int], None]:
+    several = 1 if keep else 1 + WAYS
+    expected = 10 + 10 * several * len(trees)
+    return lambda done: told(done, max(expected, done))
+
+
+def _read_nestable(what: Nestable, stop: Duration | None) -> Experiment:
+    match what:
+        case Experiment():
+            study = what
+        case Composite():
+            study = Experiment(what)
+        case str() | Path():
+            study = read(what)
+        case _:
+            expected = "a Composite, or the path of a scenario file"
+            raise ScenarioError(f"{what!r:.60} cannot be nested", expected=expected)
+    try:
+        end = study.stop if stop is None else seconds(stop)
+    except ValueError as error:
+        raise ScenarioError(str(error), "stop") from None
+    if end is not None and end - study.start < study.composite.step:
+        raise ScenarioError(f"there is no step before the stop at {format_duration(end)}", "stop")
+    return replace(study, stop=end)
+
+
+def _check_nestable(composite: Composite, tolerance: float | None, work: float) -> None:
+    """Refuse what cannot be nested, or not be judged, with every reason."""
+    scenario, faults = composite.scenario, []
+    if tolerance is not None and not (is_number(tolerance) and tolerance > 0.0):
+        expected = "a number above 0, such as 1e-3: a part of the largest value"
+        faults.append(Fault(f"a tolerance of {tolerance!r} cannot be kept", "tolerance", expected))
+    if not (is_number(work) and work > 0.0):
+        faults.append(
+            Fault(f"the work is {work!r}", "work", "a multiple of the exchanges of now, such as 1.5")
+        )
+    if len(scenario.models) < 3:
+        count = len(scenario.models)
+        hint = "`hocket check` says which algorithm and step would be better"
+        what = (
+            f"levels inside need three simulators at least, and there {'is' if count == 1 else 'are'} {count}"
+        )
+        faults.append(Fault(what, "models", "", hint))
+    faults += _equations(composite)
+    if scenario.hosts:
+        what = "the scenario has hosts, and they say which levels there are"
+        hint = "leave `hosts` out to look for levels; `hocket compile` makes a level of each host"
+        faults.append(Fault(what, "hosts", "one machine", hint))
+    if not faults:  # what cannot be planned has other faults to tell
+        faults = [
+            Fault(
+                f"`{path}` cannot be judged: its bonds are balanced, by a law that is not linear",
+                path,
+                "",
+                "bonds without `balance` while a hierarchy is looked for",
+            )
+            for path in balanced_leaves(composite)
+        ]
+    if faults:
+        raise ScenarioError(faults)
+    explicit_orchestrator(composite)
+
+
+def _equations(composite: Composite) -> Iterator[Fault]:
+    """Yield equations between ports, as they were written or compiled: no connections to weigh against."""
+    for path, each in levels(composite):
+        found = [f"constraints.{name}" for name in each.scenario.constraints]
+        found += [
+            f"models.{name}" for name, model in each.scenario.models.items() if isinstance(model, Coupler)
+        ]
+        if found:
+            what = "inputs that equations determine have no exact solution to judge levels by"
+            hint = "`hocket compile` makes a level of those they couple; `hocket check RUN` judges a run"
+            yield Fault(what, f"{path}{found[0]}", "connections only", hint)
+
+
+def _span(study: Experiment) -> tuple[Fraction, tuple[str, ...]]:
+    """Return how much of the run is judged, and what is to be said of that."""
+    step = study.composite.step
+    if study.stop is None:
+        return RUN * step, (f"without a stop, a run of {format_duration(RUN * step)} is judged",)
+    span = study.stop - study.start
+    if span > LONGEST * step:
+        shown = LONGEST * step
+        return shown, (f"of {format_duration(span)}, the first {format_duration(shown)} are judged",)
+    return span, ()

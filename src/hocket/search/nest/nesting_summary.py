@@ -1,0 +1,223 @@
+"""The picture of a nesting: who drives whom how strongly, with the clusters, and what was compared.
+
+In:  a Nesting
+Out: a Matplotlib figure
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket.analysis.figures import BLUE, GREY, RED, new_figure, save_figure, set_axes_title
+from hocket.files.plotting import import_extra
+from hocket.search.nest.algorithm_variants import AS_IT_IS
+from hocket.search.nest.candidates import Candidate
+from hocket.search.nest.clusters import partition_tree
+from hocket.search.nest.hierarchy import LevelGroup
+from hocket.search.nest.step_search import NEAR, WORTH
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hocket.search.nest.nest import Nesting
+
+
+MOST_NAMED = 40
+"""Simulators up to which all are named."""
+
+
+def draw_nesting(found: Nesting, path: Path | str | None) -> Any:
+    """Draw the strengths as a matrix with a frame around each cluster, and error over exchanges."""
+    figure, (matrix, plane) = new_figure(11, 5, 2)
+    _matrix(found, matrix)
+    _plane(found, plane)
+    return save_figure(figure, path)
+
+
+def _matrix(found: Nesting, axes: Axes) -> None:
+    tree = found.chosen.tree if found.chosen is not None and found.is_nested else _tree(found)
+    names = list(tree.names())
+    place = {name: number for number, name in enumerate(names)}
+    sizes = np.zeros((len(names), len(names)))
+    for (source, target), strength in found.strengths.pairs().items():
+        sizes[place[target], place[source]] = strength
+    shown = np.ma.masked_equal(sizes, 0.0)
+    top = float(sizes.max(initial=0.0)) or 1.0
+    low = max(float(shown.min()) if shown.count() else top, 1e-4 * top)
+    norm = import_extra("matplotlib.colors", "plot").LogNorm(0.3 * low, top)  # the weakest is no white
+    colours = axes.imshow(shown, cmap="Blues", norm=norm, aspect="equal")
+    figure = axes.get_figure()
+    assert figure is not None
+    figure.colorbar(colours, ax=axes, label="error it brings, as a part of the value", shrink=0.8)
+    chosen = found.is_nested
+    for first, last in _frames(tree, place):
+        side = last - first + 1
+        axes.add_patch(
+            import_extra("matplotlib.patches", "plot").Rectangle(
+                (first - 0.5, first - 0.5), side, side, fill=False, linewidth=1.8,
+                edgecolor=RED if chosen else GREY, linestyle="-" if chosen else "--", clip_on=False,
+            )
+        )  # fmt: skip
+    if len(names) <= MOST_NAMED:
+        size = "small" if len(names) <= 12 else "xx-small"
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
+        axes.set_yticks(range(len(names)), names, fontsize=size)
+    axes.set_xlabel("drives")
+    axes.set_ylabel("is driven")
+    set_axes_title(axes, "strengths, framed: levels" if chosen else "strengths, framed: clusters, no levels")
+
+
+def _tree(found: Nesting) -> LevelGroup:
+    """Return the natural clusters as a tree: what is framed where no hierarchy was chosen."""
+    from hocket.search.nest.clusters import partition_tree
+
+    return partition_tree(tuple(found.now.tree.names()), found.clusters)
+
+
+def _frames(tree: LevelGroup, place: dict[str, int]) -> Iterator[tuple[int, int]]:
+    for group in tree.groups():
+        numbers = [place[name] for name in group.names()]
+        yield min(numbers), max(numbers)
+
+
+def _plane(found: Nesting, axes: Axes) -> None:
+    finite = [each for each in found.tried if 0.0 < each.error < 1e3]
+    kinds = (
+        ("flat", GREY, "o", [each for each in finite if each.tree.flat]),
+        ("nested", BLUE, "s", [each for each in finite if not each.tree.flat]),
+    )
+    for label, colour, mark, some in kinds:
+        for stable in (True, False):
+            chosen = [each for each in some if each.stable is stable]
+            if chosen:
+                fill = colour if stable else "none"
+                words = label if stable else f"{label}, unstable"
+                x, y = _points(chosen)
+                axes.plot(
+                    x, y, mark, color=colour, markerfacecolor=fill, markersize=5, alpha=0.7, label=words
+                )
+    for each, words, mark in ((found.now, "now", "D"), (found.chosen, "chosen", "*")):
+        if each is not None and each in finite:
+            size = 8 if mark == "D" else 15
+            axes.plot(*_points([each]), mark, color=RED, markersize=size, label=words, linestyle="none")
+    if found.tolerance is not None:
+        axes.axhline(found.tolerance, color=GREY, linewidth=0.8, linestyle="--", label="tolerance")
+    spread = [each.work.exchanges for each in finite]
+    if max(spread, default=1.0) > 10.0 * min(spread, default=1.0):
+        axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("exchanges per second")
+    axes.set_ylabel("largest error, as a part of the value")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize="small")
+    set_axes_title(axes, "what was tried")
+
+
+def _points(some: list[Candidate]) -> tuple[list[float], list[float]]:
+    return [each.work.exchanges for each in some], [each.error for each in some]
+
+
+FEW = 3
+"""Simulators up to which clusters need no words of their own."""
+
+
+def nesting_verdict(found: Nesting) -> list[str]:
+    """Return what was found, the most important first."""
+    lines = _nested_lines(found) if found.is_nested else _flat_lines(found)
+    lines += _tolerance(found)
+    lines += [_strongest(found)]
+    if len(list(found.now.tree.names())) > FEW and max(map(len, found.clusters)) > 1:
+        lines.append(
+            f"who hangs together most: {partition_tree(tuple(found.now.tree.names()), found.clusters).words}"
+        )
+    return [*lines, *found.notes]
+
+
+def _nested_lines(found: Nesting) -> list[str]:
+    chosen = found.chosen
+    assert chosen is not None
+    flat = ""
+    if found.equal is not None:
+        flat = f", where flat has {_error(found.equal)} for {_exchanges(found.equal)}"
+    first = f"nesting helps: {_candidate_text(chosen)}: {_error(chosen)} for {_exchanges(chosen)}{flat}"
+    return [first, *_now(found)]
+
+
+def _flat_lines(found: Nesting) -> list[str]:
+    chosen = found.chosen
+    lines = [_why_not_nested(found)]
+    if chosen is None:
+        return [*lines, "nothing that was tried is better than the scenario as it is", *_now(found)]
+    lines.append(f"what helps: {_candidate_text(chosen)}: {_error(chosen)} for {_exchanges(chosen)}")
+    return [*lines, *_now(found)]
+
+
+def _why_not_nested(found: Nesting) -> str:
+    """Return why no hierarchy is proposed: the best of them, and flat at equal work."""
+    if not found.proposals:
+        return "nesting does not help: no steps fit the levels that strengths suggest"
+    best, flat = found.proposals[0], found.equal
+    versus = f", and flat has {_error(flat)} for {_exchanges(flat)}" if flat is not None else ""
+    less = flat is not None and best.stable and (not flat.stable or best.error < WORTH * flat.error)
+    word = "nesting helps less than another algorithm" if less else "nesting does not help"
+    return f"{word}: {_candidate_text(best)}: {_error(best)} for {_exchanges(best)}{versus}"
+
+
+def _now(found: Nesting) -> list[str]:
+    return [f"as it is: {_error(found.now)} for {_exchanges(found.now)}"]
+
+
+def _candidate_text(each: Candidate) -> str:
+    tree = "flat" if each.tree.flat else each.tree.words
+    way = "" if each.way == AS_IT_IS else f", {each.way.words}"
+    return f"{tree} at {_distinct_steps(each)}{way}"
+
+
+def _distinct_steps(each: Candidate) -> str:
+    """Return the steps, each once: of many levels most are alike."""
+    return ", ".join(dict.fromkeys(each.steps.split(", ")))
+
+
+def _error(each: Candidate) -> str:
+    size = f"an error of {each.error:.2g}" if math.isfinite(each.error) and each.error < 1e3 else "no answer"
+    return size if each.stable else f"{size}, unstable,"
+
+
+def _exchanges(each: Candidate) -> str:
+    return f"{each.work.exchanges:.4g} exchanges per second"
+
+
+def _tolerance(found: Nesting) -> list[str]:
+    if found.tolerance is None:
+        return []
+    best = found.chosen or found.now
+    if best.stable and best.error <= found.tolerance:
+        return [f"the tolerance {found.tolerance:g} is kept with {best.times:.3g} times the exchanges of now"]
+    reached = ""
+    if found.floor is not None:
+        reached = (
+            f": with the shortest steps an error of {found.floor:.2g} stays, whatever the coupling does; "
+            f"what comes within {NEAR - 1.0:.0%} of that was looked for instead"
+        )
+    return [f"nothing that was tried keeps the tolerance {found.tolerance:g}{reached}"]
+
+
+def _strongest(found: Nesting) -> str:
+    """Return which connections matter most, between whom."""
+    pairs: dict[frozenset[str], float] = {}
+    for each in found.strengths.connections:
+        key = frozenset(each.ends)
+        pairs[key] = pairs.get(key, 0.0) + each.error
+    whole = sum(pairs.values()) or 1.0
+    ranked = sorted(pairs.items(), key=lambda item: -item[1])[:3]
+    order = {name: place for place, name in enumerate(found.now.tree.names())}
+    shares = [
+        f"{share / whole:.0%} between " + " and ".join(f"`{n}`" for n in sorted(pair, key=order.__getitem__))
+        for pair, share in ranked
+    ]
+    return f"what the connections do wrong: {', '.join(shares)}"

@@ -1,0 +1,228 @@
+"""The space to search when none is given: steps, algorithms, orders, extrapolations, what is exchanged.
+
+In:  a Composite and how long it runs
+Out: texts by name, as they are written in a file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import factorial
+from typing import Any
+
+from hocket.analysis.stability_map import with_values
+from hocket.errors import HocketError, ScenarioError
+from hocket.model.protocols import Extrapolator
+from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.planning.compiler.contract import levels
+from hocket.planning.prepare import Composite
+from hocket.search.nest.algorithm_variants import AS_IT_IS, LevelAlgorithm
+from hocket.search.nest.candidates import own_step
+from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
+from hocket.search.tune.space import CHOICES, DesignVariable, Point, Space
+
+TIMES = ("1/8", "1/5", "1/4", "2/5", "1/2", "4/5", "1", "5/4", "2", "5/2", "4", "5", "8")
+"""Of the outermost step."""
+PARTS = ("1/4", "1/2", "1", "2", "4")
+"""Of the steps of levels inside."""
+ORDERS = 24
+"""Up to which all orders of a level are tried."""
+BOTH = ("jacobi", "gauss-seidel")
+SMOOTH = ("hold", "linear", "quadratic", "cubic")
+SLOPED = ("hermite", "hermite2")
+"""Where every simulator tells the slopes of its outputs."""
+
+
+def default_space(composite: Composite, stop: Fraction | None) -> dict[str, str]:
+    """Return a space for any scenario; steps divide the run, and the levels' divide those around them."""
+    steps = [composite.step * Fraction(times) for times in TIMES]
+    whole = [step for step in steps if stop is None or (stop / step).denominator == 1]
+    fits = [step for step in whole if _fits(composite, step)]
+    found = {"step": ", ".join(f"{each} s" for each in sorted({*fits, composite.step}))}
+    for path, level in levels(composite, sampled=False):
+        found |= {f"{path}{key}": text for key, text in _level_choices(level, not path)}
+    return found
+
+
+def _fits(composite: Composite, step: Fraction) -> bool:
+    """Return whether what insists on a step of its own can keep it, and makes whole steps."""
+    for model in composite.scenario.models.values():
+        given: Any = model
+        own = own_step(model) if getattr(given, "period", None) or getattr(given, "sampled", False) else None
+        if own is not None and (step / own).denominator != 1 and (own / step).denominator != 1:
+            return False
+    return True
+
+
+def _level_choices(level: Composite, outermost: bool) -> Iterator[tuple[str, str]]:
+    models = level.scenario.models
+    now: Any = level.orchestrator
+    now = now.inner if isinstance(now, Iterate) else now
+    if not isinstance(now, (Jacobi, GaussSeidel)):
+        return
+    if not outermost:
+        yield "step", ", ".join(f"{level.step * Fraction(part)} s" for part in PARTS)
+    if len(models) > 1:
+        yield "algorithm", ", ".join(BOTH)
+        if factorial(len(models)) <= ORDERS:
+            yield "order", "all"
+    if all(model.abilities.reevaluates for model in models.values()):
+        yield "outputs", "stale, consistent"
+    if now.inputs == "delayed":
+        yield "inputs", "clean, delayed"
+    sloped = all(model.abilities.slopes for model in models.values())
+    if not any(each.extrapolation for each in level.scenario.connections):
+        yield "extrapolation", ", ".join((*SMOOTH, *SLOPED) if sloped else SMOOTH)
+
+
+def apply_choices(composite: Composite, values: Mapping[str, Any]) -> Composite:
+    """Return the composite with these values; raises ScenarioError where they do not fit together.
+
+    Algorithms come first, then their order and what is exchanged, then numbers; a nesting comes last, and
+    `ratio` is the number of steps its levels make in one around them.
+    """
+    for last, change in _CHANGES.items():
+        for name, value in values.items():
+            path, _, word = name.rpartition(".")
+            if word == last:
+                composite = _change_level(composite, path, lambda level: change(level, value))  # noqa: B023
+    for name, value in values.items():
+        if name.rpartition(".")[2] == "extrapolation":
+            composite = _with_extrapolation(composite, name.rpartition(".")[0], value)
+    numbers = {name: value for name, value in values.items() if name.rpartition(".")[2] not in CHOICES}
+    composite = with_values(composite, numbers, "tune") if numbers else composite
+    for name, value in values.items():
+        path, _, word = name.rpartition(".")
+        if word == "nesting" and not value.flat:
+            ratio = values.get(f"{path}.ratio" if path else "ratio", 1)
+            composite = _change_level(composite, path, lambda level: _with_nesting(level, value, ratio))  # noqa: B023
+    return composite
+
+
+def _change_level(composite: Composite, path: str, change: Callable[[Composite], Composite]) -> Composite:
+    """Return the composite with one of its levels changed."""
+    if not path:
+        return change(composite)
+    name, _, rest = path.partition(".")
+    inner: Any = composite.scenario.models[name]
+    models = {**composite.scenario.models, name: _change_level(inner, rest, change)}
+    return composite.with_scenario(composite.scenario.with_models(models))
+
+
+def _with_algorithm(level: Composite, made: Any) -> Composite:
+    now: Any = level.orchestrator
+    now = now.inner if isinstance(now, Iterate) else now
+    modes = {
+        key: getattr(now, key) for key in ("outputs", "inputs") if hasattr(now, key) and hasattr(made, key)
+    }
+    return level.with_changes(orchestrator=replace(made, **modes) if not hasattr(made, "inner") else made)
+
+
+def _with_order(level: Composite, order: tuple[str, ...]) -> Composite:
+    """Return the level in another order; an algorithm without one has none to change."""
+    now: Any = level.orchestrator
+    if isinstance(now, Iterate):
+        inner: Any = now.inner
+        return (
+            level.with_changes(orchestrator=replace(now, inner=replace(inner, order=order)))
+            if isinstance(inner, GaussSeidel)
+            else level
+        )
+    return (
+        level.with_changes(orchestrator=replace(now, order=order)) if isinstance(now, GaussSeidel) else level
+    )
+
+
+def _mode_change(key: str) -> Callable[[Composite, Any], Composite]:
+    """Return what changes a mode of an algorithm: its `outputs`, or its `inputs`."""
+
+    def change(level: Composite, mode: str) -> Composite:
+        now: Any = level.orchestrator
+        inner: Any = now.inner if isinstance(now, Iterate) else now
+        if not hasattr(inner, key):
+            raise ScenarioError(
+                f"`{type(inner).__name__}` has no `{key}`", f"tune.{key}", "another algorithm"
+            )
+        made = replace(inner, **{key: mode})
+        return level.with_changes(orchestrator=replace(now, inner=made) if isinstance(now, Iterate) else made)
+
+    return change
+
+
+def _with_sweeps(level: Composite, count: int) -> Composite:
+    now: Any = level.orchestrator
+    inner = now.inner if isinstance(now, Iterate) else now
+    made = Iterate(inner, tolerance=None, at_most=count, accelerate=None) if count > 1 else inner
+    return level.with_changes(orchestrator=made)
+
+
+_CHANGES: dict[str, Callable[[Composite, Any], Composite]] = {
+    "algorithm": _with_algorithm,
+    "order": _with_order,
+    "outputs": _mode_change("outputs"),
+    "inputs": _mode_change("inputs"),
+    "sweeps": _with_sweeps,
+}
+
+
+def _with_extrapolation(composite: Composite, path: str, made: Extrapolator) -> Composite:
+    """Return the composite with another extrapolation of a level, or of what drives an input."""
+    if not path:
+        return composite.with_changes(extrapolation=made)
+    scenario = composite.scenario
+    if any(each.target == path for each in scenario.connections):
+        connections = [
+            replace(each, extrapolation=made) if each.target == path else each
+            for each in scenario.connections
+        ]
+        return composite.with_scenario(scenario.with_changes(connections=connections))
+    name, _, rest = path.partition(".")
+    inner: Any = scenario.models.get(name)
+    if not isinstance(inner, Composite):
+        raise ScenarioError(
+            f"nothing drives `{path}`", f"tune.{path}.extrapolation", "a level, or a driven input"
+        )
+    models = {**scenario.models, name: _with_extrapolation(inner, rest, made)}
+    return composite.with_scenario(scenario.with_models(models))
+
+
+def _with_nesting(level: Composite, tree: LevelGroup, ratio: int) -> Composite:
+    ratios = {frozenset(group.names()): ratio for group in tree.groups()}
+    return build_hierarchy(level, tree.with_ratios(ratios), level.step, LevelAlgorithm(level, AS_IT_IS))
+
+
+def point_of_now(composite: Composite, space: Space) -> Point | None:
+    """Return the point that the composite itself is; None: one of its values is not in the space."""
+    places = [_place(composite, variable) for variable in space.variables]
+    found = tuple(place for place in places if place is not None)
+    return space.canonical_point(found) if len(found) == len(places) else None
+
+
+def near_now(composite: Composite, space: Space, most: int = 2) -> list[Point]:
+    """Return the point of now and those that differ from it in one value, the nearest values first.
+
+    What now has no value for starts in the middle.
+    """
+    places = [_place(composite, variable) for variable in space.variables]
+    sizes = [len(each) for each in space.variables]
+    middle = tuple(size // 2 if place is None else place for place, size in zip(places, sizes, strict=True))
+    found = [middle]
+    for far in range(1, max(sizes)):
+        for number, size in enumerate(sizes):
+            for k in (middle[number] + far, middle[number] - far):
+                if 0 <= k < size and far <= (most if size > 2 * most else size):
+                    found.append((*middle[:number], k, *middle[number + 1 :]))
+    return list(dict.fromkeys(space.canonical_point(point) for point in found))
+
+
+def _place(composite: Composite, variable: DesignVariable) -> int | None:
+    """Return the number of the value that the composite has."""
+    for number, value in enumerate(variable.values):
+        try:
+            if apply_choices(composite, {variable.name: value}) == composite:
+                return number
+        except HocketError:
+            continue
+    return None

@@ -1,0 +1,343 @@
+"""A Dask cluster that judges couplings.
+
+In:  the address of its scheduler; chunks of points
+Out: their numbers, as they come; a worker that dies loses nothing
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from hashlib import sha256
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO, TypeAlias
+
+from hocket.errors import FileError, ScenarioError
+from hocket.files import toml
+from hocket.search.tune.point_judge import Numbers, PointJudge
+from hocket.search.tune.space import Point
+
+RETRIES = 3
+"""Times that a chunk is tried again whose worker died."""
+WAIT = "10s"
+
+
+class DaskCluster:
+    """A client of a cluster. `judging` is sent along with every chunk, so that no worker must keep it."""
+
+    def __init__(self, address: str, judging: bytes):
+        try:
+            from dask.distributed import Client
+        except ImportError:
+            what, hint = "Dask is not installed", "pip install 'hocket[dask]'"
+            raise ScenarioError(what, "--dask", "the package `distributed`", hint) from None
+        make: Any = Client
+        try:
+            self.client: Any = make(address, timeout=WAIT)
+        except (OSError, ValueError, TypeError) as error:
+            what = f"no Dask scheduler answers at `{address}`: {error}"
+            expected = "an address such as tcp://127.0.0.1:8786"
+            raise ScenarioError(what, "--dask", expected, "dask scheduler, and dask worker ADDRESS") from None
+        self.judging, self.address = judging, address
+
+    @property
+    def size(self) -> int:
+        """How many chunks are judged at a time; at least one, for workers may still come."""
+        return max(1, sum(int(count) for count in self.client.nthreads().values()))
+
+    def judge_chunks(
+        self, chunks: Sequence[Sequence[Point]]
+    ) -> Iterator[tuple[Sequence[Point], list[Numbers]]]:
+        """Yield chunks with their numbers, as they come."""
+        from concurrent.futures import CancelledError
+
+        from dask.distributed import KilledWorker, as_completed
+
+        arriving: Any = as_completed
+        futures = {
+            self.client.submit(
+                _judge_on_cluster, self.judging, list(chunk), pure=False, retries=RETRIES
+            ): chunk
+            for chunk in chunks
+        }
+        try:
+            for future in arriving(list(futures)):
+                yield futures[future], future.result()
+        except KilledWorker:
+            what = f"the workers of the cluster at `{self.address}` died again and again"
+            raise ScenarioError(what, "--dask", "models that do not end the process") from None
+        except (CancelledError, OSError) as error:
+            what = f"the cluster at `{self.address}` went away: {error or 'no scheduler'}"
+            raise ScenarioError(
+                what, "--dask", "", "the same search again: what is in its folder is kept"
+            ) from None
+
+    def close(self) -> None:
+        """Leave the cluster as it was."""
+        self.client.close()
+
+
+_CLUSTER_JUDGES: dict[str, PointJudge] = {}
+
+
+def _judge_on_cluster(sent: bytes, points: Sequence[Point]) -> list[Numbers]:
+    mark = sha256(sent).hexdigest()
+    judging: PointJudge | None = _CLUSTER_JUDGES.get(mark)
+    if judging is None:
+        judging = pickle.loads(sent)
+        _CLUSTER_JUDGES.clear()
+        _CLUSTER_JUDGES[mark] = judging
+    return judging(points)
+
+
+def search_identity(judging: PointJudge) -> str:
+    """Return what a search is about, as a text that differs where the search does."""
+    variables = [(each.name, each.words) for each in judging.space.variables]
+    names = [each.name for each in judging.wanted]
+    files = [Path(name.rpartition(":")[0]) for name in names if ".py:" in name]
+    texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+    return repr(
+        (toml.dumps(judging.composite, strict=False), variables, names, texts, judging.start, judging.stop)
+    )
+
+
+class Journal:
+    """Points with their numbers; in a file, a line for each, if there is a file.
+
+    `facts` were found out before the search and stay the same when it goes on.
+    """
+
+    def __init__(self, path: Path | None, about: str, facts: Callable[[], Any] = lambda: None):
+        self.known: dict[Point, Numbers] = {}
+        self.facts: Any = None
+        self._file: TextIO | None = None
+        if path is None:
+            self.facts = facts()
+            return
+        mark = sha256(about.encode()).hexdigest()
+        if path.exists() and b"\n" in path.read_bytes():
+            self._read(path, mark)
+        else:
+            self.facts = facts()
+            head = {"hocket_tune": 1, "about": mark, "facts": self.facts}
+            path.write_text(json.dumps(head) + "\n", encoding="utf-8")
+        self._file = path.open("a", encoding="utf-8")
+
+    def _read(self, path: Path, mark: str) -> None:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        try:
+            head = json.loads(lines[0])
+            self.facts = head["facts"]
+            if head["about"] != mark:
+                what = f"`{path.name}` is about another search"
+                raise FileError(
+                    what, str(path), "the same scenario, space and objectives", "another folder: --folder"
+                )
+            for line in lines[1:-1]:  # the last one may have been cut off
+                facts: dict[str, Any] = json.loads(line)
+                self.known[tuple(facts["point"])] = tuple(map(float, facts["numbers"]))
+        except (json.JSONDecodeError, KeyError, TypeError, IndexError):
+            raise FileError(f"`{path.name}` cannot be read", str(path), "what `hocket tune` wrote") from None
+        if lines[-1]:
+            path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+
+    def add(self, points: Sequence[Point], numbers: Sequence[Numbers]) -> None:
+        """Keep what was judged, at once."""
+        self.known.update(zip(points, numbers, strict=True))
+        if self._file is not None:
+            for point, each in zip(points, numbers, strict=True):
+                told = [repr(value) for value in each]
+                self._file.write(json.dumps({"point": list(point), "numbers": told}) + "\n")
+            self._file.flush()
+
+    def missing(self, points: Sequence[Point]) -> list[Point]:
+        """Return those that are not known, each once."""
+        return [point for point in dict.fromkeys(points) if point not in self.known]
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+Done: TypeAlias = Callable[[Sequence[Point], Sequence[Numbers]], None]
+
+CHUNK = 25
+"""Points that are handed out at a time, at the most."""
+FEW = 50
+"""Points up to which no processes are started for them."""
+THREADS = "OPENBLAS_NUM_THREADS"
+TRIES = 3
+"""Times that a chunk is handed out whose process died."""
+
+
+class Workers:
+    """Those who judge; processes are started when they are first needed, and live until the end.
+
+    `count`: processes of this machine; None: one per core. `dask`: the address of a cluster's scheduler.
+    `expected`: points in all, about.
+    """
+
+    def __init__(self, judging: PointJudge, count: int | None, dask: str | None, expected: int):
+        self.judging = judging
+        alone = count is None and not dask and (expected <= FEW or not _pickle_judge(judging))
+        self.count = 1 if alone else count or os.cpu_count() or 1
+        packed = _pickle_judge(judging) if dask or self.count > 1 else b""
+        if packed is None:
+            what = "the scenario cannot be sent to other processes: it holds what has no name there"
+            hint = "what it is made of in a file of its own, or one worker"
+            raise ScenarioError(what, "workers", "models that can be pickled", hint)
+        self.cluster = DaskCluster(dask, packed) if dask else None
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        if self.cluster:
+            self.cluster.close()
+
+    def judge(self, points: Sequence[Point], done: Done) -> None:
+        """Judge points, and call `done` with each chunk of them that is ready."""
+        if not points:
+            return
+        points = self.judging.judging_order(points)
+        hands = self.cluster.size if self.cluster else self.count
+        size = max(1, min(CHUNK, -(-len(points) // (2 * hands))))
+        chunks: list[Sequence[Point]] = [points[k : k + size] for k in range(0, len(points), size)]
+        if self.cluster:
+            for chunk, numbers in self.cluster.judge_chunks(chunks):
+                done(chunk, numbers)
+        elif self.count == 1:
+            for chunk in chunks:
+                done(chunk, self.judging(chunk))
+        else:
+            self._in_processes(chunks, done)
+
+    def _in_processes(self, chunks: list[Sequence[Point]], done: Done) -> None:
+        left = chunks
+        for _ in range(TRIES):
+            lost: list[Sequence[Point]] = []
+            try:
+                for chunk, numbers in _gather_numbers(self._process_pool(), left, self.count):
+                    if numbers is None:
+                        lost.append(chunk)
+                    else:
+                        done(chunk, numbers)
+            except BaseException:
+                self._stop()
+                raise
+            if not lost:
+                return
+            self._stop()
+            left = lost
+        what = f"the processes that judge couplings died {TRIES} times"
+        raise ScenarioError(what, f"point {left[0][0]}", "models that do not end the process", "--workers 1")
+
+    def _process_pool(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.count, mp_context=get_context("spawn"), initializer=_keep, initargs=(self.judging,)
+            )
+        return self._pool
+
+    def _stop(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+def _pickle_judge(judging: PointJudge) -> bytes | None:
+    """Return what judges as bytes; None where it holds what has no name elsewhere.
+
+    Those are functions inside functions, and what the script itself defines: to import a script is to run it.
+    """
+    try:
+        packed = pickle.dumps(judging)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
+    return None if b"__main__" in packed else packed
+
+
+@contextmanager
+def _worker_environment() -> Iterator[None]:
+    """Let processes that are started now have one thread each for matrices, and leave the script alone."""
+    before = os.environ.get(THREADS)
+    os.environ[THREADS] = "1"
+    main: Any = sys.modules["__main__"]
+    kept = {name: main.__dict__.pop(name) for name in ("__file__", "__spec__") if name in main.__dict__}
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        main.__dict__.update(kept)
+        if before is None:
+            del os.environ[THREADS]
+        else:
+            os.environ[THREADS] = before
+
+
+def _gather_numbers(
+    pool: ProcessPoolExecutor, chunks: list[Sequence[Point]], count: int
+) -> Iterator[tuple[Sequence[Point], list[Numbers] | None]]:
+    """Yield chunks with their numbers, a few at a time in the making; None: their process died."""
+    waiting: dict[Future[list[Numbers]], Sequence[Point]] = {}
+    rest = iter(chunks)
+    broken = False
+    while True:
+        while len(waiting) < 2 * count and not broken:
+            chunk = next(rest, None)
+            if chunk is None:
+                break
+            try:
+                with _worker_environment():  # a process may be started by this
+                    waiting[pool.submit(_judge_in_worker, chunk)] = chunk
+            except BrokenProcessPool:
+                broken = True
+                yield chunk, None
+        if not waiting:
+            yield from ((chunk, None) for chunk in rest if broken)
+            return
+        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            chunk = waiting.pop(future)
+            try:
+                yield chunk, future.result()
+            except BrokenProcessPool:
+                broken = True
+                yield chunk, None
+
+
+_PROCESS_JUDGES: list[PointJudge] = []
+
+
+def _keep(judging: PointJudge) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started the search
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _PROCESS_JUDGES[:] = [judging]
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, however that ended."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _judge_in_worker(points: Sequence[Point]) -> list[Numbers]:
+    return _PROCESS_JUDGES[0](points)

@@ -1,0 +1,526 @@
+"""What a coupling is worth: numbers that need no run, numbers of short runs, and numbers of one's own.
+
+In:  a Composite, how long it runs, and the names of objectives
+Out: a number for each; infinite where it has none
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from hocket.analysis.consistency import relative_consistency
+from hocket.analysis.error_prediction import PortError, PredictedError, predicted_error
+from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.linear_models import merge_micro_steps
+from hocket.analysis.linear_reading import Reading, read_linear
+from hocket.analysis.linearisation import linearise
+from hocket.analysis.source_playback import with_sources
+from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radius
+from hocket.analysis.stability_radius import stability_radius, structured_radius
+from hocket.errors import HocketError, ScenarioError, suggest_nearest
+from hocket.execution.run import run
+from hocket.files.run_folder import Run
+from hocket.model.arguments import is_number
+from hocket.model.extrapolators import Hold, Nepce
+from hocket.model.protocols import Array, Model
+from hocket.orchestrators import GaussSeidel
+from hocket.plan import Repeat, walk
+from hocket.plan.cost import Cost, plan_cost
+from hocket.planning.parameters import leaves, scale_steps, with_cold_starts
+from hocket.planning.prepare import Composite, without_constraints
+from hocket.search.nest.work import Work, work_of
+from hocket.simulators.recipes import load
+from hocket.simulators.state_space import StateSpace
+
+
+class Case:
+    """One coupling; `now` is the work of the one it is compared with, `times` the seconds of steps."""
+
+    def __init__(
+        self,
+        composite: Composite,
+        stop: Fraction | None,
+        start: Fraction = Fraction(0),
+        now: Work | None = None,
+        times: Mapping[str, float] | None = None,
+    ):
+        self.composite, self.stop, self.start, self.now, self.times = composite, stop, start, now, times
+
+    @cached_property
+    def linear(self) -> Composite:
+        """The composite with linear models in place of all others."""
+        composite = without_constraints(self.composite)
+        if all(type(model) is StateSpace for _, model in leaves(composite)):
+            return merge_micro_steps(composite)
+        others = len(composite.scenario.models) > 1
+        return merge_micro_steps(linearise(composite, still=others, start=self.start).composite)
+
+    @cached_property
+    def reading(self) -> Reading:
+        """Its step as a matrix; how it starts does not matter to that."""
+        if "_driven_reading" in self.__dict__:
+            return self._driven_reading
+        return read_linear(with_cold_starts(self.linear) if _looks_back(self.linear) else self.linear)
+
+    @cached_property
+    def _driven_reading(self) -> Reading:
+        assert self.stop is not None
+        return read_linear(with_sources(self.linear, self.stop, self.start))
+
+    @cached_property
+    def prediction(self) -> PredictedError:
+        """Its error over the run."""
+        if self.stop is None:
+            what = "an error is that of a run, and nothing says how long that is"
+            raise ScenarioError(what, "objectives", "a stop time", "--stop 10, or `stop` under [run]")
+        return predicted_error(self._driven_reading, self.stop, measure=False, local=False)
+
+    def errors(self, patterns: tuple[str, ...] = ()) -> list[PortError]:
+        """Return the errors of some outputs: named, or else those that the scenario records.
+
+        Names are paths with wildcards; the levels around a simulator may be left out.
+        """
+        known = {each.port: each for each in self.prediction.ports}
+        return [known[name] for name in counted_outputs(self.composite, tuple(known), patterns)]
+
+    @cached_property
+    def work(self) -> Work:
+        """Exchanges and steps per second; iterations to the end with the sweeps they should take."""
+        return work_of(self.composite, self._sweeps)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Steps of each simulator, and messages between hosts."""
+        known = {path: float(count) for path, count in self._sweeps.items() if count is not None}
+        return plan_cost(self.composite.blueprint, known)
+
+    @cached_property
+    def _sweeps(self) -> dict[str, int | None]:
+        plans = [level.plan.step for level in self.composite.blueprint.levels()]
+        if all(each.until is None for plan in plans for _, each in walk(plan) if isinstance(each, Repeat)):
+            return {}
+        try:
+            return {each.level: each.sweeps for each in iteration_convergence(self.reading)}
+        except HocketError:
+            return {}
+
+    def seconds_of(self, path: str) -> float:
+        """Return the seconds that a step of a simulator takes; it may have got levels around it since."""
+        assert self.times is not None
+        own = [key for key in self.times if key == path or _within(path, key) or _within(key, path)]
+        return self.times[max(own, key=len)] if own else sum(self.times.values()) / len(self.times)
+
+
+def counted_outputs(composite: Composite, ports: Sequence[str], patterns: tuple[str, ...]) -> list[str]:
+    """Return which of the outputs count: those that are named, or else those that the scenario records."""
+    if patterns:
+        kept = [port for port in ports if any(_matches_pattern(port, text) for text in patterns)]
+        if not kept:
+            hint = suggest_nearest(patterns[0], ports)
+            raise ScenarioError(f"no output is `{', '.join(patterns)}`", "objectives", "", hint)
+        return kept
+    record = composite.scenario.record
+    return [port for port in ports if any(fnmatchcase(port, text) for text in record)] or list(ports)
+
+
+def units_of(composite: Composite, patterns: tuple[str, ...]) -> list[str]:
+    """Return the units of the outputs that count, each once; outputs without a unit fit to all."""
+    wiring = composite.blueprint.leaves.wiring
+    units = {
+        f"{name}.{port.name}": port.unit
+        for name, model in zip(wiring.names, wiring.models, strict=True)
+        for port in model.outputs
+    }
+    return list(
+        dict.fromkeys(
+            filter(None, (units[port] for port in counted_outputs(composite, tuple(units), patterns)))
+        )
+    )
+
+
+def _matches_pattern(port: str, text: str) -> bool:
+    return fnmatchcase(port, text) or fnmatchcase(port, f"*.{text}")
+
+
+def _within(path: str, key: str) -> bool:
+    return path.endswith(f".{key}")
+
+
+def _looks_back(composite: Composite) -> bool:
+    """Return whether inputs anywhere are fitted to more than the newest sample."""
+    own = [composite.extrapolation, *(each.extrapolation for each in composite.scenario.connections)]
+    inner = (model for model in composite.scenario.models.values() if isinstance(model, Composite))
+    return any(each is not None and each.samples > 1 for each in own) or any(map(_looks_back, inner))
+
+
+PARTS = (2, 3, 4, 5)
+"""Of the steps of a run, in the run that it is compared with."""
+SMALL = 1e-3
+STEPS = 9
+"""Steps of which the time of one is the median."""
+
+
+def measured_error(composite: Composite, stop: Fraction | None, start: Fraction = Fraction(0)) -> float:
+    """Return the largest difference to a run with half the steps, of each port over its largest value.
+
+    That is the smaller one of both runs at the times they share: where one of them blows up, its size is no
+    measure. Where simulators have steps of their own that halves do not fit, shorter ones are tried. What
+    stays below a thousandth of the largest value of all ports, as what should be zero does, is compared with
+    that.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        coarse = _run(composite, stop, start, Path(folder) / "coarse")
+        fine = _finer(composite, stop, start, Path(folder))
+        gaps, sizes = [], []
+        for port in coarse.ports:
+            here, better = coarse[port], fine[port]
+            there = np.interp(here.t, better.t, better.values)
+            gaps.append(_largest(here.values - there))
+            sizes.append(min(_largest(here.values), _largest(there)))
+    if any(map(math.isnan, gaps)):
+        return math.inf
+    least = SMALL * max(sizes, default=0.0)
+    return max(
+        (_relative_gap(gap, max(size, least)) for gap, size in zip(gaps, sizes, strict=True)), default=0.0
+    )
+
+
+def _largest(values: Array) -> float:
+    return float(np.max(np.abs(values), initial=0.0))
+
+
+def _relative_gap(gap: float, size: float) -> float:
+    return gap / size if size > 0.0 else math.inf if gap > 0.0 else 0.0
+
+
+def _finer(composite: Composite, stop: Fraction | None, start: Fraction, folder: Path) -> Run:
+    for part in PARTS[:-1]:
+        try:
+            return _run(scale_steps(composite, Fraction(1, part)), stop, start, folder / f"finer{part}")
+        except ScenarioError:
+            continue
+    return _run(scale_steps(composite, Fraction(1, PARTS[-1])), stop, start, folder / "finest")
+
+
+def measured_seconds(composite: Composite, stop: Fraction | None, start: Fraction = Fraction(0)) -> float:
+    """Return how long the steps of a run take."""
+    with tempfile.TemporaryDirectory() as folder:
+        timings = _run(composite, stop, start, Path(folder) / "run").info["timings"]
+    return float(timings["phases"]["steps"])
+
+
+def step_seconds(composite: Composite, start: Fraction = Fraction(0)) -> dict[str, float]:
+    """Return how long a step of each simulator takes, by itself, with its inputs at their start values."""
+    found: dict[str, float] = {}
+    for level in composite.blueprint.levels():
+        for child, model in enumerate(level.wiring.models):
+            if child not in level.inner:
+                found[level.name(child)] = _step_seconds(model, float(start), float(level.composite.step))
+    return found
+
+
+def _step_seconds(model: Model, t: float, h: float) -> float:
+    u = np.array([[float(port.start or 0.0) for port in model.inputs]])
+    simulator, spent = model.open(), []
+    try:
+        simulator.start(t)
+        for number in range(STEPS):
+            before = perf_counter()
+            simulator.step(t + number * h, h, u)
+            spent.append(perf_counter() - before)
+            simulator.output(t + (number + 1) * h, u)
+    finally:
+        simulator.close()
+    return median(spent)
+
+
+def _run(composite: Composite, stop: Fraction | None, start: Fraction, folder: Path) -> Run:
+    if stop is None:
+        raise ScenarioError("nothing says how long to run", "objectives", "a stop time", "--stop 10")
+    return run(composite, start + stop, start=start, folder=folder)
+
+
+__all__ = ["LARGER", "MEASURES", "WORDS", "Case", "Objective", "evaluate_objectives", "failure", "objectives"]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A number to be made small, or large; `limit` is one that may not be passed."""
+
+    name: str
+    larger: bool = False
+    limit: float | None = None
+
+    def cost(self, value: float) -> float:
+        """Return the number as one to be made small."""
+        return -value if self.larger else value
+
+    def within(self, value: float) -> bool:
+        """Return whether a number is within the limit."""
+        return self.limit is None or self.cost(value) <= self.cost(self.limit)
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        return WORDS.get(self.name.partition(":")[0], self.name)
+
+
+def _error(case: Case, *outputs: str) -> float:
+    """The 2-norm of the largest errors of the outputs that count, in their units."""
+    return float(np.sqrt(sum(port.largest**2 for port in case.errors(outputs))))
+
+
+def _relative(case: Case, *outputs: str) -> float:
+    """The largest of errors over the largest value of each output that counts."""
+    return max(port.relative for port in case.errors(outputs))
+
+
+def _radius(case: Case, *simulators: str) -> float:
+    if not simulators:
+        return stability_radius(case.reading).radius
+    paths = [path for path, _ in leaves(case.composite)]
+    wanted = []
+    for name in simulators:
+        found = [path for path in paths if path == name or path.endswith(f".{name}")]
+        if len(found) != 1:
+            what = f"`{name}` is {'no simulator' if not found else 'several simulators'}"
+            raise ScenarioError(what, "objectives", "the path of one simulator", suggest_nearest(name, paths))
+        wanted += found
+    return structured_radius(case.reading, *wanted).radius
+
+
+def _seconds(case: Case) -> float:
+    """What simulators compute per simulated second: their steps, each as long as one was found to take."""
+    if not case.times:
+        raise ScenarioError("nothing is known of how long steps take", "objectives", "steps, or exchanges")
+    each = sum(float(count) * case.seconds_of(path) for path, count in case.cost.steps.items())
+    return each / float(case.composite.step)
+
+
+def _messages(case: Case) -> float:
+    cost = case.cost
+    if not cost.links:
+        what = "all simulators are on one host, and there are no messages"
+        raise ScenarioError(what, "objectives", "exchanges, or `hosts` in the scenario")
+    return sum(each.each.messages for each in cost.links) / float(cost.hosts_step)
+
+
+def _relative_work(case: Case) -> float:
+    """Work as a multiple of that of now: of exchanges or of simulator steps, whichever grew more."""
+    if case.now is None:
+        raise ScenarioError("what now costs is not known", "objectives", "exchanges, steps, or seconds")
+    return max(_ratio(case.work.exchanges, case.now.exchanges), _ratio(case.work.steps, case.now.steps))
+
+
+def _ratio(new: float, old: float) -> float:
+    return new / old if old else (math.inf if new else 1.0)
+
+
+MEASURES: dict[str, Callable[..., float]] = {
+    "rho": lambda case: spectral_radius(case.reading),
+    "delta": lambda case: relative_consistency(case.linear).delta,
+    "error": _error,
+    "relative": _relative,
+    "radius": _radius,
+    "work": _relative_work,
+    "exchanges": lambda case: case.work.exchanges,
+    "steps": lambda case: case.work.steps,
+    "time": _seconds,
+    "messages": _messages,
+    "step": lambda case: float(case.composite.step),
+    "measured": lambda case: measured_error(case.composite, case.stop, case.start),
+    "seconds": lambda case: measured_seconds(case.composite, case.stop, case.start),
+}
+LARGER = ("radius", "step")
+NARROWED = ("error", "relative", "radius")
+"""Those that may be about some outputs, or simulators, only: `error:*.x,*.v`, `radius:one`."""
+LONG = ("error", "relative", "measured", "seconds")
+"""Those that are about a run, and take longer."""
+WORDS = {
+    "rho": "spectral radius of a step",
+    "delta": "relative consistency",
+    "error": "2-norm of the largest errors",
+    "relative": "largest error over largest value",
+    "radius": "stability radius",
+    "work": "work, in that of now",
+    "exchanges": "values exchanged per second",
+    "steps": "simulator steps per second",
+    "time": "seconds of simulator steps per second",
+    "messages": "messages between hosts per second",
+    "step": "outermost step [s]",
+    "measured": "difference to half the steps, in a run",
+    "seconds": "seconds of a run",
+}
+
+
+def objective_paths(name: str) -> tuple[str, ...]:
+    """Return the outputs, or simulators, that an objective is about; none: all that count."""
+    return tuple(each.strip() for each in name.partition(":")[2].split(",") if each.strip())
+
+
+def mixed_units_note(objective: Objective, composite: Composite) -> str:
+    """Return what is to be said of an error that adds up what cannot be compared; empty: it does not."""
+    if objective.name.partition(":")[0] != "error":
+        return ""
+    units = units_of(composite, objective_paths(objective.name))
+    if len(units) < 2:
+        return ""
+    listed = f"{', '.join(units[:-1])} and {units[-1]}"
+    return (
+        f"`{objective.name}` adds up {listed} as they are: "
+        "`relative` compares each output with its own size, `error:*.NAME` takes some only"
+    )
+
+
+def objectives(names: Sequence[str], limits: Mapping[str, float] | None = None) -> tuple[Objective, ...]:
+    """Return objectives by name: one of MEASURES, `error:*.x,*.v`, `radius:one,two`, or `file.py:function`.
+
+    The error with names is that of these outputs; the radius, that of changes in these simulators. A function
+    takes the composite; it is made small. A limit on something that is no objective is one all the same.
+    Raises ScenarioError.
+    """
+    if not names:
+        raise ScenarioError("there is no objective", "objectives", ", ".join(MEASURES))
+    bounds = dict(limits or {})
+    for name in dict.fromkeys((*names, *bounds)):
+        _check(name, "objectives" if name in names else f"limits.{name}")
+    for name, bound in bounds.items():
+        if not is_number(bound):
+            raise ScenarioError(f"the limit of `{name}` is {bound!r}", f"limits.{name}", "a finite number")
+    wanted = {name: bounds.get(name) for name in (*names, *bounds)}
+    return tuple(Objective(name, name.partition(":")[0] in LARGER, limit) for name, limit in wanted.items())
+
+
+def _check(name: str, where: str) -> None:
+    kind, colon, rest = name.partition(":")
+    if kind in MEASURES:
+        if colon and (kind not in NARROWED or not rest.strip(" ,")):
+            expected = "such as error:*.x,*.v or radius:one"
+            raise ScenarioError(f"`{name}` says nothing about what `{kind}` knows", where, expected)
+        return
+    if ":" in name and "." in kind:
+        _load_measure(name)  # raises if it cannot be found
+        return
+    hint = suggest_nearest(kind, MEASURES)
+    raise ScenarioError(f"there is no objective `{name}`", where, "a name, or file.py:function", hint)
+
+
+def evaluate_objectives(case: Case, wanted: Sequence[Objective]) -> tuple[float, ...]:
+    """Return the number of each objective; nan where there is none."""
+    return tuple(_number(case, objective.name) for objective in wanted)
+
+
+def failure(case: Case, objective: Objective) -> str:
+    """Return why an objective has no number; empty: it has."""
+    try:
+        found = _measure(objective.name)(case)
+    except (HocketError, np.linalg.LinAlgError, OverflowError) as error:
+        return str(error) or type(error).__name__
+    return "it is not a number" if math.isnan(found) else ""
+
+
+def _number(case: Case, name: str) -> float:
+    try:
+        return float(_measure(name)(case))
+    except (HocketError, np.linalg.LinAlgError, OverflowError):
+        return math.nan
+
+
+def _measure(name: str) -> Callable[[Case], float]:
+    kind = name.partition(":")[0]
+    if kind in MEASURES:
+        return lambda case: MEASURES[kind](case, *objective_paths(name))
+    return _load_measure(name)
+
+
+def _load_measure(name: str) -> Callable[[Case], float]:
+    function: Any = load(name, "")
+
+    def measure(case: Case) -> float:
+        try:
+            return float(function(case.composite))
+        except HocketError:
+            raise
+        except Exception as error:
+            what = f"`{name}` failed with {type(error).__name__}: {error}"
+            raise ScenarioError(what, "objectives", "a number for a composite") from error
+
+    return measure
+
+
+SAME_WHEN_TURNED = ("rho", "step", "work", "exchanges", "steps", "time")
+
+
+def choose_objectives(
+    composite: Composite,
+    goals: Sequence[str] | None,
+    limits: Mapping[str, float] | None,
+    stop: Fraction | None,
+    start: Fraction,
+) -> tuple[int, tuple[Objective, ...]]:
+    """Return how many objectives there are, and these with what has limits only.
+
+    Without goals, error and work count where the scenario has linear models or those can be found, and what
+    runs show where not; what grows by the coupling alone is out.
+    """
+    if goals:
+        names = tuple(dict.fromkeys(goals))
+        return len(names), objectives(names, limits)
+    known = work_now(composite) is not None
+    if stop is None:
+        names = ("rho", "work") if known else ("rho", "step")
+        return len(names), objectives(names, limits)
+    case, bounds = Case(composite, stop, start), dict(limits or {})
+    foreseen = not math.isnan(evaluate_objectives(case, objectives(["error"]))[0])
+    if foreseen and _rests(case):
+        bounds.setdefault("rho", 1.0 + EDGE)
+    names = ("error" if foreseen else "measured", "work" if known else "seconds")
+    return len(names), objectives(names, bounds)
+
+
+def _rests(case: Case) -> bool:
+    """Return whether the system without coupling errors does not grow."""
+    try:
+        A = exact_solution(case.linear).A
+    except HocketError:
+        return False
+    rates = np.linalg.eigvals(A).real if len(A) else np.zeros(1)
+    return bool(rates.max() <= EDGE * max(1.0, float(np.abs(A).max(initial=0.0))))
+
+
+def work_now(composite: Composite) -> Work | None:
+    """Return the work of now; None where it is not known before a run."""
+    try:
+        return Case(composite, None).work
+    except HocketError:
+        return None
+
+
+def rotations_equivalent(
+    composite: Composite, wanted: Sequence[Objective], over: Mapping[str, str] | None
+) -> bool:
+    """Return whether orders that are rotations of each other are worth the same.
+
+    That is so for the spectral radius with holds and filtered holds (formulas, section 1), while outputs are
+    not evaluated again at the end.
+    """
+    now: Any = composite.orchestrator
+    others = [name for name in over or {} if name.rpartition(".")[2] not in ("order", "step", "alpha")]
+    held = all(
+        isinstance(each.extrapolation or composite.extrapolation, (Hold, Nepce))
+        for each in composite.scenario.connections
+    )
+    plain = isinstance(now, GaussSeidel) and now.outputs == "stale" and over is not None and not others
+    return plain and held and all(each.name in SAME_WHEN_TURNED for each in wanted)

@@ -1,0 +1,249 @@
+"""What may be chosen: for every name a list of values, and all their combinations.
+
+In:  names and texts: `step = 1 ms:10 ms:20:log`, `order = all`, `two.F.extrapolation = hold, linear`
+Out: a Space: variables with their values, and its points by number
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hocket import orchestrators
+from hocket.analysis.stability_map import is_step, with_values
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model import extrapolators as signals
+from hocket.model.clock import seconds
+from hocket.model.extrapolators import Hermite
+from hocket.model.scenario import as_level
+from hocket.orchestrators import Jacobi
+from hocket.planning.prepare import Composite
+from hocket.search.nest.hierarchy import LevelGroup, parse_hierarchy
+
+Point: TypeAlias = tuple[int, ...]
+"""The number of the value of each variable."""
+
+CHOICES = ("algorithm", "order", "outputs", "inputs", "sweeps", "extrapolation", "nesting", "ratio")
+"""The last word of names whose values are no numbers of the scenario."""
+EXTRAPOLATIONS = {**signals.EXTRAPOLATORS, "hermite": Hermite(), "hermite2": Hermite(2)}
+MODES = {"outputs": ("stale", "consistent"), "inputs": ("clean", "delayed")}
+VALUES = 1_000_000
+"""Of one name, at the most."""
+MANY = 7
+"""Models of a level beyond which there are too many orders."""
+
+
+@dataclass(frozen=True)
+class DesignVariable:
+    """A name and its values, with how each is written."""
+
+    name: str
+    values: tuple[Any, ...]
+    words: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Space:
+    """All combinations of the values of some variables."""
+
+    variables: tuple[DesignVariable, ...]
+
+    @property
+    def size(self) -> int:
+        """How many points there are."""
+        return math.prod(len(each) for each in self.variables)
+
+    def points(self) -> Iterator[Point]:
+        """Yield every point; the last variable runs first."""
+        return product(*(range(len(each)) for each in self.variables))
+
+    def canonical_point(self, point: Point) -> Point:
+        """Return the same coupling as a point that has the first value wherever a value says nothing.
+
+        An order says nothing without a sequence, nor does a ratio without levels.
+        """
+        values = self.values(point)
+        return tuple(
+            0 if _idle(each.name, values) else k for each, k in zip(self.variables, point, strict=True)
+        )
+
+    def values(self, point: Point) -> dict[str, Any]:
+        """Return the values of a point, by name."""
+        return {each.name: each.values[k] for each, k in zip(self.variables, point, strict=True)}
+
+    def words(self, point: Point) -> dict[str, str]:
+        """Return the values of a point as they are written."""
+        return {each.name: each.words[k] for each, k in zip(self.variables, point, strict=True)}
+
+
+def _idle(name: str, values: Mapping[str, Any]) -> bool:
+    path, _, last = name.rpartition(".")
+    before = f"{path}." if path else ""
+    if last == "order":
+        return isinstance(values.get(f"{before}algorithm"), Jacobi)
+    if last == "ratio":
+        tree = values.get(f"{before}nesting")
+        return tree is not None and bool(tree.flat)
+    return False
+
+
+def parse_space(composite: Composite, written_as: Mapping[str, str], rotations: bool = True) -> Space:
+    """Return the space that texts describe; raises ScenarioError with every fault.
+
+    Without `rotations`, of orders that are rotations of each other only one is kept: with holds they have the
+    same radius (formulas, section 1).
+    """
+    variables: list[DesignVariable] = []
+    faults: list[Fault] = []
+    for name, text in written_as.items():
+        try:
+            variables.append(_variable(composite, name, text, rotations))
+        except ScenarioError as error:
+            faults += error.faults
+    if faults:
+        raise ScenarioError(faults)
+    if not variables:
+        raise ScenarioError("there is nothing to choose", "tune", 'such as step = "1 ms:10 ms:20:log"')
+    return Space(tuple(variables))
+
+
+def _variable(composite: Composite, name: str, text: str, rotations: bool) -> DesignVariable:
+    where = f"tune.{name}"
+    path, _, last = name.rpartition(".")
+    if last in CHOICES:
+        if last == "extrapolation":
+            return _words(name, _split_list(text), EXTRAPOLATIONS, where)
+        level = _level(composite, path, where)
+        if last == "algorithm":
+            return _words(name, _split_list(text), orchestrators.ORCHESTRATORS, where)
+        if last in MODES:
+            return _words(name, _split_list(text), {mode: mode for mode in MODES[last]}, where)
+        if last == "order":
+            return _orders(name, text, tuple(level.scenario.models), rotations, where)
+        if last == "nesting":
+            return _nestings(name, text, tuple(level.scenario.models), where)
+        numbers = _numbers(text, where)
+        if any(value != round(value) or value < 1 for value in numbers):
+            raise ScenarioError(f"`{text}` are no counts", where, "whole numbers from 1 on")
+        return DesignVariable(
+            name, tuple(int(value) for value in numbers), tuple(f"{value:g}" for value in numbers)
+        )
+    durations = is_step(composite, name)
+    values = _numbers(text, where, durations)
+    if durations and min(values) <= 0.0:
+        raise ScenarioError(f"a step of {min(values):g} s is none", where, "steps above zero")
+    with_values(composite, {name: values[0]}, where)  # raises if there is no such name
+    unit = " s" if durations else ""
+    return DesignVariable(name, tuple(values), tuple(f"{value:.6g}{unit}" for value in values))
+
+
+def _level(composite: Composite, path: str, where: str) -> Composite:
+    found: Any = composite
+    for name in path.split(".") if path else ():
+        inner = found.scenario.models.get(name)
+        found = as_level(inner) if inner is not None else None
+        if found is None:
+            known = [each.path for each in composite.blueprint.levels() if each.path]
+            hint = (
+                suggest_nearest(path, known)
+                if known
+                else "the outermost level has no name, and there is no other"
+            )
+            raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
+    made: Composite = found
+    return made
+
+
+def _split_list(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def _words(name: str, words: Sequence[str], known: Mapping[str, Any], where: str) -> DesignVariable:
+    wrong = [
+        Fault(f"there is no `{word}`", where, "", suggest_nearest(word, known))
+        for word in words
+        if word not in known
+    ]
+    if wrong or not words:
+        raise ScenarioError(wrong or [Fault("no value is given", where, ", ".join(known))])
+    once = tuple(dict.fromkeys(words))
+    return DesignVariable(name, tuple(known[word] for word in once), once)
+
+
+def _numbers(text: str, where: str, durations: bool = False) -> list[float]:
+    """Return numbers from `low:high:count`, `low:high:count:log`, or a list with commas; each once."""
+
+    def number(each: str) -> float:
+        return float(seconds(each.strip())) if durations else float(each)
+
+    try:
+        if ":" not in text:
+            made = [number(each) for each in _split_list(text)]
+        else:
+            low, high, count, *rest = text.split(":")
+            if rest not in ([], ["log"]):
+                raise ValueError
+            if not 1 <= int(count) <= VALUES:
+                raise ScenarioError(f"`{text}` has {int(count):,} values", where, f"1 to {VALUES:,} values")
+            spread = np.geomspace if rest else np.linspace
+            ends = number(low), number(high), int(count)
+            made = [float(f"{value:.6g}") for value in spread(*ends)]  # as they are told, and written
+        if not np.isfinite(made).all():
+            raise ValueError
+    except (ValueError, ZeroDivisionError):
+        expected = "numbers with commas, or low:high:count, or low:high:count:log"
+        raise ScenarioError(f"`{text}` cannot be read", where, expected) from None
+    if not made:
+        raise ScenarioError("no value is given", where, "numbers with commas, or low:high:count")
+    return list(dict.fromkeys(made))
+
+
+def _orders(name: str, text: str, models: tuple[str, ...], rotations: bool, where: str) -> DesignVariable:
+    """Return orders: all of them, or those given with a blank between names and commas between orders."""
+    if text.strip() != "all":
+        found = [tuple(each.split()) for each in _split_list(text)]
+        if not found:
+            raise ScenarioError("no order is given", where, "`all`, or the names of models with blanks")
+        for order in found:
+            if sorted(order) != sorted(models):
+                expected = f"an order of {' '.join(models)}, or `all`"
+                raise ScenarioError(f"`{' '.join(order)}` is no order of the models", where, expected)
+    elif len(models) > MANY:
+        what = f"{len(models)} models have {math.factorial(len(models)):,} orders"
+        raise ScenarioError(what, where, f"at most {MANY} models, or the orders themselves")
+    else:
+        found = list(permutations(models))
+        if not rotations:
+            found = [order for order in found if order[0] == models[0]]
+    return DesignVariable(name, tuple(found), tuple(" ".join(order) for order in found))
+
+
+def _split_braced(text: str) -> list[str]:
+    """Return texts between commas that are in no braces."""
+    found, depth = [""], 0
+    for sign in text:
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        if sign == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += sign
+    return [each.strip() for each in found if each.strip()]
+
+
+def _nestings(name: str, text: str, models: tuple[str, ...], where: str) -> DesignVariable:
+    trees = [parse_hierarchy(each, models, where) for each in _split_braced(text)]
+    if not trees:
+        raise ScenarioError("no nesting is given", where, "`flat`, {one, {two, three}}, with commas between")
+    return DesignVariable(name, tuple(trees), tuple(_tree_words(tree) for tree in trees))
+
+
+def _tree_words(tree: LevelGroup) -> str:
+    return "flat" if tree.flat else tree.words

@@ -1,0 +1,212 @@
+"""The names of the elements of arrays: `x[1]`, `A[1,2]`; some tools write `A[1, 2]`.
+
+In:  a name
+Out: the name of the array
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from hocket.model.ports import PortType
+
+INDICES = re.compile(r"\[\d+(?:,\s*\d+)*\]")
+
+
+def array_of(name: str) -> str:
+    """Return the array whose element a name would be; empty if it ends in no indices."""
+    array, bracket, rest = name.rpartition("[")
+    return array if INDICES.fullmatch(bracket + rest) else ""
+
+
+WHOLE = ("integer", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+"""The types of whole numbers; "integer" is that of FMI 1 and 2."""
+FLOATS = ("real", "float32")
+"""The types of reals; "real" is 64 bits wide, in FMI 3 too."""
+
+
+@dataclass(frozen=True, slots=True)
+class FmuVariable:
+    """One variable, as its FMU declares it."""
+
+    name: str
+    reference: int
+    """The value reference: its number at the FMU's door."""
+    type: str
+    """real, float32, integer, int8 ... uint64, boolean, enumeration, string, binary or clock."""
+    causality: str = "local"
+    """parameter, calculatedParameter, structuralParameter, input, output, local or independent."""
+    variability: str = "continuous"
+    """constant, fixed, tunable, discrete or continuous."""
+    initial: str | None = None
+    """exact, approx or calculated; None: an independent variable."""
+    start: Any = None
+    """A value of its type, for an array a flat tuple of them; None: not given."""
+    unit: str = ""
+    minimum: float | int | None = None
+    maximum: float | int | None = None
+    nominal: float | None = None
+    items: Mapping[str, int] = field(default_factory=dict)
+    """Of an enumeration: the value of each item."""
+    dimensions: tuple[int | str, ...] = ()
+    """Of an array: its sizes, or the structural parameters that hold them."""
+    about: str = ""
+    derivative_of: str | None = None
+    intermediate_update: bool = False
+    """FMI 3: may be set or got in the middle of a step."""
+    reinit: bool = False
+    """Of a state: the FMU may set it anew at an event."""
+    previous: str | None = None
+    """Of a clocked state: the variable with its value at the tick before."""
+    clocks: tuple[str, ...] = ()
+    alias_of: str | None = None
+    """FMI 3: the variable it is another name of."""
+    relative: bool = False
+    """It is a difference: an offset between units does not count."""
+    negated: bool = False
+    """FMI 1: the value is minus the one behind the reference."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its values travel as floats."""
+        return self.type not in ("string", "binary", "clock")
+
+    @property
+    def moves(self) -> bool:
+        """Whether it may change between events."""
+        return self.type in FLOATS and self.variability == "continuous"
+
+    @property
+    def port_type(self) -> PortType:
+        """What a port of it is called; numeric variables only."""
+        if self.type in FLOATS:
+            return "real"
+        if self.type in WHOLE:
+            return "integer"
+        return "boolean" if self.type == "boolean" else "enumeration"
+
+    @property
+    def settable(self) -> bool:
+        """Whether FMI lets it be set before initialisation."""
+        if self.variability == "constant" or self.causality == "independent":
+            return False
+        own = ("input", "parameter", "structuralParameter")
+        return self.initial in ("exact", "approx") or self.causality in own
+
+
+@dataclass(frozen=True, slots=True)
+class FmuInterface:
+    """What a co-simulation or model-exchange interface says it can do."""
+
+    identifier: str
+    """The name of the binary, without its ending."""
+    needs_execution_tool: bool = False
+    only_once: bool = False
+    """One instance per process."""
+    can_save: bool = False
+    can_serialise: bool = False
+    directional: bool = False
+    """Directional derivatives."""
+    adjoint: bool = False
+    variable_step: bool = False
+    fixed_step: float | None = None
+    """FMI 3: its internal step, in seconds."""
+    interpolates_inputs: bool = False
+    """FMI 1 and 2: takes derivatives of real inputs."""
+    output_derivatives: int = 0
+    """The highest derivative of an output it tells."""
+    event_mode: bool = False
+    early_return: bool = False
+    """A step may end before the time asked for."""
+    intermediate_update: bool = False
+    asynchronous: bool = False
+    completed_step: bool = False
+    """Model exchange: wants to be told of every completed step."""
+    evaluates_discrete: bool = False
+
+
+BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """In base units: factor * value + offset."""
+
+    factor: float = 1.0
+    offset: float = 0.0
+    exponents: tuple[int, ...] | None = None
+    """Of BASES; None: not told."""
+
+    @property
+    def base(self) -> str:
+        """The base units, as a text."""
+        powers = zip(BASES, self.exponents or (), strict=False)
+        return "*".join(f"{name}**{power}" for name, power in powers if power)
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """A model description. Equal only to itself, so that what is derived of it can be kept by it."""
+
+    version: str
+    """1.0, 2.0 or 3.0."""
+    name: str
+    token: str
+    """The GUID, or instantiation token, to be shown to the binary."""
+    variables: tuple[FmuVariable, ...]
+    """In file order; FMI 3 aliases behind them."""
+    cs: FmuInterface | None = None
+    me: FmuInterface | None = None
+    about: str = ""
+    tool: str = ""
+    date: str = ""
+    dependencies: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """Per output and derivative the variables it depends on at once, states too; None: not told."""
+    initial_unknowns: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    states: tuple[tuple[str, str], ...] = ()
+    """The continuous states, each with its derivative."""
+    event_indicators: int = 0
+    start: float | None = None
+    stop: float | None = None
+    tolerance: float | None = None
+    step: float | None = None
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    log_categories: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+    """The folders in `binaries`."""
+    problems: tuple[str, ...] = ()
+    """What breaks the standard and does no harm here."""
+
+    @property
+    def major(self) -> int:
+        """1, 2 or 3."""
+        return int(self.version[0])
+
+    @cached_property
+    def by_name(self) -> dict[str, FmuVariable]:
+        """The variables by their names."""
+        return {variable.name: variable for variable in self.variables}
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The structural parameters that hold sizes of arrays, at their start values."""
+        names = {size for variable in self.variables for size in variable.dimensions if isinstance(size, str)}
+        return {name: int(self.by_name[name].start) for name in sorted(names)}
+
+    @cached_property
+    def clocked_names(self) -> tuple[str, ...]:
+        """The input clocks, and the inputs and outputs that only exist when a clock ticks."""
+        return tuple(
+            variable.name
+            for variable in self.variables
+            if (variable.type == "clock" and variable.causality == "input")
+            or (variable.clocks and variable.causality in ("input", "output"))
+        )
+
+    def call_type(self, variable: FmuVariable) -> str:
+        """Return the type whose set and get functions are called: FMI 1 and 2 take items for integers."""
+        return "integer" if variable.type == "enumeration" and self.major < 3 else variable.type

@@ -1,0 +1,420 @@
+"""Equations that keep the power agreed on their bonds, with the law inside f.
+
+In:  a Balanced recipe of an Ode or a StateSpace; the agreed power
+Out: simulators whose inputs follow from it
+
+Source: Moshagen, SNE 31(1), 2021, section 2, in the robust forms of formulas, section 5.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hocket.errors import SimulatorError
+from hocket.model.extrapolators import shift_origin, value_at
+from hocket.model.ports import Port
+from hocket.model.protocols import Array
+from hocket.simulators.ode import Ode
+from hocket.simulators.solvers import Equation
+from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
+
+if TYPE_CHECKING:
+    from hocket.simulators.wrappers.balanced import Balanced
+
+
+_SETTINGS = ("stop_time", "early")
+"""What engines may set on a simulator before it starts."""
+
+
+class PartnerView(NamedTuple):
+    """Another bond of a partner, by the numbers of the inputs that tell of it."""
+
+    output: int
+    input: int
+    share: int
+    sign: float
+    bonds: int
+
+
+class Seat(NamedTuple):
+    """A side of a bond, by the numbers of its ports."""
+
+    output: int
+    input: int
+    sign: float
+    eps: float
+    scale: float | None
+    told: int | None
+    share: int | None
+    reacts: bool
+    """Whether the output reacts to the input at once."""
+    names: str
+    beyond: tuple[PartnerView, ...] = ()
+    booked: int | None = None
+
+
+class BalancedSimulator:
+    """What all forms share: outputs as they are, and the power that both sides agree on."""
+
+    def __init__(self, recipe: Balanced):
+        self.recipe = recipe
+        self.seats = recipe.seats
+        self.width = len(recipe.model.inputs)
+        self.shares = any(seat.share is not None for seat in self.seats)
+        self.plain: Any = recipe.model.open()
+        self.slopes: tuple[float, Array] | None = None
+        """When slopes were last read, and what they were."""
+        self.before: tuple[float, Array] | None = None
+        """When the last step began, and the outputs then."""
+        self.largest = [0.0] * len(self.seats)
+        self.work = np.zeros(len(self.seats))
+        """Per bond: the energy that came in."""
+        self.settles = bool(getattr(self.plain, "settles", False))
+        for name in _SETTINGS:
+            if hasattr(self.plain, name):
+                setattr(self, name, getattr(self.plain, name))
+        if recipe.model.abilities.slopes:
+            self.slope = self._slope
+        for name in ("ready", "prefers", "set_text", "text", "energy"):
+            if hasattr(self.plain, name):
+                setattr(self, name, getattr(self.plain, name))
+
+    def start(self, t: float) -> None:
+        """Start the one inside, and forget what was told."""
+        for name in _SETTINGS:
+            if hasattr(self, name):
+                setattr(self.plain, name, getattr(self, name))
+        self.plain.start(t)
+        self.slopes = self.before = None
+        self.largest = [0.0] * len(self.seats)
+        self.work = np.zeros(len(self.seats))
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return the outputs of the one inside, its share, and what its bonds did."""
+        y: Array = np.asarray(self.plain.output(t, u[:, : self.width]))
+        if not self.recipe.linked:
+            return y
+        return np.concatenate([y, [self._share()] if self.shares else [], self.work])
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance under the agreed power."""
+        own = u[:, : self.width]
+        if h == 0.0:
+            return float(self.plain.step(t, h, own))
+        if len(u) == 1:
+            raise SimulatorError(
+                f"the bond of `{self.seats[0].names}` is given held inputs: held power freezes the motion",
+                expected="extrapolation linear or Hermite",
+                hint='extrapolation = "linear" for the two connections of the bond',
+            )
+        y = np.array(self.plain.output(t, own), dtype=float).reshape(-1)
+        told = self._told_outputs(t, y, u)
+        powers = [self._power(seat, curve, u) for seat, curve in zip(self.seats, told, strict=True)]
+        for number, curve in enumerate(told):
+            seen = abs(curve[0]), abs(value_at(curve, h)), self.largest[number]
+            self.largest[number] = max(seen)
+        reached = self._advance(t, h, u, y, told, powers)
+        self.before = t, y
+        return reached
+
+    def save(self) -> Any:
+        """Return the state, and what was told."""
+        return self._save(), self.slopes, self.before, list(self.largest), self.work.copy()
+
+    def restore(self, state: Any) -> None:
+        """Go back."""
+        kept, self.slopes, self.before, largest, work = state
+        self.largest, self.work = list(largest), work.copy()
+        self._restore(kept)
+
+    def close(self) -> None:
+        """Close the one inside."""
+        self.plain.close()
+
+    def _slope(self, t: float, u: Array) -> Array:
+        slope: Array = np.array(self.plain.slope(t, u[:, : self.width]), dtype=float)
+        self.slopes = t, slope
+        return np.concatenate([slope, np.zeros(len(self.recipe.outputs) - len(slope))])
+
+    def _share(self) -> float:
+        """Return the stored energy."""
+        return max(require_finite_energy(float(self.plain.energy())), 0.0)
+
+    def _told_outputs(self, t: float, y: Array, u: Array) -> list[list[float]]:
+        """Return per bond the own output over the step as the partner extrapolates it."""
+        if self.recipe.linked:
+            return [[float(c) for c in u[:, seat.told]] for seat in self.seats]
+        slope = np.zeros(y.size)
+        if self.slopes is not None and self.slopes[0] == t:
+            slope = self.slopes[1]
+        elif self.before is not None:
+            slope = (y - self.before[1]) / (t - self.before[0])
+        return [[float(y[seat.output]), float(slope[seat.output])] for seat in self.seats]
+
+    def _power(self, seat: Seat, told: list[float], u: Array) -> list[float]:
+        """Return the agreed power into this side, in powers of time."""
+        given = [float(c) for c in (u if self.recipe.linked else u[:2])[:, seat.input]]
+        return self._product(seat.sign, told, given)
+
+    def _product(self, sign: float, output: list[float], given: list[float]) -> list[float]:
+        """Return the power of two signals, in powers of time."""
+        power = [0.0] * (len(output) + len(given) - 1)
+        for i, a in enumerate(output):
+            for j, b in enumerate(given):
+                power[i + j] = power[i + j] + sign * (a * b)
+        return power[:2] if self.recipe.power == "linear" else power
+
+    def _softness(self, number: int) -> float:
+        """Return eps in the unit of dp/du."""
+        seat = self.seats[number]
+        return abs(seat.sign) * seat.eps * (self.largest[number] if seat.scale is None else seat.scale)
+
+    def _advance(
+        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
+    ) -> float:
+        raise NotImplementedError
+
+    def _save(self) -> Any:
+        return self.plain.save()
+
+    def _restore(self, state: Any) -> None:
+        self.plain.restore(state)
+
+
+def at_rest(powers: list[list[float]]) -> bool:
+    """Return whether nothing but zeros was agreed: inputs stay as extrapolated, or nothing would start."""
+    return not any(any(power) for power in powers)
+
+
+def require_finite_energy(energy: float) -> float:
+    """Return a stored energy; raises SimulatorError where that is no number: no state can follow it."""
+    if not isfinite(energy):
+        raise energy_error(energy)
+    return energy
+
+
+def energy_error(energy: float) -> SimulatorError:
+    """Return what to say where a stored energy is no number."""
+    return SimulatorError(
+        f"its stored energy is {energy} J: no state can follow it",
+        expected="a finite number of joules",
+        hint="look into its `energy`",
+    )
+
+
+def corrected_input(seat: Seat, u: float, y: float, reaction: float, power: float, soft: float) -> float:
+    """Return the input that makes the power: u + d (P - p) / (d^2 + eps^2) (formulas, section 5).
+
+    `reaction` is dy/du, zero without feedthrough.
+    """
+    d = seat.sign * (y + u * reaction)
+    below = d * d + soft * soft
+    return u if below == 0.0 else u + d * (power - seat.sign * (y * u)) / below
+
+
+class SubsteppedBalance(BalancedSimulator):
+    """For black boxes: several steps in place of one, each with the inputs of its middle."""
+
+    def _advance(
+        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
+    ) -> float:
+        count, own = self.recipe.substeps, list(u[:, : self.width])
+        length = h / count
+        honoured = self.recipe.model.abilities.input_degree
+        ahead = np.zeros(y.size)
+        for seat, curve in zip(self.seats, told, strict=True):
+            ahead[seat.output] = value_at(curve, length / 2.0) - curve[0]
+        for number in range(count):
+            s = number * length
+            given = np.array(shift_origin(own, s))
+            middle = np.array(value_at(own, s + length / 2.0))
+            if number:
+                last, y = y, np.array(self.plain.output(t + s, given), dtype=float).reshape(-1)
+                ahead = (y - last) / 2.0
+            if honoured is not None and honoured < len(given) - 1:
+                given = middle[np.newaxis].copy()
+            for seat, power, index in zip(self.seats, powers, range(len(powers)), strict=True):
+                now = float(value_at(power, s + length / 2.0))
+                reaction = self._reaction(seat, t + s, given) if seat.reacts else 0.0
+                there = float(y[seat.output] + ahead[seat.output])
+                law = corrected_input(
+                    seat, float(middle[seat.input]), there, reaction, now, self._softness(index)
+                )
+                given[:, seat.input] = 0.0
+                given[0, seat.input] = law
+            end = t + (h if number == count - 1 else s + length)
+            begun = y
+            returned = self.plain.step(t + s, end - (t + s), given)
+            reached = end if returned is None else float(returned)
+            if abs(reached - end) > 1e-9 * length:
+                return reached
+            done = np.array(self.plain.output(end, given), dtype=float).reshape(-1)
+            for index, seat in enumerate(self.seats):
+                shown = 0.5 * (begun[seat.output] + done[seat.output])
+                self.work[index] += length * seat.sign * float(shown * given[0, seat.input])
+        return t + h
+
+    def _reaction(self, seat: Seat, t: float, given: Array) -> float:
+        """Return dy/du, by a difference, where outputs follow inputs between steps."""
+        if not self.recipe.model.abilities.reevaluates:
+            return 0.0
+        nudge = 1e-5 * max(1.0, abs(float(given[0, seat.input])))
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = given.copy()
+            moved[0, seat.input] += sign * nudge
+            ends.append(float(np.asarray(self.plain.output(t, moved)).reshape(-1)[seat.output]))
+        self.plain.output(t, given)
+        return (ends[0] - ends[1]) / (2.0 * nudge)
+
+
+CALLS = 20_000
+"""Evaluations of the law in one step, beyond which it does not come to an end."""
+
+
+class _Equations(NamedTuple):
+    """A model that hocket integrates, as equations for an Ode."""
+
+    f: Equation
+    g: Equation | None
+    how: dict[str, Any]
+
+
+def _equations_of_model(model: Any) -> _Equations:
+    if isinstance(model, Ode):
+        how = {"method": model.method, "step": model.step, "rtol": model.rtol, "atol": model.atol}
+        return _Equations(model.function(model.f), None if model.g is None else model.function(model.g), how)
+    n, m = len(model.A), len(model.inputs)
+    A, B = np.array(model.A, dtype=float).reshape(n, n), np.array(model.B, dtype=float).reshape(n, m)
+    C, D = model.output_matrices
+    exact = model.method == "exact"
+    how = {"method": "adaptive" if exact else model.method, "step": None if exact else model.step}
+    return _Equations(
+        lambda _, x, u: A @ x + B @ u, lambda _, x, u: C @ x + D @ u, {**how, "rtol": 1e-9, "atol": 1e-12}
+    )
+
+
+class IntegratedBalance(BalancedSimulator):
+    """Around a model that hocket integrates: `inner` moves the state, `plain` shows it."""
+
+    def __init__(self, recipe: Balanced):
+        super().__init__(recipe)
+        self.model: Any = recipe.model
+        self.f, self.g, self.how = _equations_of_model(recipe.model)
+        self.inner: Any = self._open_inner()
+
+    def start(self, t: float) -> None:
+        """Start both."""
+        super().start(t)
+        self.inner.start(t)
+
+    def _open_inner(self) -> Any:
+        raise NotImplementedError
+
+    def _outputs(self, t: float, x: Array, u: Array) -> Array:
+        return x if self.g is None else np.asarray(self.g(t, x, u), dtype=float).reshape(-1)
+
+    def _works(self, t: float, x: Array, u: Array) -> list[float]:
+        """Return the power of each bond under these inputs."""
+        y = self._outputs(t, x, u)
+        return [seat.sign * float(y[seat.output]) * float(u[seat.input]) for seat in self.seats]
+
+    def _show(self, x: Array) -> None:
+        """Let the plain simulator have the state."""
+        if isinstance(self.plain, StateSpaceSimulator):
+            self.plain.z = np.concatenate([x, self.plain.z[self.plain.size :]])
+        else:
+            self.plain.x = np.array(x)
+
+    def _save(self) -> Any:
+        return self.plain.save(), self.inner.save()
+
+    def _restore(self, state: Any) -> None:
+        self.plain.restore(state[0])
+        self.inner.restore(state[1])
+
+
+class InversionBalance(IntegratedBalance):
+    """The law inside f: x' = f(t, x, u(t, x)), integrated by the model's own method."""
+
+    calls = 0
+    """Of the law, in this step."""
+    silent = False
+    """At rest: the inputs stay as extrapolated."""
+
+    @property
+    def micro(self) -> Any:
+        """Called after every micro step."""
+        return self.inner.micro
+
+    @micro.setter
+    def micro(self, call: Any) -> None:
+        self.inner.micro = call
+
+    def _open_inner(self) -> Any:
+        model, count = self.model, len(self.model.x0)
+        powers = [Port(f"power {number}") for number in range(len(self.seats))]
+        return Ode(
+            self._rates,
+            lambda t, x, u: self._outputs(t, x[:count], u[: self.width]),
+            [*model.x0, *[0.0] * len(self.seats)],
+            [*model.inputs, *powers],
+            model.outputs,
+            feedthrough={},
+            **self.how,
+        ).open()
+
+    def _rates(self, t: float, x: Array, u: Array) -> Array:
+        """Return the rates of the states, and the power of each bond."""
+        state = x[: len(self.model.x0)]
+        law = self._law(t, state, u)
+        return np.concatenate([self.f(t, state, law), self._works(t, state, law)])
+
+    def _law(self, t: float, x: Array, u: Array) -> Array:
+        own = u[: self.width]
+        y, law = self._outputs(t, x, own), own.copy()
+        if self.silent:
+            return law
+        self.calls += 1
+        if self.calls > CALLS:
+            raise SimulatorError(
+                f"the agreed power asked for {CALLS:,} evaluations in one step",
+                hint="a shorter step of the level, or a larger `eps`",
+            )
+        for number, seat in enumerate(self.seats):
+            given, power = float(own[seat.input]), float(u[self.width + number])
+            reaction = self._reaction(seat, t, x, own) if seat.reacts else 0.0
+            soft = self._softness(number)
+            law[seat.input] = corrected_input(seat, given, float(y[seat.output]), reaction, power, soft)
+        return law
+
+    def _reaction(self, seat: Seat, t: float, x: Array, u: Array) -> float:
+        """Return dy/du."""
+        model = self.model
+        if isinstance(model, StateSpace):
+            return float(model.D[seat.output][seat.input])
+        nudge = 1e-5 * max(1.0, abs(float(u[seat.input])))
+        moved = [u.copy(), u.copy()]
+        moved[0][seat.input] += nudge
+        moved[1][seat.input] -= nudge
+        above, below = (float(self._outputs(t, x, each)[seat.output]) for each in moved)
+        return (above - below) / (2.0 * nudge)
+
+    def _advance(
+        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
+    ) -> float:
+        self.calls = 0
+        self.silent = at_rest(powers)
+        rows = max(len(u), *map(len, powers))
+        given = np.zeros((rows, self.width + len(powers)))
+        given[: len(u), : self.width] = u[:, : self.width]
+        for number, power in enumerate(powers):
+            given[: len(power), self.width + number] = power
+        reached: float = self.inner.step(t, h, given)
+        count = len(self.model.x0)
+        self._show(self.inner.x[:count])
+        self.work = np.array(self.inner.x[count:])
+        return reached

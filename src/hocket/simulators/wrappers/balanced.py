@@ -1,0 +1,319 @@
+"""Power-balanced coupling: a model takes in the power that both sides agree on.
+
+In:  a Model, its power bonds, and how its input or its state follows from the agreed power
+Out: a Model like it for any engine
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.arguments import is_positive
+from hocket.model.bonds import Balance
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities, Model, Simulator
+from hocket.model.scenario import as_level
+from hocket.simulators.declared_energy import linear_faults
+from hocket.simulators.energy_projection import Projected
+from hocket.simulators.ode import Ode
+from hocket.simulators.power_balance import InversionBalance, PartnerView, Seat, SubsteppedBalance
+from hocket.simulators.state_space import StateSpace
+
+Agreed: TypeAlias = Literal["product", "linear"]
+
+_SHARED = ("class_name", "path", "is_isolated", "step")
+"""What else is read off models, where they have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerBond:
+    """Another bond of a partner: sign * output * input, as the partner has them, is the power into it.
+
+    `name` begins the inputs that tell them here, and what the one at the far end stores.
+    """
+
+    name: str
+    sign: float
+    units: tuple[str, str]
+    """Of the output and the input."""
+    bonds: int
+    """Of the one at the far end."""
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The inputs: output, input, and what the one at the far end stores."""
+        output, entry = self.units
+        return (
+            Port(f"{self.name}_output", output),
+            Port(f"{self.name}_input", entry),
+            Port(f"{self.name}_share", "J", start=-1.0, held=True),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BondSide:
+    """One power bond as a simulator sees it: sign * output * input is the power into it, in watts.
+
+    A spring that puts out f = -c s and is given v: -1; a mass that is given f and puts out v: +1. Where
+    units do not multiply to watts, `sign` has their factor too.
+    """
+
+    output: str
+    input: str
+    sign: float = 1.0
+    scale: float | None = None
+    """What `eps` is a part of, in the output's unit; None: the largest output so far."""
+    eps: float | None = None
+    """None: that of the model."""
+    beyond: tuple[PartnerBond, ...] = ()
+    """The other bonds of the partner: how much it may give here depends on them."""
+    settles: bool = False
+    """Whether the partner tells what it booked, so that what only one of them booked is settled later."""
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The inputs that tell of the partner's bonds."""
+        booked = (Port(f"{self.input}_booked", "J"),) if self.settles else ()
+        return (*(port for each in self.beyond for port in each.ports), *booked)
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """A model that keeps the power agreed on its bonds (Moshagen 2021, section 2; formulas, section 5).
+
+    The agreed power is the product of the two signals as they are extrapolated. Both sides know both: one
+    they are given, the other is what they told. They agree where they step together (Jacobi). `power`:
+    "product", or "linear", its first two powers of time (the paper's, with twice the phase error).
+
+    `form="inversion"`: the input becomes u + d (P - p) / (d^2 + eps^2), with u as extrapolated, p(u) the
+    power that u would make, d = dp/du, and `eps` a part of the side's `scale`. It holds at every instant
+    inside `Ode` and `StateSpace` (an exact one is then integrated to 1e-9). Any other simulator makes
+    `substeps` steps in place of one, each with the input held at its value in the middle.
+
+    `form="energy"`: for `Ode` and `StateSpace` that declare their `energy`: a step under the inputs as
+    extrapolated, after which the state is moved along the gradient of its energy to where the agreed work
+    leads.
+
+    `linked` adds the ports that a bond connects: `<output>_told`, from that output with the extrapolation
+    of the partner's input, so that what was told is known at all levels and in iterations; for the energy
+    form an output `share`, the energy that it stores, and `<input>_share`, from the partner's (below zero:
+    not told, and not limited), and the ports of what is `beyond`. With them nobody gives more than it has
+    (see `limits`). An output `<input>_work` tells the energy that came in through each bond; where a side
+    `settles`, `<input>_booked` comes from the partner's. Without `linked`, what was told is the output and
+    its slope as last read, else through the last two outputs; inputs then count to their slopes, and a level
+    with `Polynomial(1)` must start cold.
+    """
+
+    model: Model
+    bonds: tuple[BondSide, ...]
+    form: Balance = "inversion"
+    eps: float = 0.05
+    substeps: int = 8
+    power: Agreed = "product"
+    linked: bool = False
+    whole: float | None = None
+    """The step in s for which energies are agreed, where the model makes shorter ones."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.model, type) or not hasattr(self.model, "open"):
+            raise ScenarioError(
+                f"`{self.model!r:.60}` is no model", "Balanced", "such as a `StateSpace(...)`"
+            )
+        if as_level(self.model) is not None:
+            hint = "`Balanced` around the model inside that has the ports"
+            raise ScenarioError("a level is not balanced as a whole", "Balanced", "one simulator", hint)
+        object.__setattr__(self, "bonds", _check_sides(self.bonds))
+        faults = [*self._option_faults(), *self._port_faults(), *self._model_faults()]
+        if faults:
+            raise ScenarioError(faults)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _SHARED:
+            return getattr(self.model, name)
+        raise AttributeError(f"`Balanced` has no attribute `{name}`")
+
+    @cached_property
+    def inputs(self) -> tuple[Port, ...]:
+        """Those of the model inside, and where linked what was told, the partners' shares and other bonds."""
+        own = {port.name: port for port in self.model.outputs}
+        told = {f"{side.output}_told": own[side.output].unit for side in self.bonds} if self.linked else {}
+        shares = [f"{side.input}_share" for side in self.bonds] if self._has_shares else []
+        beyond = [port for side in self.bonds for port in side.ports] if self._has_shares else []
+        return (
+            *self.model.inputs,
+            *(Port(name, unit) for name, unit in told.items()),
+            *(Port(name, "J", start=-1.0, held=True) for name in shares),  # below zero: nobody tells
+            *beyond,
+        )
+
+    @cached_property
+    def outputs(self) -> tuple[Port, ...]:
+        """Those of the model inside, and where linked its share and what each bond did to it."""
+        works = [Port(f"{side.input}_work", "J") for side in self.bonds] if self.linked else []
+        return (
+            *self.model.outputs,
+            *((Port("share", "J", held=True),) if self._has_shares else ()),
+            *works,
+        )
+
+    @property
+    def bookkeeping(self) -> frozenset[str]:
+        """The ports that only its bonds want."""
+        own = {port.name for port in (*self.model.inputs, *self.model.outputs)}
+        return frozenset(port.name for port in (*self.inputs, *self.outputs) if port.name not in own)
+
+    @property
+    def _has_shares(self) -> bool:
+        return self.linked and self.form == "energy"
+
+    @property
+    def _is_integrated(self) -> bool:
+        """Whether hocket integrates the model itself."""
+        return isinstance(self.model, (Ode, StateSpace))
+
+    @property
+    def energy(self) -> Any:
+        """The stored energy that the model inside declares, if it does."""
+        return getattr(self.model, "energy", None)
+
+    @property
+    def abilities(self) -> Capabilities:
+        """Those of the model inside, under inputs of any degree; micro steps only where they show the law."""
+        micro = self.model.abilities.micro and self._is_integrated and self.form == "inversion"
+        return replace(self.model.abilities, input_degree=None, micro=micro)
+
+    def open(self) -> Simulator:
+        """Make a live simulator of the form."""
+        if self.form == "energy":
+            return Projected(self)
+        return InversionBalance(self) if self._is_integrated else SubsteppedBalance(self)
+
+    @cached_property
+    def seats(self) -> tuple[Seat, ...]:
+        """The sides by the numbers of their ports."""
+        outputs = [port.name for port in self.model.outputs]
+        inputs = [port.name for port in self.inputs]
+        return tuple(
+            Seat(
+                outputs.index(side.output),
+                inputs.index(side.input),
+                float(side.sign),
+                self.eps if side.eps is None else side.eps,
+                side.scale,
+                inputs.index(f"{side.output}_told") if self.linked else None,
+                inputs.index(f"{side.input}_share") if self._has_shares else None,
+                side.input in self.model.outputs[outputs.index(side.output)].feedthrough,
+                f"{side.output}` and `{side.input}",
+                self._views(side, inputs) if self._has_shares else (),
+                inputs.index(f"{side.input}_booked") if self._has_shares and side.settles else None,
+            )
+            for side in self.bonds
+        )
+
+    @staticmethod
+    def _views(side: BondSide, inputs: list[str]) -> tuple[PartnerView, ...]:
+        """Return the other bonds of a partner by the numbers of inputs."""
+        found = []
+        for each in side.beyond:
+            output, entry, share = (inputs.index(port.name) for port in each.ports)
+            found.append(PartnerView(output, entry, share, float(each.sign), each.bonds))
+        return tuple(found)
+
+    def _option_faults(self) -> Iterator[Fault]:
+        for name, value, known in (
+            ("form", self.form, ("inversion", "energy")),
+            ("power", self.power, ("product", "linear")),
+        ):
+            if value not in known:
+                yield Fault(
+                    f"`{name}` cannot be {value!r}",
+                    "Balanced",
+                    " or ".join(known),
+                    suggest_nearest(str(value), known),
+                )
+        if not is_positive(self.eps):
+            yield Fault(f"`eps` is {self.eps!r}", "Balanced", "a number above zero, such as 0.05")
+        if isinstance(self.substeps, bool) or not isinstance(self.substeps, int) or self.substeps < 1:
+            yield Fault(f"`substeps` is {self.substeps!r}", "Balanced", "a whole number above zero")
+        for side in self.bonds:
+            if not isinstance(side.sign, (int, float)) or not math.isfinite(side.sign) or side.sign == 0:
+                yield Fault(
+                    f"the sign of `{side.output}` and `{side.input}` is {side.sign!r}", "Balanced", "+1 or -1"
+                )
+            for role, number in (("scale", side.scale), ("eps", side.eps)):
+                if number is not None and not is_positive(number):
+                    what = f"the {role} of `{side.output}` and `{side.input}` is {number!r}"
+                    yield Fault(what, "Balanced", "a number above zero")
+
+    def _port_faults(self) -> Iterator[Fault]:
+        for role, ports in (("output", self.model.outputs), ("input", self.model.inputs)):
+            known = {port.name: port for port in ports}
+            for side in self.bonds:
+                name: str = getattr(side, role)
+                if name not in known:
+                    yield Fault(f"there is no {role} `{name}`", "Balanced", "", suggest_nearest(name, known))
+                elif known[name].discrete:
+                    what = f"the {role} `{name}` jumps from value to value: it carries no power"
+                    yield Fault(what, "Balanced", "a real that is not held")
+        given = [side.input for side in self.bonds]
+        for name in sorted({name for name in given if given.count(name) > 1}):
+            yield Fault(f"the input `{name}` is in two bonds", "Balanced", "one bond per input")
+        taken = {port.name for port in self.model.inputs} & {
+            f"{name}_{end}"
+            for side in self.bonds
+            for name, end in ((side.output, "told"), (side.input, "share"))
+        }
+        taken |= {port.name for port in self.model.inputs} & {
+            port.name for side in self.bonds for port in side.ports
+        }
+        if self.linked and taken:
+            yield Fault(f"the input `{min(taken)}` has a name that bonds use", "Balanced", "another name")
+        used = {"share"} if self._has_shares else set()
+        used |= {f"{side.input}_work" for side in self.bonds} if self.linked else set()
+        for name in sorted(used & {port.name for port in self.model.outputs}):
+            yield Fault(f"the output `{name}` has a name that bonds use", "Balanced", "another name")
+
+    def _model_faults(self) -> Iterator[Fault]:
+        model: Any = self.model
+        if getattr(model, "period", None) is not None:
+            what = "a model with a period of its own cannot be balanced: its partner steps at other times"
+            yield Fault(what, "Balanced", "a model in the step of its level")
+        if self._is_integrated and not model.x0:
+            yield Fault("a model without a state stores nothing to balance", "Balanced", "a model with `x0`")
+        kind = type(model).__name__
+        if self.form == "energy" and not self._is_integrated:
+            what = (
+                f"balance by energy moves the state, and the state of this `{kind}` is not hocket's to move"
+            )
+            expected = "a `StateSpace` or an `Ode` with `energy`: stored energy that is told is not enough"
+            yield Fault(what, "Balanced", expected, '`balance = "inversion"`, which needs neither')
+        elif self.form == "energy" and self.energy is None:
+            what = f"balance by energy needs the stored energy of this `{kind}`, which declares none"
+            expected = "`energy`, in joules: a matrix Q with W = x'Qx/2 of a `StateSpace`, W(x) of an `Ode`"
+            hint = 'declare `energy`; or `balance = "inversion"`, which needs none'
+            yield Fault(what, "Balanced", expected, hint)
+        elif self.form == "energy" and isinstance(model, StateSpace):
+            yield from linear_faults(
+                model, [(side.output, side.input, float(side.sign)) for side in self.bonds]
+            )
+        divided = self.form == "inversion" and self.substeps > 1 and not self._is_integrated
+        if divided and not model.abilities.variable_step:
+            what = f"the step of this `{kind}` cannot be divided by {self.substeps}, as inversion wants it"
+            expected = "a model whose steps may be of any length, or one that hocket integrates itself"
+            hint = "the extrapolation `balance-correction` without balance: `substeps=1` would do no better"
+            yield Fault(what, "Balanced", expected, hint)
+
+
+def _check_sides(bonds: Any) -> tuple[BondSide, ...]:
+    listed: Sequence[Any] = [bonds] if isinstance(bonds, BondSide) else list(bonds)
+    if not listed:
+        raise ScenarioError("there are no bonds", "Balanced", 'such as `[BondSide("f", "v", -1)]`')
+    for side in listed:
+        if not isinstance(side, BondSide):
+            raise ScenarioError(f"`{side!r:.60}` is no bond", "Balanced", 'such as `BondSide("f", "v", -1)`')
+    return tuple(listed)
