@@ -98,7 +98,7 @@ class StateSpace final : public Simulator {
             add(next, maps.Phi.data(), z_.data(), m.states, m.states);
             add(next, maps.Gamma.data(), c, m.states, terms);
         }
-        std::memcpy(z_.data(), next, sizeof(double) * m.states);
+        std::copy_n(next, m.states, z_.data());  // not memcpy: without states both are null
     }
 
     void outputs(const double* u, double* y) const {
