@@ -14,13 +14,13 @@ from hocket.execution.sweep import sweep
 from hocket.files.formats import read, write
 from hocket.files.run_folder import Run, open_run
 from hocket.model.bonds import Bond
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import Adaptive
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python

@@ -9,6 +9,7 @@ from hocket.planning.compiler.compiler import compile
 from hocket.planning.compiler.contract import algebraic_loops, triviality_faults
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.planner import plan_tree
 from passes.random_scenes import error, found, hosted, scene, values
 
 BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]
@@ -40,7 +41,7 @@ def compiled(before, *passes):
 
 def counted(run, made):
     """Messages and bytes: as told from the plan, and as counted in the run."""
-    counts, told = run.info["counts"], plan_cost(made.blueprint)
+    counts, told = run.info["counts"], plan_cost(plan_tree(made))
     sweeps = counts.get("sweeps", {}).get("", {}).get("total")
     links = counts["messages"].values()
     return (

@@ -44,10 +44,12 @@ from hocket.files.error_estimate import format_time
 from hocket.files.fmus import model_name, study_from_fmus
 from hocket.files.formats import read
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.plan import adapts
 from hocket.planning.compiler.contract import insertions
-from hocket.planning.prepare import Composite, without_constraints
+from hocket.planning.planner import plan_tree
+from hocket.planning.prepare import without_constraints
 from hocket.simulators.fmu import Fmu
 
 FOLLOWS = 0.8
@@ -282,7 +284,7 @@ def check(
     """
     study = _study_to_check(what, start, stop)
     found = _judge_study(study, advise, robust)
-    if not any(level.wiring.bonds for level in study.composite.blueprint.levels()) or found.ill_posed:
+    if not any(level.wiring.bonds for level in plan_tree(study.composite).levels()) or found.ill_posed:
         return found
     tried = _MeasureAttempts()
     linear = found.stability is not None and all(leaf.how == "exact" for leaf in found.leaves)
@@ -298,7 +300,7 @@ def _judge_study(study: Experiment, advise: bool, robust: bool | None) -> Check:
         return Check(posed, tuple(LinearisedLeaf(path, "refused", math.nan, 0, why) for path in balanced))
     try:
         # what has no inputs may stand still, as long as others are coupled
-        still = len(composite.blueprint.leaves.places) > 1
+        still = len(plan_tree(composite).leaves.places) > 1
         inserted = _inserting_passes(composite)
         made = linearise(composite, still=still, start=study.start)
         made = replace(made, leaves=tuple(_note_insertion(leaf, inserted) for leaf in made.leaves))
@@ -408,7 +410,7 @@ def _predictable_length(
     length, step, period = study.stop - study.start, study.composite.step, reading.period
     rows = sum(
         math.ceil(period / level.composite.step) * sum(len(model.outputs) for model in level.wiring.models)
-        for level in reading.composite.blueprint.levels()
+        for level in plan_tree(reading.composite).levels()
     )
     numbers = len(reading.cells) + rows + SOURCE * sum(leaf.how == "constant" for leaf in leaves)
     shown = max(1, NUMBERS // max(1, numbers)) * math.ceil(period / step) * step
@@ -420,7 +422,7 @@ def _predictable_length(
 
 def _unpredictable_reason(composite: Composite, leaves: tuple[LinearisedLeaf, ...]) -> str:
     """Return why no error can be predicted; empty: it can."""
-    for level in composite.blueprint.levels():
+    for level in plan_tree(composite).levels():
         if adapts(level.plan.step):
             name = f"`{level.path}`" if level.path else "the outermost level"
             return f"{name} chooses its steps by their error, and is judged at the step it begins with"

@@ -24,10 +24,11 @@ from hocket.files.formats import read
 from hocket.files.run_folder import Run, RunFolder
 from hocket.model.arguments import expect, expect_call, expect_folder
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.planning.parameters import with_parameters
-from hocket.planning.prepare import Composite, prepare_composite
-from hocket.planning.tree import PlanTree, clock_of, make_blueprint
+from hocket.planning.planner import plan_tree
+from hocket.planning.tree import PlanTree, clock_of
 from hocket.simulators.fmu import Fmu
 
 Runnable: TypeAlias = Composite | Experiment | Fmu | Path | str
@@ -191,7 +192,7 @@ def _job(study: Experiment, record: Iterable[str] | None, ledger: bool) -> Job:
     if record is not None:  # so that they mean what they did before constraints were compiled
         composite = composite.with_scenario(composite.scenario.with_changes(record=record))
     with pause_collector():
-        design = make_blueprint(prepare_composite(composite))
+        design = plan_tree(composite)
     undriven = [port.name for port in study.composite.inputs if port.start is None]
     if undriven:
         hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'

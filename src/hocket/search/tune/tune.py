@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias, get_args
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.arguments import expect, expect_call, expect_folder, is_whole
 from hocket.model.clock import Duration, format_duration, seconds
-from hocket.planning.prepare import Composite
+from hocket.model.composite import Composite
+from hocket.planning.planner import plan_tree
 from hocket.search.tune.choices import apply_choices, default_space, near_now
 from hocket.search.tune.evaluation_pool import Journal, Workers, search_identity
 from hocket.search.tune.genetic import FEW, FEWER, all_points, genetic_search
@@ -82,7 +83,7 @@ def tune(
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: done, of all")
     expect_call("early", early, "the answer so far")
-    _ = composite.blueprint  # raises with all faults of the scenario
+    _ = plan_tree(composite)  # raises with all faults of the scenario
     ends, begins = _times(stop, start)
     span = None if ends is None else ends - begins
     count, wanted = choose_objectives(composite, goals, limits, span, begins)
