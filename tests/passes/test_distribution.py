@@ -18,7 +18,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.hosts import Hosts
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.plan.cost import plan_cost
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.planner import plan_tree
@@ -278,7 +278,7 @@ def test_loops_on_one_host_are_lifted_and_go_with_its_small_step():
         hosts={"plant": ["first", "second"], "lab": ["lag"]},
     )
     level = hk.Composite(joined, "0.1 s", "jacobi", "linear")
-    made = compile(level, [Loops(), Distribution("10 ms", "linear")]).level
+    made = compile_level(level, [Loops(), Distribution("10 ms", "linear")]).level
     plant = made.scenario.models["plant"]
     inside = [as_level(model) for model in plant.scenario.models.values() if as_level(model)]
     assert [each.step for each in (plant, *inside)] == [made.step / 10] * (1 + len(inside))

@@ -5,7 +5,7 @@ import pytest
 
 import hocket as hk
 from hocket.plan.cost import plan_cost
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.contract import algebraic_loops, triviality_faults
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
@@ -31,7 +31,7 @@ def compiled(before, *passes):
     one = passes[-1]
     assert one.reasons(before)
     assert one.check_postconditions(before)
-    made = compile(before, passes).level
+    made = compile_level(before, passes).level
     assert one.reasons(made) == []
     assert one.check_postconditions(made) == []
     assert triviality_faults(made) == []

@@ -10,8 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -41,8 +40,7 @@ from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.files.bond_flows import KEEPS
 from hocket.files.error_estimate import format_time
-from hocket.files.fmus import model_name, study_from_fmus
-from hocket.files.formats import read
+from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
@@ -50,7 +48,6 @@ from hocket.plan import adapts
 from hocket.planning.compiler.contract import insertions
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
-from hocket.simulators.fmu import Fmu
 
 FOLLOWS = 0.8
 """Of the rate at which a system grows: a coupling that grows slower than this is elsewhere."""
@@ -187,8 +184,6 @@ def _advice_line(change: CouplingChange, predicted: PredictedError | None) -> st
 
 
 T = TypeVar("T")
-Checkable: TypeAlias = Composite | Experiment | Fmu | Path | str
-"""What can be judged: a level, what a file holds, an FMU by itself, or the path of a file."""
 
 LARGE = 300
 """Numbers in a step above which changes are not tried: that takes as many readings."""
@@ -269,7 +264,7 @@ class Check:
 
 
 def check(
-    what: Checkable,
+    what: ExperimentLike,
     stop: Duration | None = None,
     *,
     start: Duration | None = None,
@@ -362,19 +357,8 @@ def _explain_insertions(reason: str, inserted: Mapping[str, str]) -> str:
     return reason
 
 
-def _study_to_check(what: Checkable, start: Duration | None, stop: Duration | None) -> Experiment:
-    match what:
-        case Experiment():
-            study = what
-        case Composite():
-            study = Experiment(what)
-        case Fmu():
-            study = study_from_fmus({model_name(what.file): what})
-        case str() | Path():
-            study = read(what)
-        case _:
-            expected = "a Composite, an Fmu, or the path of a scenario file"
-            raise ScenarioError(f"{what!r:.60} cannot be checked", expected=expected)
+def _study_to_check(what: ExperimentLike, start: Duration | None, stop: Duration | None) -> Experiment:
+    study = as_experiment(what, done="checked")
     times = {"start": study.start if start is None else start, "stop": study.stop if stop is None else stop}
     exactly: dict[str, Fraction] = {}
     for name, time in times.items():

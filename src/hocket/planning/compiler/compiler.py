@@ -76,7 +76,9 @@ class Compilation:
         return lines
 
 
-def compile(level: Composite, passes: Sequence[Pass] | None = None, *, in_order: bool = True) -> Compilation:
+def compile_level(
+    level: Composite, passes: Sequence[Pass] | None = None, *, in_order: bool = True
+) -> Compilation:
     """Return a trivial level that does what this one should, with every change told.
 
     Without `passes` those are run that are needed: constraints and loops, and hosts where the scenario has
