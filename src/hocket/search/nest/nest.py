@@ -154,7 +154,9 @@ def nest(
     )  # fmt: skip
 
 
-def _progress_reporter(progress: CountCallback, trees: tuple[LevelGroup, ...], keep: bool) -> Callable[[int], None]:
+def _progress_reporter(
+    progress: CountCallback, trees: tuple[LevelGroup, ...], keep: bool
+) -> Callable[[int], None]:
     several = 1 if keep else 1 + WAYS
     expected = 10 + 10 * several * len(trees)
     return lambda done: progress(done, max(expected, done))
