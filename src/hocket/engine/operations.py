@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Operation:
-    """The twin of `Operation` in level.hpp; the order of the fields is that of the tuple."""
+    """The twin of `Operation` in native/engine/level.hpp; the order of the fields is that of the tuple."""
 
     kind: str
     children: list[int] = field(default_factory=list)
