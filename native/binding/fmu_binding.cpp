@@ -132,7 +132,7 @@ void bind_fmus(nb::module_& module) {
                  return good ? y : nb::none();
              })
         .def_prop_ro("can_save", &Fmu::can_save)
-        .def("restore", &Fmu::restore)
+        .def("restore", [](Fmu& self, Saved& saved) { return self.restore(saved); })
         .def("text",
              [](Fmu& self, int port) -> nb::object {
                  std::string value;

@@ -80,7 +80,7 @@ nb::object asked(Isolated& self, Ask ask, double t, double h, const Numbers& u) 
 
 void bind_client(nb::module_& module) {
     Isolated::interrupted = interrupted;
-    Pool::idle = Isolated::look_at_keyboard;
+    ThreadPool::idle = Isolated::look_at_keyboard;
     nb::class_<Isolated, Simulator>(module, "Isolated")
         .def(nb::init<int, int, int, double>())
         .def_static("needed", &Memory::needed)

@@ -26,11 +26,11 @@ std::vector<double> columns(const Numbers& array, std::size_t rows, std::size_t 
     return result;
 }
 
-std::shared_ptr<Pace> pace(const std::vector<double>& n) {
-    auto made = std::make_shared<Pace>();
+std::shared_ptr<StepSizeController> controller(const std::vector<double>& n) {
+    auto made = std::make_shared<StepSizeController>();
     const auto whole = [&](int k) { return static_cast<std::int64_t>(n.at(k)); };
     made->tolerance = n.at(0);
-    made->estimate = static_cast<Pace::Estimate>(whole(1));
+    made->estimate = static_cast<StepSizeController::Estimate>(whole(1));
     made->per_unit = n.at(2) != 0.0;
     for (int k = 0; k < 3; ++k) made->gains[k] = n.at(3 + k);
     made->quantum = whole(6);
@@ -44,47 +44,52 @@ std::shared_ptr<Pace> pace(const std::vector<double>& n) {
     return made;
 }
 
-Operation::Kind kind_of(const std::string& name) {
-    using Kind = Operation::Kind;
-    static const std::pair<const char*, Kind> names[] = {
-        {"admit", Kind::admit},   {"feed", Kind::feed},           {"step", Kind::step},
-        {"read", Kind::read},     {"solve", Kind::solve},         {"times", Kind::times},
-        {"record", Kind::record}, {"step_read", Kind::step_read}, {"together", Kind::together},
-        {"save", Kind::save},     {"restore", Kind::restore},     {"repeat", Kind::repeat},
-        {"adapt", Kind::adapt},   {"next", Kind::next},           {"open", Kind::open},
-        {"close", Kind::close}};
-    for (const auto& [known, kind] : names)
-        if (name == known) return kind;
-    throw std::invalid_argument("unknown operation " + name);
-}
-
-// (kind, children, ticks or n, parallel, bodies, signals, slopes, number, until, accelerator, numbers,
-// degrees, part)
-std::vector<Operation> program(const nb::list& encoded) {
-    std::vector<Operation> operations;
-    for (nb::handle item : encoded) {
-        const auto parts = nb::cast<nb::tuple>(item);
-        Operation operation;
-        operation.kind = kind_of(nb::cast<std::string>(parts[0]));
-        operation.children = nb::cast<std::vector<int>>(parts[1]);
-        operation.ticks = nb::cast<std::int64_t>(parts[2]);
-        operation.n = static_cast<int>(operation.ticks);
-        operation.parallel = nb::cast<bool>(parts[3]);
+Program program(const nb::list& encoded) {
+    Program operations;
+    for (nb::handle each : encoded) {
+        const auto parts = nb::cast<nb::tuple>(each);
+        const auto kind = nb::cast<std::string>(parts[0]);
+        const auto children = nb::cast<std::vector<int>>(parts[1]);
+        const auto count = nb::cast<std::int64_t>(parts[2]);
+        std::vector<Program> bodies;
         for (nb::handle body : nb::cast<nb::list>(parts[4]))
-            operation.bodies.push_back(program(nb::cast<nb::list>(body)));
-        operation.signals = nb::cast<std::vector<int>>(parts[5]);
-        operation.slopes = nb::cast<std::vector<int>>(parts[6]);
-        operation.number = nb::cast<int>(parts[7]);
-        operation.until = nb::cast<double>(parts[8]);
-        if (operation.kind == Operation::Kind::repeat)
-            operation.accelerator =
-                accelerator(nb::cast<std::string>(parts[9]), nb::cast<std::vector<double>>(parts[10]));
-        if (operation.kind == Operation::Kind::adapt)
-            operation.pace = pace(nb::cast<std::vector<double>>(parts[10]));
-        operation.degrees = nb::cast<std::vector<int>>(parts[11]);
-        std::tie(operation.numerator, operation.denominator) =
-            nb::cast<std::pair<std::int64_t, std::int64_t>>(parts[12]);
-        operations.push_back(std::move(operation));
+            bodies.push_back(program(nb::cast<nb::list>(body)));
+        const auto signals = nb::cast<std::vector<int>>(parts[5]);
+        const auto slopes = nb::cast<std::vector<int>>(parts[6]);
+        const auto number = nb::cast<int>(parts[7]);
+        const auto [up, down] = nb::cast<std::pair<std::int64_t, std::int64_t>>(parts[12]);
+        const Fraction fraction{up, down};
+        Workload workload;
+        workload.parallel = nb::cast<bool>(parts[3]);
+        if (kind == "admit") operations.push_back(AdmitOperation{});
+        if (kind == "record") operations.push_back(RecordOperation{});
+        if (kind == "feed") operations.push_back(FeedOperation{children, {}});
+        if (kind == "read") operations.push_back(ReadOperation{children});
+        if (kind == "step") operations.push_back(StepOperation{children, count, fraction, workload});
+        if (kind == "step_read") operations.push_back(StepReadOperation{children, count, fraction, workload});
+        if (kind == "solve")
+            operations.push_back(SolveOperation{children, number, {signals, slopes}, {}, {}});
+        if (kind == "save") operations.push_back(SaveOperation{children});
+        if (kind == "restore") operations.push_back(RestoreOperation{children});
+        if (kind == "repeat")
+            operations.push_back(RepeatOperation{
+                bodies[0],
+                number,
+                static_cast<int>(count),
+                nb::cast<double>(parts[8]),
+                {signals, slopes},
+                accelerator(nb::cast<std::string>(parts[9]), nb::cast<std::vector<double>>(parts[10]))});
+        if (kind == "adapt")
+            operations.push_back(AdaptOperation{bodies[0], number, signals,
+                                                nb::cast<std::vector<int>>(parts[11]),
+                                                controller(nb::cast<std::vector<double>>(parts[10]))});
+        if (kind == "next") operations.push_back(NextOperation{bodies});
+        if (kind == "times") operations.push_back(TimesOperation{bodies[0], static_cast<int>(count)});
+        if (kind == "together") operations.push_back(TogetherOperation{bodies, workload});
+        if (kind == "open") operations.push_back(OpenAccountsOperation{slopes, signals});
+        if (kind == "close")
+            operations.push_back(
+                CloseAccountsOperation{slopes, signals, count, fraction, number != 0, number == 2, {}, {}});
     }
     return operations;
 }
@@ -151,7 +156,7 @@ std::shared_ptr<Balance> balance(const std::shared_ptr<Linear>& model, int input
 void set_post(Builder& self, int signals, const std::vector<std::vector<int>>& links,
               const std::vector<std::vector<std::vector<int>>>& inputs,
               const std::vector<std::vector<std::vector<int>>>& outputs) {
-    auto post = std::make_unique<Post>();
+    auto post = std::make_unique<MessageCounter>();
     post->versions.resize(signals);
     for (const auto& link : links) post->links.push_back({link, std::vector<std::int64_t>(link.size())});
     post->members.resize(inputs.size());
@@ -161,7 +166,7 @@ void set_post(Builder& self, int signals, const std::vector<std::vector<int>>& l
         for (const auto& n : outputs[child])
             post->members[child].outputs.push_back({n[0], std::vector<int>(n.begin() + 1, n.end())});
     }
-    self.level->post = std::move(post);
+    self.level->messages = std::move(post);
 }
 
 }  // namespace
@@ -182,7 +187,7 @@ void bind_levels(nb::module_& module) {
     nb::class_<Balance>(module, "Balance");
     module.def("balance", &balance);
     nb::class_<Builder>(module, "Level")
-        .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
+        .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
         .def("add_state_space", &Builder::add_state_space, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
              nb::arg())
         .def("add_projected", &Builder::add_projected)
@@ -190,12 +195,7 @@ void bind_levels(nb::module_& module) {
         .def("add_native", &Builder::add_native)
         .def("add_text", [](Builder& self, int from, int source, int to,
                             int target) { self.level->add_text(from, source, to, target); })
-        .def("add_level",
-             [](Builder& self, Builder& inner, int rows, int inputs, int outputs) {
-                 return reinterpret_cast<std::uintptr_t>(self.add_level(inner, rows, inputs, outputs));
-             })
-        .def("address",
-             [](const Builder& self) { return reinterpret_cast<std::uintptr_t>(self.level.get()); })
+        .def("add_level", &Builder::add_level)
         .def("add_drives", &Builder::add_drives)
         .def("add_output", [](Builder& self, int source, double gain,
                               double offset) { self.level->add_output(source, gain, offset); })

@@ -26,10 +26,10 @@ namespace {
 
 class Engine {
   public:
-    Engine(Builder& outermost, std::vector<std::shared_ptr<Rows>> rows, int threads, bool always)
+    Engine(Builder& outermost, std::vector<std::shared_ptr<RowBuffer>> rows, int threads, bool always)
         : level_(std::move(outermost.level)), rows_(std::move(rows)) {
         if (threads > 1) {
-            pool_ = std::make_unique<Pool>(threads);
+            pool_ = std::make_unique<ThreadPool>(threads);
             level_->share(pool_.get(), always, level_->needs_python());
         }
     }
@@ -42,23 +42,32 @@ class Engine {
     }
 
     nb::object failure() const {
-        const Failure& f = level_->first_failure;
+        const Failure& f = level_->state.failures.first();
         if (f.kind == Failure::Kind::none) return nb::none();
-        static const char* kinds[] = {"none",         "raised",        "stopped_early", "not_finite",
-                                      "internal",     "loop_singular", "loop_stuck",    "reported",
-                                      "no_agreement", "not_met",       "no_energy"};
+        static const char* kinds[] = {"none",
+                                      "raised",
+                                      "stopped_early",
+                                      "not_finite",
+                                      "internal",
+                                      "loop_singular",
+                                      "loop_not_converged",
+                                      "reported",
+                                      "not_converged",
+                                      "tolerance_not_met",
+                                      "no_energy"};
         nb::object error = nb::none();
-        const auto* level = static_cast<const Level*>(f.level);
+        const Level* level = find(*level_, f.level);
         if (f.kind == Failure::Kind::raised)
-            if (auto* simulator = dynamic_cast<PythonSimulator*>(level->children[f.child].simulator.get()))
+            if (auto* simulator =
+                    dynamic_cast<PythonSimulator*>(level->state.children[f.child].simulator.get()))
                 error = simulator->take_error();
-        return nb::make_tuple(kinds[static_cast<int>(f.kind)], reinterpret_cast<std::uintptr_t>(level),
-                              f.child, f.port, static_cast<int>(f.call), f.tick, f.ticks, f.value, error);
+        return nb::make_tuple(kinds[static_cast<int>(f.kind)], f.level, f.child, f.port,
+                              static_cast<int>(f.call), f.tick, f.ticks, f.value, error);
     }
 
-    std::int64_t now() const { return level_->now; }
+    std::int64_t now() const { return level_->state.now; }
 
-    void keep_last_rows() { level_->keep_last_row(); }
+    void keep_last_rows() { level_->add_last_rows(); }
 
     // Of each level: its address, and how often its steps were made again.
     nb::list sweeps() const {
@@ -83,64 +92,61 @@ class Engine {
     }
 
     // The numbers of a simulator's state, by the address of its level.
-    std::vector<double> state(std::uintptr_t address, int child) const {
+    std::vector<double> state(int number, int child) const {
         Snapshot found;
-        find_state(*level_, address, child, found);
+        find_state(*level_, number, child, found);
         return found.numbers();
     }
 
     // Of the iteration that failed.
     std::vector<double> residuals() const {
-        const auto* level = static_cast<const Level*>(level_->first_failure.level);
-        return level ? level->residuals : std::vector<double>{};
+        const Level* level = find(*level_, level_->state.failures.first().level);
+        return level ? level->residuals() : std::vector<double>{};
     }
 
   private:
+    static const Level* find(const Level& level, int number) {
+        if (level.state.number == number) return &level;
+        for (const Level* inner : level.levels_inside())
+            if (const Level* found = find(*inner, number)) return found;
+        return nullptr;
+    }
+
     static void add_sweeps(const Level& level, nb::list& found) {
-        const Sweeps& s = level.sweeps;
-        found.append(nb::make_tuple(reinterpret_cast<std::uintptr_t>(&level), s.repeats, s.total, s.most,
-                                    level.steps.accepted, level.steps.rejected, level.steps.shortest,
-                                    level.steps.longest));
-        for (const Child& child : level.children)
-            if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get()))
-                add_sweeps(*inner, found);
+        const IterationCounts& s = level.iterations();
+        found.append(nb::make_tuple(level.state.number, s.repeats, s.total, s.most, level.steps().accepted,
+                                    level.steps().rejected, level.steps().shortest, level.steps().longest));
+        for (const Level* inner : level.levels_inside()) add_sweeps(*inner, found);
     }
 
     static void add_messages(const Level& level, nb::list& found) {
-        if (level.post) {
+        if (level.messages) {
             nb::list links;
-            for (const Post::Link& link : level.post->links)
+            for (const MessageCounter::Link& link : level.messages->links)
                 links.append(nb::make_tuple(link.messages, link.values));
-            found.append(nb::make_tuple(reinterpret_cast<std::uintptr_t>(&level), links));
+            found.append(nb::make_tuple(level.state.number, links));
         }
-        for (const Child& child : level.children)
-            if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get()))
-                add_messages(*inner, found);
+        for (const Level* inner : level.levels_inside()) add_messages(*inner, found);
     }
 
-    static void find_state(const Level& level, std::uintptr_t address, int child, Snapshot& found) {
-        if (reinterpret_cast<std::uintptr_t>(&level) == address)
-            level.children.at(child).simulator->keep(found);
-        for (const Child& each : level.children)
-            if (const auto* inner = dynamic_cast<const Level*>(each.simulator.get()))
-                find_state(*inner, address, child, found);
+    static void find_state(const Level& level, int number, int child, Snapshot& found) {
+        if (level.state.number == number) level.state.children.at(child).simulator->save(found);
+        for (const Level* inner : level.levels_inside()) find_state(*inner, number, child, found);
     }
 
     static void add_energies(const Level& level, nb::list& found) {
         std::vector<std::pair<double, double>> flowed;
-        for (std::size_t k = 0; k < 2 * level.accounts.bonds; ++k)
-            flowed.emplace_back(level.accounts.energy[k], level.accounts.moved[k]);
-        if (!flowed.empty()) found.append(nb::make_tuple(reinterpret_cast<std::uintptr_t>(&level), flowed));
-        for (const Child& child : level.children)
-            if (const auto* inner = dynamic_cast<const Level*>(child.simulator.get()))
-                add_energies(*inner, found);
+        for (std::size_t k = 0; k < 2 * level.ledger.accounts.bonds; ++k)
+            flowed.emplace_back(level.ledger.accounts.energy[k], level.ledger.accounts.moved[k]);
+        if (!flowed.empty()) found.append(nb::make_tuple(level.state.number, flowed));
+        for (const Level* inner : level.levels_inside()) add_energies(*inner, found);
     }
 
     std::int64_t go(std::int64_t steps, double seconds, std::size_t most_values) {
         const auto begin = std::chrono::steady_clock::now();
         std::int64_t done = 0, look = 1, next_look = 1;
         while (done < steps) {
-            if (!level_->run_outermost(1)) return -1 - done;
+            if (!level_->run_step()) return -1 - done;
             if (++done < next_look) continue;
             for (const auto& rows : rows_)
                 if (rows->data.size() >= most_values) return done;
@@ -158,8 +164,8 @@ class Engine {
     }
 
     std::shared_ptr<Level> level_;
-    std::vector<std::shared_ptr<Rows>> rows_;
-    std::unique_ptr<Pool> pool_;
+    std::vector<std::shared_ptr<RowBuffer>> rows_;
+    std::unique_ptr<ThreadPool> pool_;
 };
 
 }  // namespace
@@ -171,11 +177,13 @@ NB_MODULE(_native, module) {
     nb::class_<Simulator>(module, "Simulator");
     bind_fmus(module);
     bind_isolated(module);
-    nb::class_<Rows>(module, "Rows")
-        .def("__init__", [](Rows* rows, int width,
-                            std::int64_t interval) { new (rows) Rows{.width = width, .interval = interval}; })
-        .def("__len__", &Rows::count)
-        .def("taken", [](Rows& rows) {
+    nb::class_<RowBuffer>(module, "Rows")
+        .def("__init__",
+             [](RowBuffer* rows, int width, std::int64_t interval) {
+                 new (rows) RowBuffer{.width = width, .interval = interval};
+             })
+        .def("__len__", &RowBuffer::count)
+        .def("taken", [](RowBuffer& rows) {
             const std::size_t count = rows.count();
             auto* data = new double[rows.data.size()];
             std::copy(rows.data.begin(), rows.data.end(), data);
@@ -185,7 +193,7 @@ NB_MODULE(_native, module) {
         });
     bind_levels(module);
     nb::class_<Engine>(module, "Engine")
-        .def(nb::init<Builder&, std::vector<std::shared_ptr<Rows>>, int, bool>())
+        .def(nb::init<Builder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>())
         .def("run", &Engine::run)
         .def("failure", &Engine::failure)
         .def("energies", &Engine::energies)

@@ -100,7 +100,7 @@ struct State {
     nb::object state, mark;
 };
 
-bool PythonSimulator::keep(Snapshot& to) {
+bool PythonSimulator::save(Snapshot& to) {
     try {
         auto state = std::make_shared<State>();
         state->state = save_();
@@ -113,7 +113,7 @@ bool PythonSimulator::keep(Snapshot& to) {
     }
 }
 
-bool PythonSimulator::go_back(Snapshot& from) {
+bool PythonSimulator::restore(Snapshot& from) {
     try {
         const auto& state = *static_cast<State*>(from.of_its_own.get());
         restore_(state.state);

@@ -16,8 +16,8 @@ class PythonSimulator final : public Simulator {
     bool step(const Span& span, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
-    bool keep(Snapshot& to) override;
-    bool go_back(Snapshot& from) override;
+    bool save(Snapshot& to) override;
+    bool restore(Snapshot& from) override;
     bool needs_python() const override { return true; }
     Failure failure() const override { return failure_; }
 

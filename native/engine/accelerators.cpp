@@ -27,7 +27,7 @@ Values scaled(const Values& numbers, const Values& scale) {
     return result;
 }
 
-Values minus(const Values& one, const Values& other) {
+Values difference(const Values& one, const Values& other) {
     Values result(one.size());
     for (std::size_t i = 0; i < one.size(); ++i) result[i] = one[i] - other[i];
     return result;
@@ -48,17 +48,17 @@ void go_part(Values& given, const Values& found, double factor) {
     for (std::size_t i = 0; i < given.size(); ++i) given[i] = given[i] + factor * (found[i] - given[i]);
 }
 
-void keep_all(Snapshot& to, const Values& numbers) {
+void save_values(Snapshot& to, const Values& numbers) {
     to.keep(static_cast<std::int64_t>(numbers.size()));
     to.keep(numbers);
 }
 
-void take_all(Snapshot& from, Values& numbers) {
+void restore_values(Snapshot& from, Values& numbers) {
     numbers.resize(static_cast<std::size_t>(from.taken()));
     from.take(numbers);
 }
 
-class Plain final : public Accelerator {
+class FixedPoint final : public Accelerator {
   public:
     bool leads() const override { return false; }
     bool next(Values& given, const Values& found, const Sweep&) override {
@@ -67,9 +67,9 @@ class Plain final : public Accelerator {
     }
 };
 
-class Relaxing final : public Accelerator {
+class Relaxation final : public Accelerator {
   public:
-    explicit Relaxing(double factor) : factor_(factor) {}
+    explicit Relaxation(double factor) : factor_(factor) {}
     bool next(Values& given, const Values& found, const Sweep&) override {
         go_part(given, found, factor_);
         return true;
@@ -79,9 +79,9 @@ class Relaxing final : public Accelerator {
     double factor_;
 };
 
-class Following final : public Accelerator {
+class Aitken final : public Accelerator {
   public:
-    explicit Following(double first) : first_(first), factor_(first) {}
+    explicit Aitken(double first) : first_(first), factor_(first) {}
     void begin() override {
         factor_ = first_;
         scale_.clear();
@@ -89,9 +89,9 @@ class Following final : public Accelerator {
     }
     bool next(Values& given, const Values& found, const Sweep&) override {
         if (scale_.empty()) scale_ = scale_of(found);
-        const Values residual = scaled(minus(found, given), scale_);
+        const Values residual = scaled(difference(found, given), scale_);
         if (!before_.empty()) {
-            const Values change = minus(residual, before_);
+            const Values change = difference(residual, before_);
             const double size = dot(change, change);
             if (size > 0.0) factor_ = -factor_ * dot(before_, change) / size;
         }
@@ -99,17 +99,17 @@ class Following final : public Accelerator {
         go_part(given, found, factor_);
         return true;
     }
-    void keep(Snapshot& to) const override {
+    void save(Snapshot& to) const override {
         to.begin();
         to.keep(factor_);
-        keep_all(to, scale_);
-        keep_all(to, before_);
+        save_values(to, scale_);
+        save_values(to, before_);
     }
-    void go_back(Snapshot& from) override {
+    void restore(Snapshot& from) override {
         from.rewind();
         from.take(factor_);
-        take_all(from, scale_);
-        take_all(from, before_);
+        restore_values(from, scale_);
+        restore_values(from, before_);
     }
 
   private:
@@ -117,9 +117,9 @@ class Following final : public Accelerator {
     Values scale_, before_;
 };
 
-class Learning final : public Accelerator {
+class IqnIls final : public Accelerator {
   public:
-    Learning(double reuse, double limit) : reuse_(static_cast<std::int64_t>(reuse)), limit_(limit) {}
+    IqnIls(double reuse, double limit) : reuse_(static_cast<std::int64_t>(reuse)), limit_(limit) {}
 
     void begin() override {
         for (Column& column : columns_) ++column.age;
@@ -130,16 +130,16 @@ class Learning final : public Accelerator {
 
     bool next(Values& given, const Values& found, const Sweep&) override {
         if (scale_.empty()) scale_ = scale_of(found);
-        const Values residual = minus(found, given);
+        const Values residual = difference(found, given);
         if (begun_) {
             columns_.insert(columns_.begin(),
-                            {0, minus(residual, last_residual_), minus(found, last_found_)});
+                            {0, difference(residual, last_residual_), difference(found, last_found_)});
             if (columns_.size() > found.size()) columns_.resize(found.size());
         }
         begun_ = true;
         last_residual_ = residual;
         last_found_ = found;
-        orthogonal();
+        orthogonalise();
         Values rest = scaled(residual, scale_), weights;
         for (const Values& direction : directions_) {
             const double weight = dot(direction, rest);
@@ -158,31 +158,31 @@ class Learning final : public Accelerator {
         return true;
     }
 
-    void keep(Snapshot& to) const override {
+    void save(Snapshot& to) const override {
         to.begin();
         to.keep(static_cast<std::int64_t>(columns_.size()));
         for (const Column& column : columns_) {
             to.keep(column.age);
-            keep_all(to, column.residual);
-            keep_all(to, column.found);
+            save_values(to, column.residual);
+            save_values(to, column.found);
         }
         to.keep(static_cast<std::int64_t>(begun_));
-        keep_all(to, scale_);
-        keep_all(to, last_residual_);
-        keep_all(to, last_found_);
+        save_values(to, scale_);
+        save_values(to, last_residual_);
+        save_values(to, last_found_);
     }
-    void go_back(Snapshot& from) override {
+    void restore(Snapshot& from) override {
         from.rewind();
         columns_.resize(static_cast<std::size_t>(from.taken()));
         for (Column& column : columns_) {
             from.take(column.age);
-            take_all(from, column.residual);
-            take_all(from, column.found);
+            restore_values(from, column.residual);
+            restore_values(from, column.found);
         }
         begun_ = from.taken() != 0;
-        take_all(from, scale_);
-        take_all(from, last_residual_);
-        take_all(from, last_found_);
+        restore_values(from, scale_);
+        restore_values(from, last_residual_);
+        restore_values(from, last_found_);
     }
 
   private:
@@ -191,7 +191,7 @@ class Learning final : public Accelerator {
         Values residual, found;  // how they changed
     };
 
-    void orthogonal() {
+    void orthogonalise() {
         std::vector<Column> kept;
         directions_.clear();
         R_.clear();
@@ -224,14 +224,14 @@ class Learning final : public Accelerator {
     std::vector<Values> directions_, R_;
 };
 
-class Probing final : public Accelerator {
+class Newton final : public Accelerator {
   public:
-    explicit Probing(double falls) : falls_(falls) {}
+    explicit Newton(double falls) : falls_(falls) {}
     void begin() override { before_ = infinity; }
 
     bool next(Values& given, const Values& found, const Sweep& sweep) override {
         const std::size_t size = given.size();
-        Values residual = minus(found, given);
+        Values residual = difference(found, given);
         const Values scale = scale_of(found), parts = scaled(residual, scale);
         const double norm = std::sqrt(dot(parts, parts));
         if (matrix_.empty() || norm > falls_ * before_) {
@@ -248,21 +248,21 @@ class Probing final : public Accelerator {
         }
         before_ = norm;
         Values matrix = matrix_;
-        if (!solved(matrix.data(), residual.data(), static_cast<int>(size), singular)) {
+        if (!solve_in_place(matrix.data(), residual.data(), static_cast<int>(size), singular)) {
             stuck = true;
             return false;
         }
         for (std::size_t i = 0; i < size; ++i) given[i] = given[i] + residual[i];
         return true;
     }
-    void keep(Snapshot& to) const override {
+    void save(Snapshot& to) const override {
         to.begin();
-        keep_all(to, matrix_);
+        save_values(to, matrix_);
         to.keep(before_);
     }
-    void go_back(Snapshot& from) override {
+    void restore(Snapshot& from) override {
         from.rewind();
-        take_all(from, matrix_);
+        restore_values(from, matrix_);
         from.take(before_);
     }
 
@@ -275,11 +275,11 @@ class Probing final : public Accelerator {
 }  // namespace
 
 std::shared_ptr<Accelerator> accelerator(const std::string& name, const std::vector<double>& numbers) {
-    if (name == "Relax") return std::make_shared<Relaxing>(numbers.at(0));
-    if (name == "Aitken") return std::make_shared<Following>(numbers.at(0));
-    if (name == "QuasiNewton") return std::make_shared<Learning>(numbers.at(0), numbers.at(1));
-    if (name == "Newton") return std::make_shared<Probing>(numbers.at(0));
-    if (name.empty()) return std::make_shared<Plain>();
+    if (name == "Relax") return std::make_shared<Relaxation>(numbers.at(0));
+    if (name == "Aitken") return std::make_shared<Aitken>(numbers.at(0));
+    if (name == "QuasiNewton") return std::make_shared<IqnIls>(numbers.at(0), numbers.at(1));
+    if (name == "Newton") return std::make_shared<Newton>(numbers.at(0));
+    if (name.empty()) return std::make_shared<FixedPoint>();
     throw std::invalid_argument("unknown accelerator " + name);
 }
 

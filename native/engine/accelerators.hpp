@@ -23,8 +23,8 @@ class Accelerator {
     virtual bool leads() const { return true; }  // false: the next guess is what was found
     // The next guess takes the place of `given`; false: a sweep failed, or `stuck`.
     virtual bool next(Values& given, const Values& found, const Sweep& sweep) = 0;
-    virtual void keep(Snapshot& to) const { to.begin(); }
-    virtual void go_back(Snapshot& from) { from.rewind(); }
+    virtual void save(Snapshot& to) const { to.begin(); }
+    virtual void restore(Snapshot& from) { from.rewind(); }
     bool stuck = false;  // a matrix could not be solved with
 };
 

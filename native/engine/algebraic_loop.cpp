@@ -1,12 +1,11 @@
-// Algebraic loops inside a step: the twin of loops.py, operation for operation.
-// In:  the outputs that must agree with themselves, and the children that compute them
-// Out: samples that do, or a failure
+#include "engine/algebraic_loop.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "engine/elimination.hpp"
-#include "engine/level.hpp"
 #include "engine/residual.hpp"
 
 namespace hocket {
@@ -21,59 +20,64 @@ constexpr double fractions[] = {1.0, 0.5, 0.25, 0.125, 0.0625};
 
 }  // namespace
 
-bool Level::loop_failed(Operation& operation, Failure::Kind kind, double residual) {
-    std::lock_guard lock(failing_);
-    if (first_failure.kind == Failure::Kind::none) {
-        first_failure = {
-            .kind = kind, .level = this, .child = operation.children[0], .port = operation.number};
-        first_failure.tick = slots_[operation.children[0]].tick;
-        first_failure.value = residual;
+void AlgebraicLoop::widen(SolveOperation& operation) const {
+    const auto inside = [&](int signal) {
+        return std::any_of(operation.children.begin(), operation.children.end(), [&](int child) {
+            const int first = state_.slots[child].y;
+            return first <= signal && signal < first + state_.children[child].outputs;
+        });
+    };
+    std::set<int> values, slopes;
+    for (const Copy& copy : operation.inputs.copies)
+        if (inside(copy.from)) values.insert(copy.from);
+    for (int number : operation.inputs.fits) {
+        using Kind = FittedInput::Kind;
+        const FittedInput& fit = fitting_[number];
+        if (fit.kind == Kind::passed || fit.kind == Kind::passed_hold || !inside(fit.source)) continue;
+        values.insert(fit.source);
+        if (fit.kind == Kind::hermite) slopes.insert(fit.source);
     }
-    return false;
+    Unknowns& unknowns = operation.unknowns;
+    unknowns.slopes.assign(slopes.begin(), slopes.end());
+    if (slopes.empty()) return;
+    for (int signal : unknowns.values) values.erase(signal);
+    unknowns.values.insert(unknowns.values.end(), values.begin(), values.end());
 }
 
-// Puts a guess into the exchange memory and finds what it leads to: values first, then slopes.
-bool Level::around(Operation& operation, const double* guess, double* found) {
-    put(operation, guess);
-    if (post) {
-        for (int child : operation.children) post->feed(child);
-        for (int child : operation.children) post->read(child);
+bool AlgebraicLoop::fail(const SolveOperation& operation, Failure::Kind kind, double residual) {
+    const int first = operation.children[0];
+    return state_.fail({.kind = kind,
+                        .child = first,
+                        .port = operation.number,
+                        .tick = state_.slots[first].tick,
+                        .value = residual});
+}
+
+// Writes a guess into the exchange memory and finds what it leads to: values first, then slopes.
+bool AlgebraicLoop::evaluate(const SolveOperation& operation, const double* guess, double* found) {
+    const double length = state_.step_seconds();
+    state_.memory.write(operation.unknowns, length, guess);
+    if (messages_) {
+        messages_->feed(operation.children);
+        messages_->read(operation.children);
     }
-    if (!feed(operation)) return false;
+    if (!fitting_.feed(operation.inputs)) return false;
     for (int child : operation.children)
-        if (!read_child(slots_[child])) return false;
-    newest(operation, found);
+        if (!stepping_.read(state_.slots[child])) return false;
+    state_.memory.read(operation.unknowns, length, found);
     return true;
 }
 
-void Level::put(const Operation& operation, const double* numbers) {
-    for (int signal : operation.signals) {
-        y[signal] = *numbers++;
-        if (ring_of[signal] >= 0) rings[ring_of[signal]].values[rings[ring_of[signal]].newest] = y[signal];
-    }
-    const double length = clock.span(this->length);
-    for (int signal : operation.slopes)
-        rings[ring_of[signal]].slopes[rings[ring_of[signal]].newest] = *numbers++ / length;
-}
-
-// The unknowns of a loop; slopes as changes over a step, so that all are of a size.
-void Level::newest(const Operation& operation, double* to) const {
-    for (int signal : operation.signals) *to++ = y[signal];
-    const double length = clock.span(this->length);
-    for (int signal : operation.slopes)
-        *to++ = rings[ring_of[signal]].slopes[rings[ring_of[signal]].newest] * length;
-}
-
-bool Level::solve(Operation& operation) {
-    const int size = static_cast<int>(operation.signals.size() + operation.slopes.size());
+bool AlgebraicLoop::solve(SolveOperation& operation) {
+    const int size = static_cast<int>(operation.unknowns.size());
     operation.room.resize(static_cast<std::size_t>(size) * (size + 6));
     double* v = operation.room.data();
-    newest(operation, v);
+    state_.memory.read(operation.unknowns, state_.step_seconds(), v);
     double *residual = v + size, *moved = v + 2 * size, *after = v + 3 * size, *change = v + 4 * size,
            *found = v + 5 * size;
     double* matrix = v + 6 * size;
     const auto residual_at = [&](const double* guess, double* to) {
-        if (!around(operation, guess, found)) return false;
+        if (!evaluate(operation, guess, found)) return false;
         for (int i = 0; i < size; ++i) to[i] = found[i] - guess[i];
         return true;
     };
@@ -94,8 +98,8 @@ bool Level::solve(Operation& operation) {
                 matrix[i * size + j] = (after[i] - residual[i]) / (moved[j] - v[j]);
         }
         for (int i = 0; i < size; ++i) change[i] = -residual[i];
-        if (!solved(matrix, change, size, singular))
-            return loop_failed(operation, Failure::Kind::loop_singular, now_at);
+        if (!solve_in_place(matrix, change, size, singular))
+            return fail(operation, Failure::Kind::loop_singular, now_at);
         before = now_at;
         for (double fraction : fractions) {
             for (int i = 0; i < size; ++i) moved[i] = v[i] + fraction * change[i];
@@ -106,8 +110,8 @@ bool Level::solve(Operation& operation) {
         std::copy(after, after + size, residual);
         now_at = relative(residual, v, size);
     }
-    if (!settled && !(now_at <= tolerance)) return loop_failed(operation, Failure::Kind::loop_stuck, now_at);
-    return around(operation, v, found);
+    if (!settled && !(now_at <= tolerance)) return fail(operation, Failure::Kind::loop_not_converged, now_at);
+    return evaluate(operation, v, found);
 }
 
 }  // namespace hocket

@@ -10,7 +10,7 @@
 namespace hocket {
 
 // By elimination with partial pivoting; false where a pivot is not above `singular` times the largest entry.
-inline bool solved(double* matrix, double* right, int size, double singular) {
+inline bool solve_in_place(double* matrix, double* right, int size, double singular) {
     double largest = 0.0;
     for (int k = 0; k < size * size; ++k) largest = std::max(largest, std::fabs(matrix[k]));
     const auto at = [&](int i, int j) -> double& { return matrix[i * size + j]; };

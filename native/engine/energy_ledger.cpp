@@ -1,13 +1,12 @@
-// The accounts of power bonds: the twin of ledger.py, operation for operation.
-// In:  accounts of children that are about to step, or that were read
-// Out: the energy of the step added to them
+#include "engine/energy_ledger.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "engine/dense.hpp"
-#include "engine/level.hpp"
+#include "engine/polynomial.hpp"
 
 namespace hocket {
 
@@ -97,20 +96,21 @@ void Accounts::add(const Account& account, int output, double scale, const std::
     bends.push_back({});
 }
 
-void Level::place_accounts() {
+void EnergyLedger::place() {
     saved_y_.resize(accounts.size());
-    saved_accounts_ = accounts;
-    for (Child& child : children) child.accounts.clear();
+    saved_tick_.assign(accounts.size(), -1);
+    saved_ = accounts;
+    for (Child& child : state_.children) child.accounts.clear();
     for (std::size_t number = 0; number < accounts.size(); ++number) {
         Account& account = accounts.of[number];
-        const Slot& slot = slots_[account.child];
-        Child& child = children[account.child];
+        const Slot& slot = state_.slots[account.child];
+        Child& child = state_.children[account.child];
         child.accounts.push_back(static_cast<int>(number));
         accounts.u[number] = slot.u + account.input;
         account.rows = child.rows;
         account.stride = child.inputs;
         account.base = &child.base;
-        if (account.inside >= 0) account.there = &dynamic_cast<const Level&>(*slot.simulator).accounts;
+        if (account.inside >= 0) account.there = slot.simulator->accounts();
         if (account.slopes < 0) continue;
         account.z = slot.simulator->state();
         if (!account.bends()) continue;
@@ -123,16 +123,14 @@ void Level::place_accounts() {
     }
 }
 
-// Accounts that can be closed without a look at the clock: held ones, and those of linear models that were
-// fed right before a step of a known length.
-void Level::sort_accounts(Operation& operation) const {
-    std::sort(operation.slopes.begin(), operation.slopes.end());
-    if (operation.number != 2) return;
-    const std::vector<int> every = std::move(operation.signals);
-    operation.signals.clear();
+void EnergyLedger::sort(CloseAccountsOperation& operation) const {
+    std::sort(operation.held.begin(), operation.held.end());
+    if (!operation.fed) return;
+    const std::vector<int> every = std::move(operation.moving);
+    operation.moving.clear();
     for (int number : every) {
         const Account& account = accounts.of[number];
-        (!account.bends()    ? operation.signals
+        (!account.bends()    ? operation.moving
          : account.rows == 2 ? operation.lines
                              : operation.curves)
             .push_back(number);
@@ -140,12 +138,13 @@ void Level::sort_accounts(Operation& operation) const {
     std::sort(operation.lines.begin(), operation.lines.end());
 }
 
-inline double Level::rest_of(const Account& account) const {
+inline double EnergyLedger::rest_of(const Account& account) const {
     return account.slopes < 0 ? 0.0 : dot(accounts.slopes.data() + account.slopes, account.z, account.states);
 }
 
 // How much larger the slope of a linear model's output was at the start of a step than at its end.
-inline double Level::bend_of(const Account& account, const double* c, double rest, double s, double h) const {
+inline double EnergyLedger::bend_of(const Account& account, const double* c, double rest, double s,
+                                    double h) const {
     const double* gain = accounts.slopes.data() + account.slopes + account.states;
     const int rows = account.rows, stride = account.stride;
     if (rows == 2) return rest - h * dot(gain, c + stride, stride);
@@ -159,80 +158,70 @@ inline double Level::bend_of(const Account& account, const double* c, double res
     return total;
 }
 
-// The polynomials of a child in powers of the time since its tick.
-std::vector<double> Level::seen_now(int number) const {
-    const Slot& slot = slots_[number];
-    const Child& child = children[number];
-    std::vector<double> seen(u.begin() + slot.u, u.begin() + slot.u + child.coefficients());
-    if (child.base != slot.tick)
-        for (int j = 0; j < child.inputs; ++j)
-            shift(seen.data() + j, child.rows, child.inputs, clock.span(slot.tick - child.base));
-    return seen;
-}
-
 // The slope that a simulator tells of its output, under its inputs now.
-bool Level::ask_slope(std::size_t number, double& slope) {
+bool EnergyLedger::ask_slope(std::size_t number, double& slope) {
     const Account& account = accounts.of[number];
     slope = 0.0;
     if (!account.asked) return true;
-    Slot& slot = slots_[account.child];
-    std::vector<double> slopes(children[account.child].outputs);
-    if (!slot.simulator->slope(slot.tick, seen_now(account.child).data(), slopes.data())) return failed(slot);
+    Slot& slot = state_.slots[account.child];
+    const Child& child = state_.children[account.child];
+    std::vector<double> slopes(child.outputs), room(child.coefficients());
+    if (!slot.simulator->slope(slot.tick, state_.inputs_now(account.child, room.data()), slopes.data()))
+        return state_.fail(slot);
     slope = slopes[accounts.signal[number] - slot.y];
     return true;
 }
 
 // The output at the start of the step under way.
-bool Level::ask_start(std::size_t number, double& value) {
+bool EnergyLedger::ask_start(std::size_t number, double& value) {
     const Account& account = accounts.of[number];
-    Slot& slot = slots_[account.child];
+    Slot& slot = state_.slots[account.child];
     // in a Repeat the newest output of one that went back is one of the end of the step
-    const bool back = repeating_ > 0 && kept_[account.child].tick == slot.tick;
-    value = back ? saved_y_[number] : y[accounts.signal[number]];
+    const bool back = state_.iterating > 0 && saved_tick_[number] == slot.tick;
+    value = back ? saved_y_[number] : state_.memory.y[accounts.signal[number]];
     if (!account.anew) return true;
-    std::vector<double> outputs(children[account.child].outputs);
-    if (!slot.simulator->output(slot.tick, seen_now(account.child).data(), outputs.data()))
-        return failed(slot);
+    const Child& child = state_.children[account.child];
+    std::vector<double> outputs(child.outputs), room(child.coefficients());
+    if (!slot.simulator->output(slot.tick, state_.inputs_now(account.child, room.data()), outputs.data()))
+        return state_.fail(slot);
     value = outputs[accounts.signal[number] - slot.y];
     return true;
 }
 
-bool Level::open_accounts(const Operation& operation) {
-    const auto open = [this](int number, bool held) {
-        const Account& account = accounts.of[number];
-        if (account.there || accounts.since[number] >= 0)
-            return true;  // it was not read since: it goes over both steps
-        accounts.since[number] = slots_[account.child].tick;
-        accounts.from_rest[number] = held ? u[accounts.u[number]] : rest_of(account);
-        return ask_start(number, accounts.from_y[number]) && ask_slope(number, accounts.from_slope[number]);
-    };
-    for (int number : operation.slopes)
+bool EnergyLedger::open(int number, bool held) {
+    const Account& account = accounts.of[number];
+    if (account.there || accounts.since[number] >= 0) return true;  // not read since: it goes over both steps
+    accounts.since[number] = state_.slots[account.child].tick;
+    accounts.from_rest[number] = held ? state_.memory.u[accounts.u[number]] : rest_of(account);
+    return ask_start(number, accounts.from_y[number]) && ask_slope(number, accounts.from_slope[number]);
+}
+
+bool EnergyLedger::open(const OpenAccountsOperation& operation) {
+    for (int number : operation.held)
         if (!open(number, true)) return false;
-    for (int number : operation.signals)
+    for (int number : operation.moving)
         if (!open(number, false)) return false;
     return true;
 }
 
-// Where nothing happens between a read and the next step, each account is opened again as it is closed; where
-// all steps are of one length besides, two are closed at once.
-bool Level::close_accounts(const Operation& operation) {
-    const bool again = operation.number != 0;
+// Where all steps are of one length two accounts are closed at once.
+bool EnergyLedger::close(const CloseAccountsOperation& operation) {
     Lengths step, age;
     if (operation.ticks > 0) {
-        const double h = clock.span(operation.ticks);
-        close_alike(operation.slopes, h);
+        const double h = state_.clock.span(operation.ticks);
+        close_alike(operation.held, h);
         close_lines(operation.lines, h);
         close_curves(operation.curves, h);
     } else {
-        for (int number : operation.slopes) close_held(number, again, step);
+        for (int number : operation.held) close_held(number, operation.reopens, step);
     }
-    for (int number : operation.signals)
-        if (!close_moving(number, again, step, age)) return false;
+    for (int number : operation.moving)
+        if (!close_moving(number, operation.reopens, step, age)) return false;
     return true;
 }
 
 // The account of an input that moves within a step.
-bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
+bool EnergyLedger::close_moving(int number, bool again, Lengths& step, Lengths& age) {
     const Account& account = accounts.of[number];
     std::int64_t& since = accounts.since[number];
     if (account.there) {
@@ -242,9 +231,9 @@ bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
         return true;
     }
     if (since < 0) return true;
-    const std::int64_t tick = slots_[account.child].tick;
-    const double h = step.of(clock, tick - since), s = age.of(clock, tick - *account.base);
-    const double factor = accounts.factor[number], now = y[accounts.signal[number]],
+    const std::int64_t tick = state_.slots[account.child].tick;
+    const double h = step.of(state_.clock, tick - since), s = age.of(state_.clock, tick - *account.base);
+    const double factor = accounts.factor[number], now = state_.memory.y[accounts.signal[number]],
                  from = accounts.from_y[number];
     since = again ? tick : -1;
     accounts.from_y[number] = now;
@@ -255,7 +244,7 @@ bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
         energy = factor * now;
         return true;
     }
-    const double* c = u.data() + accounts.u[number];
+    const double* c = state_.memory.u.data() + accounts.u[number];
     const int rows = account.rows, stride = account.stride;
     const double first = value_at(c, rows, stride, s - h), last = value_at(c, rows, stride, s);
     const double half = rows == 2 ? first + last : 2.0 * value_at(c, rows, stride, s - 0.5 * h);  // twice
@@ -278,13 +267,13 @@ bool Level::close_moving(int number, bool again, Lengths& step, Lengths& age) {
 }
 
 // The account of an input that is held.
-void Level::close_held(int number, bool again, Lengths& step) {
+void EnergyLedger::close_held(int number, bool again, Lengths& step) {
     std::int64_t& since = accounts.since[number];
     if (since < 0) return;
-    const std::int64_t tick = slots_[accounts.of[number].child].tick;
-    const double h = step.of(clock, tick - since);
-    const double factor = accounts.factor[number], now = y[accounts.signal[number]],
-                 last = u[accounts.u[number]];
+    const std::int64_t tick = state_.slots[accounts.of[number].child].tick;
+    const double h = step.of(state_.clock, tick - since);
+    const double factor = accounts.factor[number], now = state_.memory.y[accounts.signal[number]],
+                 last = state_.memory.u[accounts.u[number]];
     const double first =
         again ? last : accounts.from_rest[number];  // not the last where the account goes over several steps
     const double start = factor * first * accounts.from_y[number], power = factor * last * now;
@@ -297,9 +286,10 @@ void Level::close_held(int number, bool again, Lengths& step) {
 }
 
 // Accounts of inputs that are held, over steps of one length.
-void Level::close_alike(const std::vector<int>& numbers, double h) {
+void EnergyLedger::close_alike(const std::vector<int>& numbers, double h) {
     const int *signal = accounts.signal.data(), *input = accounts.u.data();
-    const double *outputs = y.data(), *inputs = u.data(), *factor = accounts.factor.data();
+    const double *outputs = state_.memory.y.data(), *inputs = state_.memory.u.data(),
+                 *factor = accounts.factor.data();
     double *from_y = accounts.from_y.data(), *powers = accounts.power.data(),
            *energy = accounts.energy.data(), *moved = accounts.moved.data();
     const double half = 0.5 * h;
@@ -318,9 +308,10 @@ void Level::close_alike(const std::vector<int>& numbers, double h) {
 
 // Accounts of linear models under inputs that are lines since the start of the step, over steps of one
 // length.
-void Level::close_lines(const std::vector<int>& numbers, double h) {
+void EnergyLedger::close_lines(const std::vector<int>& numbers, double h) {
     const int *signal = accounts.signal.data(), *input = accounts.u.data();
-    const double *outputs = y.data(), *inputs = u.data(), *factors = accounts.factor.data();
+    const double *outputs = state_.memory.y.data(), *inputs = state_.memory.u.data(),
+                 *factors = accounts.factor.data();
     double *from_y = accounts.from_y.data(), *from_rest = accounts.from_rest.data(),
            *powers = accounts.power.data();
     double *energy = accounts.energy.data(), *moved = accounts.moved.data();
@@ -347,24 +338,25 @@ void Level::close_lines(const std::vector<int>& numbers, double h) {
 }
 
 // The same for polynomials of a higher degree, one by one; parabolas have code of their own.
-void Level::close_curves(const std::vector<int>& numbers, double h) {
+void EnergyLedger::close_curves(const std::vector<int>& numbers, double h) {
     for (int number : numbers)
         accounts.of[number].rows == 3 ? close_curve<3>(number, h) : close_curve<0>(number, h);
 }
 
-template <int known> inline void Level::close_curve(int number, double h) {
+template <int known> inline void EnergyLedger::close_curve(int number, double h) {
     const Bend& bends = accounts.bends[number];
-    const double *c = u.data() + accounts.u[number], factor = accounts.factor[number];
+    const double *c = state_.memory.u.data() + accounts.u[number], factor = accounts.factor[number];
     const int rows = known > 0 ? known : accounts.of[number].rows, stride = bends.stride;
     const double first = c[0], last = value_at(c, rows, stride, h),
                  half = 2.0 * value_at(c, rows, stride, h - 0.5 * h);
     const double rest = some(bends.shares, bends.z, bends.states);
     double bend = accounts.from_rest[number] - rest;
     for (int k = 0; k < bends.inputs; ++k) {
-        const double* other = u.data() + bends.u + k;
+        const double* other = state_.memory.u.data() + bends.u + k;
         bend = bend + bends.gains[k] * (other[0] - (other == c ? last : value_at(other, rows, stride, h)));
     }
-    const double from = accounts.from_y[number], now = y[accounts.signal[number]], end = last * now;
+    const double from = accounts.from_y[number], now = state_.memory.y[accounts.signal[number]],
+                 end = last * now;
     const double middle = (from + now) + 0.25 * h * bend;  // twice
     const double work = h / 6.0 * factor * (first * from + end + half * middle);
     accounts.from_y[number] = now;
@@ -374,31 +366,52 @@ template <int known> inline void Level::close_curve(int number, double h) {
     accounts.moved[number] = accounts.moved[number] + std::fabs(work);
 }
 
-// Those of the children of an operation.
-void Level::copy_accounts(const Operation& operation, const Standing& from, Standing& to) const {
-    if (operation.children.size() == children.size()) {
+// Those of some children.
+void EnergyLedger::copy(const std::vector<int>& children, const Standing& from, Standing& to) const {
+    if (children.size() == state_.children.size()) {
         to = from;
         return;
     }
-    for (int number : operation.children)
-        for (int account : children[number].accounts) to.copy(from, account);
+    for (int number : children)
+        for (int account : state_.children[number].accounts) to.copy(from, account);
 }
 
-double Level::ledger_column(int number) const {
+void EnergyLedger::save(const std::vector<int>& children) {
+    for (int number : children)
+        for (int account : state_.children[number].accounts) {
+            saved_y_[account] = state_.memory.y[accounts.signal[account]];
+            saved_tick_[account] = state_.slots[number].tick;
+        }
+    copy(children, accounts, saved_);
+}
+
+void EnergyLedger::restore(const std::vector<int>& children) { copy(children, saved_, accounts); }
+
+void EnergyLedger::save(Snapshot& to) const {
+    for (const std::vector<double>* numbers : accounts.numbers()) to.keep(*numbers);
+    to.keep(accounts.since);
+}
+
+void EnergyLedger::restore(Snapshot& from) {
+    for (std::vector<double>* numbers : accounts.numbers()) from.take(*numbers);
+    from.take(accounts.since);
+}
+
+double EnergyLedger::column(int number) const {
     const int bond = number / 3, what = number % 3;
-    return what == 2 ? accounts.gained(bond) : accounts.power[2 * bond + what];
+    return what == 2 ? accounts.residual(bond) : accounts.power[2 * bond + what];
 }
 
-// What the bonds gained since then, in sum.
-double Level::gained_since(const std::vector<double>& before) const {
+// What the residuals changed since then, in sum.
+double EnergyLedger::residual_since(const std::vector<double>& before) const {
     double sum = 0.0;
-    for (std::size_t k = 0; k < before.size(); ++k) sum = sum + std::fabs(accounts.gained(k) - before[k]);
+    for (std::size_t k = 0; k < before.size(); ++k) sum = sum + std::fabs(accounts.residual(k) - before[k]);
     return sum;
 }
 
-std::vector<double> Level::gained() const {
+std::vector<double> EnergyLedger::residuals() const {
     std::vector<double> found;
-    for (std::size_t k = 0; k < accounts.bonds; ++k) found.push_back(accounts.gained(k));
+    for (std::size_t k = 0; k < accounts.bonds; ++k) found.push_back(accounts.residual(k));
     return found;
 }
 

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/simulator.hpp"
+#include "engine/level_state.hpp"
+#include "engine/operations.hpp"
 
 namespace hocket {
 
@@ -52,6 +53,7 @@ struct Standing {
     std::vector<std::int64_t> since;  // the tick of that start; -1: no step is under way
 
     auto numbers() { return std::array{&power, &energy, &moved, &from_y, &from_rest, &from_slope}; }
+    auto numbers() const { return std::array{&power, &energy, &moved, &from_y, &from_rest, &from_slope}; }
     void copy(const Standing& from, int number) {
         power[number] = from.power[number];
         energy[number] = from.energy[number];
@@ -87,8 +89,56 @@ struct Accounts : Standing {
     std::vector<Bend> bends;
 
     std::size_t size() const { return of.size(); }
-    double gained(std::size_t bond) const { return energy[2 * bond + 1] - energy[2 * bond]; }
+    double residual(std::size_t bond) const { return energy[2 * bond + 1] - energy[2 * bond]; }
     void add(const Account& account, int output, double scale, const std::vector<double>& shares);
+};
+
+class EnergyLedger {
+  public:
+    explicit EnergyLedger(LevelState& state) : state_(state) {}
+
+    Accounts accounts;  // given and taken, in turn
+
+    // Finds where the numbers of accounts are; to be called when all children are there.
+    void place();
+    // Finds the accounts that can be closed without a look at the clock: held ones, and those of linear
+    // models that were fed right before a step of a known length.
+    void sort(CloseAccountsOperation& operation) const;
+
+    bool open(const OpenAccountsOperation& operation);
+    bool close(const CloseAccountsOperation& operation);
+
+    // A column of the recorded table: of each bond the power given, the power taken and the residual.
+    double column(int number) const;
+    std::vector<double> residuals() const;
+    double residual_since(const std::vector<double>& before) const;
+
+    // Of the accounts of some children.
+    void save(const std::vector<int>& children);
+    void restore(const std::vector<int>& children);
+    // Of all.
+    void save(Snapshot& to) const;
+    void restore(Snapshot& from);
+
+  private:
+    bool open(int number, bool held);
+    double rest_of(const Account& account) const;
+    double bend_of(const Account& account, const double* c, double rest, double s, double h) const;
+    bool ask_slope(std::size_t number, double& slope);
+    bool ask_start(std::size_t number, double& value);
+    bool close_moving(int number, bool again, Lengths& step, Lengths& age);
+    void close_held(int number, bool again, Lengths& step);
+    void close_alike(const std::vector<int>& numbers, double h);
+    void close_lines(const std::vector<int>& numbers, double h);
+    void close_curves(const std::vector<int>& numbers, double h);
+    template <int known> void close_curve(int number, double h);
+    void copy(const std::vector<int>& children, const Standing& from, Standing& to) const;
+
+    LevelState& state_;
+    // when their children were last saved: per account the output, the tick, and where the account stood
+    std::vector<double> saved_y_;
+    std::vector<std::int64_t> saved_tick_;
+    Standing saved_;
 };
 
 }  // namespace hocket

@@ -1,4 +1,4 @@
-// What passes from host to host in the steps of a level: the twin of plan/post.py.
+// Messages between hosts in the steps of a level: the twin of plan/post.py.
 // In:  the operations of a level, one after the other
 // Out: messages and values per pair of hosts
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace hocket {
 
-struct Post {
+struct MessageCounter {
     struct Link {
         std::vector<int> signals;  // the outputs that one host uses of another
         std::vector<std::int64_t> known;
@@ -47,7 +47,15 @@ struct Post {
         }
     }
 
-    void step(int child) { members[child].moved = true; }
+    void feed(const std::vector<int>& children) {
+        for (int child : children) feed(child);
+    }
+    void step(const std::vector<int>& children) {
+        for (int child : children) members[child].moved = true;
+    }
+    void read(const std::vector<int>& children) {
+        for (int child : children) read(child);
+    }
 
     void read(int child) {
         Member& member = members[child];

@@ -134,8 +134,8 @@ class Projected final : public Simulator {
         return true;
     }
 
-    bool keep(Snapshot& to) override {
-        if (!plain_->keep(to)) return false;
+    bool save(Snapshot& to) override {
+        if (!plain_->save(to)) return false;
         to.keep(work_);
         to.keep(brought_);
         to.keep(static_cast<std::int64_t>(agreed_.parts.size()));
@@ -143,8 +143,8 @@ class Projected final : public Simulator {
         for (const std::vector<double>* each : {&agreed_.parts, &agreed_.paid, &agreed_.work}) to.keep(*each);
         return true;
     }
-    bool go_back(Snapshot& from) override {
-        if (!plain_->go_back(from)) return false;
+    bool restore(Snapshot& from) override {
+        if (!plain_->restore(from)) return false;
         from.take(work_);
         from.take(brought_);
         const auto count = static_cast<std::size_t>(from.taken());

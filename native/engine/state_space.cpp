@@ -72,18 +72,18 @@ class StateSpace final : public Simulator {
     }
 
     double* state() override { return z_.data(); }
-    bool keep(Snapshot& to) override {
+    bool save(Snapshot& to) override {
         to.begin();
         to.keep(z_.data(), model_->states);
         to.keep(last_);
-        if (micro_) micro_->rows->keep(to);
+        if (micro_) micro_->rows->save(to);
         return true;
     }
-    bool go_back(Snapshot& from) override {
+    bool restore(Snapshot& from) override {
         from.rewind();
         from.take(z_.data(), model_->states);
         from.take(last_);
-        if (micro_) micro_->rows->go_back(from);
+        if (micro_) micro_->rows->restore(from);
         return true;
     }
 
@@ -198,12 +198,12 @@ template <int N, int M, int P> class Small final : public Simulator {
         return true;
     }
     double* state() override { return z_.data(); }
-    bool keep(Snapshot& to) override {
+    bool save(Snapshot& to) override {
         to.begin();
         to.keep(z_.data(), N);
         return true;
     }
-    bool go_back(Snapshot& from) override {
+    bool restore(Snapshot& from) override {
         from.rewind();
         from.take(z_.data(), N);
         return true;

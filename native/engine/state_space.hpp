@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "engine/row_buffer.hpp"
 #include "engine/simulator.hpp"
 
 namespace hocket {
@@ -52,7 +53,7 @@ struct Linear {
 
 // Keeps the outputs at some ports after every micro step.
 struct MicroRows {
-    std::shared_ptr<Rows> rows;
+    std::shared_ptr<RowBuffer> rows;
     std::vector<int> ports;
     const Clock* clock;
     std::vector<double> values;

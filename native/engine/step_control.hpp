@@ -1,40 +1,48 @@
-// The step to be tried next, and the errors that led to it: the twin of Pace in adapting.py.
-// In:  errors in parts of the tolerance
-// Out: lengths in ticks
+// Steps as long as their error allows: the twin of adapting.py, operation for operation.
+// In:  a body, and what its steps may err
+// Out: the end of the level's step, reached in as many parts as the tolerance asks for
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
+#include <memory>
+#include <vector>
 
-#include "engine/snapshot.hpp"
+#include "engine/energy_ledger.hpp"
+#include "engine/operations.hpp"
 
 namespace hocket {
 
-struct Pace {
-    enum class Estimate : int { defect, orders, richardson, energy };
-    double tolerance = 1.0;
-    Estimate estimate = Estimate::defect;
-    bool per_unit = true;
-    double gains[3] = {1.0, 0.0, 0.0};
-    std::int64_t quantum = 1, largest = 1, wanted = 1;
-    bool rejects = false;
-    double safety = 0.9, most = 3.0, least = 0.2, power = 1.0;
-    double before = 1.0, earlier = 1.0;
-    std::int64_t scaled = -1;  // the span that the steps of the body are parts of
-    Snapshot saved;            // the level at the start of the step
+class StepControl {
+  public:
+    StepControl(LevelState& state, Simulator& level, ProgramRunner& runner, EnergyLedger& ledger)
+        : state_(state), level_(level), runner_(runner), ledger_(ledger) {}
 
-    std::int64_t after(std::int64_t span, double ratio, bool accepted) const;
-    void accept(std::int64_t span, double ratio, bool cut);
-};
+    void add(std::shared_ptr<StepSizeController> controller) { controller_ = std::move(controller); }
+    bool active() const { return controller_ != nullptr; }
+    bool adapt(AdaptOperation& operation);
 
-// How many steps an adaptive level made, and how long they were.
-struct Steps {
-    std::int64_t accepted = 0, rejected = 0, shortest = 0, longest = 0;
-    void add(std::int64_t span) {
-        ++accepted;
-        shortest = shortest == 0 ? span : std::min(shortest, span);
-        longest = std::max(longest, span);
+    const StepCounts& counts() const { return counts_; }
+    void save(Snapshot& to) const {
+        if (controller_) controller_->save(to);
     }
+    void restore(Snapshot& from) {
+        if (controller_) controller_->restore(from);
+    }
+
+  private:
+    bool try_step(AdaptOperation& operation, std::int64_t start, std::int64_t span, double& ratio);
+    bool make_step(AdaptOperation& operation, std::int64_t start, std::int64_t span);
+    bool make_twice(AdaptOperation& operation, std::int64_t start, std::int64_t span, double& error);
+    bool scale(Program& body, std::int64_t span);
+    bool prepare(const std::vector<int>& children, std::int64_t ticks);
+    double defect(const AdaptOperation& operation) const;
+    double difference_of_orders(const AdaptOperation& operation, double h) const;
+
+    LevelState& state_;
+    Simulator& level_;  // saved at the start of a step, restored when the step is rejected
+    ProgramRunner& runner_;
+    EnergyLedger& ledger_;
+    std::shared_ptr<StepSizeController> controller_;  // none: the level is not adaptive
+    StepCounts counts_;
 };
 
 }  // namespace hocket

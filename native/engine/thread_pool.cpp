@@ -17,7 +17,7 @@ inline void pause() {
 
 }  // namespace
 
-Pool::Pool(int threads) {
+ThreadPool::ThreadPool(int threads) {
     try {
         for (int number = 1; number < threads; ++number)
             workers_.emplace_back([this, number] { work(number); });
@@ -26,7 +26,7 @@ Pool::Pool(int threads) {
     }
 }
 
-Pool::~Pool() {
+ThreadPool::~ThreadPool() {
     ending_ = true;
     {
         std::lock_guard lock(mutex_);
@@ -36,7 +36,7 @@ Pool::~Pool() {
     for (auto& worker : workers_) worker.join();
 }
 
-bool Pool::run(void (*task)(void*, int), void* context) {
+bool ThreadPool::run(void (*task)(void*, int), void* context) {
     if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
     task_ = task;
     context_ = context;
@@ -60,7 +60,7 @@ bool Pool::run(void (*task)(void*, int), void* context) {
     return true;
 }
 
-void Pool::work(int number) {
+void ThreadPool::work(int number) {
     unsigned seen = 0;
     for (;;) {
         for (int spin = 0; round_.load(std::memory_order_acquire) == seen && spin < spins; ++spin) pause();

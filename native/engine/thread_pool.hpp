@@ -11,10 +11,10 @@
 
 namespace hocket {
 
-class Pool {
+class ThreadPool {
   public:
-    explicit Pool(int threads);
-    ~Pool();
+    explicit ThreadPool(int threads);
+    ~ThreadPool();
     // Called now and then by a thread that has done its share, while others work.
     inline static void (*idle)() = nullptr;
     int threads() const { return static_cast<int>(workers_.size()) + 1; }

@@ -327,13 +327,13 @@ void Fmu::release(Saved& saved) {
 }
 
 // Within a run its level outlives what it keeps of it.
-bool Fmu::keep(Snapshot& to) {
+bool Fmu::save(Snapshot& to) {
     if (!to.of_its_own)
         to.of_its_own = std::make_shared<Saved>(std::shared_ptr<Fmu>(std::shared_ptr<Fmu>{}, this));
     return save(*static_cast<Saved*>(to.of_its_own.get())) || failed(Call::save, 0);
 }
 
-bool Fmu::go_back(Snapshot& from) {
+bool Fmu::restore(Snapshot& from) {
     return restore(*static_cast<Saved*>(from.of_its_own.get())) || failed(Call::restore, 0);
 }
 

@@ -90,8 +90,8 @@ class Fmu : public Simulator {
     Failure failure() const override { return failure_; }
     void given(int rows) override { rows_ = rows; }
 
-    bool keep(Snapshot& to) override;
-    bool go_back(Snapshot& from) override;
+    bool save(Snapshot& to) override;
+    bool restore(Snapshot& from) override;
 
     // state; the memory of freed states is used again
     bool save(Saved& saved);

@@ -180,7 +180,7 @@ bool Exchange::stage(double s, const double* guess, double own, double* rate) {
                     (i == column ? 1.0 : 0.0) - own * ((right_[i] - rate[i]) / (trial[column] - z[column]));
         }
         for (int i = 0; i < n; ++i) right_[i] = guess[i] + own * rate[i] - z[i];
-        if (!solved(matrix_.data(), right_.data(), n, 0.0)) break;
+        if (!solve_in_place(matrix_.data(), right_.data(), n, 0.0)) break;
         for (int i = 0; i < n; ++i) z[i] += right_[i];
         const double change = largest(right_), size = largest(z);
         // round-off keeps the change of a stiff system from shrinking any further

@@ -166,7 +166,7 @@ std::string Isolated::function() const {
 bool Isolated::failed(Call call, std::int64_t tick, std::int64_t ticks) {
     if (end_ == End::none && problem_.empty()) {
         failure_ = memory_->failure;
-        failure_.level = nullptr;
+        failure_.level = -1;
         return false;
     }
     failure_ = {};

@@ -75,7 +75,7 @@ class NativeEngine:
 
     def __init__(self, root: Level, recorded: list[Recorded], threads: int | None = None):
         self.root = root
-        self.levels: dict[int, Level] = {}
+        self.levels: list[Level] = []
         self.matrices = Matrices()
         self.recorded = recorded
         self.native_rows: dict[int, Any] = {
@@ -85,7 +85,6 @@ class NativeEngine:
         }
         attach(entry for index, entry in enumerate(recorded) if index not in self.native_rows)
         outermost = self._built(root)
-        self.levels[outermost.address()] = root
         count = len(os.sched_getaffinity(0)) if threads is None else threads
         rows = list(self.native_rows.values())
         self.engine = _native.Engine(outermost, rows, count, threads is not None)
@@ -103,33 +102,33 @@ class NativeEngine:
 
     def sweeps(self) -> dict[str, Sweeps]:
         """Return how often the steps of each level were made again."""
-        return {self.levels[address].path: Sweeps(*counts[:3]) for address, *counts in self.engine.sweeps()}
+        return {self.levels[number].path: Sweeps(*counts[:3]) for number, *counts in self.engine.sweeps()}
 
     def steps(self) -> dict[str, Steps]:
         """Return how many steps each adaptive level made."""
-        return {self.levels[address].path: Steps(*counts[3:]) for address, *counts in self.engine.sweeps()}
+        return {self.levels[number].path: Steps(*counts[3:]) for number, *counts in self.engine.sweeps()}
 
     def energies(self) -> dict[str, list[tuple[float, float]]]:
         """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
-        return {self.levels[address].path: flowed for address, flowed in self.engine.energies()}
+        return {self.levels[number].path: flowed for number, flowed in self.engine.energies()}
 
     def messages(self) -> dict[str, Any]:
         """Return what passed from host to host."""
-        for address, links in self.engine.messages():
-            post = self.levels[address].traffic
+        for number, links in self.engine.messages():
+            post = self.levels[number].traffic
             assert post is not None
             post.sent = {pair: Load(*link) for pair, link in zip(post.used, links, strict=True)}
-            return counted([self.levels[address]])
+            return counted([self.levels[number]])
         return {}
 
     def stored(self) -> dict[str, float]:
         """Return the stored energy of every simulator that tells it."""
         found: dict[str, float] = {}
-        for address, level in self.levels.items():
+        for number, level in enumerate(self.levels):
             for child, simulator in enumerate(level.children):
                 linear = linear_part(simulator, level.memory.degrees[child])
                 if linear is not None and linear.model.stored is not None:
-                    z = np.array(self.engine.state(address, child))
+                    z = np.array(self.engine.state(number, child))
                     found[level.name(child)] = linear.model.stored.value(z[: linear.size])
         return stored_energies(self.root) | found
 
@@ -159,7 +158,9 @@ class NativeEngine:
             for index, entry in enumerate(self.recorded)
             if entry.child is not None and index in self.native_rows
         }
-        built = _native.Level(tick, start, denominator, level.length, level.degree, len(level.starts))
+        number = len(self.levels)
+        self.levels.append(level)
+        built = _native.Level(number, tick, start, denominator, level.length, level.degree, len(level.starts))
         lengths = lengths_of(level)
         for child, simulator in enumerate(level.children):
             model, degree = level.wiring.models[child], level.memory.degrees[child]
@@ -172,8 +173,7 @@ class NativeEngine:
                 balance = self.matrices.balanced(simulator, level, degree, lengths[child])
                 add_projected(built, simulator, balance)
             elif isinstance(simulator, Level):
-                inner = self._built(simulator)
-                self.levels[built.add_level(inner, *sizes)] = simulator
+                built.add_level(self._built(simulator), *sizes)
             elif hasattr(simulator, "native"):
                 built.add_native(simulator.native, *sizes)
             else:
@@ -255,8 +255,8 @@ class NativeEngine:
         )  # fmt: skip
 
     def _failure(self) -> HocketError:
-        kind, address, child, port, call, tick, ticks, value, error = self.engine.failure()
-        level = self.levels.get(address, self.root)
+        kind, number, child, port, call, tick, ticks, value, error = self.engine.failure()
+        level = self.levels[number]
         name, t = level.name(child), level.clock.time(tick)
         if kind == "not_finite":
             return not_finite(name, level.wiring.models[child], port, value, t)
@@ -265,7 +265,7 @@ class NativeEngine:
         if kind == "reported":
             simulator: Any = level.children[child]
             return blame(name, CALLS[call], t, simulator.fault())
-        if kind == "no_agreement":
+        if kind == "not_converged":
             repeat = found(level.plan, Repeat)[port]
             unknowns = level.unknowns_of(repeat)
             level.now = tick
@@ -273,9 +273,9 @@ class NativeEngine:
             return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
         if kind == "no_energy":
             return blame(name, CALLS[call], t, no_energy(value))
-        if kind == "not_met":
+        if kind == "tolerance_not_met":
             return not_met(level, level.pace_of(found(level.plan, Adapt)[port]), tick, value)
-        if kind in ("loop_singular", "loop_stuck"):
+        if kind in ("loop_singular", "loop_not_converged"):
             loop = found(level.plan, Solve)[port]
             ports = [f"{level.path}.{path}" if level.path else path for path in loop.ports]
             return no_solution(ports, t) if kind == "loop_singular" else no_convergence(ports, t, value)
