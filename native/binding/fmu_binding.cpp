@@ -75,7 +75,7 @@ void check(const Fmu& fmu, const Numbers& u) {
 
 void bind_fmus(nb::module_& module) {
     bind_exchange(module);
-    nb::class_<Saved>(module, "Saved");
+    nb::class_<Saved>(module, "FmuState");
     nb::class_<Fmu, Simulator>(module, "Fmu")
         .def("instantiate", &Fmu::instantiate)
         .def("put",
@@ -132,6 +132,13 @@ void bind_fmus(nb::module_& module) {
                  return good ? y : nb::none();
              })
         .def_prop_ro("can_save", &Fmu::can_save)
+        // None: it failed
+        .def("save",
+             [](const std::shared_ptr<Fmu>& self) -> nb::object {
+                 auto* saved = new Saved(self);
+                 nb::object made = nb::cast(saved, nb::rv_policy::take_ownership);
+                 return self->save(*saved) ? made : nb::none();
+             })
         .def("restore", [](Fmu& self, Saved& saved) { return self.restore(saved); })
         .def("text",
              [](Fmu& self, int port) -> nb::object {
@@ -151,12 +158,6 @@ void bind_fmus(nb::module_& module) {
             [](Fmu& self, bool early) { self.setup.early = early; })
         .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)
         .def_prop_ro("name", [](const Fmu& self) { return self.setup.name; });
-    // None: it failed
-    module.def("saved", [](const std::shared_ptr<Fmu>& self) -> nb::object {
-        auto* saved = new Saved(self);
-        nb::object made = nb::cast(saved, nb::rv_policy::take_ownership);
-        return self->save(*saved) ? made : nb::none();
-    });
     module.def("fmu", &fmu);
     module.def("take_log", [] {
         nb::list messages;

@@ -1,214 +1,289 @@
-// Levels and linear models as Python hands them over.
-// In:  arrays, and operations as tuples
-// Out: a Builder with its program; a Linear with its lengths of steps
-#include <nanobind/stl/pair.h>
+// Levels as engine/native.py builds them, by keyword.
+// In:  what a level of the interpreter has after its start
+// Out: a LevelBuilder
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <tuple>
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
 
+#include "binding/arrays.hpp"
 #include "binding/level_builder.hpp"
+#include "binding/operation_caster.hpp"
+#include "binding/python_simulator.hpp"
+#include "engine/projected.hpp"
+#include "engine/state_space.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace hocket {
 
 namespace {
 
-// Each (rows x columns) matrix of a stack, column by column.
-std::vector<double> columns(const Numbers& array, std::size_t rows, std::size_t width) {
-    std::vector<double> result;
-    result.reserve(array.size());
-    const std::size_t block = rows * width;
-    for (std::size_t at = 0; block && at < array.size(); at += block)
-        for (std::size_t j = 0; j < width; ++j)
-            for (std::size_t i = 0; i < rows; ++i) result.push_back(array.data()[at + i * width + j]);
-    return result;
+void make_level(LevelBuilder* self, int number, Clock clock, std::int64_t length, int degree, int inputs) {
+    new (self) LevelBuilder{std::make_shared<Level>(number, clock, length, degree, inputs)};
 }
 
-std::shared_ptr<StepSizeController> controller(const std::vector<double>& n) {
-    auto made = std::make_shared<StepSizeController>();
-    const auto whole = [&](int k) { return static_cast<std::int64_t>(n.at(k)); };
-    made->tolerance = n.at(0);
-    made->estimate = static_cast<StepSizeController::Estimate>(whole(1));
-    made->per_unit = n.at(2) != 0.0;
-    for (int k = 0; k < 3; ++k) made->gains[k] = n.at(3 + k);
-    made->quantum = whole(6);
-    made->wanted = whole(7);
-    made->largest = whole(8);
-    made->rejects = n.at(9) != 0.0;
-    made->safety = n.at(10);
-    made->most = n.at(11);
-    made->least = n.at(12);
-    made->power = n.at(13);
-    return made;
+// children
+
+void add_state_space(LevelBuilder& self, const std::shared_ptr<Linear>& model, const AnyNumbers& z,
+                     double last_h, const std::shared_ptr<RowBuffer>& micro, std::vector<int> ports) {
+    Level& level = *self.level;
+    std::unique_ptr<MicroRows> rows;
+    if (micro)
+        rows =
+            std::make_unique<MicroRows>(micro, std::move(ports), &level.state.clock, std::vector<double>());
+    level.models.insert(model);
+    level.add_child(state_space(*model, to_vector(z), last_h, std::move(rows)), model->rows, model->inputs,
+                    model->outputs);
 }
 
-Program program(const nb::list& encoded) {
-    Program operations;
-    for (nb::handle each : encoded) {
-        const auto parts = nb::cast<nb::tuple>(each);
-        const auto kind = nb::cast<std::string>(parts[0]);
-        const auto children = nb::cast<std::vector<int>>(parts[1]);
-        const auto count = nb::cast<std::int64_t>(parts[2]);
-        std::vector<Program> bodies;
-        for (nb::handle body : nb::cast<nb::list>(parts[4]))
-            bodies.push_back(program(nb::cast<nb::list>(body)));
-        const auto signals = nb::cast<std::vector<int>>(parts[5]);
-        const auto slopes = nb::cast<std::vector<int>>(parts[6]);
-        const auto number = nb::cast<int>(parts[7]);
-        const auto [up, down] = nb::cast<std::pair<std::int64_t, std::int64_t>>(parts[12]);
-        const Fraction fraction{up, down};
-        Workload workload;
-        workload.parallel = nb::cast<bool>(parts[3]);
-        if (kind == "admit") operations.push_back(AdmitOperation{});
-        if (kind == "record") operations.push_back(RecordOperation{});
-        if (kind == "feed") operations.push_back(FeedOperation{children, {}});
-        if (kind == "read") operations.push_back(ReadOperation{children});
-        if (kind == "step") operations.push_back(StepOperation{children, count, fraction, workload});
-        if (kind == "step_read") operations.push_back(StepReadOperation{children, count, fraction, workload});
-        if (kind == "solve")
-            operations.push_back(SolveOperation{children, number, {signals, slopes}, {}, {}});
-        if (kind == "save") operations.push_back(SaveOperation{children});
-        if (kind == "restore") operations.push_back(RestoreOperation{children});
-        if (kind == "repeat")
-            operations.push_back(RepeatOperation{
-                bodies[0],
-                number,
-                static_cast<int>(count),
-                nb::cast<double>(parts[8]),
-                {signals, slopes},
-                accelerator(nb::cast<std::string>(parts[9]), nb::cast<std::vector<double>>(parts[10]))});
-        if (kind == "adapt")
-            operations.push_back(AdaptOperation{bodies[0], number, signals,
-                                                nb::cast<std::vector<int>>(parts[11]),
-                                                controller(nb::cast<std::vector<double>>(parts[10]))});
-        if (kind == "next") operations.push_back(NextOperation{bodies});
-        if (kind == "times") operations.push_back(TimesOperation{bodies[0], static_cast<int>(count)});
-        if (kind == "together") operations.push_back(TogetherOperation{bodies, workload});
-        if (kind == "open") operations.push_back(OpenAccountsOperation{slopes, signals});
-        if (kind == "close")
-            operations.push_back(
-                CloseAccountsOperation{slopes, signals, count, fraction, number != 0, number == 2, {}, {}});
-    }
-    return operations;
+void add_projected(LevelBuilder& self, const std::shared_ptr<Balance>& balance, const AnyNumbers& z,
+                   double last_h, const AnyNumbers& work, double brought,
+                   const std::optional<Agreed>& agreed) {
+    const Linear& linear = *balance->linear;
+    const int outputs = linear.outputs + 1 + static_cast<int>(balance->seats.size());
+    self.level->add_child(
+        projected(balance, to_vector(z), last_h, to_vector(work), brought, agreed.value_or(Agreed{})),
+        linear.rows, balance->inputs, outputs);
 }
 
-std::shared_ptr<Linear> linear(int rows, bool multistep, const Numbers& A, const Numbers& B, const Numbers& C,
-                               const Numbers& D, int size, int inputs, int outputs) {
-    auto model = std::make_shared<Linear>();
-    model->rows = rows;
-    model->size = size;
-    model->inputs = inputs;
-    model->outputs = outputs;
-    model->multistep = multistep;
-    model->states = multistep ? 2 * size : size;
-    const auto s = static_cast<std::size_t>(size);
-    const auto m = static_cast<std::size_t>(inputs), p = static_cast<std::size_t>(outputs);
-    model->A = columns(A, s, s);
-    model->B = columns(B, s, m);
-    model->C = columns(C, p, s);
-    model->D = columns(D, p, m);
-    model->feeds_through = std::any_of(model->D.begin(), model->D.end(), [](double d) { return d != 0.0; });
-    return model;
+void add_python(LevelBuilder& self, nb::object simulator, nb::object micro, int rows, int inputs,
+                int outputs) {
+    auto child = std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
+                                                   self.level->state.clock, std::move(micro));
+    self.level->add_child(std::move(child), rows, inputs, outputs);
 }
 
-void add_length(Linear& model, std::int64_t ticks, double h, int count, double length, const Numbers& Phi,
-                const Numbers& Gamma, const Numbers& first_Phi, const Numbers& first_Gamma,
-                const Numbers& works) {
-    const auto n = static_cast<std::size_t>(model.states), m = static_cast<std::size_t>(model.inputs);
-    auto added = std::make_unique<Length>();
-    added->ticks = ticks;
-    added->h = h;
-    added->count = count;
-    added->length = length;
-    added->maps = {columns(Phi, n, n), columns(Gamma, n, m)};
-    added->first = {columns(first_Phi, n, n), columns(first_Gamma, n, m)};
-    const std::size_t width = n + m * static_cast<std::size_t>(model.rows);
-    added->works = columns(works, works.size() ? works.size() / width : 0, width);
-    model.lengths.push_back(std::move(added));
+void add_native(LevelBuilder& self, std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
+    self.level->add_child(std::move(simulator), rows, inputs, outputs);
 }
 
-using EncodedView = std::tuple<int, int, int, double, int>;
-using EncodedSeat = std::tuple<int, int, int, int, int, double, std::vector<EncodedView>>;
-
-std::shared_ptr<Balance> balance(const std::shared_ptr<Linear>& model, int inputs,
-                                 const std::vector<EncodedSeat>& seats, const Numbers& Q, const Numbers& held,
-                                 double whole, bool straight) {
-    auto made = std::make_shared<Balance>();
-    made->linear = model;
-    made->inputs = inputs;
-    for (const auto& [output, input, told, share, booked, sign, beyond] : seats) {
-        Seat& seat = made->seats.emplace_back(Seat{output, input, told, share, booked, sign, {}});
-        for (const auto& [out, in, stored, direction, bonds] : beyond)
-            seat.beyond.push_back({out, in, stored, direction, bonds});
-    }
-    const auto size = static_cast<std::size_t>(model->size);
-    made->Q = columns(Q, size, size);
-    made->held = columns(held, size, size);
-    made->whole = whole;
-    made->straight = straight;
-    return made;
+void add_level(LevelBuilder& self, LevelBuilder& level, int rows, int inputs, int outputs) {
+    self.level->add_child(std::move(level.level), rows, inputs, outputs);
 }
 
-// links: the outputs that one host uses of another; inputs: (signal, link, place); outputs: (signal, inputs
-// it reacts to)
-void set_post(Builder& self, int signals, const std::vector<std::vector<int>>& links,
-              const std::vector<std::vector<std::vector<int>>>& inputs,
-              const std::vector<std::vector<std::vector<int>>>& outputs) {
-    auto post = std::make_unique<MessageCounter>();
-    post->versions.resize(signals);
-    for (const auto& link : links) post->links.push_back({link, std::vector<std::int64_t>(link.size())});
-    post->members.resize(inputs.size());
-    for (std::size_t child = 0; child < inputs.size(); ++child) {
-        for (const auto& n : inputs[child])
-            post->members[child].inputs.push_back({n[0], n[1], n[2], 0, false});
-        for (const auto& n : outputs[child])
-            post->members[child].outputs.push_back({n[0], std::vector<int>(n.begin() + 1, n.end())});
-    }
-    self.level->messages = std::move(post);
+// the exchange memory
+
+void add_samples(LevelBuilder& self, int signal, int depth, bool sloped, const Integers64& ticks,
+                 const Vector& values, const Vector& slopes) {
+    LevelState& state = self.level->state;
+    state.add_ring(signal, depth, sloped);
+    for (std::size_t k = 0; k < ticks.size(); ++k)
+        state.memory.ring(signal).push(ticks.data()[k], values.data()[k], slopes.data()[k]);
+}
+
+void set_memory(LevelBuilder& self, const Vector& u, const Vector& y, const Integers64& bases, OwnInputs used,
+                OwnInputs offered) {
+    LevelState& state = self.level->state;
+    ExchangeMemory& memory = state.memory;
+    if (u.size() != memory.u.size() || y.size() != memory.y.size() || bases.size() != state.children.size() ||
+        used.coefficients.size() != memory.used.coefficients.size() ||
+        offered.coefficients.size() != memory.offered.coefficients.size())
+        throw std::invalid_argument("an exchange memory of another size");
+    std::copy(u.data(), u.data() + u.size(), memory.u.begin());
+    std::copy(y.data(), y.data() + y.size(), memory.y.begin());
+    for (std::size_t k = 0; k < bases.size(); ++k) state.children[k].base = bases.data()[k];
+    memory.used = std::move(used);
+    memory.offered = std::move(offered);
+}
+
+void set_messages(LevelBuilder& self, int signals, const std::vector<std::vector<int>>& links,
+                  std::vector<MessageCounter::Member> members) {
+    auto counter = std::make_unique<MessageCounter>();
+    counter->versions.resize(signals);
+    for (const auto& link : links) counter->links.push_back({link, std::vector<std::int64_t>(link.size())});
+    counter->members = std::move(members);
+    self.level->messages = std::move(counter);
+}
+
+void bind_inputs(nb::module_& module) {
+    using Kind = FittedInput::Kind;
+    nb::enum_<Kind>(module, "InputKind")
+        .value("hold", Kind::hold)
+        .value("polynomial", Kind::polynomial)
+        .value("hermite", Kind::hermite)
+        .value("nepce", Kind::nepce)
+        .value("passed", Kind::passed)
+        .value("passed_hold", Kind::passed_hold)
+        .value("latch", Kind::latch)
+        .value("correction", Kind::correction);
+    nb::class_<FittedInput>(module, "FittedInput")
+        .def(
+            "__init__",
+            [](FittedInput* self, Kind kind, int child, int input, int source, int samples, double alpha,
+               double gain, double offset, std::int64_t seen, double before, double after) {
+                new (self) FittedInput{.kind = kind,
+                                       .child = child,
+                                       .input = input,
+                                       .source = source,
+                                       .samples = samples,
+                                       .alpha = alpha,
+                                       .gain = gain,
+                                       .offset = offset,
+                                       .filter = {seen, before, after}};
+            },
+            nb::kw_only(), "kind"_a, "child"_a, "input"_a, "source"_a, "samples"_a, "alpha"_a, "gain"_a,
+            "offset"_a, "seen"_a = 0, "before"_a = 0.0, "after"_a = 0.0);
+    nb::class_<OwnInputs>(module, "OwnInputs")
+        .def(
+            "__init__",
+            [](OwnInputs* self, const Vector& coefficients, std::int64_t base) {
+                new (self) OwnInputs{{coefficients.data(), coefficients.data() + coefficients.size()}, base};
+            },
+            nb::kw_only(), "coefficients"_a, "base"_a);
+}
+
+void bind_account(nb::module_& module) {
+    nb::class_<AccountSetup>(module, "Account")
+        .def(
+            "__init__",
+            [](AccountSetup* self, int child, int input, int signal, double factor, bool asked, bool anew,
+               int inside, std::vector<double> state_shares, std::vector<double> input_shares,
+               std::vector<double> feedthrough, double power, double energy, double from_y, double from_rest,
+               std::int64_t since) {
+                new (self) AccountSetup{child,
+                                        input,
+                                        signal,
+                                        factor,
+                                        asked,
+                                        anew,
+                                        inside,
+                                        std::move(state_shares),
+                                        std::move(input_shares),
+                                        std::move(feedthrough),
+                                        power,
+                                        energy,
+                                        from_y,
+                                        from_rest,
+                                        since};
+            },
+            nb::kw_only(), "child"_a, "input"_a, "signal"_a, "factor"_a, "asked"_a, "anew"_a, "inside"_a,
+            "state_shares"_a, "input_shares"_a, "feedthrough"_a, "power"_a, "energy"_a, "from_y"_a,
+            "from_rest"_a, "since"_a);
+}
+
+void bind_messages(nb::module_& module) {
+    using Input = MessageCounter::Input;
+    using Output = MessageCounter::Output;
+    using Member = MessageCounter::Member;
+    nb::class_<Input>(module, "LinkedInput")
+        .def(
+            "__init__",
+            [](Input* self, int signal, int link, int place) {
+                new (self) Input{signal, link, place, 0, false};
+            },
+            nb::kw_only(), "signal"_a, "link"_a = -1, "place"_a = -1);
+    nb::class_<Output>(module, "LinkedOutput")
+        .def(nb::init<int, std::vector<int>>(), nb::kw_only(), "signal"_a, "reacts"_a);
+    nb::class_<Member>(module, "Member")
+        .def(
+            "__init__",
+            [](Member* self, std::vector<Input> inputs, std::vector<Output> outputs) {
+                new (self) Member{std::move(inputs), std::move(outputs)};
+            },
+            nb::kw_only(), "inputs"_a, "outputs"_a);
+}
+
+void bind_rows(nb::module_& module) {
+    nb::class_<RowBuffer>(module, "RowBuffer")
+        .def(
+            "__init__",
+            [](RowBuffer* self, int width, std::int64_t interval) {
+                new (self) RowBuffer{.width = width, .interval = interval, .data = {}};
+            },
+            nb::kw_only(), "width"_a, "interval"_a)
+        .def("__len__", &RowBuffer::count)
+        .def("take", [](RowBuffer& self) {
+            const std::size_t count = self.count(), width = static_cast<std::size_t>(self.width);
+            auto* data = new double[std::max<std::size_t>(self.data.size(), 1)];
+            std::copy(self.data.begin(), self.data.end(), data);
+            self.data.clear();
+            nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
+            return nb::ndarray<nb::numpy, double>(data, {count, width}, owner);
+        });
+    using Kind = Column::Kind;
+    nb::enum_<Kind>(module, "ColumnKind")
+        .value("input", Kind::input)
+        .value("output", Kind::output)
+        .value("ledger", Kind::ledger);
+    nb::class_<Column>(module, "Column")
+        .def(nb::init<Kind, int, int>(), nb::kw_only(), "kind"_a, "child"_a, "port"_a);
 }
 
 }  // namespace
 
 void bind_levels(nb::module_& module) {
-    nb::class_<Linear>(module, "Linear")
-        .def("add", &add_length)
-        .def("ask", [](Linear& self, nb::object asked) {
-            self.ask = [&self, asked](std::int64_t ticks) {
-                const auto found = nb::cast<nb::tuple>(asked(ticks));
-                add_length(self, ticks, nb::cast<double>(found[0]), nb::cast<int>(found[1]),
-                           nb::cast<double>(found[2]), nb::cast<Numbers>(found[3]),
-                           nb::cast<Numbers>(found[4]), nb::cast<Numbers>(found[5]),
-                           nb::cast<Numbers>(found[6]), nb::cast<Numbers>(found[7]));
-            };
-        });
-    module.def("linear", &linear);
-    nb::class_<Balance>(module, "Balance");
-    module.def("balance", &balance);
-    nb::class_<Builder>(module, "Level")
-        .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
-        .def("add_state_space", &Builder::add_state_space, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
-             nb::arg())
-        .def("add_projected", &Builder::add_projected)
-        .def("add_python", &Builder::add_python, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
-        .def("add_native", &Builder::add_native)
-        .def("add_text", [](Builder& self, int from, int source, int to,
-                            int target) { self.level->add_text(from, source, to, target); })
-        .def("add_level", &Builder::add_level)
-        .def("add_drives", &Builder::add_drives)
-        .def("add_output", [](Builder& self, int source, double gain,
-                              double offset) { self.level->add_output(source, gain, offset); })
-        .def("set_ring", &Builder::set_ring)
-        .def("set_state", &Builder::set_state)
-        .def("set_programs",
-             [](Builder& self, const nb::list& step, const nb::list& output) {
-                 self.level->set_programs(program(step), program(output));
-             })
-        .def("set_bonds", &Builder::set_bonds)
-        .def("add_account", &Builder::add_account)
-        .def("set_post", &set_post)
-        .def("record", &Builder::record);
+    nb::class_<Clock>(module, "Clock")
+        .def(
+            "__init__",
+            [](Clock* self, std::int64_t tick, std::int64_t start, std::int64_t denominator) {
+                Clock clock;
+                clock.tick = tick;
+                clock.start = start;
+                clock.denominator = denominator;
+                new (self) Clock(clock);
+            },
+            nb::kw_only(), "tick"_a, "start"_a, "denominator"_a);
+    bind_inputs(module);
+    bind_account(module);
+    bind_messages(module);
+    bind_rows(module);
+    nb::class_<LevelBuilder>(module, "Level")
+        .def("__init__", &make_level, nb::kw_only(), "number"_a, "clock"_a, "length"_a, "degree"_a,
+             "inputs"_a)
+        .def("add_state_space", &add_state_space, nb::kw_only(), "model"_a, "z"_a, "last_h"_a,
+             "micro"_a.none(), "ports"_a)
+        .def("add_projected", &add_projected, nb::kw_only(), "balance"_a, "z"_a, "last_h"_a, "work"_a,
+             "brought"_a, "agreed"_a.none())
+        .def("add_python", &add_python, nb::kw_only(), "simulator"_a, "micro"_a.none(), "rows"_a, "inputs"_a,
+             "outputs"_a)
+        .def("add_native", &add_native, nb::kw_only(), "simulator"_a, "rows"_a, "inputs"_a, "outputs"_a)
+        .def("add_level", &add_level, nb::kw_only(), "level"_a, "rows"_a, "inputs"_a, "outputs"_a)
+        .def(
+            "add_input", [](LevelBuilder& self, const FittedInput& input) { self.level->add_input(input); },
+            "input"_a)
+        .def(
+            "add_text",
+            [](LevelBuilder& self, int child, int output, int target, int input) {
+                self.level->add_text(child, output, target, input);
+            },
+            nb::kw_only(), "child"_a, "output"_a, "target"_a, "input"_a)
+        .def(
+            "add_output",
+            [](LevelBuilder& self, int source, double gain, double offset) {
+                self.level->add_output(source, gain, offset);
+            },
+            nb::kw_only(), "source"_a, "gain"_a, "offset"_a)
+        .def("add_samples", &add_samples, nb::kw_only(), "signal"_a, "depth"_a, "sloped"_a, "ticks"_a,
+             "values"_a, "slopes"_a)
+        .def("set_memory", &set_memory, nb::kw_only(), "u"_a, "y"_a, "bases"_a, "used"_a, "offered"_a)
+        // the first accounts are those of the bonds, two for each
+        .def(
+            "set_accounts",
+            [](LevelBuilder& self, std::size_t bonds, const std::vector<AccountSetup>& accounts) {
+                self.level->ledger.accounts.bonds = bonds;
+                for (const AccountSetup& account : accounts) self.level->ledger.accounts.add(account);
+            },
+            nb::kw_only(), "bonds"_a, "accounts"_a)
+        .def("set_messages", &set_messages, nb::kw_only(), "signals"_a, "links"_a, "members"_a)
+        .def(
+            "set_programs",
+            [](LevelBuilder& self, Program step, Program output) {
+                self.level->set_programs(std::move(step), std::move(output));
+            },
+            nb::kw_only(), "step"_a, "output"_a)
+        .def(
+            "record",
+            [](LevelBuilder& self, std::shared_ptr<RowBuffer> rows, std::vector<Column> columns) {
+                self.level->record(std::move(rows), std::move(columns));
+            },
+            nb::kw_only(), "rows"_a, "columns"_a);
 }
 
 }  // namespace hocket

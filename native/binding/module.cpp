@@ -1,32 +1,53 @@
 // The door between Python and the native engine; engine/native.py is its only user.
-// In:  a Builder with its level
-// Out: an Engine that runs a number of steps and hands out rows and failures
+// In:  a LevelBuilder with its level
+// Out: an Engine that runs a number of steps and hands out rows, counts and failures
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/pair.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
 #include <chrono>
-#include <thread>
+#include <optional>
+#include <stdexcept>
 
 #include "binding/level_builder.hpp"
+#include "binding/python_simulator.hpp"
 
-using namespace nanobind::literals;
+namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace hocket {
 
 void bind_fmus(nb::module_& module);
 void bind_isolated(nb::module_& module);
 void bind_levels(nb::module_& module);
+void bind_linear_models(nb::module_& module);
+void bind_operations(nb::module_& module);
 
 namespace {
 
+// What was sent over a link between hosts.
+struct LinkLoad {
+    std::int64_t messages, values;
+};
+
+// What went through one side of a power bond: in sum, and whichever way.
+struct BondFlow {
+    double energy, moved;
+};
+
+// What a level counted.
+struct LevelReport {
+    IterationCounts iterations;
+    StepCounts steps;
+    std::vector<double> residuals;  // of the newest iteration
+    std::vector<BondFlow> bonds;    // given and taken, in turn
+    std::vector<LinkLoad> links;
+};
+
 class Engine {
   public:
-    Engine(Builder& outermost, std::vector<std::shared_ptr<RowBuffer>> rows, int threads, bool always)
+    Engine(LevelBuilder& outermost, std::vector<std::shared_ptr<RowBuffer>> rows, int threads, bool always)
         : level_(std::move(outermost.level)), rows_(std::move(rows)) {
         if (threads > 1) {
             pool_ = std::make_unique<ThreadPool>(threads);
@@ -36,72 +57,45 @@ class Engine {
 
     // Runs up to `steps` steps; returns earlier when rows wait, or when `seconds` have passed.
     std::int64_t run(std::int64_t steps, double seconds, std::size_t most_values) {
-        if (level_->needs_python()) return go(steps, seconds, most_values);
+        if (level_->needs_python()) return run_unlocked(steps, seconds, most_values);
         nb::gil_scoped_release release;
-        return go(steps, seconds, most_values);
+        return run_unlocked(steps, seconds, most_values);
     }
 
-    nb::object failure() const {
+    std::optional<Failure> failure() const {
+        const Failure& first = level_->state.failures.first();
+        return first.kind == Failure::Kind::none ? std::nullopt : std::optional(first);
+    }
+
+    // What the simulator raised that failed; None: nothing.
+    nb::object take_error() const {
         const Failure& f = level_->state.failures.first();
-        if (f.kind == Failure::Kind::none) return nb::none();
-        static const char* kinds[] = {"none",
-                                      "raised",
-                                      "stopped_early",
-                                      "not_finite",
-                                      "internal",
-                                      "loop_singular",
-                                      "loop_not_converged",
-                                      "reported",
-                                      "not_converged",
-                                      "tolerance_not_met",
-                                      "no_energy"};
-        nb::object error = nb::none();
-        const Level* level = find(*level_, f.level);
-        if (f.kind == Failure::Kind::raised)
-            if (auto* simulator =
-                    dynamic_cast<PythonSimulator*>(level->state.children[f.child].simulator.get()))
-                error = simulator->take_error();
-        return nb::make_tuple(kinds[static_cast<int>(f.kind)], f.level, f.child, f.port,
-                              static_cast<int>(f.call), f.tick, f.ticks, f.value, error);
+        if (f.kind != Failure::Kind::raised) return nb::none();
+        auto* simulator = dynamic_cast<PythonSimulator*>(child(f.level, f.child).get());
+        return simulator ? simulator->take_error() : nb::none();
     }
 
     std::int64_t now() const { return level_->state.now; }
 
-    void keep_last_rows() { level_->add_last_rows(); }
+    void add_last_rows() { level_->add_last_rows(); }
 
-    // Of each level: its address, and how often its steps were made again.
-    nb::list sweeps() const {
-        nb::list found;
-        add_sweeps(*level_, found);
-        return found;
+    LevelReport report(int number) const {
+        const Level& level = find(number);
+        LevelReport report{level.iterations(), level.steps(), level.residuals(), {}, {}};
+        const Accounts& accounts = level.ledger.accounts;
+        for (std::size_t k = 0; k < 2 * accounts.bonds; ++k)
+            report.bonds.push_back({accounts.energy[k], accounts.moved[k]});
+        if (level.messages)
+            for (const MessageCounter::Link& link : level.messages->links)
+                report.links.push_back({link.messages, link.values});
+        return report;
     }
 
-    // Of the level whose children are on several hosts: its address, and messages and values per link.
-    nb::list messages() const {
-        nb::list found;
-        add_messages(*level_, found);
-        return found;
-    }
-
-    // Of each level with power bonds: its address, and what flowed and moved through them, given and taken in
-    // turn.
-    nb::list energies() const {
-        nb::list found;
-        add_energies(*level_, found);
-        return found;
-    }
-
-    // The numbers of a simulator's state, by the address of its level.
-    std::vector<double> state(int number, int child) const {
+    // The numbers of a simulator's state.
+    std::vector<double> state(int level, int number) const {
         Snapshot found;
-        find_state(*level_, number, child, found);
+        child(level, number)->save(found);
         return found.numbers();
-    }
-
-    // Of the iteration that failed.
-    std::vector<double> residuals() const {
-        const Level* level = find(*level_, level_->state.failures.first().level);
-        return level ? level->residuals() : std::vector<double>{};
     }
 
   private:
@@ -111,38 +105,15 @@ class Engine {
             if (const Level* found = find(*inner, number)) return found;
         return nullptr;
     }
-
-    static void add_sweeps(const Level& level, nb::list& found) {
-        const IterationCounts& s = level.iterations();
-        found.append(nb::make_tuple(level.state.number, s.repeats, s.total, s.most, level.steps().accepted,
-                                    level.steps().rejected, level.steps().shortest, level.steps().longest));
-        for (const Level* inner : level.levels_inside()) add_sweeps(*inner, found);
+    const Level& find(int number) const {
+        if (const Level* found = find(*level_, number)) return *found;
+        throw std::out_of_range("there is no such level");
+    }
+    const std::shared_ptr<Simulator>& child(int level, int number) const {
+        return find(level).state.children.at(number).simulator;
     }
 
-    static void add_messages(const Level& level, nb::list& found) {
-        if (level.messages) {
-            nb::list links;
-            for (const MessageCounter::Link& link : level.messages->links)
-                links.append(nb::make_tuple(link.messages, link.values));
-            found.append(nb::make_tuple(level.state.number, links));
-        }
-        for (const Level* inner : level.levels_inside()) add_messages(*inner, found);
-    }
-
-    static void find_state(const Level& level, int number, int child, Snapshot& found) {
-        if (level.state.number == number) level.state.children.at(child).simulator->save(found);
-        for (const Level* inner : level.levels_inside()) find_state(*inner, number, child, found);
-    }
-
-    static void add_energies(const Level& level, nb::list& found) {
-        std::vector<std::pair<double, double>> flowed;
-        for (std::size_t k = 0; k < 2 * level.ledger.accounts.bonds; ++k)
-            flowed.emplace_back(level.ledger.accounts.energy[k], level.ledger.accounts.moved[k]);
-        if (!flowed.empty()) found.append(nb::make_tuple(level.state.number, flowed));
-        for (const Level* inner : level.levels_inside()) add_energies(*inner, found);
-    }
-
-    std::int64_t go(std::int64_t steps, double seconds, std::size_t most_values) {
+    std::int64_t run_unlocked(std::int64_t steps, double seconds, std::size_t most_values) {
         const auto begin = std::chrono::steady_clock::now();
         std::int64_t done = 0, look = 1, next_look = 1;
         while (done < steps) {
@@ -154,10 +125,9 @@ class Engine {
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
             if (took >= seconds) return done;
             // look at the clock about a thousand times per round, not at every step
+            const double wanted = seconds / 1000.0 / std::max(took / static_cast<double>(done), 1e-9);
             look = std::max<std::int64_t>(
-                1, std::min<std::int64_t>(
-                       look * 2, static_cast<std::int64_t>(
-                                     seconds / 1000.0 / std::max(took / static_cast<double>(done), 1e-9))));
+                1, std::min<std::int64_t>(look * 2, static_cast<std::int64_t>(wanted)));
             next_look = done + look;
         }
         return done;
@@ -168,6 +138,61 @@ class Engine {
     std::unique_ptr<ThreadPool> pool_;
 };
 
+void bind_failure(nb::module_& module) {
+    using Kind = Failure::Kind;
+    nb::enum_<Kind>(module, "FailureKind")
+        .value("none", Kind::none)
+        .value("raised", Kind::raised)
+        .value("stopped_early", Kind::stopped_early)
+        .value("not_finite", Kind::not_finite)
+        .value("internal", Kind::internal)
+        .value("loop_singular", Kind::loop_singular)
+        .value("loop_not_converged", Kind::loop_not_converged)
+        .value("reported", Kind::reported)
+        .value("not_converged", Kind::not_converged)
+        .value("tolerance_not_met", Kind::tolerance_not_met)
+        .value("no_energy", Kind::no_energy);
+    nb::enum_<Call>(module, "Call")
+        .value("step", Call::step)
+        .value("output", Call::output)
+        .value("slope", Call::slope)
+        .value("save", Call::save)
+        .value("restore", Call::restore);
+    nb::class_<Failure>(module, "Failure")
+        .def_ro("kind", &Failure::kind)
+        .def_ro("level", &Failure::level)
+        .def_ro("child", &Failure::child)
+        .def_ro("port", &Failure::port)
+        .def_ro("call", &Failure::call)
+        .def_ro("tick", &Failure::tick)
+        .def_ro("ticks", &Failure::ticks)
+        .def_ro("value", &Failure::value);
+}
+
+void bind_report(nb::module_& module) {
+    nb::class_<IterationCounts>(module, "IterationCounts")
+        .def_ro("repeats", &IterationCounts::repeats)
+        .def_ro("total", &IterationCounts::total)
+        .def_ro("most", &IterationCounts::most);
+    nb::class_<StepCounts>(module, "StepCounts")
+        .def_ro("accepted", &StepCounts::accepted)
+        .def_ro("rejected", &StepCounts::rejected)
+        .def_ro("shortest", &StepCounts::shortest)
+        .def_ro("longest", &StepCounts::longest);
+    nb::class_<BondFlow>(module, "BondFlow")
+        .def_ro("energy", &BondFlow::energy)
+        .def_ro("moved", &BondFlow::moved);
+    nb::class_<LinkLoad>(module, "LinkLoad")
+        .def_ro("messages", &LinkLoad::messages)
+        .def_ro("values", &LinkLoad::values);
+    nb::class_<LevelReport>(module, "LevelReport")
+        .def_ro("iterations", &LevelReport::iterations)
+        .def_ro("steps", &LevelReport::steps)
+        .def_ro("residuals", &LevelReport::residuals)
+        .def_ro("bonds", &LevelReport::bonds)
+        .def_ro("links", &LevelReport::links);
+}
+
 }  // namespace
 
 }  // namespace hocket
@@ -177,30 +202,19 @@ NB_MODULE(_native, module) {
     nb::class_<Simulator>(module, "Simulator");
     bind_fmus(module);
     bind_isolated(module);
-    nb::class_<RowBuffer>(module, "Rows")
-        .def("__init__",
-             [](RowBuffer* rows, int width, std::int64_t interval) {
-                 new (rows) RowBuffer{.width = width, .interval = interval};
-             })
-        .def("__len__", &RowBuffer::count)
-        .def("taken", [](RowBuffer& rows) {
-            const std::size_t count = rows.count();
-            auto* data = new double[rows.data.size()];
-            std::copy(rows.data.begin(), rows.data.end(), data);
-            rows.data.clear();
-            nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
-            return nb::ndarray<nb::numpy, double>(data, {count, static_cast<std::size_t>(rows.width)}, owner);
-        });
+    bind_operations(module);
+    bind_linear_models(module);
     bind_levels(module);
+    bind_failure(module);
+    bind_report(module);
     nb::class_<Engine>(module, "Engine")
-        .def(nb::init<Builder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>())
-        .def("run", &Engine::run)
+        .def(nb::init<LevelBuilder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>(), nb::kw_only(),
+             "level"_a, "rows"_a, "threads"_a, "always"_a)
+        .def("run", &Engine::run, "steps"_a, "seconds"_a, "most_values"_a)
         .def("failure", &Engine::failure)
-        .def("energies", &Engine::energies)
-        .def("state", &Engine::state)
-        .def("sweeps", &Engine::sweeps)
-        .def("messages", &Engine::messages)
-        .def("residuals", &Engine::residuals)
-        .def("keep_last_rows", &Engine::keep_last_rows)
+        .def("take_error", &Engine::take_error)
+        .def("report", &Engine::report, "level"_a)
+        .def("state", &Engine::state, "level"_a, "child"_a)
+        .def("add_last_rows", &Engine::add_last_rows)
         .def_prop_ro("now", &Engine::now);
 }

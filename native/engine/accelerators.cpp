@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <stdexcept>
 
 #include "engine/elimination.hpp"
 
@@ -13,7 +11,6 @@ namespace {
 
 constexpr double nudge = 0x1p-26;
 constexpr double singular = 1e-12;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Values scale_of(const Values& found) {
     Values scale(found.size());
@@ -58,229 +55,176 @@ void restore_values(Snapshot& from, Values& numbers) {
     from.take(numbers);
 }
 
-class FixedPoint final : public Accelerator {
-  public:
-    bool leads() const override { return false; }
-    bool next(Values& given, const Values& found, const Sweep&) override {
-        given = found;
-        return true;
-    }
-};
-
-class Relaxation final : public Accelerator {
-  public:
-    explicit Relaxation(double factor) : factor_(factor) {}
-    bool next(Values& given, const Values& found, const Sweep&) override {
-        go_part(given, found, factor_);
-        return true;
-    }
-
-  private:
-    double factor_;
-};
-
-class Aitken final : public Accelerator {
-  public:
-    explicit Aitken(double first) : first_(first), factor_(first) {}
-    void begin() override {
-        factor_ = first_;
-        scale_.clear();
-        before_.clear();
-    }
-    bool next(Values& given, const Values& found, const Sweep&) override {
-        if (scale_.empty()) scale_ = scale_of(found);
-        const Values residual = scaled(difference(found, given), scale_);
-        if (!before_.empty()) {
-            const Values change = difference(residual, before_);
-            const double size = dot(change, change);
-            if (size > 0.0) factor_ = -factor_ * dot(before_, change) / size;
-        }
-        before_ = residual;
-        go_part(given, found, factor_);
-        return true;
-    }
-    void save(Snapshot& to) const override {
-        to.begin();
-        to.keep(factor_);
-        save_values(to, scale_);
-        save_values(to, before_);
-    }
-    void restore(Snapshot& from) override {
-        from.rewind();
-        from.take(factor_);
-        restore_values(from, scale_);
-        restore_values(from, before_);
-    }
-
-  private:
-    double first_, factor_;
-    Values scale_, before_;
-};
-
-class IqnIls final : public Accelerator {
-  public:
-    IqnIls(double reuse, double limit) : reuse_(static_cast<std::int64_t>(reuse)), limit_(limit) {}
-
-    void begin() override {
-        for (Column& column : columns_) ++column.age;
-        std::erase_if(columns_, [&](const Column& column) { return column.age > reuse_; });
-        scale_.clear();
-        begun_ = false;
-    }
-
-    bool next(Values& given, const Values& found, const Sweep&) override {
-        if (scale_.empty()) scale_ = scale_of(found);
-        const Values residual = difference(found, given);
-        if (begun_) {
-            columns_.insert(columns_.begin(),
-                            {0, difference(residual, last_residual_), difference(found, last_found_)});
-            if (columns_.size() > found.size()) columns_.resize(found.size());
-        }
-        begun_ = true;
-        last_residual_ = residual;
-        last_found_ = found;
-        orthogonalise();
-        Values rest = scaled(residual, scale_), weights;
-        for (const Values& direction : directions_) {
-            const double weight = dot(direction, rest);
-            take_off(rest, weight, direction);
-            weights.push_back(-weight);
-        }
-        for (std::size_t k = weights.size(); k-- > 0;) {
-            for (std::size_t j = k + 1; j < weights.size(); ++j)
-                weights[k] = weights[k] - R_[j][k] * weights[j];
-            weights[k] = weights[k] / R_[k][k];
-        }
-        given = found;
-        for (std::size_t k = 0; k < weights.size(); ++k)
-            for (std::size_t i = 0; i < given.size(); ++i)
-                given[i] = given[i] + weights[k] * columns_[k].found[i];
-        return true;
-    }
-
-    void save(Snapshot& to) const override {
-        to.begin();
-        to.keep(static_cast<std::int64_t>(columns_.size()));
-        for (const Column& column : columns_) {
-            to.keep(column.age);
-            save_values(to, column.residual);
-            save_values(to, column.found);
-        }
-        to.keep(static_cast<std::int64_t>(begun_));
-        save_values(to, scale_);
-        save_values(to, last_residual_);
-        save_values(to, last_found_);
-    }
-    void restore(Snapshot& from) override {
-        from.rewind();
-        columns_.resize(static_cast<std::size_t>(from.taken()));
-        for (Column& column : columns_) {
-            from.take(column.age);
-            restore_values(from, column.residual);
-            restore_values(from, column.found);
-        }
-        begun_ = from.taken() != 0;
-        restore_values(from, scale_);
-        restore_values(from, last_residual_);
-        restore_values(from, last_found_);
-    }
-
-  private:
-    struct Column {
-        std::int64_t age = 0;
-        Values residual, found;  // how they changed
-    };
-
-    void orthogonalise() {
-        std::vector<Column> kept;
-        directions_.clear();
-        R_.clear();
-        for (Column& column : columns_) {
-            Values rest = scaled(column.residual, scale_), entries;
-            const double whole = std::sqrt(dot(rest, rest));
-            for (const Values& direction : directions_) {
-                const double part = dot(direction, rest);
-                take_off(rest, part, direction);
-                entries.push_back(part);
-            }
-            const double size = std::sqrt(dot(rest, rest));
-            if (size > limit_ * whole) {
-                kept.push_back(std::move(column));
-                for (double& each : rest) each = each / size;
-                directions_.push_back(std::move(rest));
-                entries.push_back(size);
-                R_.push_back(std::move(entries));
-            }
-        }
-        columns_ = std::move(kept);
-    }
-
-    std::int64_t reuse_;
-    double limit_;
-    std::vector<Column> columns_;
-    Values scale_;
-    bool begun_ = false;
-    Values last_residual_, last_found_;
-    std::vector<Values> directions_, R_;
-};
-
-class Newton final : public Accelerator {
-  public:
-    explicit Newton(double falls) : falls_(falls) {}
-    void begin() override { before_ = infinity; }
-
-    bool next(Values& given, const Values& found, const Sweep& sweep) override {
-        const std::size_t size = given.size();
-        Values residual = difference(found, given);
-        const Values scale = scale_of(found), parts = scaled(residual, scale);
-        const double norm = std::sqrt(dot(parts, parts));
-        if (matrix_.empty() || norm > falls_ * before_) {
-            Values moved, after;
-            matrix_.resize(size * size);
-            for (std::size_t j = 0; j < size; ++j) {
-                moved = given;
-                moved[j] =
-                    given[j] + nudge * std::max(std::max(1.0, std::fabs(given[j])), std::fabs(residual[j]));
-                if (!sweep(moved, after)) return false;
-                for (std::size_t i = 0; i < size; ++i)
-                    matrix_[i * size + j] = (residual[i] - (after[i] - moved[i])) / (moved[j] - given[j]);
-            }
-        }
-        before_ = norm;
-        Values matrix = matrix_;
-        if (!solve_in_place(matrix.data(), residual.data(), static_cast<int>(size), singular)) {
-            stuck = true;
-            return false;
-        }
-        for (std::size_t i = 0; i < size; ++i) given[i] = given[i] + residual[i];
-        return true;
-    }
-    void save(Snapshot& to) const override {
-        to.begin();
-        save_values(to, matrix_);
-        to.keep(before_);
-    }
-    void restore(Snapshot& from) override {
-        from.rewind();
-        restore_values(from, matrix_);
-        from.take(before_);
-    }
-
-  private:
-    double falls_;
-    Values matrix_;
-    double before_ = infinity;
-};
-
 }  // namespace
 
-std::shared_ptr<Accelerator> accelerator(const std::string& name, const std::vector<double>& numbers) {
-    if (name == "Relax") return std::make_shared<Relaxation>(numbers.at(0));
-    if (name == "Aitken") return std::make_shared<Aitken>(numbers.at(0));
-    if (name == "QuasiNewton") return std::make_shared<IqnIls>(numbers.at(0), numbers.at(1));
-    if (name == "Newton") return std::make_shared<Newton>(numbers.at(0));
-    if (name.empty()) return std::make_shared<FixedPoint>();
-    throw std::invalid_argument("unknown accelerator " + name);
+bool FixedPoint::next(Values& given, const Values& found, const Sweep&) {
+    given = found;
+    return true;
+}
+
+bool Relaxation::next(Values& given, const Values& found, const Sweep&) {
+    go_part(given, found, factor_);
+    return true;
+}
+
+void Aitken::begin() {
+    factor_ = first_;
+    scale_.clear();
+    before_.clear();
+}
+
+bool Aitken::next(Values& given, const Values& found, const Sweep&) {
+    if (scale_.empty()) scale_ = scale_of(found);
+    const Values residual = scaled(difference(found, given), scale_);
+    if (!before_.empty()) {
+        const Values change = difference(residual, before_);
+        const double size = dot(change, change);
+        if (size > 0.0) factor_ = -factor_ * dot(before_, change) / size;
+    }
+    before_ = residual;
+    go_part(given, found, factor_);
+    return true;
+}
+
+void Aitken::save(Snapshot& to) const {
+    to.begin();
+    to.keep(factor_);
+    save_values(to, scale_);
+    save_values(to, before_);
+}
+
+void Aitken::restore(Snapshot& from) {
+    from.rewind();
+    from.take(factor_);
+    restore_values(from, scale_);
+    restore_values(from, before_);
+}
+
+void IqnIls::begin() {
+    for (Column& column : columns_) ++column.age;
+    std::erase_if(columns_, [&](const Column& column) { return column.age > reuse_; });
+    scale_.clear();
+    begun_ = false;
+}
+
+bool IqnIls::next(Values& given, const Values& found, const Sweep&) {
+    if (scale_.empty()) scale_ = scale_of(found);
+    const Values residual = difference(found, given);
+    if (begun_) {
+        columns_.insert(columns_.begin(),
+                        {0, difference(residual, last_residual_), difference(found, last_found_)});
+        if (columns_.size() > found.size()) columns_.resize(found.size());
+    }
+    begun_ = true;
+    last_residual_ = residual;
+    last_found_ = found;
+    orthogonalise();
+    Values rest = scaled(residual, scale_), weights;
+    for (const Values& direction : directions_) {
+        const double weight = dot(direction, rest);
+        take_off(rest, weight, direction);
+        weights.push_back(-weight);
+    }
+    for (std::size_t k = weights.size(); k-- > 0;) {
+        for (std::size_t j = k + 1; j < weights.size(); ++j) weights[k] = weights[k] - R_[j][k] * weights[j];
+        weights[k] = weights[k] / R_[k][k];
+    }
+    given = found;
+    for (std::size_t k = 0; k < weights.size(); ++k)
+        for (std::size_t i = 0; i < given.size(); ++i)
+            given[i] = given[i] + weights[k] * columns_[k].found[i];
+    return true;
+}
+
+void IqnIls::save(Snapshot& to) const {
+    to.begin();
+    to.keep(static_cast<std::int64_t>(columns_.size()));
+    for (const Column& column : columns_) {
+        to.keep(column.age);
+        save_values(to, column.residual);
+        save_values(to, column.found);
+    }
+    to.keep(static_cast<std::int64_t>(begun_));
+    save_values(to, scale_);
+    save_values(to, last_residual_);
+    save_values(to, last_found_);
+}
+
+void IqnIls::restore(Snapshot& from) {
+    from.rewind();
+    columns_.resize(static_cast<std::size_t>(from.taken()));
+    for (Column& column : columns_) {
+        from.take(column.age);
+        restore_values(from, column.residual);
+        restore_values(from, column.found);
+    }
+    begun_ = from.taken() != 0;
+    restore_values(from, scale_);
+    restore_values(from, last_residual_);
+    restore_values(from, last_found_);
+}
+
+void IqnIls::orthogonalise() {
+    std::vector<Column> kept;
+    directions_.clear();
+    R_.clear();
+    for (Column& column : columns_) {
+        Values rest = scaled(column.residual, scale_), entries;
+        const double whole = std::sqrt(dot(rest, rest));
+        for (const Values& direction : directions_) {
+            const double part = dot(direction, rest);
+            take_off(rest, part, direction);
+            entries.push_back(part);
+        }
+        const double size = std::sqrt(dot(rest, rest));
+        if (size > filter_ * whole) {
+            kept.push_back(std::move(column));
+            for (double& each : rest) each = each / size;
+            directions_.push_back(std::move(rest));
+            entries.push_back(size);
+            R_.push_back(std::move(entries));
+        }
+    }
+    columns_ = std::move(kept);
+}
+
+bool Newton::next(Values& given, const Values& found, const Sweep& sweep) {
+    const std::size_t size = given.size();
+    Values residual = difference(found, given);
+    const Values scale = scale_of(found), parts = scaled(residual, scale);
+    const double norm = std::sqrt(dot(parts, parts));
+    if (matrix_.empty() || norm > falls_ * before_) {
+        Values moved, after;
+        matrix_.resize(size * size);
+        for (std::size_t j = 0; j < size; ++j) {
+            moved = given;
+            moved[j] =
+                given[j] + nudge * std::max(std::max(1.0, std::fabs(given[j])), std::fabs(residual[j]));
+            if (!sweep(moved, after)) return false;
+            for (std::size_t i = 0; i < size; ++i)
+                matrix_[i * size + j] = (residual[i] - (after[i] - moved[i])) / (moved[j] - given[j]);
+        }
+    }
+    before_ = norm;
+    Values matrix = matrix_;
+    if (!solve_in_place(matrix.data(), residual.data(), static_cast<int>(size), singular)) {
+        stuck = true;
+        return false;
+    }
+    for (std::size_t i = 0; i < size; ++i) given[i] = given[i] + residual[i];
+    return true;
+}
+
+void Newton::save(Snapshot& to) const {
+    to.begin();
+    save_values(to, matrix_);
+    to.keep(before_);
+}
+
+void Newton::restore(Snapshot& from) {
+    from.rewind();
+    restore_values(from, matrix_);
+    from.take(before_);
 }
 
 }  // namespace hocket

@@ -3,9 +3,9 @@
 // Out: what the next one is given
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string>
+#include <limits>
 #include <vector>
 
 #include "engine/snapshot.hpp"
@@ -28,7 +28,75 @@ class Accelerator {
     bool stuck = false;  // a matrix could not be solved with
 };
 
-// By name, with its numbers in the order of the Python class.
-std::shared_ptr<Accelerator> accelerator(const std::string& name, const std::vector<double>& numbers);
+// Without acceleration: the next guess is what was found.
+class FixedPoint final : public Accelerator {
+  public:
+    bool leads() const override { return false; }
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+};
+
+// By a constant factor.
+class Relaxation final : public Accelerator {
+  public:
+    explicit Relaxation(double factor) : factor_(factor) {}
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+
+  private:
+    double factor_;
+};
+
+// A relaxation whose factor follows from the last two residuals (Irons & Tuck 1969).
+class Aitken final : public Accelerator {
+  public:
+    explicit Aitken(double first) : first_(first), factor_(first) {}
+    void begin() override;
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+    void save(Snapshot& to) const override;
+    void restore(Snapshot& from) override;
+
+  private:
+    double first_, factor_;
+    Values scale_, before_;
+};
+
+// Newton's method with a Jacobian learned from the sweeps: IQN-ILS (Degroote, Bathe & Vierendeels 2009).
+class IqnIls final : public Accelerator {
+  public:
+    IqnIls(std::int64_t reuse, double filter) : reuse_(reuse), filter_(filter) {}
+    void begin() override;
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+    void save(Snapshot& to) const override;
+    void restore(Snapshot& from) override;
+
+  private:
+    struct Column {
+        std::int64_t age = 0;
+        Values residual, found;  // how they changed
+    };
+    void orthogonalise();
+
+    std::int64_t reuse_;
+    double filter_;
+    std::vector<Column> columns_;
+    Values scale_;
+    bool begun_ = false;
+    Values last_residual_, last_found_;
+    std::vector<Values> directions_, R_;
+};
+
+// Newton's method, with a Jacobian by one more sweep for each number.
+class Newton final : public Accelerator {
+  public:
+    explicit Newton(double falls) : falls_(falls) {}
+    void begin() override { before_ = std::numeric_limits<double>::infinity(); }
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+    void save(Snapshot& to) const override;
+    void restore(Snapshot& from) override;
+
+  private:
+    double falls_;
+    Values matrix_;
+    double before_ = std::numeric_limits<double>::infinity();
+};
 
 }  // namespace hocket

@@ -80,18 +80,32 @@ inline double some(const double* one, const double* other, int count) {
 
 }  // namespace
 
-void Accounts::add(const Account& account, int output, double scale, const std::vector<double>& shares) {
-    of.push_back(account);
-    if (!shares.empty()) {
-        const auto place = std::search(slopes.begin(), slopes.end(), shares.begin(),
-                                       shares.end());  // equal models share them
-        of.back().slopes = static_cast<int>(place - slopes.begin());
+void Accounts::add(const AccountSetup& setup) {
+    std::vector<double> shares = setup.state_shares;
+    for (const auto* more : {&setup.input_shares, &setup.feedthrough})
+        shares.insert(shares.end(), more->begin(), more->end());
+    Account& account = of.emplace_back();
+    account.child = setup.child;
+    account.input = setup.input;
+    account.asked = setup.asked;
+    account.anew = setup.anew;
+    account.inside = setup.inside;
+    account.states = static_cast<int>(setup.state_shares.size());
+    account.reacts = !setup.feedthrough.empty();
+    if (!shares.empty()) {  // equal models share them
+        const auto place = std::search(slopes.begin(), slopes.end(), shares.begin(), shares.end());
+        account.slopes = static_cast<int>(place - slopes.begin());
         if (place == slopes.end()) slopes.insert(slopes.end(), shares.begin(), shares.end());
     }
-    signal.push_back(output);
-    factor.push_back(scale);
-    for (std::vector<double>* each : numbers()) each->push_back(0.0);
-    since.push_back(-1);
+    signal.push_back(setup.signal);
+    factor.push_back(setup.factor);
+    power.push_back(setup.power);
+    energy.push_back(setup.energy);
+    moved.push_back(0.0);
+    from_y.push_back(setup.from_y);
+    from_rest.push_back(setup.from_rest);
+    from_slope.push_back(0.0);
+    since.push_back(setup.since);
     u.push_back(0);
     bends.push_back({});
 }

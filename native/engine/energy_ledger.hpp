@@ -34,6 +34,20 @@ struct Account {
     bool bends() const { return slopes >= 0 && rows > 1 && (rows == 2 || !reacts); }
 };
 
+// An account as Python hands it over.
+struct AccountSetup {
+    int child;
+    int input;   // below zero: the child keeps the account itself
+    int signal;  // the output
+    double factor;
+    bool asked, anew;
+    int inside;
+    // of a linear model C A, C B and, where the output reacts at once, D; else empty
+    std::vector<double> state_shares, input_shares, feedthrough;
+    double power, energy, from_y, from_rest;
+    std::int64_t since;
+};
+
 // How the output of a linear model bends: shares of the state and of the inputs in its slope, without the
 // zeros around them; one at least.
 struct Bend {
@@ -90,7 +104,7 @@ struct Accounts : Standing {
 
     std::size_t size() const { return of.size(); }
     double residual(std::size_t bond) const { return energy[2 * bond + 1] - energy[2 * bond]; }
-    void add(const Account& account, int output, double scale, const std::vector<double>& shares);
+    void add(const AccountSetup& setup);
 };
 
 class EnergyLedger {

@@ -5,20 +5,6 @@
 
 namespace hocket {
 
-void Ring::push(std::int64_t tick, double value, double slope) {
-    while (count > 0 && ticks[newest] > tick) {  // samples of a later time are void
-        newest = back(1);
-        --count;
-    }
-    if (count == 0 || ticks[newest] != tick) {
-        newest = (newest + 1) % depth;
-        if (count < depth) ++count;
-    }
-    ticks[newest] = tick;
-    values[newest] = value;
-    if (sloped) slopes[newest] = slope;
-}
-
 ExchangeMemory::ExchangeMemory(int degree, int inputs) : degree(degree), inputs(inputs) {
     used.coefficients.assign(static_cast<std::size_t>(degree + 1) * inputs, 0.0);
     offered = used;

@@ -22,7 +22,19 @@ struct Ring {
 
     explicit Ring(int depth = 1, bool sloped = false)
         : depth(depth), sloped(sloped), ticks(depth), values(depth), slopes(depth) {}
-    void push(std::int64_t tick, double value, double slope);
+    void push(std::int64_t tick, double value, double slope) {
+        while (count > 0 && ticks[newest] > tick) {  // samples of a later time are void
+            newest = back(1);
+            --count;
+        }
+        if (count == 0 || ticks[newest] != tick) {
+            newest = (newest + 1) % depth;
+            if (count < depth) ++count;
+        }
+        ticks[newest] = tick;
+        values[newest] = value;
+        if (sloped) slopes[newest] = slope;
+    }
     int back(int steps) const { return (newest - steps + depth) % depth; }
 };
 

@@ -9,11 +9,13 @@ namespace hocket {
 
 void InputFitting::add(const FittedInput& input) {
     Child& child = state_.children[input.child];
-    if (input.kind == FittedInput::Kind::hold && !input.converts()) {
+    const bool converts = input.gain != 1.0 || input.offset != 0.0;
+    if (input.kind == FittedInput::Kind::hold && !converts) {
         child.copies.push_back({input.source, state_.slots[input.child].u + input.input});
     } else {
         child.fits.push_back(static_cast<int>(inputs_.size()));
         inputs_.push_back(input);
+        inputs_.back().converts = converts;
     }
 }
 
@@ -59,6 +61,7 @@ void InputFitting::fit(FittedInput& f) {
     double c[max_rows], nodes[max_rows];
     int count = 1;
     ExchangeMemory& memory = state_.memory;
+    const Clock& clock = state_.clock;
     const std::int64_t tick = state_.slots[f.child].tick;
     switch (f.kind) {
         case FittedInput::Kind::hold: c[0] = memory.y[f.source]; break;
@@ -93,7 +96,7 @@ void InputFitting::fit(FittedInput& f) {
             count = std::min(f.samples, ring.count);
             for (int k = 0; k < count; ++k) {
                 const int at = ring.back(count - 1 - k);
-                nodes[k] = state_.clock.span(ring.ticks[at] - tick);
+                nodes[k] = clock.span(ring.ticks[at] - tick);
                 c[k] = ring.values[at];
             }
             divided_differences(nodes, c, count, 1);
@@ -107,7 +110,7 @@ void InputFitting::fit(FittedInput& f) {
             double slopes[max_rows];
             for (int k = 0; k < points; ++k) {
                 const int at = ring.back(points - 1 - k);
-                nodes[2 * k] = nodes[2 * k + 1] = state_.clock.span(ring.ticks[at] - tick);
+                nodes[2 * k] = nodes[2 * k + 1] = clock.span(ring.ticks[at] - tick);
                 c[2 * k] = c[2 * k + 1] = ring.values[at];
                 slopes[k] = ring.slopes[at];
             }
@@ -121,11 +124,11 @@ void InputFitting::fit(FittedInput& f) {
         case FittedInput::Kind::passed_hold:
             count = memory.degree + 1;
             for (int k = 0; k < count; ++k) c[k] = memory.used.coefficients[k * memory.inputs + f.source];
-            shift(c, count, 1, state_.clock.span(tick - memory.used.base));
+            shift(c, count, 1, clock.span(tick - memory.used.base));
             if (f.kind == FittedInput::Kind::passed_hold) count = 1;
             break;
     }
-    if (f.converts()) {
+    if (f.converts) {
         for (int k = 0; k < count; ++k) c[k] = f.gain * c[k];
         c[0] = c[0] + f.offset;
     }

@@ -26,7 +26,7 @@ struct FittedInput {
         std::int64_t seen = 0;
         double before = 0.0, after = 0.0;
     } filter;
-    bool converts() const { return gain != 1.0 || offset != 0.0; }
+    bool converts = false;  // gain or offset change the value
 };
 
 class InputFitting {

@@ -152,7 +152,7 @@ bool Level::execute(AdmitOperation&) {
     return true;
 }
 
-bool Level::execute(FeedOperation& operation) {
+inline bool Level::execute(FeedOperation& operation) {
     if (messages) [[unlikely]]
         messages->feed(operation.children);
     return fitting_.feed(operation.inputs);
@@ -181,7 +181,7 @@ bool Level::execute(ReadOperation& operation) {
     return true;
 }
 
-bool Level::execute(StepReadOperation& operation) {
+inline bool Level::execute(StepReadOperation& operation) {
     if (messages) [[unlikely]] {
         messages->step(operation.children);
         messages->read(operation.children);

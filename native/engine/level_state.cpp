@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-
-#include "engine/polynomial.hpp"
 
 namespace hocket {
 
@@ -61,17 +58,6 @@ bool LevelState::fail(const Slot& slot, Call call) {
         }
         return failure;
     });
-}
-
-const double* LevelState::inputs_now(int number, double* room) const {
-    const Slot& slot = slots[number];
-    const Child& child = children[number];
-    const double* polynomials = memory.u.data() + slot.u;
-    if (!child.curved() || child.base == slot.tick) return polynomials;
-    std::memcpy(room, polynomials, sizeof(double) * child.coefficients());
-    const double ds = clock.span(slot.tick - child.base);
-    for (int j = 0; j < child.inputs; ++j) shift(room + j, child.rows, child.inputs, ds);
-    return room;
 }
 
 }  // namespace hocket

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "engine/exchange_memory.hpp"
+#include "engine/polynomial.hpp"
 #include "engine/simulator.hpp"
 
 namespace hocket {
@@ -35,14 +37,15 @@ struct alignas(32) Slot {
 struct Child {
     std::shared_ptr<Simulator> simulator;
     int rows = 1, inputs = 0, outputs = 0;
-    std::int64_t base = 0;        // the tick its polynomials begin at
-    std::vector<int> fits;        // its inputs: fitted,
-    std::vector<Copy> copies;     // copied,
-    std::vector<TextCopy> texts;  // and texts
-    std::vector<int> accounts;    // of power bonds
-    std::vector<int> rings;       // outputs that keep samples,
-    bool sloped = false;          // with slopes
-    bool unchecked = false;       // its outputs must be looked at: NaN and infinity are errors
+    std::int64_t base = 0;               // the tick its polynomials begin at
+    std::vector<int> fits;               // its inputs: fitted,
+    std::vector<Copy> copies;            // copied,
+    std::vector<TextCopy> texts;         // and texts
+    std::vector<int> accounts;           // of power bonds
+    std::vector<int> rings;              // outputs that keep samples,
+    bool sloped = false;                 // with slopes
+    bool unchecked = false;              // its outputs must be looked at: NaN and infinity are errors
+    int input_room = 0, slope_room = 0;  // where that of Stepping begins
     bool curved() const { return rows > 1; }
     int coefficients() const { return rows * inputs; }
 };
@@ -82,7 +85,16 @@ struct LevelState {
     bool fail(Failure failure);
 
     // The polynomials of a child in powers of the time since its tick; `room` holds them where they move.
-    const double* inputs_now(int number, double* room) const;
+    const double* inputs_now(int number, double* room) const {
+        const Slot& slot = slots[number];
+        const Child& child = children[number];
+        const double* polynomials = memory.u.data() + slot.u;
+        if (!child.curved() || child.base == slot.tick) return polynomials;
+        std::memcpy(room, polynomials, sizeof(double) * child.coefficients());
+        const double ds = clock.span(slot.tick - child.base);
+        for (int j = 0; j < child.inputs; ++j) shift(room + j, child.rows, child.inputs, ds);
+        return room;
+    }
 };
 
 }  // namespace hocket

@@ -8,8 +8,19 @@ The interpreter opens an account before every step and closes it after the read;
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+from hocket._native import (
+    CloseAccountsOperation,
+    FeedOperation,
+    Fraction,
+    OpenAccountsOperation,
+    Operation,
+    ReadOperation,
+    StepOperation,
+    StepReadOperation,
+)
 from hocket.engine.interpreter import Level
-from hocket.engine.operations import Operation
 from hocket.plan import (
     Body,
     Instruction,
@@ -35,11 +46,51 @@ def accounted(operations: list[Operation], level: Level) -> list[Operation]:
     stepped = closing.stepped if alike and _read_twice(level) else None
     for last, now in zip(before, operations, strict=False):
         program += closing.due_before(now)
-        *rest, end = _with_accounts(now, last, level, alike, stepped)
-        program += rest
-        if not closing.waits(end, now.children):
-            program.append(end)
+        if not isinstance(now, (StepOperation, ReadOperation, StepReadOperation)):
+            program.append(now)
+            continue
+        accounts = _accounts(now, level, stepped)
+        if accounts.none:
+            program.append(now)
+            continue
+        if not isinstance(now, ReadOperation) and not alike:
+            program.append(OpenAccountsOperation(held=accounts.held, moving=accounts.moving))
+        program.append(now)
+        if isinstance(now, StepReadOperation) and alike:
+            closing.wait(now, accounts, fed=_feeds(last, now))
+        elif not isinstance(now, StepOperation):
+            program.append(_close(accounts, reopens=alike))
     return [*program, *closing.due()]
+
+
+@dataclass
+class _Accounts:
+    """Accounts by their numbers: those of held inputs, and those of inputs that move within a step."""
+
+    held: list[int] = field(default_factory=list)
+    moving: list[int] = field(default_factory=list)
+
+    @property
+    def none(self) -> bool:
+        """Whether there are none."""
+        return not self.held and not self.moving
+
+
+def _close(
+    accounts: _Accounts,
+    reopens: bool,
+    ticks: int = 0,
+    fraction: Fraction | None = None,
+    fed: bool = False,
+) -> CloseAccountsOperation:
+    return CloseAccountsOperation(
+        held=accounts.held,
+        moving=accounts.moving,
+        ticks=ticks,
+        fraction=fraction or Fraction(numerator=1, denominator=1),
+        reopens=reopens,
+        fed=fed,
+    )
 
 
 class _Closing:
@@ -49,72 +100,60 @@ class _Closing:
     """
 
     def __init__(self) -> None:
-        self.waiting: dict[tuple[int, int, tuple[int, int]], Operation] = {}
+        self.waiting: dict[tuple[int, bool, int, int], tuple[Fraction, _Accounts]] = {}
         self.children: set[int] = set()
         self.stepped: set[int] = set()
         """Who made a step, and was not read since."""
 
-    def waits(self, operation: Operation, children: list[int]) -> bool:
-        """Keep an operation that closes accounts of children for later; return whether it can be."""
-        if operation.kind != "close" or operation.count == 0:
-            return False
-        count, number, part = operation.count, operation.number, operation.part
-        fresh = Operation("close", count=count, number=number, part=part)
-        together = self.waiting.setdefault((count, number, part), fresh)
-        together.signals += operation.signals
-        together.slopes += operation.slopes
-        self.children |= set(children)
-        return True
+    def wait(self, step: StepReadOperation, accounts: _Accounts, fed: bool) -> None:
+        """Keep accounts of a step that was read for later; `fed`: its inputs were fed right before it."""
+        fraction = step.fraction
+        key = step.ticks, fed, fraction.numerator, fraction.denominator
+        _, together = self.waiting.setdefault(key, (fraction, _Accounts()))
+        together.held += accounts.held
+        together.moving += accounts.moving
+        self.children |= set(step.children)
 
     def due_before(self, operation: Operation) -> list[Operation]:
         """Return what must be closed before an operation."""
-        others = operation.kind in ("feed", "step_read") and self.children.isdisjoint(operation.children)
-        return [] if others else self.due()
+        if isinstance(operation, (FeedOperation, StepReadOperation)) and self.children.isdisjoint(
+            operation.children
+        ):
+            return []
+        return self.due()
 
     def due(self) -> list[Operation]:
         """Return what waits; nothing does after that."""
-        every = list(self.waiting.values())
+        every: list[Operation] = [
+            _close(accounts, True, ticks, fraction, fed)
+            for (ticks, fed, _, _), (fraction, accounts) in self.waiting.items()
+        ]
         self.waiting, self.children = {}, set()
         return every
 
 
-def _with_accounts(
-    operation: Operation, last: Operation | None, level: Level, alike: bool, stepped: set[int] | None
-) -> list[Operation]:
-    """Return an operation with the accounts of power bonds that it opens before and closes after it.
+def _accounts(
+    operation: StepOperation | ReadOperation | StepReadOperation, level: Level, stepped: set[int] | None
+) -> _Accounts:
+    """Return the accounts of power bonds that an operation opens or closes.
 
-    `alike` says that accounts are opened again as they are closed. Steps of one length whose inputs the
-    `last` operation fed need no look at the clock. Where outputs are read twice, only who `stepped` since
-    the first time has something to close.
+    Where outputs are read twice, only who `stepped` since the first time has something to close.
     """
-    if operation.kind not in ("step", "read", "step_read"):
-        return [operation]
-    closing = operation.children
+    children = operation.children
     if stepped is not None:
-        stepped |= set(() if operation.kind == "read" else operation.children)
-        closing = [child for child in operation.children if child in stepped]
-        stepped -= set(() if operation.kind == "step" else operation.children)
-    numbers = [number for child in closing for number in level.ledger.of.get(child, ())]
-    if not numbers:
-        return [operation]
-    held = [number for number in numbers if level.ledger.held(level, number)]
-    rest = [number for number in numbers if number not in set(held)]
-    before = [Operation("open", signals=rest, slopes=held)]
-    fixed = alike and operation.kind == "step_read"
-    fed = last is not None and last.kind == "feed" and set(operation.children) <= set(last.children)
-    after = Operation(
-        "close",
-        count=operation.count if fixed else 0,
-        number=int(alike) + int(fixed and fed),
-        signals=rest,
-        slopes=held,
-        part=operation.part,
-    )
-    return [
-        *(before if operation.kind != "read" and not alike else ()),
-        operation,
-        *((after,) if operation.kind != "step" else ()),
-    ]
+        stepped |= set(() if isinstance(operation, ReadOperation) else children)
+        closing = [child for child in children if child in stepped]
+        stepped -= set(() if isinstance(operation, StepOperation) else children)
+        children = closing
+    accounts = _Accounts()
+    for number in (number for child in children for number in level.ledger.of.get(child, ())):
+        (accounts.held if level.ledger.held(level, number) else accounts.moving).append(number)
+    return accounts
+
+
+def _feeds(last: Operation | None, step: StepReadOperation) -> bool:
+    """Return whether the operation before a step fed its inputs: it needs no look at the clock then."""
+    return isinstance(last, FeedOperation) and set(step.children) <= set(last.children)
 
 
 def plainly_read(level: Level) -> bool:

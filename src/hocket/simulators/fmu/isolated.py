@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket import _native  # type: ignore[attr-defined]
+from hocket import _native
 from hocket.errors import SimulatorError
 from hocket.model import Array
 from hocket.simulators.fmu import live

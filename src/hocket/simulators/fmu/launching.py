@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from hocket import _native  # type: ignore[attr-defined]
+from hocket import _native
 from hocket.errors import SimulatorError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from hocket import _native  # type: ignore[attr-defined]
+from hocket import _native
 
 LOGGER = logging.getLogger("hocket.fmu")
 _LEVELS = (logging.INFO, logging.WARNING, logging.WARNING, logging.ERROR, logging.CRITICAL)
