@@ -6,9 +6,11 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
-#include <unistd.h>
 #ifdef __linux__
 #include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__APPLE__)
+#include <pthread.h>
 #endif
 
 #include "engine/thread_pool.hpp"
@@ -33,8 +35,10 @@ nb::bytes bytes(const std::string& raw) { return nb::bytes(raw.data(), raw.size(
 bool main_thread() {
 #ifdef __linux__
     return syscall(SYS_gettid) == getpid();
+#elif defined(__APPLE__)
+    return pthread_main_np() != 0;
 #else
-    return false;
+    return false;  // Ctrl-C is heard when the answer has come
 #endif
 }
 

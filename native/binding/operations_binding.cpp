@@ -88,7 +88,8 @@ void bind_step_size_controller(nb::module_& module) {
                                               .safety = safety,
                                               .most = most,
                                               .least = least,
-                                              .power = power};
+                                              .power = power,
+                                              .start = {}};
             },
             nb::kw_only(), "tolerance"_a, "estimate"_a, "per_unit"_a, "gains"_a, "quantum"_a, "largest"_a,
             "wanted"_a, "rejects"_a, "safety"_a, "most"_a, "least"_a, "power"_a);

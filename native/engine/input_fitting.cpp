@@ -57,8 +57,9 @@ void InputFitting::restore(Snapshot& from) {
     }
 }
 
-void InputFitting::fit(FittedInput& f) {
+[[gnu::always_inline]] inline void InputFitting::fit(FittedInput& f) {
     double c[max_rows], nodes[max_rows];
+    c[0] = 0.0;
     int count = 1;
     ExchangeMemory& memory = state_.memory;
     const Clock& clock = state_.clock;
@@ -136,6 +137,10 @@ void InputFitting::fit(FittedInput& f) {
     double* to = memory.u.data() + state_.slots[f.child].u + f.input;
     const int stride = child.inputs;
     for (int k = 0; k < child.rows; ++k) to[k * stride] = k < count ? c[k] : 0.0;
+}
+
+void InputFitting::fit(const std::vector<int>& numbers) {
+    for (int number : numbers) fit(inputs_[number]);
 }
 
 }  // namespace hocket

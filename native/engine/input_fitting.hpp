@@ -43,7 +43,7 @@ class InputFitting {
         ExchangeMemory& memory = state_.memory;
         for (const Copy& copy : fed.copies) memory.u[copy.to] = memory.y[copy.from];
         for (int child : fed.based) state_.children[child].base = state_.slots[child].tick;
-        for (int number : fed.fits) fit(inputs_[number]);
+        if (!fed.fits.empty()) fit(fed.fits);
         for (int child : fed.texted)
             if (!pass_texts(child)) return false;
         return true;
@@ -53,6 +53,7 @@ class InputFitting {
     void restore(Snapshot& from);
 
   private:
+    void fit(const std::vector<int>& numbers);
     void fit(FittedInput& input);
     bool pass_texts(int child);
 

@@ -10,14 +10,11 @@ namespace {
 // Whether a body passes texts: a text is asked of its source, which another thread may be stepping.
 bool passes_texts(Program& body) {
     bool found = false;
-    for (Operation& operation : body) {
-        std::visit(
-            [&]<class T>(T& each) {
-                if constexpr (requires { each.inputs; }) found = found || !each.inputs.texted.empty();
-            },
-            operation);
-        for_each_body(operation, [&](Program& inner) { found = found || passes_texts(inner); });
-    }
+    const auto look = [&]<class T>(T& each) {
+        if constexpr (requires { each.inputs.texted; }) found = found || !each.inputs.texted.empty();
+        for_each_body(each, [&](Program& inner) { found = found || passes_texts(inner); });
+    };
+    for (Operation& operation : body) std::visit(look, operation);
     return found;
 }
 
@@ -88,10 +85,11 @@ void Level::set_programs(Program step, Program output) {
 }
 
 void Level::prepare(Program& program) {
-    for (Operation& operation : program) {
-        for_each_body(operation, [this](Program& body) { prepare(body); });
-        std::visit([this](auto& each) { prepare(each); }, operation);
-    }
+    const auto prepare_one = [this](auto& each) {
+        for_each_body(each, [this](Program& body) { prepare(body); });
+        prepare(each);
+    };
+    for (Operation& operation : program) std::visit(prepare_one, operation);
 }
 
 void Level::prepare(StepReadOperation& operation) {

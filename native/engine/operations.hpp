@@ -141,14 +141,10 @@ struct Operation : AnyOperation {
 };
 
 // Calls `visit` with each body inside an operation.
-template <class Visit> void for_each_body(Operation& operation, Visit visit) {
-    std::visit(
-        [&]<class T>(T& each) {
-            if constexpr (requires { each.body; }) visit(each.body);
-            if constexpr (requires { each.bodies; })
-                for (Program& body : each.bodies) visit(body);
-        },
-        operation);
+template <class Kind, class Visit> void for_each_body(Kind& operation, Visit visit) {
+    if constexpr (requires { operation.body; }) visit(operation.body);
+    if constexpr (requires { operation.bodies; })
+        for (Program& body : operation.bodies) visit(body);
 }
 
 // Runs a body on the children of a level.

@@ -106,24 +106,21 @@ bool StepControl::prepare(const std::vector<int>& children, std::int64_t ticks) 
 
 // Makes the steps of a body parts of another span.
 bool StepControl::scale(Program& body, std::int64_t span) {
-    for (Operation& operation : body) {
+    const auto scale_one = [&]<class T>(T& each) {
+        if constexpr (requires { each.fraction; }) {
+            if constexpr (std::is_same_v<T, CloseAccountsOperation>) {
+                if (each.ticks > 0) each.ticks = each.fraction.of(span);
+            } else {
+                each.ticks = each.fraction.of(span);
+                if (!prepare(each.children, each.ticks)) return false;
+            }
+        }
         bool good = true;
-        std::visit(
-            [&]<class T>(T& each) {
-                if constexpr (requires {
-                                  each.fraction;
-                                  each.workload;
-                              }) {
-                    each.ticks = each.fraction.of(span);
-                    good = prepare(each.children, each.ticks);
-                } else if constexpr (requires { each.fraction; }) {
-                    if (each.ticks > 0) each.ticks = each.fraction.of(span);
-                }
-            },
-            operation);
-        for_each_body(operation, [&](Program& inner) { good = good && scale(inner, span); });
-        if (!good) return false;
-    }
+        for_each_body(each, [&](Program& inner) { good = good && scale(inner, span); });
+        return good;
+    };
+    for (Operation& operation : body)
+        if (!std::visit(scale_one, operation)) return false;
     return true;
 }
 

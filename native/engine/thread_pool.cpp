@@ -2,18 +2,14 @@
 
 #include <system_error>
 
+#include "engine/spin.hpp"
+
 namespace hocket {
 
 namespace {
 
 // Work comes every few microseconds while a run lasts: waiting begins with spinning.
 constexpr int spins = 4000;
-
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 
@@ -49,7 +45,7 @@ bool ThreadPool::run(void (*task)(void*, int), void* context) {
     task(context, 0);
     for (int spin = 0; left_.load(std::memory_order_acquire) > 0;) {
         if (spin < spins) {
-            pause();
+            spin_pause();
             ++spin;
         } else {
             std::this_thread::yield();
@@ -63,7 +59,8 @@ bool ThreadPool::run(void (*task)(void*, int), void* context) {
 void ThreadPool::work(int number) {
     unsigned seen = 0;
     for (;;) {
-        for (int spin = 0; round_.load(std::memory_order_acquire) == seen && spin < spins; ++spin) pause();
+        for (int spin = 0; round_.load(std::memory_order_acquire) == seen && spin < spins; ++spin)
+            spin_pause();
         if (round_.load(std::memory_order_acquire) == seen) {
             std::unique_lock lock(mutex_);
             ++sleeping_;

@@ -1,6 +1,9 @@
 #include "fmu/library.hpp"
 
+#if __has_include(<dlfcn.h>)
+#define HOCKET_DLOPEN 1
 #include <dlfcn.h>
+#endif
 
 #include <map>
 #include <mutex>
@@ -18,6 +21,8 @@ std::shared_ptr<Library> Library::load(const std::string& path, const std::strin
     return library;
 }
 
+#ifdef HOCKET_DLOPEN
+
 Library::Library(std::string path, std::string prefix) : path_(std::move(path)), prefix_(std::move(prefix)) {
     handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle_) {
@@ -29,5 +34,17 @@ Library::Library(std::string path, std::string prefix) : path_(std::move(path)),
 Library::~Library() { dlclose(handle_); }
 
 void* Library::symbol(const char* name) const { return dlsym(handle_, (prefix_ + name).c_str()); }
+
+#else
+
+Library::Library(std::string, std::string) {
+    throw std::runtime_error("hocket loads no FMUs on this platform: it has no dlopen");
+}
+
+Library::~Library() = default;
+
+void* Library::symbol(const char*) const { return nullptr; }
+
+#endif
 
 }  // namespace hocket

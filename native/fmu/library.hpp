@@ -1,6 +1,6 @@
 // The binary of an FMU, loaded once for all its instances.
 // In:  the path of a shared library
-// Out: its functions by name
+// Out: its functions by name; on a platform without dlopen an error
 #pragma once
 
 #include <memory>

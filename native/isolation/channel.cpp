@@ -1,20 +1,28 @@
 #include "isolation/channel.hpp"
 
-#include <sched.h>
+#include "isolation/platform.hpp"
+
+#ifdef HOCKET_POSIX
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#endif
 #ifdef __linux__
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ctime>
 #endif
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <stdexcept>
 #include <thread>
+
+#include "engine/spin.hpp"
 
 namespace hocket {
 
@@ -30,12 +38,6 @@ struct Head {  // of a message in the log
     std::uint32_t name, category;
 };
 
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
 std::size_t aligned(std::size_t size) { return (size + page - 1) / page * page; }
 
 std::size_t log_place(int inputs, int outputs) {
@@ -48,8 +50,7 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanosecond
     const timespec timeout{longest / 1'000'000'000, static_cast<long>(longest % 1'000'000'000)};
     syscall(SYS_futex, &word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
 #else
-    const timespec timeout{0, static_cast<long>(std::min(longest, nap))};
-    if (word.load() == seen) nanosleep(&timeout, nullptr);
+    if (word.load() == seen) std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(longest, nap)));
 #endif
 }
 
@@ -113,7 +114,7 @@ bool Turn::await(std::uint32_t until, Awake awake, Patience& patience) const {
     const Nanoseconds begin = now();
     do {
         for (int k = 0; k < (awake.yields ? 1 : 32) && !there; ++k) {
-            awake.yields ? static_cast<void>(sched_yield()) : pause();
+            awake.yields ? std::this_thread::yield() : spin_pause();
             there = number.load(std::memory_order_acquire) == until;
         }
     } while (!there && now() - begin < awake.longest);
@@ -135,6 +136,7 @@ std::size_t Memory::needed(int inputs, int outputs, std::size_t payload) {
     return log_place(inputs, outputs) + log_room + aligned(payload);
 }
 
+#ifdef HOCKET_POSIX
 void Memory::map(int fd) {
     struct stat status;
     if (fstat(fd, &status) != 0) throw std::runtime_error("the shared memory cannot be looked at");
@@ -143,6 +145,15 @@ void Memory::map(int fd) {
     if (place == MAP_FAILED) throw std::runtime_error("the shared memory cannot be mapped");
     start_ = static_cast<char*>(place);
 }
+
+Memory::~Memory() { munmap(start_, size_); }
+#else
+void Memory::map(int) {
+    throw std::runtime_error("a simulator in a process of its own needs POSIX shared memory");
+}
+
+Memory::~Memory() = default;
+#endif
 
 Memory::Memory(int fd, int inputs, int outputs) : inputs_(inputs), outputs_(outputs) {
     map(fd);
@@ -169,8 +180,6 @@ Memory::Memory(int fd) {
     log_size_ = channel_->log_size;
     payload_at_ = channel_->payload_at;
 }
-
-Memory::~Memory() { munmap(start_, size_); }
 
 double* Memory::u() const { return reinterpret_cast<double*>(start_ + aligned(sizeof(Channel))); }
 

@@ -1,6 +1,7 @@
 // Two processes and one piece of memory: one asks, the other answers, and each waits for its turn.
 // In:  a file descriptor of shared memory
 // Out: numbers, texts and log messages seen by both sides
+// Needs POSIX (platform.hpp).
 #pragma once
 
 #include <atomic>
@@ -54,7 +55,7 @@ struct Patience {
     }
 };
 
-// A number that one side raises and the other waits for; a futex.
+// A number that one side raises and the other waits for; a futex on Linux.
 struct alignas(64) Turn {
     std::atomic<std::uint32_t> number{0};
     std::atomic<std::uint32_t> asleep{0};

@@ -1,5 +1,7 @@
 #include "isolation/crash_report.hpp"
 
+#ifdef HOCKET_POSIX
+
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
@@ -21,7 +23,7 @@ constexpr int deepest = 1 << 20;
 constexpr std::size_t stack_size = 1 << 17;
 
 Channel* noted_in = nullptr;
-pid_t parent_process = 0;
+ProcessId parent_process = 0;
 
 #ifdef __linux__
 int where_signal() { return SIGRTMAX - 5; }
@@ -75,7 +77,7 @@ void on_question(int) { note(); }
 
 // Sent when the thread ends that has started this process; the process may go on.
 void on_parent(int) {
-    if (orphaned()) _exit(1);
+    if (orphaned()) std::_Exit(1);
 }
 #endif
 
@@ -91,7 +93,7 @@ void handle(int signal, void (*handler)(int), int flags) {
 
 bool orphaned() { return getppid() != parent_process; }
 
-void watch_crashes(Channel* channel, pid_t parent) {
+void watch_crashes(Channel* channel, ProcessId parent) {
     noted_in = channel;
     parent_process = parent;
     signal(SIGINT, SIG_IGN);
@@ -114,11 +116,11 @@ void watch_crashes(Channel* channel, pid_t parent) {
     handle(parent_signal(), on_parent, SA_ONSTACK | SA_RESTART);
     prctl(PR_SET_PDEATHSIG, parent_signal());
 #endif
-    if (orphaned()) _exit(1);
+    if (orphaned()) std::_Exit(1);
     setvbuf(stdout, nullptr, _IOLBF, 0);  // what it prints is not lost in a crash
 }
 
-bool ask_where(pid_t process) {
+bool ask_where(ProcessId process) {
 #ifdef __linux__
     return kill(process, where_signal()) == 0;
 #else
@@ -128,3 +130,15 @@ bool ask_where(pid_t process) {
 }
 
 }  // namespace hocket
+
+#else
+
+namespace hocket {
+
+bool orphaned() { return false; }
+void watch_crashes(Channel*, ProcessId) {}
+bool ask_where(ProcessId) { return false; }
+
+}  // namespace hocket
+
+#endif

@@ -1,12 +1,15 @@
 #include "isolation/isolated.hpp"
 
+#ifdef HOCKET_POSIX
 #include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
+#endif
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "isolation/crash_report.hpp"
 
@@ -44,7 +47,7 @@ Isolated::Isolated(int fd, int inputs, int outputs, double limit)
 
 Isolated::~Isolated() { --population; }
 
-void Isolated::attach(pid_t process) { process_ = process; }
+void Isolated::attach(ProcessId process) { process_ = process; }
 
 void Isolated::detach() {
     process_ = 0;
@@ -114,6 +117,7 @@ void Isolated::look_at_keyboard() {
     if (waiting.load() > 0 && interrupted && interrupted()) ++given_up;
 }
 
+#ifdef HOCKET_POSIX
 bool Isolated::look(End& end) {
     siginfo_t info{};
     if (waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
@@ -125,6 +129,12 @@ bool Isolated::look(End& end) {
     code_ = info.si_status;
     return false;
 }
+#else
+bool Isolated::look(End& end) {
+    end = End::vanished;
+    return false;
+}
+#endif
 
 void Isolated::ended(End how, const char* name) {
     if (how == End::late || how == End::interrupted) kill();
@@ -138,11 +148,11 @@ void Isolated::kill() {
     if (process_ <= 0 || !look(end)) return;
     // it may still be able to say where it is
     if (ask_where(process_))
-        for (int k = 0; k < 50 && !memory_->noted.load(); ++k) {
-            const timespec moment{0, 1'000'000};
-            nanosleep(&moment, nullptr);
-        }
+        for (int k = 0; k < 50 && !memory_->noted.load(); ++k)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+#ifdef HOCKET_POSIX
     ::kill(process_, SIGKILL);
+#endif
 }
 
 void Isolated::listen() {
@@ -158,7 +168,8 @@ void Isolated::listen() {
 
 std::string Isolated::function() const {
     if (!memory_->noted.load()) return "";
-    return {memory_->function, strnlen(memory_->function, sizeof memory_->function)};
+    const char *begin = memory_->function, *end = std::find(begin, begin + sizeof memory_->function, '\0');
+    return std::string(begin, end);
 }
 
 // Simulator

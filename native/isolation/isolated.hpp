@@ -1,11 +1,13 @@
 // A simulator in a process of its own, as its level sees it.
 // In:  shared memory and the id of a process that serves it (server.hpp)
 // Out: the same numbers; a process that crashes or hangs is a failure, not the end
+// Needs POSIX (platform.hpp).
 #pragma once
 
-#include <sys/types.h>
+#include <algorithm>
 
 #include "isolation/channel.hpp"
+#include "isolation/platform.hpp"
 
 namespace hocket {
 
@@ -20,7 +22,7 @@ class Isolated final : public Simulator {
     Isolated& operator=(const Isolated&) = delete;
 
     bool put(const std::string& payload) { return memory_.put(payload); }
-    void attach(pid_t process);
+    void attach(ProcessId process);
     void detach();  // it is gone, and reaped
 
     bool step(const Span& span, const double* u) override;
@@ -77,7 +79,7 @@ class Isolated final : public Simulator {
     bool failed(Call call, std::int64_t tick, std::int64_t ticks);
 
     Memory memory_;
-    pid_t process_ = 0;
+    ProcessId process_ = 0;
     int inputs_, outputs_, rows_ = 1;
     double limit_;
     std::uint32_t number_ = 1;  // of the question; the first is to open

@@ -1,6 +1,7 @@
 // The process of an isolated FMU: it serves one simulator to a level in another process.
 // In:  shared memory, a live simulator
 // Out: answers; what only Python can answer is handed to Python
+// Needs POSIX (platform.hpp).
 #pragma once
 
 #include "isolation/channel.hpp"

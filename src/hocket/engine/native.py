@@ -7,6 +7,7 @@ Out: an engine that runs the same plan with the same bits
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any, assert_never
 
@@ -91,7 +92,7 @@ class NativeEngine:
         }
         attach(entry for index, entry in enumerate(recorded) if index not in self.native_rows)
         outermost = self._built(root)
-        count = len(os.sched_getaffinity(0)) if threads is None else threads
+        count = _cores() if threads is None else threads
         rows = list(self.native_rows.values())
         self.engine = _native.Engine(level=outermost, rows=rows, threads=count, always=threads is not None)
 
@@ -320,6 +321,11 @@ class NativeEngine:
                 what = f"`{name}` was asked for a step it was not prepared for"
                 return InternalError(what, where=f"t = {t!r} s")
         assert_never(failure.kind)
+
+
+def _cores() -> int:
+    """Return how many cores this process may use; only Linux tells of fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _loop_ports(level: Level, number: int) -> list[str]:
