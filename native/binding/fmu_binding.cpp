@@ -109,7 +109,7 @@ void bind_fmus(nb::module_& module) {
         .def("step",
              [](Fmu& self, double t, double h, const Numbers& u) {
                  check(self, u);
-                 self.given(static_cast<int>(u.shape(0)));
+                 self.set_rows(static_cast<int>(u.shape(0)));
                  if (self.step({0, 0, t, h}, u.data())) return 0;
                  return self.failure().kind == Failure::Kind::stopped_early ? 1 : 2;
              })

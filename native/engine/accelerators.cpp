@@ -51,7 +51,7 @@ void save_values(Snapshot& to, const Values& numbers) {
 }
 
 void restore_values(Snapshot& from, Values& numbers) {
-    numbers.resize(static_cast<std::size_t>(from.taken()));
+    numbers.resize(static_cast<std::size_t>(from.take_count()));
     from.take(numbers);
 }
 
@@ -152,13 +152,13 @@ void IqnIls::save(Snapshot& to) const {
 
 void IqnIls::restore(Snapshot& from) {
     from.rewind();
-    columns_.resize(static_cast<std::size_t>(from.taken()));
+    columns_.resize(static_cast<std::size_t>(from.take_count()));
     for (Column& column : columns_) {
         from.take(column.age);
         restore_values(from, column.residual);
         restore_values(from, column.found);
     }
-    begun_ = from.taken() != 0;
+    begun_ = from.take_count() != 0;
     restore_values(from, scale_);
     restore_values(from, last_residual_);
     restore_values(from, last_found_);

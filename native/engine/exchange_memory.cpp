@@ -69,8 +69,8 @@ void ExchangeMemory::restore(Snapshot& from) {
         from.take(each->base);
     }
     for (Ring& ring : rings) {
-        ring.count = static_cast<int>(from.taken());
-        ring.newest = static_cast<int>(from.taken());
+        ring.count = static_cast<int>(from.take_count());
+        ring.newest = static_cast<int>(from.take_count());
         from.take(ring.ticks);
         from.take(ring.values);
         from.take(ring.slopes);

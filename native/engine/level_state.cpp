@@ -6,7 +6,7 @@
 namespace hocket {
 
 void LevelState::add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
-    simulator->given(rows);
+    simulator->set_rows(rows);
     timed = timed || simulator->timed();
     slots.push_back({.simulator = simulator.get(),
                      .u = static_cast<int>(memory.u.size()),

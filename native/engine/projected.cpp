@@ -147,7 +147,7 @@ class Projected final : public Simulator {
         if (!plain_->restore(from)) return false;
         from.take(work_);
         from.take(brought_);
-        const auto count = static_cast<std::size_t>(from.taken());
+        const auto count = static_cast<std::size_t>(from.take_count());
         from.take(agreed_.t);
         for (std::vector<double>* each : {&agreed_.parts, &agreed_.paid, &agreed_.work}) {
             each->resize(count);

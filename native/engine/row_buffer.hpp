@@ -35,8 +35,8 @@ struct RowBuffer {
         to.keep(newest);
     }
     void restore(Snapshot& from) {
-        data.resize(static_cast<std::size_t>(from.taken()));
-        newest = from.taken();
+        data.resize(static_cast<std::size_t>(from.take_count()));
+        newest = from.take_count();
     }
 };
 

@@ -36,7 +36,7 @@ class Simulator {
     virtual const void* hot() const { return nullptr; }  // what a step touches first: fetched ahead of time
     virtual bool timed() const { return true; }          // it looks at the seconds of a span
     virtual bool prepare(std::int64_t /*ticks*/) { return true; }  // to step by so many ticks
-    virtual void given(int /*rows*/) {}  // how many powers of time its inputs come with
+    virtual void set_rows(int /*rows*/) {}  // how many powers of time its inputs come with
     // The time of what it shows now: a level with a longer step shows what it reached last.
     virtual std::int64_t shown_at(std::int64_t tick) const { return tick; }
     virtual bool needs_python() const { return false; }

@@ -37,7 +37,7 @@ class Snapshot {
     void take(std::vector<std::int64_t>& counts) {
         for (std::int64_t& count : counts) take(count);
     }
-    std::int64_t taken() { return counts_[count_++]; }
+    std::int64_t take_count() { return counts_[count_++]; }
     const std::vector<double>& numbers() const { return numbers_; }
 
     std::vector<Snapshot> inner;       // of the simulators inside

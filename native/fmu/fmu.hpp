@@ -88,7 +88,7 @@ class Fmu : public Simulator {
     bool foreign() const override { return true; }
     const void* hot() const override { return &hot_; }
     Failure failure() const override { return failure_; }
-    void given(int rows) override { rows_ = rows; }
+    void set_rows(int rows) override { rows_ = rows; }
 
     bool save(Snapshot& to) override;
     bool restore(Snapshot& from) override;
@@ -153,8 +153,8 @@ class Fmu : public Simulator {
     bool set_groups(const double* u);
     bool get_groups(double* y);
     bool finite(const double* y);
-    template <class T> bool packed(const Group& group, const double* values, std::vector<T>& room);
-    template <class T> bool unpacked(const Group& group, const std::vector<T>& room, double* values);
+    template <class T> bool pack(const Group& group, const double* values, std::vector<T>& room);
+    template <class T> bool unpack(const Group& group, const std::vector<T>& room, double* values);
     // A step under held inputs and its outputs, when every port is a real in one call each.
     bool plain() const {
         return straight_in_ && straight_out_ && setup.outputs > 0 && rows_ == 1 && !exchange_;

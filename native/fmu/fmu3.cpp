@@ -263,7 +263,7 @@ class Fmu3 final : public Fmu {
             return call(values_.real.set, r.data(), r.size(), values, group.places.size());
         return typed(group.type, [&]<class T>(const Access<T>& access) {
             static thread_local std::vector<T> room;
-            return packed(group, values, room) &&
+            return pack(group, values, room) &&
                    call(access.set, r.data(), r.size(), room.data(), room.size());
         });
     }
@@ -274,7 +274,7 @@ class Fmu3 final : public Fmu {
             static thread_local std::vector<T> room;
             room.resize(group.places.size());
             return call(access.get, r.data(), r.size(), room.data(), room.size()) &&
-                   unpacked(group, room, values);
+                   unpack(group, room, values);
         });
     }
     bool set_whole(Type type, const std::vector<Reference>& references,

@@ -96,14 +96,14 @@ template <class Boolean> class Classic : public Fmu {
     template <class T>
     bool set_as(const Function<fmi::Set<T>>& set, const Group& group, const double* values,
                 std::vector<T>& room) {
-        return packed(group, values, room) &&
+        return pack(group, values, room) &&
                call(set, group.references.data(), group.references.size(), room.data());
     }
     template <class T>
     bool get_as(const Function<fmi::Get<T>>& get, const Group& group, double* values, std::vector<T>& room) {
         room.resize(group.references.size());
         return call(get, group.references.data(), group.references.size(), room.data()) &&
-               unpacked(group, room, values);
+               unpack(group, room, values);
     }
 
     std::vector<fmi::Reference> references_;

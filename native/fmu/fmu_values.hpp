@@ -21,7 +21,7 @@ template <class T> bool fits(double value) {
 }
 
 // Room is kept by the caller, so that a step allocates nothing.
-template <class T> bool Fmu::packed(const Group& group, const double* values, std::vector<T>& room) {
+template <class T> bool Fmu::pack(const Group& group, const double* values, std::vector<T>& room) {
     room.resize(group.places.size());
     for (std::size_t k = 0; k < room.size(); ++k) {
         const double value = values[group.places[k]];
@@ -36,7 +36,7 @@ template <class T> bool Fmu::packed(const Group& group, const double* values, st
     return true;
 }
 
-template <class T> bool Fmu::unpacked(const Group& group, const std::vector<T>& room, double* values) {
+template <class T> bool Fmu::unpack(const Group& group, const std::vector<T>& room, double* values) {
     constexpr bool wide = std::is_integral_v<T> && sizeof(T) == 8;
     for (std::size_t k = 0; k < room.size(); ++k) {
         if constexpr (wide) {

@@ -228,7 +228,7 @@ void Memory::say(const Message& message) {
     channel_->log_written.store(at, std::memory_order_release);
 }
 
-bool Memory::heard(Message& message) {
+bool Memory::hear(Message& message) {
     const std::uint64_t written = channel_->log_written.load(std::memory_order_acquire);
     std::uint64_t at = channel_->log_read.load(std::memory_order_relaxed);
     if (at == written) {

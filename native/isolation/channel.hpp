@@ -64,7 +64,7 @@ struct alignas(64) Turn {
     void raise(std::uint32_t to);
     bool await(std::uint32_t until, Awake awake, Patience& patience) const;
     bool sleep(std::uint32_t until, Nanoseconds longest);
-    void took(Nanoseconds time) {
+    void note_time(Nanoseconds time) {
         const Nanoseconds before = usual.load(std::memory_order_relaxed);
         usual.store(before + (time - before) / 4, std::memory_order_relaxed);
     }
@@ -115,7 +115,7 @@ class Memory {
     bool put(const std::string& payload);  // false: too long
     std::string payload() const;
     void say(const Message& message);
-    bool heard(Message& message);
+    bool hear(Message& message);
 
   private:
     void map(int fd);

@@ -60,7 +60,7 @@ bool Isolated::raise(Ask ask) {
     problem_.clear();
     if (end_ != End::none) return false;
     const Nanoseconds at = now();
-    if (since_) memory_->asked.took(at - since_);
+    if (since_) memory_->asked.note_time(at - since_);
     memory_->ask = ask;
     crowded_ = crowded();
     memory_->awake = {crowded_ ? 0 : spinning, false};
@@ -160,7 +160,7 @@ void Isolated::listen() {
             memory_->log_read.load(std::memory_order_relaxed) &&
         memory_->log_dropped.load(std::memory_order_relaxed) == 0) [[likely]]
         return;
-    for (Message message; memory_.heard(message);) {
+    for (Message message; memory_.hear(message);) {
         if (message.status > 0) said_ = message.text;
         log(std::move(message));
     }

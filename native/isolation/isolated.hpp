@@ -33,7 +33,7 @@ class Isolated final : public Simulator {
             return static_cast<Isolated&>(self).both(span, u, y);
         };
     }
-    void given(int rows) override { rows_ = rows; }
+    void set_rows(int rows) override { rows_ = rows; }
     bool checks_itself() const override { return true; }
     bool get_text(int port, std::string& value) override;
     bool set_text(int port, const std::string& value) override;

@@ -32,7 +32,7 @@ void Server::await() {
 void Server::answer(bool good, bool worded) {
     memory_->good = good;
     memory_->worded = worded;
-    if (since_) memory_->answered.took(now() - since_);
+    if (since_) memory_->answered.note_time(now() - since_);
     memory_->answered.raise(number_);
 }
 
@@ -53,7 +53,7 @@ Ask Server::serve(Simulator* simulator) {
         await();
         const Ask ask = memory_->ask;
         if (ask == Ask::open || ask >= Ask::call || !simulator) return ask;
-        const bool good = served(*simulator);
+        const bool good = serve_level(*simulator);
         if (good && ask == Ask::get_text && !memory_.put(text_))
             refuse("a text of " + std::to_string(text_.size()) + " bytes is too long for an isolated FMU");
         else
@@ -61,11 +61,11 @@ Ask Server::serve(Simulator* simulator) {
     }
 }
 
-bool Server::served(Simulator& simulator) {
+bool Server::serve_level(Simulator& simulator) {
     Channel& c = *memory_;
     if (c.rows != rows_) {
         rows_ = c.rows;
-        simulator.given(rows_);
+        simulator.set_rows(rows_);
         both_ = simulator.step_output();
     }
     bool good = false;

@@ -23,7 +23,7 @@ class Server {
 
   private:
     void await();
-    bool served(Simulator& simulator);
+    bool serve_level(Simulator& simulator);
     Memory& memory_;  // never unmapped: the FMU may speak, or the process end, when this is gone
     Awake awake_;
     std::uint32_t number_ = 0;

@@ -240,7 +240,7 @@ class Driver {
         auto library = Library::load(job_.library, job_.prefix);
         const auto factory = job_.version == 1 ? make_fmu1 : job_.version == 2 ? make_fmu2 : make_fmu3;
         fmu_ = factory(std::move(library), job_.setup);
-        fmu_->given(rows_);
+        fmu_->set_rows(rows_);
         tick_ = 0;
     }
 
@@ -387,9 +387,9 @@ class Driver {
         std::vector<double> flat(u_.begin(), u_.begin() + job_.setup.inputs);
         Saved saved(fmu_);
         need(fmu_->save(saved));
-        fmu_->given(1);
+        fmu_->set_rows(1);
         need(fmu_->step(span(), flat.data()));
-        fmu_->given(rows_);
+        fmu_->set_rows(rows_);
         ++tick_;
         step();
         need(fmu_->restore(saved));
