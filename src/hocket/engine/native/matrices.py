@@ -128,7 +128,7 @@ def _build_linear(
 
 
 def _build_balance(simulator: Projected, linear: _native.LinearModel) -> _native.Balance:
-    recipe, stored = simulator.recipe, simulator.plain.model.stored
+    recipe, stored = simulator.recipe, simulator.plain.model.stored_energy
     return _native.Balance(
         linear=linear,
         inputs=len(recipe.inputs),
