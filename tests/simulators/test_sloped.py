@@ -162,8 +162,8 @@ def test_what_cannot_be_is_refused():
     level = hk.Composite(halves(), "0.1 s")
     for wrong, options, message in (
         (level, (), "a level is not given slopes as a whole"),
-        (Stuck, (), "is no model"),
-        (hk.Python(Stuck), ("1 ms",), "`Python` cannot go back"),
+        (Stuck, (), "is not a model"),
+        (hk.Python(Stuck), ("1 ms",), "`Python` cannot roll back"),
         (Replay(hk.Python(Fixed)), ("1 ms",), "accepts only the step of its level"),
         (reacting(), ("0 s",), "above zero"),
         (reacting(), ("soon",), "soon"),
@@ -236,7 +236,7 @@ def test_faults_of_files_have_their_line(wrong, message):
 
 
 def test_a_trial_in_a_file_wants_a_way_back():
-    with pytest.raises(hk.ScenarioError, match="`Python` cannot go back") as caught:
+    with pytest.raises(hk.ScenarioError, match="`Python` cannot roll back") as caught:
         loads(FILE.replace("replay = true", "replay = false"))
     assert "line 18" in str(caught.value)
     assert "replay = true" in str(caught.value)

@@ -88,22 +88,20 @@ class StateSpace:
         if facts["step"] is not None and facts["step"] <= 0:
             raise ScenarioError(f"the step {step} of a StateSpace is not positive")
         facts["inputs"], facts["method"] = driven, method
-        facts["outputs"] = tuple(
-            Port(
-                port.name,
-                port.unit,
-                None,
-                tuple(i.name for i, d in zip(driven, row, strict=True) if d != 0.0),
-            )
-            for port, row in zip(seen, facts["D"], strict=True)
-        )
+        feeding = [tuple(i.name for i, d in zip(driven, row, strict=True) if d) for row in facts["D"]]
+        facts["outputs"] = tuple(Port(p.name, p.unit, None, f) for p, f in zip(seen, feeding, strict=True))
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
     @cached_property
     def abilities(self) -> Capabilities:
-        """It can do everything, at the order of its method."""
         return Capabilities(rewind=True, slopes=True, micro=True, order=ORDERS[self.method])
+
+    @cached_property
+    def state_matrices(self) -> tuple[Array, Array]:
+        """A and B as arrays, shared by all simulators of the model."""
+        A = np.array(self.A, dtype=float).reshape(len(self.A), len(self.A))
+        return A, np.array(self.B, dtype=float).reshape(len(self.A), len(self.inputs))
 
     @cached_property
     def output_matrices(self) -> tuple[Array, Array]:
@@ -114,15 +112,11 @@ class StateSpace:
     @cached_property
     def stored_energy(self) -> QuadraticEnergy | None:
         """The stored energy of a state; None: not declared."""
-        size = len(self.A)
-        return (
-            None
-            if self.energy is None
-            else QuadraticEnergy(np.array(self.energy, dtype=float).reshape(size, size))
-        )
+        if self.energy is None:
+            return None
+        return QuadraticEnergy(np.array(self.energy, dtype=float).reshape(len(self.A), len(self.A)))
 
     def open(self) -> StateSpaceSimulator:
-        """Make a live simulator."""
         return StateSpaceSimulator(self)
 
 
@@ -187,7 +181,6 @@ class StateSpaceSimulator:
         self.last_h: float | None = None
 
     def start(self, t: float) -> None:
-        """Go to x0."""
         x0 = np.array(self.model.x0, dtype=float)
         self.z = np.concatenate([x0, np.zeros(self.size)]) if self.model.method == "ab2" else x0
         self.last_h = None
@@ -199,7 +192,6 @@ class StateSpaceSimulator:
         return linear_maps(self.model.A, self.model.B, h, degree, self.model.method)
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Advance by micro steps."""
         if h == 0.0:
             return t
         count = micro_steps(h, self.step_length)
@@ -234,8 +226,7 @@ class StateSpaceSimulator:
 
     def rate(self, u: Array) -> Array:
         """Return A x + B u."""
-        A = np.array(self.model.A, dtype=float).reshape(self.size, self.size)
-        B = np.array(self.model.B, dtype=float).reshape(self.size, len(self.model.inputs))
+        A, B = self.model.state_matrices
         return apply_matrix(B, u, apply_matrix(A, self.z[: self.size]))
 
     def energy(self) -> float:
@@ -244,11 +235,9 @@ class StateSpaceSimulator:
         return self.model.stored_energy.value(self.z[: self.size])
 
     def save(self) -> tuple[Array, float | None]:
-        """Return the state."""
         return self.z.copy(), self.last_h
 
     def restore(self, state: tuple[Array, float | None]) -> None:
-        """Go back to a saved state."""
         self.z, self.last_h = state[0].copy(), state[1]
 
     def close(self) -> None:

@@ -17,17 +17,14 @@ from hocket.model.arguments import is_positive
 from hocket.model.bonds import Balance
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model, Simulator
-from hocket.model.scenario import as_level
 from hocket.simulators.declared_energy import linear_faults
 from hocket.simulators.energy_projection import Projected
 from hocket.simulators.ode import Ode
 from hocket.simulators.power_balance import InversionBalance, PartnerView, Seat, SubsteppedBalance
 from hocket.simulators.state_space import StateSpace
+from hocket.simulators.wrappers.emulation import ModelWrapper, check_wrapped
 
 Agreed: TypeAlias = Literal["product", "linear"]
-
-_SHARED = ("class_name", "path", "is_isolated", "step")
-"""What else is read off models, where they have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class BondSide:
 
 
 @dataclass(frozen=True)
-class Balanced:
+class Balanced(ModelWrapper):
     """A model that keeps the power agreed on its bonds (Moshagen 2021, section 2; formulas, section 5).
 
     The agreed power is the product of the two signals as they are extrapolated. Both sides know both: one
@@ -102,8 +99,8 @@ class Balanced:
     `linked` adds the ports that a bond connects: `<output>_told`, from that output with the extrapolation
     of the partner's input, so that what was told is known at all levels and in iterations; for the energy
     form an output `share`, the energy that it stores, and `<input>_share`, from the partner's (below zero:
-    not told, and not limited), and the ports of what is `beyond`. With them nobody gives more than it has
-    (see `limits`). An output `<input>_work` tells the energy that came in through each bond; where a side
+    not told, and not limited), and the ports of what is `beyond`. With them no simulator gives more than it
+    has. An output `<input>_work` tells the energy that came in through each bond; where a side
     `settles`, `<input>_booked` comes from the partner's. Without `linked`, what was told is the output and
     its slope as last read, else through the last two outputs; inputs then count to their slopes, and a level
     with `Polynomial(1)` must start cold.
@@ -120,22 +117,11 @@ class Balanced:
     """The step in s for which energies are agreed, where the model makes shorter ones."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.model, type) or not hasattr(self.model, "open"):
-            raise ScenarioError(
-                f"`{self.model!r:.60}` is no model", "Balanced", "such as a `StateSpace(...)`"
-            )
-        if as_level(self.model) is not None:
-            hint = "`Balanced` around the model inside that has the ports"
-            raise ScenarioError("a level is not balanced as a whole", "Balanced", "one simulator", hint)
+        check_wrapped(self.model, "Balanced", "balanced")
         object.__setattr__(self, "bonds", _check_sides(self.bonds))
         faults = [*self._option_faults(), *self._port_faults(), *self._model_faults()]
         if faults:
             raise ScenarioError(faults)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _SHARED:
-            return getattr(self.model, name)
-        raise AttributeError(f"`Balanced` has no attribute `{name}`")
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
@@ -147,7 +133,7 @@ class Balanced:
         return (
             *self.model.inputs,
             *(Port(name, unit) for name, unit in told.items()),
-            *(Port(name, "J", start=-1.0, held=True) for name in shares),  # below zero: nobody tells
+            *(Port(name, "J", start=-1.0, held=True) for name in shares),  # below zero: not told
             *beyond,
         )
 
@@ -183,12 +169,11 @@ class Balanced:
 
     @property
     def abilities(self) -> Capabilities:
-        """Those of the model inside, under inputs of any degree; micro steps only where they show the law."""
+        # micro steps only where they show the law
         micro = self.model.abilities.micro and self._is_integrated and self.form == "inversion"
         return replace(self.model.abilities, input_degree=None, micro=micro)
 
     def open(self) -> Simulator:
-        """Make a live simulator of the form."""
         if self.form == "energy":
             return Projected(self)
         return InversionBalance(self) if self._is_integrated else SubsteppedBalance(self)
@@ -315,5 +300,7 @@ def _check_sides(bonds: Any) -> tuple[BondSide, ...]:
         raise ScenarioError("there are no bonds", "Balanced", 'such as `[BondSide("f", "v", -1)]`')
     for side in listed:
         if not isinstance(side, BondSide):
-            raise ScenarioError(f"`{side!r:.60}` is no bond", "Balanced", 'such as `BondSide("f", "v", -1)`')
+            raise ScenarioError(
+                f"`{side!r:.60}` is not a bond", "Balanced", 'such as `BondSide("f", "v", -1)`'
+            )
     return tuple(listed)
