@@ -223,9 +223,8 @@ class Projected(IntegratedBalance):
         x, had = self._state(), self.stored.value(began)
         target = require_finite_energy(_energy_after(had, handed) + besides)
         end = value_at(list(own), h)
-        push = (
-            self.plain.rate(end) if self.exact else np.asarray(self.f(t + h, x, end), dtype=float).reshape(-1)
-        )
+        rate = self.plain.rate(end) if self.exact else self.f(t + h, x, end)
+        push = np.asarray(rate, dtype=float).reshape(-1)
         if not push.any():
             push = x - began
         moved = project_to_energy(self.stored, x, target, push)
@@ -262,7 +261,6 @@ class Projected(IntegratedBalance):
         ]
 
     def _state(self) -> Array:
-        """Return a copy of the state."""
         x: Array = self.plain.z[: self.plain.size] if self.exact else self.integrator.x[: len(self.model.x0)]
         return np.array(x)
 
@@ -279,9 +277,8 @@ class Projected(IntegratedBalance):
         for number, (energy, theirs, seat) in enumerate(zip(energies, shares, self.seats, strict=True)):
             if energy > 0.0:
                 around = [self._flow(view, h, u) for view in seat.beyond]
-                limited[number] = -limit_energies(
-                    theirs, [BondFlow(-energy, stored, len(self.seats)), *around]
-                )[0]
+                here = BondFlow(-energy, stored, len(self.seats))
+                limited[number] = -limit_energies(theirs, [here, *around])[0]
         return limited
 
     def _starts_from_rest(
@@ -345,7 +342,6 @@ def _booked_works(handed: list[float], missed: float) -> list[float]:
 
 
 def _integrate_power(power: list[float], h: float) -> float:
-    """Return the energy of a power over h seconds."""
     total = 0.0
     for exponent in range(len(power) - 1, -1, -1):
         total = (total + power[exponent] / (exponent + 1)) * h

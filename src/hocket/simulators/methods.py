@@ -146,7 +146,7 @@ def micro_steps(h: float, step: float | None) -> int:
 
 
 def to_floats(values: object) -> Array:
-    """Return a new array of floats; TypeError or ValueError for texts and whatever else is no number."""
+    """Return a new array of floats; TypeError or ValueError for texts and whatever else is not a number."""
     array = np.array(values)
     if array.dtype.kind == "O":
         if any(item is None or isinstance(item, (str, bytes)) for item in array.flat):
@@ -170,9 +170,8 @@ def matrix(
         raise ValueError(f"`{name}` is a list of numbers, not a list of rows such as [[1, 0], [0, 1]]")
     if array.size == 0:
         array = array.reshape(tuple(size or 0 for size in shape))
-    if array.ndim != 2 or any(
-        want not in (None, have) for want, have in zip(shape, array.shape, strict=True)
-    ):
+    pairs = zip(shape, array.shape, strict=False)
+    if array.ndim != 2 or any(want not in (None, have) for want, have in pairs):
         wanted = " x ".join("any" if size is None else str(size) for size in shape)
         raise ValueError(f"`{name}` has shape {' x '.join(map(str, array.shape))}, expected {wanted}")
     if not np.isfinite(array).all():
@@ -208,7 +207,6 @@ def apply_matrix(matrix: Array, x: Array, onto: Array | None = None) -> Array:
 
 
 def dot(one: Iterable[float], other: Iterable[float]) -> float:
-    """Return the sum of products."""
     total = 0.0
     for a, b in zip(one, other, strict=True):
         total = total + a * b

@@ -86,7 +86,6 @@ class BalancedSimulator(LiveWrapper):
         return np.concatenate([y, [self._share()] if self.shares else [], self.work])
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Advance under the agreed power."""
         own = u[:, : self.width]
         if h == 0.0:
             return float(self.plain.step(t, h, own))
@@ -120,7 +119,6 @@ class BalancedSimulator(LiveWrapper):
         return np.concatenate([slope, np.zeros(len(self.recipe.outputs) - len(slope))])
 
     def _share(self) -> float:
-        """Return the stored energy."""
         return max(require_finite_energy(float(self.plain.energy())), 0.0)
 
     def _told_outputs(self, t: float, y: Array, u: Array) -> list[list[float]]:
@@ -219,10 +217,8 @@ class SubsteppedBalance(BalancedSimulator):
             for seat, power, index in zip(self.seats, powers, range(len(powers)), strict=True):
                 now = float(value_at(power, s + length / 2.0))
                 reaction = self._reaction(seat, t + s, given) if seat.reacts else 0.0
-                there = float(y[seat.output] + ahead[seat.output])
-                law = corrected_input(
-                    seat, float(middle[seat.input]), there, reaction, now, self._softness(index)
-                )
+                there, soft = float(y[seat.output] + ahead[seat.output]), self._softness(index)
+                law = corrected_input(seat, float(middle[seat.input]), there, reaction, now, soft)
                 given[:, seat.input] = 0.0
                 given[0, seat.input] = law
             end = t + (h if number == count - 1 else s + length)

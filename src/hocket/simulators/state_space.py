@@ -7,10 +7,9 @@ Out: a simulator; the native engine has its twin, with the same bits
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from hocket.simulators.methods import (
     micro_steps,
     vector,
 )
+from hocket.simulators.recipes import set_fields
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -70,28 +70,29 @@ class StateSpace:
         try:
             n, m, p = _state_count(A), len(driven), len(seen)
             _check_port_names(B, C, D, m, p)
-            facts: dict[str, Any] = {
-                "A": matrix(A, "A", (n, n)),
-                "B": matrix(B if _is_given(B) else np.zeros((n, m)), "B", (n, m)),
-                "C": matrix(C if _is_given(C) else np.zeros((p, n)), "C", (p, n)),
-                "D": matrix(D if _is_given(D) else np.zeros((p, m)), "D", (p, m)),
-                "x0": vector([0.0] * n if x0 is None else x0, "x0", n),
-                "step": None if step is None else seconds(step),
-                "energy": None if energy is None else _check_energy_matrix(energy, n),
-            }
+            set_fields(
+                self,
+                A=matrix(A, "A", (n, n)),
+                B=matrix(B if _is_given(B) else np.zeros((n, m)), "B", (n, m)),
+                C=matrix(C if _is_given(C) else np.zeros((p, n)), "C", (p, n)),
+                D=matrix(D if _is_given(D) else np.zeros((p, m)), "D", (p, m)),
+                x0=vector([0.0] * n if x0 is None else x0, "x0", n),
+                inputs=driven,
+                method=method,
+                step=None if step is None else seconds(step),
+                energy=None if energy is None else _check_energy_matrix(energy, n),
+            )
         except ValueError as error:
             sizes = f"A n x n, B n x {len(driven)}, C {len(seen)} x n, D {len(seen)} x {len(driven)}, n in x0"
             more = "" if energy is None else "; `energy` n x n, symmetric, not negative"
             raise ScenarioError(f"a StateSpace cannot be built: {error}", "", f"{sizes}{more}") from None
         if method not in ORDERS:
             raise ScenarioError(f"there is no method `{method}`", hint=suggest_nearest(method, ORDERS))
-        if facts["step"] is not None and facts["step"] <= 0:
+        if self.step is not None and self.step <= 0:
             raise ScenarioError(f"the step {step} of a StateSpace is not positive")
-        facts["inputs"], facts["method"] = driven, method
-        feeding = [tuple(i.name for i, d in zip(driven, row, strict=True) if d) for row in facts["D"]]
-        facts["outputs"] = tuple(Port(p.name, p.unit, None, f) for p, f in zip(seen, feeding, strict=True))
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
+        feeding = [tuple(i.name for i, d in zip(driven, row, strict=True) if d) for row in self.D]
+        ports = (Port(port.name, port.unit, None, names) for port, names in zip(seen, feeding, strict=True))
+        set_fields(self, outputs=tuple(ports))
 
     @cached_property
     def abilities(self) -> Capabilities:
@@ -225,7 +226,6 @@ class StateSpaceSimulator:
         return apply_matrix(self.D, u[1], slope) if len(u) > 1 else slope
 
     def rate(self, u: Array) -> Array:
-        """Return A x + B u."""
         A, B = self.model.state_matrices
         return apply_matrix(B, u, apply_matrix(A, self.z[: self.size]))
 
@@ -253,3 +253,43 @@ def Sum(*inputs: PortLike, gains: Sequence[float] | None = None, unit: str = "")
     """Return a model whose output `y` is the sum of its inputs, each times its gain."""
     weights = [1.0] * len(inputs) if gains is None else list(gains)
     return StateSpace(D=[weights], inputs=inputs, outputs=[Port("y", unit)])
+
+
+SENT = "_sent"
+"""What the input is called that an output shows: `force_sent` of `force`."""
+
+
+@dataclass(frozen=True, init=False)
+class StandIn(StateSpace):
+    """Stands in for a simulator on another host: it shows what was sent last, extrapolated to now.
+
+    Each of its inputs, `force_sent`, is the output `force` of the simulator `of`. Inputs come as polynomials,
+    fitted by the extrapolator of the connection that ends in it; outputs are these polynomials at the time
+    they are asked for (Gomes 2016, section 3.3: the artificial simulators S'). So it is linear, has no state,
+    and is judged by the linear reading like any other model.
+    """
+
+    of: str = ""
+
+    def __init__(self, shows: Iterable[PortLike], of: str = ""):
+        shown = parse_ports(shows)
+        names = [port.name for port in shown]
+        sent = [name + SENT for name in names]
+        twice = sorted({name for name in names + sent if (names + sent).count(name) > 1})
+        if not shown or twice:
+            what = f"two of its ports would be named `{twice[0]}`" if twice else "it has no ports"
+            raise ScenarioError(
+                f"a stand-in for `{of}` cannot be built: {what}", "shows", "names that differ"
+            )
+        super().__init__(
+            D=np.eye(len(shown)).tolist(),
+            inputs=[replace(port, name=port.name + SENT, feedthrough=()) for port in shown],
+            outputs=shown,
+        )
+        pairs = zip(self.outputs, shown, strict=True)
+        set_fields(self, outputs=tuple(replace(made, type=p.type, held=p.held) for made, p in pairs), of=of)
+
+    @property
+    def shows(self) -> tuple[Port, ...]:
+        pairs = zip(self.outputs, self.inputs, strict=True)
+        return tuple(replace(port, start=sent.start, feedthrough=()) for port, sent in pairs)

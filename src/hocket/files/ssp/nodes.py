@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from xml.parsers import expat
@@ -39,7 +39,6 @@ class Node:
 
     @property
     def where(self) -> str:
-        """File and line."""
         return f"{self.file}, line {self.line}"
 
     def get(self, name: str) -> str:
@@ -47,7 +46,6 @@ class Node:
         return self.attributes.get(name, "").strip()
 
     def child(self, tag: str) -> Node | None:
-        """Return the first child of that name."""
         return next((child for child in self.children if child.tag == tag), None)
 
     def all(self, *path: str) -> Iterator[Node]:
@@ -73,9 +71,8 @@ def parse_xml(data: bytes, file: str) -> Node:
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(open_nodes) > _DEEPEST:
             raise MalformedError(f"elements are nested more than {_DEEPEST} deep", parser.CurrentLineNumber)
-        plain = {
-            _strip_prefix(key): value for key, value in attributes.items() if not key.startswith("xmlns")
-        }
+        own = {key: value for key, value in attributes.items() if not key.startswith("xmlns")}
+        plain = {_strip_prefix(key): value for key, value in own.items()}
         node = Node(_strip_prefix(name), plain, file, parser.CurrentLineNumber)
         open_nodes[-1].children.append(node)
         open_nodes.append(node)
@@ -105,7 +102,6 @@ def _strip_prefix(name: str) -> str:
 
 
 T = TypeVar("T")
-_SHOWN = 3
 _PLACE = re.compile(r"(.*), line (\d+)")
 
 
@@ -140,7 +136,7 @@ class ImportFindings:
             return make()
         except HocketError as error:
             for fault in error.faults:
-                # the path of an unpacked file says nothing to who wrote the SSP
+                # the path of an unpacked file says nothing to the author of the SSP
                 inner = f" ({fault.where})" if fault.where and "/" not in fault.where else ""
                 self.told[replace(fault, what=f"{about}{fault.what}", where=f"{at.where}{inner}")] = None
         return None
@@ -154,10 +150,3 @@ class ImportFindings:
         ordered = sorted(range(len(lines)), key=lambda number: lines[number])
         if ordered:
             raise FileError([faults[number] for number in ordered])
-
-
-def list_names(names: Iterable[str]) -> str:
-    """Return the first names, each once, and how many more there are."""
-    every = list(dict.fromkeys(names))
-    shown = ", ".join(f"`{name}`" for name in every[:_SHOWN])
-    return shown + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "")

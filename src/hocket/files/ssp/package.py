@@ -48,7 +48,9 @@ class Package:
             path = (base / plain).resolve()
             there = path.exists()
         except (OSError, RuntimeError, ValueError) as error:
-            findings.fault(at, f"`{source}` is no path: {getattr(error, 'strerror', '') or error}", "a path")
+            findings.fault(
+                at, f"`{source}` is not a path: {getattr(error, 'strerror', '') or error}", "a path"
+            )
             return None
         if self.closed and not path.is_relative_to(self.folder.resolve()):
             hint = "unpack the archive and open its folder, if you trust it"
@@ -59,9 +61,8 @@ class Package:
             known = sorted(self._similar_files(path, base))
             findings.fault(at, f"there is no file `{source}`", "", suggest_nearest(plain, known))
         elif found != path:
-            findings.note(
-                f"`{source}` is taken to be `{found.name}`, which is written differently ({at.where})"
-            )
+            meant = f"`{source}` is taken to be `{found.name}`"
+            findings.note(f"{meant}, which is written differently ({at.where})")
         return found
 
     def _similar_files(self, path: Path, base: Path) -> list[str]:
@@ -111,8 +112,7 @@ def open_package(path: Path, variant: str = "") -> tuple[Package, Path]:
             raise
         beside = unpack_archive(path, DEFAULT)
         known = sorted(file.name for file in beside.glob("*.ssd"))
-        raise FileError(
-            f"`{path.name}` holds no `{variant}`", str(path), "", suggest_nearest(variant, known)
-        ) from error
+        what, hint = f"`{path.name}` holds no `{variant}`", suggest_nearest(variant, known)
+        raise FileError(what, str(path), "", hint) from error
     archive = path.is_file()
     return Package(folder, path.name if archive else "", closed=archive), folder / wanted

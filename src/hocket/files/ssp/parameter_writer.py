@@ -6,15 +6,13 @@ Out: <ParameterBindings> with one inline <ParameterSet>
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
-from hocket.files.ssp.vocabulary import SSC, SSD, SSV, TAGS, Needs, flatten_array
+from hocket.files.ssp.vocabulary import SSC, SSD, SSV, TAGS, Needs
 from hocket.model.ports import Port
-from hocket.simulators.fmu.ports import element_name, indices, shape, start_values
+from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import FmuVariable
 
@@ -60,7 +58,6 @@ def _format_value(tag: str, value: Any) -> str:
 
 
 def port_values(ports: Iterable[Port]) -> Iterator[ParameterValue]:
-    """Yield the start values of a system's inputs."""
     for port in ports:
         if port.start is not None:
             whole = port.type != "real" and float(port.start).is_integer()
@@ -70,65 +67,15 @@ def port_values(ports: Iterable[Port]) -> Iterator[ParameterValue]:
 
 def fmu_values(fmu: Fmu) -> Iterator[ParameterValue]:
     """Yield what an FMU is given, arrays whole."""
-    given: dict[str, dict[tuple[int, ...], Any]] = {}
-    known = fmu.description.by_name
-    for name, value in fmu.parameters.items():
-        for called, index, inner in _resolve_name(known, name, value):
-            given.setdefault(known[called].alias_of or called, {})[index] = inner
-    for name, values in given.items():
-        of = shape(known[name], fmu.settings.sizes)
-        yield _typed_value(known[name], name, _merge_elements(known[name], values, of), of)
+    for name, values in fmu.settings.given.items():
+        variable = fmu.description.by_name[name]
+        yield _typed_value(variable, list(values), shape(variable, fmu.settings.sizes))
 
 
-def _resolve_name(
-    known: Mapping[str, FmuVariable], name: str, value: Any
-) -> Iterator[tuple[str, tuple[int, ...], Any]]:
-    """Yield the variables that a name means, with the index of an element; () is the whole."""
-    base, _, inside = name.rpartition("[")
-    if name in known:
-        yield name, (), value
-    elif base in known and known[base].dimensions:
-        yield base, tuple(int(number) for number in inside.rstrip("]").split(",")), value
-    else:
-        # a list for `x` sets the variables `x[1]`, `x[2]` ... of FMI 1 and 2, perhaps with blanks in them
-        names = {_without_blanks(text): text for text in known}
-        for index, inner in _elements(value):
-            yield names[_without_blanks(element_name(name, index))], (), inner
-
-
-def _without_blanks(text: str) -> str:
-    return re.sub(r"\s", "", text)
-
-
-def _elements(value: Any, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
-    if isinstance(value, (list, tuple)):
-        for number, inner in enumerate(value, 1):
-            yield from _elements(inner, (*index, number))
-    else:
-        yield index, value
-
-
-def _merge_elements(
-    variable: FmuVariable, given: Mapping[tuple[int, ...], Any], of: tuple[int, ...]
-) -> list[Any]:
-    """Return all values of a variable, elements laid over the whole or over the start values."""
-    if not of:
-        return [given[()]]
-    whole = flatten_array(given[()]) if () in given else start_values(variable, of)
-    whole = whole or [0] * math.prod(of)
-    return [given.get(index, value) for index, value in zip(indices(of), whole, strict=True)]
-
-
-def _typed_value(variable: FmuVariable, name: str, values: list[Any], of: tuple[int, ...]) -> ParameterValue:
+def _typed_value(variable: FmuVariable, values: list[Any], of: tuple[int, ...]) -> ParameterValue:
     tag = TAGS[variable.type]
     if variable.type == "enumeration":
         items = {number: item for item, number in variable.items.items()}
-        named = [value if isinstance(value, str) else items.get(int(value)) for value in values]
-        if None in named:
-            return ParameterValue(name, "Integer", [int(value) for value in values], of)
-        values = named
-    elif tag not in ("Real", "Float32", "Boolean", "String", "Binary"):
-        values = [int(value) for value in values]
-    elif variable.type == "binary":
-        values = [bytes.fromhex(value) if isinstance(value, str) else value for value in values]
-    return ParameterValue(name, tag, values, of)
+        named = [items.get(value) for value in values]
+        tag, values = ("Integer", values) if None in named else (tag, named)
+    return ParameterValue(variable.name, tag, values, of)

@@ -6,14 +6,13 @@ Out: a Model like it for any engine
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.arguments import is_positive
+from hocket.model.arguments import is_number, is_positive, is_whole
 from hocket.model.bonds import Balance
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model, Simulator
@@ -215,21 +214,16 @@ class Balanced(ModelWrapper):
             ("power", self.power, ("product", "linear")),
         ):
             if value not in known:
-                yield Fault(
-                    f"`{name}` cannot be {value!r}",
-                    "Balanced",
-                    " or ".join(known),
-                    suggest_nearest(str(value), known),
-                )
+                hint = suggest_nearest(str(value), known)
+                yield Fault(f"`{name}` cannot be {value!r}", "Balanced", " or ".join(known), hint)
         if not is_positive(self.eps):
             yield Fault(f"`eps` is {self.eps!r}", "Balanced", "a number above zero, such as 0.05")
-        if isinstance(self.substeps, bool) or not isinstance(self.substeps, int) or self.substeps < 1:
+        if not is_whole(self.substeps, 1):
             yield Fault(f"`substeps` is {self.substeps!r}", "Balanced", "a whole number above zero")
         for side in self.bonds:
-            if not isinstance(side.sign, (int, float)) or not math.isfinite(side.sign) or side.sign == 0:
-                yield Fault(
-                    f"the sign of `{side.output}` and `{side.input}` is {side.sign!r}", "Balanced", "+1 or -1"
-                )
+            if not is_number(side.sign) or side.sign == 0:
+                what = f"the sign of `{side.output}` and `{side.input}` is {side.sign!r}"
+                yield Fault(what, "Balanced", "+1 or -1")
             for role, number in (("scale", side.scale), ("eps", side.eps)):
                 if number is not None and not is_positive(number):
                     what = f"the {role} of `{side.output}` and `{side.input}` is {number!r}"
@@ -248,20 +242,17 @@ class Balanced(ModelWrapper):
         given = [side.input for side in self.bonds]
         for name in sorted({name for name in given if given.count(name) > 1}):
             yield Fault(f"the input `{name}` is in two bonds", "Balanced", "one bond per input")
-        taken = {port.name for port in self.model.inputs} & {
-            f"{name}_{end}"
-            for side in self.bonds
-            for name, end in ((side.output, "told"), (side.input, "share"))
-        }
-        taken |= {port.name for port in self.model.inputs} & {
-            port.name for side in self.bonds for port in side.ports
-        }
-        if self.linked and taken:
-            yield Fault(f"the input `{min(taken)}` has a name that bonds use", "Balanced", "another name")
-        used = {"share"} if self._has_shares else set()
-        used |= {f"{side.input}_work" for side in self.bonds} if self.linked else set()
-        for name in sorted(used & {port.name for port in self.model.outputs}):
-            yield Fault(f"the output `{name}` has a name that bonds use", "Balanced", "another name")
+        added: dict[str, set[str]] = {"input": set(), "output": {"share"} if self._has_shares else set()}
+        for side in self.bonds if self.linked else ():
+            added["input"] |= {
+                f"{side.output}_told",
+                f"{side.input}_share",
+                *(port.name for port in side.ports),
+            }
+            added["output"].add(f"{side.input}_work")
+        for role, ports in (("input", self.model.inputs), ("output", self.model.outputs)):
+            for name in sorted(added[role] & {port.name for port in ports}):
+                yield Fault(f"the {role} `{name}` has a name that bonds use", "Balanced", "another name")
 
     def _model_faults(self) -> Iterator[Fault]:
         model: Any = self.model
@@ -272,9 +263,7 @@ class Balanced(ModelWrapper):
             yield Fault("a model without a state stores nothing to balance", "Balanced", "a model with `x0`")
         kind = type(model).__name__
         if self.form == "energy" and not self._is_integrated:
-            what = (
-                f"balance by energy moves the state, and the state of this `{kind}` is not hocket's to move"
-            )
+            what = f"balance by energy moves states, and the state of this `{kind}` is not hocket's to move"
             expected = "a `StateSpace` or an `Ode` with `energy`: stored energy that is told is not enough"
             yield Fault(what, "Balanced", expected, '`balance = "inversion"`, which needs neither')
         elif self.form == "energy" and self.energy is None:
@@ -283,9 +272,8 @@ class Balanced(ModelWrapper):
             hint = 'declare `energy`; or `balance = "inversion"`, which needs none'
             yield Fault(what, "Balanced", expected, hint)
         elif self.form == "energy" and isinstance(model, StateSpace):
-            yield from linear_faults(
-                model, [(side.output, side.input, float(side.sign)) for side in self.bonds]
-            )
+            sides = [(side.output, side.input, float(side.sign)) for side in self.bonds]
+            yield from linear_faults(model, sides)
         divided = self.form == "inversion" and self.substeps > 1 and not self._is_integrated
         if divided and not model.abilities.variable_step:
             what = f"the step of this `{kind}` cannot be divided by {self.substeps}, as inversion wants it"
@@ -300,7 +288,6 @@ def _check_sides(bonds: Any) -> tuple[BondSide, ...]:
         raise ScenarioError("there are no bonds", "Balanced", 'such as `[BondSide("f", "v", -1)]`')
     for side in listed:
         if not isinstance(side, BondSide):
-            raise ScenarioError(
-                f"`{side!r:.60}` is not a bond", "Balanced", 'such as `BondSide("f", "v", -1)`'
-            )
+            such_as = 'such as `BondSide("f", "v", -1)`'
+            raise ScenarioError(f"`{side!r:.60}` is not a bond", "Balanced", such_as)
     return tuple(listed)

@@ -27,7 +27,7 @@ from hocket.simulators.wrappers.emulation import (
 
 @dataclass(frozen=True, init=False)
 class Sloped(Emulating):
-    """A model like the one inside that tells slopes, by differences of its outputs.
+    """A model like the one inside that tells output derivatives, by differences of its outputs.
 
     With `trial`, a short time: two steps of it are made and rolled back, and the slope is that of the
     parabola through the three outputs: error trial^2 y'''/3, and rounding of about 1e-16 y / trial. The one
@@ -41,7 +41,7 @@ class Sloped(Emulating):
     emulates: ClassVar[str] = "slopes"
 
     def __init__(self, model: Model, trial: Duration | None = None):
-        check_wrapped(model, "Sloped", "given slopes")
+        check_wrapped(model, "Sloped", "given output derivatives")
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "trial", None if trial is None else positive_duration(trial, "trial"))
         able = model.abilities
@@ -58,14 +58,16 @@ class Sloped(Emulating):
     @property
     def emulation(self) -> str:
         if self.trial is None:
-            return "slopes by backward differences"
-        return f"slopes by trial steps of {format_duration(self.trial)}"
+            return "output derivatives by backward differences"
+        return f"output derivatives by trial steps of {format_duration(self.trial)}"
 
     @property
     def price(self) -> str:
         if self.trial is None:
-            return "the first slope is zero, later ones lag by the step squared, jumps of inputs come late"
-        return "every slope makes two steps and rolls them back"
+            return (
+                "the first derivative is zero, later ones lag by the step squared, jumps of inputs come late"
+            )
+        return "each output derivative makes two steps and rolls them back"
 
     @property
     def abilities(self) -> Capabilities:

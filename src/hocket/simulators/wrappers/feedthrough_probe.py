@@ -136,7 +136,6 @@ def _perturb_inputs(model: Model, u: Array, rng: np.random.Generator) -> Array:
 
 
 def _other_values(port: Port, value: float, rng: np.random.Generator) -> Iterator[float]:
-    """Yield other values of an input."""
     if port.type == "boolean":
         yield 1.0 - value
     elif port.type != "real":

@@ -28,7 +28,7 @@ class Replay(Emulating):
 
     model: Model
     emulates: ClassVar[str] = "rewind"
-    emulation: ClassVar[str] = "rewind by replay"
+    emulation: ClassVar[str] = "rollback by replay"
     price: ClassVar[str] = "a run of n steps costs n^2/2"
     shared = ("class_name", "path", "is_isolated", "step", "period")
 
@@ -104,10 +104,8 @@ class _ReplaySimulator(LiveWrapper):
             call = self.calls[number]
             answer = self._make_call(call.name, *call.arguments)
             if call.name == "step" and answer != call.answer:
-                t = call.arguments[0]
-                raise _repeat_error(
-                    f"a step from {t!r} s ended at {call.answer!r} s, and now at {answer!r} s"
-                )
+                begun = f"a step from {call.arguments[0]!r} s"
+                raise _repeat_error(f"{begun} ended at {call.answer!r} s, and now at {answer!r} s")
         self.at = state
         self._check()
 
@@ -152,7 +150,7 @@ class _ReplaySimulator(LiveWrapper):
 
 
 def _read_only_copy(u: Array) -> Array:
-    """Return a copy that nobody can write into."""
+    """Return a copy that cannot be written to."""
     copy = np.array(u)
     copy.flags.writeable = False
     return copy

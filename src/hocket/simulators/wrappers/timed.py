@@ -78,7 +78,6 @@ class Timed:
 
 
 def reserved_inputs(inputs: Iterable[Port]) -> list[str]:
-    """Return the inputs whose names a Timed takes."""
     return [port.name for port in inputs if port.name in (TIME, STEP, BACK)]
 
 
@@ -89,7 +88,6 @@ def followed_degree(model: Model, degree: int) -> int:
 
 
 def time_in_seconds(begin: Duration) -> Fraction:
-    """Return the time of the start."""
     try:
         return seconds(begin)
     except ValueError as error:
