@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket import _native  # type: ignore[attr-defined]
+import hocket._native as _native  # type: ignore[import-not-found]
 from hocket.coupling.wiring import OWN, Drive
 from hocket.engine.algebraic_loops import no_convergence, no_solution
 from hocket.engine.ledger import stored_energies

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from hocket import _native  # type: ignore[attr-defined]
+import hocket._native as _native  # type: ignore[import-not-found]
 from hocket.engine.reference.level import Level
 from hocket.plan import Step, walk
 from hocket.simulators.energy_projection import Projected

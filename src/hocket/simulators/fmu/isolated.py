@@ -22,7 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from hocket import _native  # type: ignore[attr-defined]
+import hocket._native as _native  # type: ignore[import-not-found]
 from hocket.errors import SimulatorError
 from hocket.model.clock import format_duration
 from hocket.model.protocols import Array

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from hocket import _native  # type: ignore[attr-defined]
+import hocket._native as _native  # type: ignore[import-not-found]
 from hocket.errors import SimulatorError
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.ports import ValueGroup, shape
