@@ -37,7 +37,7 @@ WRONG = {
         "progress": (3,),
         "early": ("x",),
     }),
-    "compile": (lambda **given: hk.compile(**{"level": PAIR} | given), {
+    "compile": (lambda **given: hk.compile_level(**{"level": PAIR} | given), {
         "level": ("car.toml", None),
         "passes": ("loops", [3], 3),
     }),

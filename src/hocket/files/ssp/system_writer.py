@@ -17,12 +17,12 @@ from hocket.files.ssp.annotation import annotate, encode_annotation
 from hocket.files.ssp.parameter_writer import fmu_values, port_values, write_bindings
 from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, NamedUnit, fmu_unit, unit_definition
 from hocket.files.ssp.vocabulary import FMU, INTERFACES, LOOKUP, SSC, SSD, TAGS, Needs
+from hocket.model.composite import Composite
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 from hocket.orchestrators import GaussSeidel
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import BASES, split_element

@@ -24,11 +24,10 @@ from hocket.analysis.source_playback import with_sources
 from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radius
 from hocket.errors import HocketError, ScenarioError
 from hocket.model.clock import format_duration
+from hocket.model.composite import Composite, as_level
 from hocket.model.protocols import Model
-from hocket.model.scenario import as_level
 from hocket.orchestrators import Iterate
 from hocket.planning.parameters import with_cold_starts
-from hocket.planning.prepare import Composite
 from hocket.search.nest.algorithm_variants import AS_IT_IS, AlgorithmVariant, LevelAlgorithm
 from hocket.search.nest.connection_strengths import Strengths, strengths
 from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy

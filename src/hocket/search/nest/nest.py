@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 
 from hocket.analysis.bond_energy import balanced_leaves
 from hocket.errors import Fault, ScenarioError
-from hocket.files.formats import read
+from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.model.arguments import expect_call, is_number
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.planning.compiler.contract import levels
-from hocket.planning.prepare import Composite
 from hocket.search.nest.algorithm_variants import (
     AS_IT_IS,
     explicit_orchestrator,
@@ -38,7 +38,6 @@ RUN = 250
 LONGEST = 10_000
 """Steps of a run that are judged."""
 
-Nestable: TypeAlias = Composite | Experiment | Path | str
 Told: TypeAlias = Callable[[int, int], None]
 
 
@@ -112,7 +111,7 @@ class Nesting:
 
 
 def nest(
-    what: Nestable,
+    what: ExperimentLike,
     tolerance: float | None = None,
     *,
     stop: Duration | None = None,
@@ -161,17 +160,8 @@ def _progress_reporter(told: Told, trees: tuple[LevelGroup, ...], keep: bool) ->
     return lambda done: told(done, max(expected, done))
 
 
-def _read_nestable(what: Nestable, stop: Duration | None) -> Experiment:
-    match what:
-        case Experiment():
-            study = what
-        case Composite():
-            study = Experiment(what)
-        case str() | Path():
-            study = read(what)
-        case _:
-            expected = "a Composite, or the path of a scenario file"
-            raise ScenarioError(f"{what!r:.60} cannot be nested", expected=expected)
+def _read_nestable(what: ExperimentLike, stop: Duration | None) -> Experiment:
+    study = as_experiment(what, done="nested")
     try:
         end = study.stop if stop is None else seconds(stop)
     except ValueError as error:

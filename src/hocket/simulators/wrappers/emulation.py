@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hocket.errors import ScenarioError
+from hocket.model.composite import as_level
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Model
-from hocket.model.scenario import as_level
 
 SETTINGS = ("stop_time", "early")
 """What engines may set on a simulator before it starts."""
