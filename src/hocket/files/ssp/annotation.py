@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from hocket.files.ssp.nodes import ImportFindings, Node
+from hocket.files.ssp.package import ImportFindings, Node
 from hocket.files.ssp.vocabulary import SSC, SSD
 from hocket.files.toml import layout
 from hocket.files.toml.codec import EXTRAPOLATIONS, FILE, LEVEL, MODELS

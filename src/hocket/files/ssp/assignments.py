@@ -13,8 +13,8 @@ from typing import Any
 
 from hocket.errors import list_names
 from hocket.files.ssp.connection_ports import find_owning_variable
-from hocket.files.ssp.nodes import ImportFindings
-from hocket.files.ssp.parameters import ParameterSetting
+from hocket.files.ssp.package import ImportFindings
+from hocket.files.ssp.parameter_values import ParameterSetting
 from hocket.files.ssp.parts import Component, System, SystemElement
 from hocket.files.ssp.unit_definitions import NamedUnit, fmu_unit
 from hocket.simulators.fmu.recipe import Fmu

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 from hocket.errors import suggest_nearest
 from hocket.files.ssp.connection_ports import find_owning_variable, find_variable
-from hocket.files.ssp.nodes import ImportFindings
-from hocket.files.ssp.parameters import NONE
+from hocket.files.ssp.package import ImportFindings
+from hocket.files.ssp.parameter_values import NONE
 from hocket.files.ssp.parts import (
     Component,
     ConnectionEnd,

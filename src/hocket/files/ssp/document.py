@@ -12,9 +12,8 @@ from pathlib import Path
 
 from hocket.errors import FileError
 from hocket.files.ssp import annotation
-from hocket.files.ssp.nodes import ImportFindings, Node
-from hocket.files.ssp.package import Package, open_package
-from hocket.files.ssp.parameters import (
+from hocket.files.ssp.package import ImportFindings, Node, Package, open_package
+from hocket.files.ssp.parameter_values import (
     REALS,
     TYPES,
     ParameterSetting,

@@ -19,8 +19,7 @@ from hocket.files.ssp.assignments import assign_values
 from hocket.files.ssp.directions import direct_connections
 from hocket.files.ssp.document import SystemReader, read_document
 from hocket.files.ssp.level_builder import LevelBuilder
-from hocket.files.ssp.nodes import ImportFindings
-from hocket.files.ssp.package import open_package
+from hocket.files.ssp.package import ImportFindings, open_package
 from hocket.files.ssp.parts import Component, Document, System
 from hocket.files.ssp.unit_definitions import AffineMap
 from hocket.files.ssp.vocabulary import DEFAULT

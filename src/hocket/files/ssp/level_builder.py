@@ -14,7 +14,7 @@ from hocket.coupling.wiring import describe_loss
 from hocket.files.fmus import free_name, legal_names
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.connection_ports import FmuPorts, Spot, SystemPorts, select_spots
-from hocket.files.ssp.nodes import ImportFindings
+from hocket.files.ssp.package import ImportFindings
 from hocket.files.ssp.parts import (
     Component,
     ConnectionEnd,

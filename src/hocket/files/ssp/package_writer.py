@@ -20,7 +20,7 @@ from hocket.coupling.wiring import scenario_faults
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.fmus import free_name
 from hocket.files.ssp.annotation import NAMESPACE
-from hocket.files.ssp.nodes import MalformedError, parse_xml
+from hocket.files.ssp.package import MalformedError, parse_xml
 from hocket.files.ssp.system_writer import SystemWriter, foldable
 from hocket.files.ssp.vocabulary import DEFAULT, SSD, register_prefixes
 from hocket.model.clock import seconds

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.package import Package
-from hocket.files.ssp.parameters import ParameterSetting, Transformation
+from hocket.files.ssp.package import Node, Package
+from hocket.files.ssp.parameter_values import ParameterSetting, Transformation
 from hocket.files.ssp.unit_definitions import NamedUnit
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import element_name

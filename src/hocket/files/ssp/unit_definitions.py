@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from hocket.files.ssp.nodes import ImportFindings, Node
+from hocket.files.ssp.package import ImportFindings, Node
 from hocket.model.units import conversion
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import BASES

@@ -22,7 +22,6 @@ from hocket.simulators.fmu.live import (
     contiguous_array,
     element_count,
     load_fmu,
-    port_ranges,
     state_count,
 )
 from hocket.simulators.fmu.variables import FmuVariable
@@ -68,8 +67,8 @@ class ModelExchange(CoSimulation):
         whole = np.zeros((size + len(model.outputs), len(point)))
         unknowns, rows = self._rate_variables(), list(range(size))
         if self._gives_directional:
-            for variable, places in port_ranges(model, "output"):
-                if variable.moves:
+            for variable, places in model.port_layout.output_ranges:
+                if variable.moves and variable.causality == "output":
                     unknowns.append(variable)
                     rows += [size + place for place in places]
             self._evaluate_at(point, size)
@@ -113,7 +112,7 @@ class ModelExchange(CoSimulation):
             count = element_count(self.model, variable)
             yield variable, range(place, place + count)
             place += count
-        for variable, places in port_ranges(self.model, "input"):
+        for variable, places in self.model.port_layout.input_ranges:
             if variable.moves:
                 yield variable, range(size + places.start, size + places.stop)
 

@@ -18,9 +18,9 @@ import numpy as np
 import hocket._native as _native  # type: ignore[import-not-found]
 from hocket.errors import SimulatorError
 from hocket.model.protocols import Array
-from hocket.simulators.fmu.ports import ValueGroup, shape
+from hocket.simulators.fmu.ports import ValueGroup, group_calls, shape
 from hocket.simulators.fmu.values import Setting
-from hocket.simulators.fmu.variables import FLOATS, FmuVariable
+from hocket.simulators.fmu.variables import FmuVariable
 from hocket.simulators.methods import TABLEAUX
 
 if TYPE_CHECKING:
@@ -45,13 +45,14 @@ def exchange_facts(model: Fmu) -> dict[str, Any]:
     count = state_count(model)
     method = "euler" if model.method in ELSEWHERE and count == 0 else model.method
     tableau = None if method in ELSEWHERE else TABLEAUX.get(method, TABLEAUX["heun"])
-    every, moving = _moving_groups(model)
+    inputs = model.port_layout.input_ranges
+    moving = [each for each in inputs if each[0].moves]
     return {
         "states": count,
         "indicators": model.description.event_indicators,
         "completed_step": model.interface_used.completed_step,
-        "all_move": every,
-        "moving": _encode_groups(moving),
+        "all_move": len(moving) == len(inputs),
+        "moving": _encode_groups(group_calls(model.description, moving)),
         "a": [] if tableau is None else [weight for row in tableau.a for weight in row],
         "b": [] if tableau is None else list(tableau.b),
         "c": [] if tableau is None else list(tableau.c),
@@ -59,29 +60,6 @@ def exchange_facts(model: Fmu) -> dict[str, Any]:
         "longest": 0.0 if model.step is None else float(model.step),
         "atol": model.atol,
     }
-
-
-def port_ranges(model: Fmu, causality: str) -> list[tuple[FmuVariable, range]]:
-    """Return the numeric inputs or outputs, each with the numbers of its ports."""
-    found, place = [], 0
-    for variable in model.description.variables:
-        if variable.causality == causality and variable.alias_of is None and variable.numeric:
-            count = element_count(model, variable)
-            found.append((variable, range(place, place + count)))
-            place += count
-    return found
-
-
-def _moving_groups(model: Fmu) -> tuple[bool, tuple[ValueGroup, ...]]:
-    every = port_ranges(model, "input")
-    chosen = [(variable, places) for variable, places in every if variable.moves]
-    groups = []
-    for kind in FLOATS:
-        own = [(variable, places) for variable, places in chosen if variable.type == kind]
-        if own:
-            references = tuple(variable.reference for variable, _ in own)
-            groups.append(ValueGroup(kind, references, tuple(place for _, places in own for place in places)))
-    return len(chosen) == len(every), tuple(groups)
 
 
 LOGGER = logging.getLogger("hocket.fmu")
@@ -266,7 +244,7 @@ def driver_facts(model: Fmu) -> dict[str, Any]:
         ],
         "discrete": [
             place
-            for variable, places in port_ranges(model, "input")
+            for variable, places in model.port_layout.input_ranges
             if not variable.moves
             for place in places
         ],

@@ -45,6 +45,9 @@ class PortLayout:
     """The names of those that go in, and of those that come out."""
     text_input_groups: tuple[ValueGroup, ...]
     text_output_groups: tuple[ValueGroup, ...]
+    input_ranges: tuple[tuple[FmuVariable, range], ...] = ()
+    """The numeric inputs, each with the numbers of its ports."""
+    output_ranges: tuple[tuple[FmuVariable, range], ...] = ()
 
     def with_starts(self, starts: Mapping[str, float]) -> PortLayout:
         """Return the same faces, inputs starting at other values."""
@@ -110,6 +113,7 @@ def _layout_ports(
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
     numbers_out, texts_out = _split(outputs)
+    ranges_in, ranges_out = _ranges(numbers_in, sizes), _ranges(numbers_out, sizes)
     found = PortLayout(
         tuple(port for variable in numbers_in for port in _ports(variable, sizes, with_start=True)),
         tuple(
@@ -117,11 +121,13 @@ def _layout_ports(
             for variable in numbers_out
             for port in _ports(variable, sizes)
         ),
-        _group_calls(description, numbers_in, sizes),
-        _group_calls(description, numbers_out, sizes),
+        group_calls(description, ranges_in),
+        group_calls(description, ranges_out),
         (_names(texts_in, sizes), _names(texts_out, sizes)),
-        _group_calls(description, texts_in, sizes),
-        _group_calls(description, texts_out, sizes),
+        group_calls(description, _ranges(texts_in, sizes)),
+        group_calls(description, _ranges(texts_out, sizes)),
+        ranges_in,
+        ranges_out,
     )
     for role, ports in (("inputs", found.inputs), ("outputs", found.outputs)):
         names = [port.name for port in ports]
@@ -182,18 +188,25 @@ def _names(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[str,
     )
 
 
-def _group_calls(
-    description: Description, variables: list[FmuVariable], sizes: Mapping[str, int]
+def _ranges(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[tuple[FmuVariable, range], ...]:
+    """Return variables, each with the numbers of its elements in all of them."""
+    counts = [math.prod(shape(variable, sizes)) for variable in variables]
+    ends = itertools.accumulate(counts)
+    return tuple(
+        (variable, range(end - count, end))
+        for variable, count, end in zip(variables, counts, ends, strict=True)
+    )
+
+
+def group_calls(
+    description: Description, ranges: Iterable[tuple[FmuVariable, range]]
 ) -> tuple[ValueGroup, ...]:
     """Return one group per type, in the order the types come first."""
     calls: dict[str, tuple[list[int], list[int]]] = {}
-    place = 0
-    for variable in variables:
-        references, places = calls.setdefault(description.call_type(variable), ([], []))
-        count = math.prod(shape(variable, sizes))
+    for variable, places in ranges:
+        references, every = calls.setdefault(description.call_type(variable), ([], []))
         references.append(variable.reference)
-        places.extend(range(place, place + count))
-        place += count
+        every.extend(places)
     return tuple(ValueGroup(kind, tuple(r), tuple(p)) for kind, (r, p) in calls.items())
 
 

@@ -1,6 +1,6 @@
 """Direct feedthrough of models that do not say which outputs have it: told, or tried out.
 
-In:  a Model, and what it reacts to; or nothing, and its simulators are pushed
+In:  a Model, and its direct feedthrough; or nothing, and its simulators are pushed
 Out: a Model like it whose outputs list these inputs
 """
 
@@ -42,7 +42,7 @@ class Reacting(Emulating):
         feedthrough: Feedthrough | tuple[tuple[str, tuple[str, ...]], ...],
         probed: bool = False,
     ):
-        check_wrapped(model, "Reacting", "given reactions")
+        check_wrapped(model, "Reacting", "given direct feedthrough")
         told = feedthrough if isinstance(feedthrough, Mapping) else dict(feedthrough)
         made = with_feedthrough(model.outputs, model.inputs, told, "feedthrough")
         listed = tuple((port.name, tuple(port.feedthrough)) for port in made if port.feedthrough)
@@ -56,7 +56,7 @@ class Reacting(Emulating):
 
     @property
     def price(self) -> str:
-        return "a reaction that did not show when it was tried is missed" if self.probed else "nothing"
+        return "feedthrough that did not show when it was tried is missed" if self.probed else "nothing"
 
     @property
     def outputs(self) -> tuple[Port, ...]:
@@ -72,7 +72,7 @@ class Reacting(Emulating):
 
 
 def with_probed_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> Reacting:
-    """Return the model with the reactions that were seen when it was tried."""
+    """Return the model with the direct feedthrough that was seen when it was tried."""
     return Reacting(model, probe_feedthrough(model, h, t, seed), probed=True)
 
 

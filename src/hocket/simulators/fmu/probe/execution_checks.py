@@ -30,11 +30,11 @@ _KEPT = 100
 
 
 def rewind_refusal(bench: ProbeBench) -> Found | None:
-    """Return what is to be said where there is nothing to rewind."""
+    """Return what is to be said where it cannot roll back."""
     if not bench.used.can_save:
         return "not declared", "it does not declare that its state can be saved"
     if not bench.rewinds:
-        return "untried", "it does not rewind"
+        return "untried", "it does not roll back"
     return bench.refute_claim("its state can be saved", *STATE[bench.major])
 
 

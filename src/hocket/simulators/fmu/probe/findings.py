@@ -1,6 +1,6 @@
 """What a probe finds.
 
-In:  of each ability a verdict and a sentence
+In:  of each capability a verdict and a sentence
 Out: a Probe, and whether the FMU can be trusted
 """
 
@@ -22,7 +22,7 @@ def judge_claim(good: bool, what: str) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of one ability."""
+    """What was found of one capability."""
 
     name: str
     verdict: Verdict

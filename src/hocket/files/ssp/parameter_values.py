@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hocket.errors import list_names, suggest_nearest
-from hocket.files.ssp.nodes import ImportFindings, Node
+from hocket.files.ssp.package import ImportFindings, Node
 from hocket.files.ssp.unit_definitions import (
     IDENTITY,
     AffineMap,
