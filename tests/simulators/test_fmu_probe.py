@@ -129,7 +129,7 @@ def test_a_state_that_is_not_saved_whole(tmp_path, version):
     assert found.failed_checks == ("rewind",)
     assert found.summary == "not to be trusted: rewind"
     assert "the same step from t = 0.3 s ended at 0.629" in found["rewind"].what
-    assert found["memory"] == Finding("memory", "untried", "it does not rewind")
+    assert found["memory"] == Finding("memory", "untried", "it does not roll back")
 
 
 def test_a_state_that_is_almost_saved(tmp_path, monkeypatch):

@@ -166,7 +166,7 @@ def test_a_missing_file_is_named_at_once(file):
         ("tiem,a", {}, "no column `time`(.|\n)*line 1(.|\n)*did you mean `tiem`"),
         ("time,force", {"columns": ["forse"]}, "no column `forse`(.|\n)*did you mean `force`"),
         ("time,a,a", {}, "two outputs are named `a`"),
-        ("time,a", {"interpolation": "cubic"}, "`interpolation` cannot be `cubic`"),
+        ("time,a", {"interpolation": "cubic"}, "`interpolation` cannot be 'cubic'"),
     ],
 )
 def test_headers_that_make_no_sense(file, header, more, words):

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.errors import FileError, ScenarioError, SimulatorError, suggest_nearest
+from hocket.model.arguments import expect
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
 from hocket.model.units import conversion
@@ -241,9 +242,8 @@ def _check_options(interpolation: str, outside: str) -> None:
         ("interpolation", interpolation, ("linear", "hold")),
         ("outside", outside, ("hold", "error")),
     ):
-        if value not in known:
-            what, hint = f"`{name}` cannot be `{value}`", suggest_nearest(value, known)
-            raise ScenarioError(what, f"`{name}`", " or ".join(known), hint)
+        hint = suggest_nearest(str(value), known)
+        expect(value in known, name, value, " or ".join(known), hint)
 
 
 @dataclass(frozen=True, init=False)

@@ -141,14 +141,7 @@ class Fold:
                 if group not in self.gone
             ]
             orchestrator = replace(orchestrator, order=tuple(group for group in groups if group))
-        return Composite(
-            self.scenario,
-            composite.step,
-            orchestrator,
-            composite.extrapolation,
-            composite.start,
-            composite.sampled,
-        )
+        return composite.with_changes(scenario=self.scenario, orchestrator=orchestrator)
 
 
 def foldable(name: str, model: Model, driven: Collection[str]) -> bool:

@@ -13,7 +13,6 @@ import importlib
 import json
 import logging
 import math
-import mmap
 import os
 import pickle
 import signal
@@ -213,14 +212,11 @@ def serve(folder: str) -> None:
     place = Path(folder)
     model, names, failed = pickle.loads((place / "job").read_bytes())
     patience = math.ceil(float(model.time_limit)) + 5
-    with (
-        open(place / "note", "r+b") as file,
-        mmap.mmap(file.fileno(), _NOTE) as memory,
-        open(place / "found", "a") as found,
-    ):
+    with open(place / "note", "r+b", buffering=0) as file, open(place / "found", "a") as found:
 
         def note(text: str) -> None:
-            memory[:] = text.encode()[:_NOTE].ljust(_NOTE, b"\0")
+            file.seek(0)
+            file.write(text.encode()[:_NOTE].ljust(_NOTE, b"\0"))
 
         def tell(line: str) -> None:
             if hasattr(signal, "alarm"):  # ends this process should it not be watched any more
