@@ -231,6 +231,7 @@ class _DescriptionReader:
             items={} if declared is None or kind != "enumeration" else self.items(declared),
             dimensions=tuple(d.start if d.variable is None else d.variable.name for d in found.dimensions),
             about=found.description or "",
+            derivative_of=getattr(found.derivative, "name", None),
             intermediate_update=element.get("intermediateUpdate") in ("true", "1"),
             reinit=inner.get("reinit") in ("true", "1"),
             clocks=tuple(clock.name for clock in found.clocks or ()),

@@ -71,6 +71,7 @@ class FmuVariable:
     dimensions: tuple[int | str, ...] = ()
     """Of an array: its sizes, or the structural parameters that hold them."""
     about: str = ""
+    derivative_of: str | None = None
     intermediate_update: bool = False
     """FMI 3: may be set or got in the middle of a step."""
     reinit: bool = False

@@ -263,7 +263,8 @@ class Balanced(ModelWrapper):
             yield Fault("a model without a state stores nothing to balance", "Balanced", "a model with `x0`")
         kind = type(model).__name__
         if self.form == "energy" and not self._is_integrated:
-            what = f"balance by energy moves states, and the state of this `{kind}` is not hocket's to move"
+            own = f"the state of this `{kind}` is not hocket's to move"
+            what = f"balance by energy moves the state, and {own}"
             expected = "a `StateSpace` or an `Ode` with `energy`: stored energy that is told is not enough"
             yield Fault(what, "Balanced", expected, '`balance = "inversion"`, which needs neither')
         elif self.form == "energy" and self.energy is None:
