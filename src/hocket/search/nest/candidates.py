@@ -173,7 +173,7 @@ class CandidateJudge:
     stop: Fraction
     """How long it runs, in seconds from its start."""
     start: Fraction = Fraction(0)
-    told: Callable[[int], None] | None = None
+    progress: Callable[[int], None] | None = None
     """Called with how many candidates were read."""
     known: dict[tuple[LevelGroup, Fraction, AlgorithmVariant, bool], Candidate | None] = field(
         default_factory=dict
@@ -250,8 +250,8 @@ class CandidateJudge:
                 self.known[key] = self._judge_candidate(*key)
             except (HocketError, np.linalg.LinAlgError, OverflowError):
                 self.known[key] = None
-            if self.told:
-                self.told(len(self.known))
+            if self.progress:
+                self.progress(len(self.known))
         return self.known[key]
 
     def _judge_candidate(

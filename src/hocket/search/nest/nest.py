@@ -38,7 +38,7 @@ RUN = 250
 LONGEST = 10_000
 """Steps of a run that are judged."""
 
-Told: TypeAlias = Callable[[int, int], None]
+CountCallback: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,24 +117,24 @@ def nest(
     stop: Duration | None = None,
     work: float = 1.0,
     keep: bool = False,
-    told: Told | None = None,
+    progress: CountCallback | None = None,
 ) -> Nesting:
     """Return a hierarchy for a flat scenario, if one is better than flat at equal work; nothing is run.
 
     With a tolerance (of the largest error, relative to the values) the fewest exchanges that keep it are
     looked for, without one the least error for `work` times the exchanges of now. `keep` leaves the
-    algorithm as it is. `told` is called with how many couplings were read, and of how many about.
+    algorithm as it is. `progress` is called with how many couplings were read, and of how many about.
     """
     study = _read_nestable(what, stop)
-    expect_call("told", told, "two numbers: done, of about")
+    expect_call("progress", progress, "two numbers: done, of about")
     _check_nestable(study.composite, tolerance, work)
     span, notes = _span(study)
     judge = CandidateJudge(study.composite, span, study.start)
     if not judge.strengths.connections:
         raise ScenarioError("nothing is connected, so there is nothing to exchange more often", "connections")
     trees = trees_of(judge)
-    if told:
-        judge.told = _progress_reporter(told, trees, keep)
+    if progress:
+        judge.progress = _progress_reporter(progress, trees, keep)
     found = Comparison(judge, StepSearch(judge), trees, tolerance, work)
     tried = [AS_IT_IS, *(() if keep else explicit_variants(study.composite))]
     more = [] if keep else list(iterative_variants(study.composite))
@@ -154,10 +154,10 @@ def nest(
     )  # fmt: skip
 
 
-def _progress_reporter(told: Told, trees: tuple[LevelGroup, ...], keep: bool) -> Callable[[int], None]:
+def _progress_reporter(progress: CountCallback, trees: tuple[LevelGroup, ...], keep: bool) -> Callable[[int], None]:
     several = 1 if keep else 1 + WAYS
     expected = 10 + 10 * several * len(trees)
-    return lambda done: told(done, max(expected, done))
+    return lambda done: progress(done, max(expected, done))
 
 
 def _read_nestable(what: ExperimentLike, stop: Duration | None) -> Experiment:
