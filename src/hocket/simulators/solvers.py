@@ -1,28 +1,23 @@
 """The methods behind `Ode`: fixed steps, an adaptive explicit pair, CVODE for stiff systems.
 
 In:  functions and a state
-Out: live simulators; the solvers that choose their steps serve model exchange too
+Out: live simulators
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.errors import ScenarioError, SimulatorError
+from hocket.errors import SimulatorError
 from hocket.model.protocols import Array, Simulator
-from hocket.simulators.methods import TABLEAUX, micro_steps, to_floats
+from hocket.simulators.methods import TABLEAUX, Cvode, DormandPrince, micro_steps, solver_error, to_floats
 from hocket.simulators.recipes import qualified_name
 
 Equation: TypeAlias = Callable[..., Any]
-Rates: TypeAlias = Callable[..., Any]
-"""Of a state at a time; what CVODE calls fills an array."""
 
 _FLOAT = np.dtype(float)
 IMPLICIT = ("implicit-euler", "trapezoid")
@@ -287,75 +282,3 @@ class _CvodeOde(_OdeSimulator):
         while reached < h:
             reached, self.x = self.solver.step(t, h, way, h)
             self._report(t, reached, u)
-
-
-class DormandPrince:
-    """Dormand and Prince's pair of order 5, or of order 8 where rtol < 1e-8."""
-
-    def __init__(self, rtol: float, longest: float | None, size: float | None = None):
-        self.rtol, self.longest = rtol, longest
-        self.size = size
-        """The internal step to begin with; None: the whole step."""
-
-    def steps(
-        self, rates: Rates, t: float, begin: float, x: Array, end: float, atol: float | Array
-    ) -> Iterator[Any]:
-        """Yield SciPy's solver after each of its steps; its times are counted from t."""
-        from scipy.integrate import DOP853, RK45
-
-        solver = (RK45 if self.rtol >= 1e-8 else DOP853)(
-            rates,
-            begin,
-            x,
-            end,
-            rtol=self.rtol,
-            atol=atol,
-            max_step=self.longest or math.inf,
-            first_step=min(self.size or end - begin, end - begin),
-        )
-        while solver.status == "running":
-            why = solver.step()
-            if solver.status == "failed":
-                hint = "method `cvode` if it is stiff; larger tolerances"
-                raise solver_error("adaptive", t + solver.t, why or "", hint)
-            self.size = float(solver.h_abs)
-            yield solver
-
-
-def import_cvode() -> Any:
-    """Return the class that wraps CVODE; raises ScenarioError where it is not installed."""
-    try:
-        from sksundae.cvode import CVODE
-    except ImportError:
-        what = "method `cvode` needs the package scikit-sundae, which is not installed"
-        raise ScenarioError(what, hint="pip install hocket[stiff]") from None
-    os.environ.setdefault("SUNLOGGER_WARNING_FILENAME", os.devnull)  # else it prints on standard output
-    return CVODE
-
-
-class Cvode:
-    """Backward differentiation formulas of SUNDIALS; `rates` and `slopes` fill their last argument."""
-
-    def __init__(
-        self, rates: Rates, rtol: float, atol: float | Array, longest: float | None, slopes: Rates | None
-    ):
-        options = {} if slopes is None else {"jacfn": slopes}
-        limits = {"max_step": longest or 0.0, "max_num_steps": 100_000}
-        self.solver = import_cvode()(rates, rtol=rtol, atol=atol, **limits, **options)
-
-    def begin(self, s: float, x: Array) -> None:
-        self.solver.init_step(s, x)
-
-    def step(self, t: float, s: float, way: str, stop: float | None) -> tuple[float, Array]:
-        """Go to s, or with the way "onestep" by one internal step; times are counted from t."""
-        with contextlib.redirect_stdout(io.StringIO()) as said:  # it prints what went wrong
-            result = self.solver.step(s, method=way, tstop=stop)
-        if not result.success:
-            why = " ".join(said.getvalue().split()) or result.message
-            raise solver_error("cvode", t + result.t, why, "larger tolerances; check for jumps")
-        print(said.getvalue(), end="")
-        return float(result.t), np.array(result.y, dtype=float)
-
-
-def solver_error(method: str, t: float, why: str, hint: str) -> SimulatorError:
-    return SimulatorError(f"`{method}` failed at t = {t:.9g}: {why}", hint=hint)

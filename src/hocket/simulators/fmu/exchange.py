@@ -25,7 +25,7 @@ from hocket.simulators.fmu.live import (
     state_count,
 )
 from hocket.simulators.fmu.variables import FmuVariable
-from hocket.simulators.solvers import Cvode, DormandPrince, import_cvode
+from hocket.simulators.methods import Cvode, DormandPrince, import_cvode
 
 _NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
