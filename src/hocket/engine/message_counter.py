@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from hocket import _native
+import hocket._native as _native
 from hocket.model.hosts import Hosts
 from hocket.plan.messages import Load, Post
 

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from hocket import _native
+import hocket._native as _native
 from hocket._native import FailureKind, InputKind
 from hocket.coupling.wiring import OWN, Drive
 from hocket.engine.algebraic_loops import no_convergence, no_solution

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from hocket import _native
+import hocket._native as _native
 from hocket.engine.reference.level import Level
 from hocket.plan import Step, walk
 from hocket.simulators.energy_projection import Projected

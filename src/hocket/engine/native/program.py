@@ -13,7 +13,7 @@ from typing import Any, TypeVar, assert_never
 
 import numpy as np
 
-from hocket import _native
+import hocket._native as _native
 from hocket._native import (
     CloseAccountsOperation,
     FeedOperation,

@@ -29,7 +29,7 @@ from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.planning.compiler.contract import SOLVER
-from hocket.simulators.stand_in import SENT, StandIn
+from hocket.simulators.state_space import SENT, StandIn
 
 if TYPE_CHECKING:
     from hocket.model.composite import Composite

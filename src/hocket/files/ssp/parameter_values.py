@@ -1,20 +1,139 @@
-"""What a connection or a mapping does to a value: a factor and an offset, or a table of other values.
+"""Parameters: sets of values (.ssv), and what mappings and connections do to a value.
 
-In:  <LinearTransformation> and the three mapping transformations
-Out: lines and tables of numbers
+In:  a <ParameterSet>, inline or of a file; <LinearTransformation> and the three mapping transformations
+Out: Parameters by name; lines and tables of numbers; what parameters are to become
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hocket.errors import suggest_nearest
-from hocket.files.ssp.nodes import ImportFindings, Node, list_names
-from hocket.files.ssp.parameter_sets import Parameter, check_version
-from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, NamedUnit, unit_conversion
-from hocket.files.ssp.vocabulary import TRUTHS
+from hocket.errors import list_names, suggest_nearest
+from hocket.files.ssp.package import ImportFindings, Node
+from hocket.files.ssp.unit_definitions import (
+    IDENTITY,
+    AffineMap,
+    NamedUnit,
+    look_up_unit,
+    read_units,
+    unit_conversion,
+)
+from hocket.files.ssp.vocabulary import TRUTHS, nest_array
+
+REALS = ("Real", "Float64", "Float32")
+WHOLES = ("Integer", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
+TYPES = (*REALS, *WHOLES, "Boolean", "String", "Enumeration", "Binary")
+
+
+@dataclass(eq=False)
+class Parameter:
+    """One value of a set."""
+
+    name: str
+    value: Any
+    """A number, a truth, a text (of an enumeration: the item), bytes; for an array nested lists of them."""
+    unit: NamedUnit | None
+    node: Node
+    used: bool = False
+    """Whether something in the system took it."""
+
+
+def read_parameter_set(
+    node: Node, units: Mapping[str, NamedUnit], findings: ImportFindings
+) -> dict[str, Parameter]:
+    """Return the parameters of a set by name; `units` are those of the file around an inline set."""
+    check_version(node, findings)
+    own = {**units, **read_units(node, findings)}
+    found: dict[str, Parameter] = {}
+    for entry in node.all("Parameters", "Parameter"):
+        name = entry.get("name")
+        typed = next((child for child in entry.children if child.tag in TYPES), None)
+        if not name or typed is None:
+            known = [child.tag for child in entry.children]
+            hint = suggest_nearest(known[0], TYPES) if known else ""
+            findings.fault(entry, f"the parameter `{name}` has no value", "such as <Real value=...>", hint)
+            continue
+        if name in found:
+            findings.note(f"`{name}` is given twice in one set, the later value counts ({entry.where})")
+        try:
+            value = _parse_value(typed, _sizes(entry))
+        except ValueError as error:
+            findings.fault(typed, f"`{name}` is {error}", _EXPECTED[_value_kind(typed.tag)])
+            continue
+        unit = look_up_unit(typed.get("unit"), own) if typed.tag in REALS else None
+        found[name] = Parameter(name, value, unit, entry)
+    return found
+
+
+def check_version(node: Node, findings: ImportFindings) -> None:
+    """Note a fault if a file is of a version that is not known; 1.0 and 2.0 may be mixed."""
+    version = node.get("version")
+    if not version:
+        findings.note(f"the version is missing, 1.0 is assumed ({node.where})")
+    elif version.split(".")[:2] not in (["1", "0"], ["2", "0"]):
+        findings.fault(node, f"the version is `{version}`", '"1.0" or "2.0"')
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "real": float,
+    "integer": int,
+    "boolean": lambda text: TRUTHS[text.lower()],
+    "text": str,
+    "binary": bytes.fromhex,
+}
+_EXPECTED = {
+    "real": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "text": "a text",
+    "binary": "hexadecimal digits",
+}
+
+
+def _value_kind(tag: str) -> str:
+    if tag in REALS:
+        return "real"
+    if tag in WHOLES:
+        return "integer"
+    return {"Boolean": "boolean", "Binary": "binary"}.get(tag, "text")
+
+
+def _sizes(entry: Node) -> list[int]:
+    try:
+        return [int(dimension.get("size")) for dimension in entry.all("Dimension")]
+    except ValueError:
+        raise ValueError("an array without a size") from None
+
+
+def _parse_value(node: Node, sizes: list[int]) -> Any:
+    """Return the value of a typed element; raises ValueError with what is there instead."""
+    inner = [child.attributes.get("value", "") for child in node.all("Value")]
+    if inner:
+        texts = inner
+    elif "value" not in node.attributes:
+        raise ValueError("without a value")
+    elif _value_kind(node.tag) == "text":
+        texts = [node.attributes["value"]]
+    else:
+        texts = node.attributes["value"].split() or [""]
+    values = [_parse_single(node.tag, text) for text in texts]
+    if not sizes:
+        return values[0] if len(values) == 1 else values
+    if len(values) != math.prod(sizes):
+        shape = " x ".join(map(str, sizes))
+        raise ValueError(f"{len(values)} values for an array of {shape}")
+    return nest_array(values, sizes)
+
+
+def _parse_single(tag: str, text: str) -> Any:
+    try:
+        return _PARSERS[_value_kind(tag)](text)
+    except (ValueError, KeyError):
+        raise ValueError(f"`{text}`") from None
+
 
 _TABLES = {
     "BooleanMappingTransformation": "boolean",
@@ -74,7 +193,7 @@ def read_transformation(parent: Node, findings: ImportFindings) -> Transformatio
             try:
                 line = AffineMap(float(node.get("factor") or 1), float(node.get("offset") or 0))
             except ValueError:
-                findings.fault(node, "the factor or the offset is no number", 'such as factor="2.5"')
+                findings.fault(node, "the factor or the offset is not a number", 'such as factor="2.5"')
                 return NONE
             return Transformation(line)
         if node.tag in _TABLES:
@@ -114,7 +233,6 @@ class ParameterSetting:
 
     @property
     def node(self) -> Node:
-        """Where it stands."""
         return self.parameter.node
 
     def convert_value(self, unit: NamedUnit | None) -> Any:
@@ -155,7 +273,6 @@ class MappingEntry:
 
 
 def read_mapping(node: Node, findings: ImportFindings) -> list[MappingEntry]:
-    """Return the entries of a mapping."""
     check_version(node, findings)
     entries: dict[str, MappingEntry] = {}
     for entry in node.all("MappingEntry"):
@@ -196,5 +313,5 @@ def binding_settings(
             ParameterSetting(copy, source.value, source.unit, entry.transformation, entry.suppress),
         )
     if missing:
-        what = f"a mapping names {list_names(missing)}, which no parameter is called"
+        what = f"a mapping names {list_names(dict.fromkeys(missing), 3)}, which no parameter is called"
         findings.note(f"{what} ({mapping[0].node.file})")
