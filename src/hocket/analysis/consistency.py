@@ -4,7 +4,7 @@ In:  a Reading or a Composite of linear models; or a Run
 Out: a Consistency (relative consistency delta); a Defect (the connection defect of a run)
 
 Delta follows the error well while the step of one coupling varies (rank correlation 0.93 to 0.999), and badly
-across couplings at one step (0.35 to 0.57; formulas, section 1): choose steps by it, not couplings.
+across couplings at one step (0.35 to 0.57; theory, section 1): choose steps by it, not couplings.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NormName: TypeAlias = Literal["fro", "two", "one", "inf"]
 _NORMS: dict[str, Any] = {"fro": "fro", "two": 2, "one": 1, "inf": np.inf}
 
 ADVICE = "ranks the steps of one coupling well (0.93 to 0.999), couplings at one step badly (0.35 to 0.57)"
-"""What rank correlation with the true error was found (formulas, section 1)."""
+"""What rank correlation with the true error was found (theory, section 1)."""
 FOREIGN = "the states of identified models have units of their own, so that other steps cannot be compared"
 
 
@@ -89,7 +89,7 @@ def relative_consistency(
 ) -> Consistency:
     """Return delta = || (S_u - L S_y) Phi^k Phi0 R_v || after k steps from a consistent start.
 
-    Glumac & Kovacic 2019, equation 59, as corrected in the formulas, section 1: u - L y, and R_v takes the
+    Glumac & Kovacic 2019, equation 59, as corrected in the theory, section 1: u - L y, and R_v takes the
     states to z. k = 2 and the Frobenius norm give the printed values. Steps are those of the outermost level,
     or of the longest one inside if that is longer. Where the start has a past or slopes, the engine starts
     once for each state: with more than `most` of them that is refused.

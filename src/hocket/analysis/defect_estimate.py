@@ -69,7 +69,7 @@ def last_row_time(run: Run) -> float | None:
 
 
 def broken_loop_doubts(study: Experiment) -> Iterator[str]:
-    """Yield the loops that are broken: differences need not tell the error (requirements, section 1.2)."""
+    """Yield the loops that are broken: differences need not tell the error (theory, section 8.3)."""
     found = posedness(study.composite)
     for loop in () if found.solved else found.loops:
         path = " -> ".join(f"`{port}`" for port in loop)

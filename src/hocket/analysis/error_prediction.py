@@ -64,7 +64,7 @@ def predicted_order(composite: Composite) -> tuple[int | None, str]:
     """Return min(p, q + 1) over all leaves and levels, and where it is taken.
 
     p is the order of a solver, q the degree of an extrapolation (Hafner 2021, theorem 6.9). A cold start
-    caps it (formulas, section 4).
+    caps it (theory, section 4).
     """
     design = plan_tree(composite)
     wiring = design.leaves.wiring

@@ -173,7 +173,7 @@ def structured_radius(
 ) -> StabilityRadius:
     """Return the radius for changes of the step maps of these simulators, all of at most the same size.
 
-    One that steps once per period: 1 / max of ||C (z I - Phi)^-1 B|| over |z| = 1 (formulas, section 2). Else
+    One that steps once per period: 1 / max of ||C (z I - Phi)^-1 B|| over |z| = 1 (theory, section 2). Else
     bounds: a simulator that steps several times per period changes alike in each step, and several
     simulators change at once. `relative` measures each change by the norm of the simulator's own step map;
     `balanced` does so after rows and columns of that map were made alike, so that the figure does not depend

@@ -260,7 +260,7 @@ class ZeroStability:
     norm_certifies: bool | None
     """||D||_inf <= 1 (Hafner, Bicher & Popper, theorem 2 and corollary 3); None: it does not apply."""
     radius_certifies: bool | None
-    """rho(|D|) < 1, the sharper one (formulas, section 3); None: it does not apply."""
+    """rho(|D|) < 1, the sharper one (theory, section 3); None: it does not apply."""
     uncertified: str
     """Why the certificates do not apply; empty where they do."""
     loop: FeedthroughLoop | None

@@ -98,7 +98,7 @@ def linear_maps(
 
 
 def _exact_maps(A: Array, B: Array, h: float, degree: int) -> Maps:
-    """One exponential of A and a chain of integrators (formulas, section 1): works for singular A."""
+    """One exponential of A and a chain of integrators (theory, section 1): works for singular A."""
     from scipy.linalg import expm  # here: the process of an isolated FMU does without
 
     n = len(A)
