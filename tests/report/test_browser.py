@@ -186,4 +186,4 @@ def test_forty_simulators(tmp_path):
     assert counts == [40, 40, 1]
     assert len(page.having("chart")) == 12
     assert f"12 of {len(made.ports)} ports" in page.text
-    assert "stable: the largest factor per step is" in page.text
+    assert "stable: spectral radius " in page.text

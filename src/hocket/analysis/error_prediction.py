@@ -32,7 +32,7 @@ from hocket.analysis.run_observation import (
 from hocket.analysis.source_playback import played_sources
 from hocket.coupling.wiring import OWN
 from hocket.errors import HocketError, ScenarioError
-from hocket.files.error_estimate import format_time
+from hocket.files.error_estimate import AGREED, format_time
 from hocket.files.plotting import Series, draw_series
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.extrapolators import Hold
@@ -45,8 +45,6 @@ from hocket.planning.tree import PlanTree, window_obstacles
 
 NOISE = 1e-11
 """Relative errors below this are rounding and show no order."""
-AGREED = 0.25
-"""How far an observed order may be from the expected one."""
 
 
 @dataclass(frozen=True)

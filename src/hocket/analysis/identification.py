@@ -256,7 +256,7 @@ class _PulseExperiment:
         return moving
 
     def _check_jumps(self, pulses: PulseResponses | None) -> None:
-        """Refuse outputs that stand still, then jump by themselves, without pulse response; note what is mute.
+        """Refuse outputs that stand still, then jump, without pulse response; note what is mute.
 
         A delay would look the same, but responds.
         """

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 Rows: TypeAlias = list[dict[str, object]]
 """One mapping per row; its keys are the titles of the columns, the same in every row."""
@@ -36,7 +36,7 @@ class Outcome(IntEnum):
 class Measure:
     """What a measure may say; what it does not say is empty."""
 
-    picture: str | None = None
+    picture: ClassVar[str | None] = None
     """What `--plot` adds to the name of the file that this measure draws; None: it draws none."""
 
     @property

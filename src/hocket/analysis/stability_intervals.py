@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Intervals(Measure):
     """The spectral radius there; infinite where the scenario has no solution."""
 
     title = "stable intervals"
-    picture: str | None = ""
+    picture: ClassVar[str | None] = ""
 
     def __contains__(self, value: float) -> bool:
         """Return whether the coupling is stable for a value."""
@@ -352,10 +352,10 @@ def largest_stable_step(
 ) -> LargestStep:
     """Return all stable steps from low to high; without them from 1/256 of the present step to 32 times it.
 
-    The spectral radius is computed on a logarithmic grid of 64 parts, finer where it is near one or turns, and each
-    end is found to a relative 1e-8; islands narrower than 1/4096 of that range may be missed. A system that
-    stands still by itself (free bodies, integrators) has eigenvalues of one at every step, which do not
-    count. Raises ScenarioError where other steps cannot be judged.
+    The spectral radius is computed on a logarithmic grid of 64 parts, finer where it is near one or turns,
+    and each end is found to a relative 1e-8; islands narrower than 1/4096 of that range may be missed. A
+    system that stands still by itself (free bodies, integrators) has eigenvalues of one at every step, which
+    do not count. Raises ScenarioError where other steps cannot be judged.
     """
     reading = what if isinstance(what, Reading) else read_linear(merge_micro_steps(what))
     check_scalable(reading)

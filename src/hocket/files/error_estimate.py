@@ -75,7 +75,7 @@ def _draw_defect_bars(trust: ErrorEstimate, path: Path | str | None) -> Any:
 
 
 def add_bands(figure: Figure, series: Sequence[Series], trust: ErrorEstimate) -> int:
-    """Fill the bands around series that `draw_series` drew in a figure, one axes per unit; return how many."""
+    """Fill the bands around series that `draw_series` drew in a figure, one axes per unit; count them."""
     axes = dict(zip(dict.fromkeys(each.unit for each in series), figure.axes, strict=False))
     numbers: dict[str, int] = {}
     found = 0
@@ -122,6 +122,10 @@ Method: TypeAlias = Literal["Richardson", "defect"]
 """From runs with shorter steps; or from how far inputs were from the outputs that drive them."""
 WRONG = 0.5
 """An error above this part of the peak value is of its size."""
+
+
+AGREED = 0.25
+"""How far an observed order may be from the expected one to match it."""
 
 
 def time_tolerance(t: Array, others: Array) -> Array:
@@ -288,7 +292,9 @@ class ErrorEstimate:
         orders = [each.order for each in self.ports if each.order is not None]
         why = "shorter steps change nothing but rounding"
         if orders:
-            expected = "" if self.predicted is None else f" matches the expected order {self.predicted}"
+            matches = self.predicted is not None and abs(orders[0] - self.predicted) <= AGREED
+            verb = " matches the" if matches else ","
+            expected = "" if self.predicted is None else f"{verb} expected order {self.predicted}"
             why = f"observed order {orders[0]:.2f}{expected}"
         yield f"{why}: the estimate is reliable"
 
