@@ -38,7 +38,7 @@ def test_a_ball_without_its_counter_is_refused_too():
                 self.h, self.v = -self.h, -0.7 * self.v
 
     (leaf,) = linearise(hk.Composite(hk.Scenario({"ball": hk.Python(Ball)}), "10 ms")).leaves
-    assert leaf.refused.startswith("its motion is not that of a linear model")
+    assert leaf.refused.startswith("its free motion is not that of a linear model")
 
 
 A = np.array([[0.9, 0.2, 0.0], [-0.2, 0.7, 0.1], [0.0, 0.1, -0.5]])

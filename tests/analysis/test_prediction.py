@@ -193,10 +193,10 @@ def test_nested_levels_have_the_lowest_order_of_all():
 
 
 def test_words_where_the_orders_differ():
-    assert compare_orders([8.0, 2.0, 0.5], 2) == (2.0, "measured 2.00, as predicted")
-    assert "too long to show it" in compare_orders([8.0, 7.0, 5.0], 2)[1]
+    assert compare_orders([8.0, 2.0, 0.5], 2) == (2.0, "observed order 2.00 matches the expected order 2")
+    assert "too long for the asymptotic order" in compare_orders([8.0, 7.0, 5.0], 2)[1]
     assert "too small to be seen" in compare_orders([64.0, 8.0, 1.0], 2)[1]
-    assert "loses order" in compare_orders([4.0, 2.0, 1.0], 2)[1]
+    assert "reduces the order" in compare_orders([4.0, 2.0, 1.0], 2)[1]
     assert compare_orders([1e-15, 1e-16, 1e-16], 2)[0] is None
     assert compare_orders([np.inf, np.inf, 1.0], 1)[0] is None
 

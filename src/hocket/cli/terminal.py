@@ -211,7 +211,8 @@ def print_measures(
     first, *rest = verdict_lines(measures) or ["nothing to judge"]
     print_out(Text(first, "bold" if good else "bold red"), *rest, *filter(None, [remark]))
     for each in measures:
-        print_out(*titled_table(each.title, each.rows(), most, more), *each.notes())
+        rows, notes = each.rows(), each.notes()
+        print_out(*titled_table(each.title, rows, most, more), *([""] if notes and not rows else []), *notes)
 
 
 def titled_table(
