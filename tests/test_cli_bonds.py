@@ -186,8 +186,8 @@ def test_remedies_are_the_same_on_the_screen_and_in_json(folder):
     assert [head.strip() for head in heads] == list(rows[0])
     for line, row in zip(said[first + 1 :], rows, strict=False):
         assert line.startswith(row["coupling"])
-        assert f" {Share(row['of transferred energy'])} " in line
-        assert line.rstrip().endswith(f" {format_cell(row['steps, relative'])}")
+        assert f" {Share(row['relative residual'])} " in line
+        assert line.rstrip().endswith(f" {format_cell(row['relative cost'])}")
     # the hold: 1 + (omega H)^2 of energy in each step, so that its root is the factor of the motion
     assert rows[0]["spectral radius"] == pytest.approx(1.04**0.5, rel=1e-9)
 
@@ -197,7 +197,7 @@ def test_a_remedy_that_fails_is_said_to_fail():
     from hocket.analysis.bond_energy import BondCheck, Remedy
 
     found = BondCheck((), Remedy("as it is", 0.5, 1.0), (Remedy("other", float("inf"), 2.0, 1.25),))
-    names = "coupling", "of transferred energy", "spectral radius", "steps, relative"
+    names = "coupling", "relative residual", "spectral radius", "relative cost"
     cells = [("as it is", "50 %", "", "1"), ("other", "unbounded", "1.25", "2")]
     assert [[*map(format_cell, row.values())] for row in found.rows()] == [[*row] for row in cells]
     assert all(tuple(row) == names for row in found.rows())

@@ -200,7 +200,7 @@ class BondResiduals(Measure):
                 "energy residual": each.gained,
                 "per step": each.per_step,
                 "unit": each.unit,
-                "of transferred energy": Share(each.share),
+                "relative residual": Share(each.share),
                 "duration [s]": each.seconds,
             }
             for each in self.gains
@@ -278,10 +278,10 @@ class BondCheck(Measure):
         return [
             {
                 "coupling": each.words,
-                "of transferred energy": Share(each.share),
-                **({"stored energy, deviation": part} if told else {}),
+                "relative residual": Share(each.share),
+                **({"stored energy error": part} if told else {}),
                 "spectral radius": each.rho,
-                "steps, relative": each.work,
+                "relative cost": each.work,
             }
             for each, part in zip(every, off, strict=True)
         ]
@@ -289,8 +289,8 @@ class BondCheck(Measure):
     def notes(self) -> list[str]:
         """Return what the columns mean, and why remedies fail."""
         return [
-            "trial runs; unbounded: it fails. Stored energy: the largest deviation from an iteration at the "
-            "same step, relative to its peak",
+            "residuals of trial runs relative to the transferred energy; unbounded: it fails. Stored energy: "
+            "the largest deviation from an iteration at the same step, relative to its peak",
             *self.failures,
         ]
 

@@ -81,8 +81,8 @@ class RecommendedChanges(Measure):
             {
                 "change": each.words,
                 "spectral radius": each.rho,
-                "global error, of peak": None if each.error is None else Share(each.error),
-                "steps, relative": each.steps,
+                "error, of peak": None if each.error is None else Share(each.error),
+                "relative cost": each.steps,
             }
             for each in self.changes
         ]

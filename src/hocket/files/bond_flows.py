@@ -139,7 +139,7 @@ class BondFlows:
                 "energy residual": each.gained,
                 "unit": each.unit,
                 "per second": each.per_second,
-                "of transferred energy": Share(each.share),
+                "relative residual": Share(each.share),
             }
             for each in self.bonds
         ]
