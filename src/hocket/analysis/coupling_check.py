@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -41,19 +40,17 @@ from hocket.analysis.stability_intervals import LargestStep, largest_stable_step
 from hocket.analysis.stability_radius import ON_REQUEST, StabilityRadii, radius_per_simulator
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
-from hocket.files.fmus import model_name, study_from_fmus
-from hocket.files.formats import read
+from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.plan import adapts
 from hocket.planning.compiler.contract import insertions
-from hocket.planning.prepare import Composite, without_constraints
-from hocket.simulators.fmu import Fmu
+from hocket.planning.planner import plan_tree
+from hocket.planning.prepare import without_constraints
 
 M = TypeVar("M", bound=Measure)
 T = TypeVar("T")
-Checkable: TypeAlias = Composite | Experiment | Fmu | Path | str
-"""What can be judged: a level, what a file holds, an FMU by itself, or the path of a file."""
 
 LARGE = 300
 """Numbers in a step above which changes are not tried: that takes as many readings."""
@@ -151,7 +148,7 @@ class Check:
 
 
 def check(
-    what: Checkable,
+    what: ExperimentLike,
     stop: Duration | None = None,
     *,
     start: Duration | None = None,
@@ -213,7 +210,7 @@ class Coupling:
             return None
         rows = sum(
             math.ceil(period / level.composite.step) * len(model.outputs)
-            for level in self.reading.composite.blueprint.levels()
+            for level in plan_tree(self.reading.composite).levels()
             for model in level.wiring.models
         )
         sources = sum(leaf.how == "constant" for leaf in self.models.leaves)
@@ -276,7 +273,7 @@ def _read_coupling(study: Experiment, advise: bool, robust: bool | None) -> Coup
         leaves = tuple(LinearisedLeaf(path, "refused", math.nan, 0, why) for path in balanced)
         return Coupling(study, LinearModels(leaves), inserted, advise, robust)
     # what has no inputs may stand still, as long as others are coupled
-    made = linearise(composite, still=len(composite.blueprint.leaves.places) > 1, start=study.start)
+    made = linearise(composite, still=len(plan_tree(composite).leaves.places) > 1, start=study.start)
     leaves = tuple(
         replace(leaf, notes=(f"inserted by the pass {inserted[leaf.path]}", *leaf.notes))
         if leaf.path in inserted
@@ -295,19 +292,8 @@ def _read_coupling(study: Experiment, advise: bool, robust: bool | None) -> Coup
     return found
 
 
-def _study_to_check(what: Checkable, start: Duration | None, stop: Duration | None) -> Experiment:
-    match what:
-        case Experiment():
-            study = what
-        case Composite():
-            study = Experiment(what)
-        case Fmu():
-            study = study_from_fmus({model_name(what.file): what})
-        case str() | Path():
-            study = read(what)
-        case _:
-            expected = "a Composite, an Fmu, or the path of a scenario file"
-            raise ScenarioError(f"{what!r:.60} cannot be checked", expected=expected)
+def _study_to_check(what: ExperimentLike, start: Duration | None, stop: Duration | None) -> Experiment:
+    study = as_experiment(what, done="checked")
     times = {"start": study.start if start is None else start, "stop": study.stop if stop is None else stop}
     exactly: dict[str, Fraction] = {}
     for name, time in times.items():
@@ -358,7 +344,7 @@ def _predict_error(coupling: Coupling) -> PredictedError | None:
     if length is None:
         return None
     played = {name for name, _ in played_sources(moving)}
-    for level in moving.blueprint.levels():
+    for level in plan_tree(moving).levels():
         if adapts(level.plan.step):
             name = f"`{level.path}`" if level.path else "the outermost level"
             raise ScenarioError(f"{name} controls its step size, and is judged at the step it begins with")
@@ -400,7 +386,7 @@ def _is_costly(coupling: Coupling) -> bool:
 
 def _check_bonds(coupling: Coupling) -> BondCheck | None:
     study = coupling.study
-    if not any(level.wiring.bonds for level in study.composite.blueprint.levels()):
+    if not any(level.wiring.bonds for level in plan_tree(study.composite).levels()):
         return None
     linear = coupling.linear is not None and all(leaf.how == "exact" for leaf in coupling.models.leaves)
     return bond_check(study.composite, study.start, study.stop, linear)

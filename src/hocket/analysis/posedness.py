@@ -14,8 +14,9 @@ from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN, Drive
+from hocket.model.composite import Composite
 from hocket.plan import InputDelay, find_delays
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 
 
@@ -110,7 +111,7 @@ class Posedness(Measure):
 
 def posedness(composite: Composite) -> Posedness:
     """Return what drives what, at all levels; raises ScenarioError for what is no scenario at all."""
-    root = composite.blueprint
+    root = plan_tree(composite)
     leaves = root.leaves.wiring
     graph = Feedthrough(leaves, at_start=True)
     constant = tuple(

@@ -29,9 +29,9 @@ from hocket.cli.output_files import check_outputs, draw_measures, write_json
 from hocket.cli.terminal import count_progress, print_measures, print_out
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.clock import format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.planning.parameters import leaves, with_parameters
-from hocket.planning.prepare import Composite
 
 if TYPE_CHECKING:
     from hocket.analysis.stability_intervals import Intervals

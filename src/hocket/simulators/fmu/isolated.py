@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket import _native  # type: ignore[attr-defined]
+from hocket import _native
 from hocket.errors import SimulatorError
 from hocket.model.clock import format_duration
 from hocket.model.protocols import Array

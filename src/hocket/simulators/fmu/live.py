@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from hocket import _native  # type: ignore[attr-defined]
+from hocket import _native
 from hocket.errors import SimulatorError
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.ports import ValueGroup, shape
@@ -209,7 +209,7 @@ class CoSimulation:
 
     def save(self) -> Any:
         """Return the FMU's state."""
-        saved = _native.saved(self.native)
+        saved = self.native.save()
         if saved is None:
             raise self.fault()
         return saved

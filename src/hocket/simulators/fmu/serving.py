@@ -22,7 +22,7 @@ def main(fd: int, parent: int, at: int, length: int) -> None:
     sys.meta_path.insert(0, SameFiles)
     for name, path in boot["packages"].items():
         _stand_in(name, path)
-    from hocket import _native  # type: ignore[attr-defined]
+    from hocket import _native
 
     server = _native.Server(fd, parent)
     os.close(fd)
