@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from analysis.systems import THREE, TWO, drawn_linear, random_linear, three_masses, two_masses
 from hocket.analysis.linear_reading import gather_state, read_linear
 from hocket.analysis.stability import spectral_radius, stability
 from hocket.errors import ConvergenceError, ScenarioError
 from hocket.planning.parameters import with_step
 from native.random_scenarios import METHODS
+from systems import THREE, TWO, drawn_linear, random_linear, three_masses, two_masses
 
 GOLDEN = {
     name: each["rho"] for name, each in TWO["values"].items() if isinstance(each, dict) and "rho" in each

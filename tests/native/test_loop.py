@@ -28,9 +28,7 @@ from hocket import (
     StateSpace,
     open_run,
 )
-
-ENGINES = ["native", "interpreter"]
-
+from systems import ENGINES
 
 WAYS = [Hold(), Polynomial(1), Polynomial(3), Hermite(1), Hermite(2), Nepce(0.3)]
 METHODS = ["exact", "euler", "exact", "ab2", "heun", "exact"]
@@ -111,7 +109,7 @@ void *aligned_alloc(size_t alignment, size_t size) {
 COUNTED = """
 import ctypes, json
 import hocket
-from hocket.engine.native import NativeEngine
+from hocket.engine.native.engine import NativeEngine
 from native.test_loop import crowd
 
 library = ctypes.CDLL(None)

@@ -10,10 +10,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import hocket
-from analysis.systems import TWO, two_masses
 from hocket import Composite, GaussSeidel, Hold, Iterate, Jacobi, Ode, Polynomial, Scenario, StateSpace
 from hocket.orchestrators.adaptive import Adaptive
 from order.test_orders import NESTS, exact, nest
+from systems import TWO, two_masses
 
 FOUR_DECADES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 

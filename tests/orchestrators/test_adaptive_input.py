@@ -26,7 +26,8 @@ from hocket.analysis.linear_reading import read_linear
 from hocket.files.toml import dumps, loads
 from hocket.model.clock import seconds
 from hocket.orchestrators.adaptive import Adaptive
-from orchestrators.test_adaptive import ENGINES, PAIR, lag, steps
+from orchestrators.test_adaptive import PAIR, steps
+from systems import ENGINES, lag
 
 # what cannot be done
 

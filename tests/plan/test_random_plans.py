@@ -1,7 +1,6 @@
 """Every plan that an orchestrator makes verifies; a plan with an instruction less is refused or the same."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from hocket.model.protocols import Capabilities
 from hocket.orchestrators import Asynchronous, Multirate
 from hocket.plan import Plan, Together, find_delays, tries, verify_plan
 from native.random_scenarios import draw
+from systems import EXAMPLES
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+FILES = sorted(EXAMPLES.glob("*.toml"))
 
 
 def drawn(seed):
@@ -58,7 +58,7 @@ def test_every_mode_and_order_verifies(outputs, inputs):
                 assert verify_plan(made.plan(scenario), scenario, level.composite.step) == []
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_plans_of_the_examples_verify(path):
     for level in toml.read(path).composite.blueprint.levels():
         assert verify_plan(level.plan, level.composite.scenario, level.composite.step) == []

@@ -8,8 +8,8 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
+from systems import ENGINES
 
-ENGINES = ("native", "interpreter")
 LINKS = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
 
 

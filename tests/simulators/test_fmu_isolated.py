@@ -17,8 +17,7 @@ import hocket as hk
 from fmus.build import build
 from hocket.simulators.fmu import Fmu, live
 from hocket.testing import check_simulator
-
-ENGINES = ("native", "interpreter")
+from systems import ENGINES
 
 
 def children():

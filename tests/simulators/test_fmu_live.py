@@ -16,11 +16,11 @@ import pytest
 import hocket as hk
 from fmus.build import build, versions
 from hocket.simulators.fmu.recipe import Fmu
+from systems import ENGINES
 
 VERSIONS = (1, 2, 3)
 
 
-ENGINES = ("native", "interpreter")
 H = Fraction(1, 10)
 
 # The functions by what they are for, in each version.
@@ -56,14 +56,6 @@ def _value(text):
         return float(text)
     except ValueError:
         return text
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """Unpack FMUs where nobody else does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOCKET_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="session")
