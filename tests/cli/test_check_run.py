@@ -276,6 +276,7 @@ def test_an_estimate_that_is_damaged_is_made_anew(run):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_keeps_what_there_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     slow = (

@@ -209,6 +209,7 @@ def test_an_fmu_that_fails_says_so_once():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_keeps_the_rows(here):
     words = ["run", "lag.fmu", "--stop", "1e9", "--every", "1000"]
     code, out, err = interrupted(words, here / "runs" / "lag-001")
@@ -501,6 +502,7 @@ def test_mistakes_in_a_sweep(words, essentials):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_stops_a_sweep(here):
     words = ["sweep", "lag.fmu", "--stop", "1e9", "--every", "1000", "--vary", "T=1:4:4", "--workers", "2"]
     code, out, err = interrupted(words, here / "runs" / "lag-sweep-001" / "002")

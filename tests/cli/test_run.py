@@ -529,6 +529,7 @@ def test_numbers_as_people_read_them() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_keeps_the_rows(demo: Path, here: Path) -> None:
     words = ["run", "demo.toml", "--stop", "1e9", "--every", "10"]
     code, out, err = interrupted(words, here / "runs" / "demo-001")
@@ -545,6 +546,7 @@ def test_ctrl_c_keeps_the_rows(demo: Path, here: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_second_ctrl_c_ends_a_long_step(here: Path) -> None:
     (here / "simulators.py").write_text(SIMULATORS)
     (here / "tank.toml").write_text(TANK + "parameters = { lasts = 100 }\n")
@@ -616,6 +618,7 @@ def on_terminal(words: list[str], until: Callable[[bytes], bool] = lambda _: Fal
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_progress_bar(demo: Path) -> None:
     code, text = on_terminal(
         ["run", "demo.toml", "--stop", "1e8", "--every", "100"], lambda b: b.count(b"s/s") > 4

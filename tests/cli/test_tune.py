@@ -155,6 +155,7 @@ def test_a_search_goes_on_where_it_was(file):
     assert "is about another search" in refused("tune", file, "--over", "step=0.3", "--folder", "kept")
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_tells_what_was_found_and_how_to_go_on(file):
     words = ["tune", str(file), "--over", "step=1ms:100ms:3000", "--folder", "kept", "--workers", "1"]
     process = subprocess.Popen(

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import hocket as hk
-from hocket.execution.session import RealTimePacer
+from hocket.execution.session import RealTimePacer, interruptible
 from systems import ENGINES, FREE_LAG
 
 
@@ -99,6 +99,7 @@ print(run.status, run.info["reached"])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_is_heard_while_it_waits(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", LONG], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
@@ -112,3 +113,17 @@ def test_ctrl_c_is_heard_while_it_waits(tmp_path):
     finally:
         process.kill()
     assert out == "stopped 100.0\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ignored", [True, False])
+def test_a_signal_that_is_ignored_stays_so(number, ignored):
+    """A shell ignores Ctrl-C for what it starts in the background; that run is not the one meant."""
+    before = signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    try:
+        with interruptible() as interrupted:
+            signal.raise_signal(number)
+            assert interrupted.is_set() is not ignored
+        assert signal.getsignal(number) is (signal.SIG_IGN if ignored else signal.SIG_DFL)
+    finally:
+        signal.signal(number, before)

@@ -159,6 +159,7 @@ print([run.status for run in runs], all(run.final("lag.y") >= 0 for run in runs)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_stops_all_and_keeps_the_rows(tmp_path):
     path = build("lag", 2, folder=tmp_path)
     process = subprocess.Popen(

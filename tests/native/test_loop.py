@@ -295,6 +295,7 @@ print(run.status, run.info["reached"], run.final("m0.y"))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_ends_a_run_between_two_steps(engine, tmp_path):
     folder = tmp_path / "run"
     command = [sys.executable, "-c", ENDLESS, folder, engine]

@@ -422,6 +422,7 @@ def hanging(tmp_path, engine, threads=1, ats=(0.5, 0.5)):
         ("native", 2, (9.0, 0.5)),
     ],
 )
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_two_times_control_c_ends_a_step_without_end(tmp_path, engine, threads, ats):
     process = hanging(tmp_path, engine, threads, ats)
     process.send_signal(signal.SIGINT)

@@ -282,6 +282,7 @@ def test_faults_of_the_scenario_come_first():
         tune(alone, {"step": "0.1, 0.2"}, ["rho"])
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_keeps_what_was_judged(tmp_path):
     over = {"two.F.alpha": "0:1:10", "step": "0.1:9:30:log"}
     count = 0
