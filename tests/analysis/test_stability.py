@@ -6,7 +6,7 @@ import pytest
 import hocket as hk
 from hocket import GaussSeidel, Iterate, Jacobi
 from hocket.analysis.linear_reading import read_linear
-from hocket.analysis.stability import iteration_convergence
+from hocket.analysis.stability import IterationConvergence, iteration_convergence
 from hocket.plan import Relax
 
 
@@ -70,3 +70,44 @@ def test_the_run_that_was_called_hopeless_is():
     run = hk.run(hk.Composite(loop(3.0, -2.0), 0.1, Iterate(Jacobi(outputs="stale"))), 1)
     # y_a = x + 3 y_b and y_b = x - 2 y_a: y_a = 4 x / 7
     assert run.final("a.y") == pytest.approx(4.0 / 7.0 * np.exp(-1.0), rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "tolerance", "sweeps"),
+    [
+        (0.5, 0.5, 1e-3, 2 + 10),  # 2^-10 is the first power below 1e-3
+        (0.5, 0.5, 1e-6, 2 + 20),
+        (0.1, 0.1, 5e-4, 2 + 4),
+        (0.9, 0.9, 1e-9, 2 + 197),
+        (0.5, 0.0, 1e-3, 2 + 1),  # what was given is found at once
+        (1.0, -1.0, 1e-3, None),
+        (3.0, 2.0, 1e-3, None),
+    ],
+)
+def test_sweeps_follow_from_the_factor(one, other, tolerance, sweeps):
+    each = found(loop(one, other), accelerate=None, tolerance=tolerance)
+    assert each.sweeps == sweeps
+    assert each.settles is (sweeps is not None)
+    assert each.unknowns == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "accelerate", "how", "sweeps"),
+    [
+        (0.5, 0.4, "quasi-newton", "quasi-Newton", 2 + 3),  # the eigenvalues differ by their sign
+        (3.0, -2.0, "quasi-newton", "quasi-Newton", 2 + 3),  # a pair that is conjugate complex
+        (0.5, 0.0, "quasi-newton", "quasi-Newton", 3),  # zeros are no direction
+        (1e-3, 1e-3, "quasi-newton", "quasi-Newton", 2 + 3),
+        (1e-7, 1e-7, "quasi-newton", "quasi-Newton", 3),
+        (0.5, 0.4, "newton", "Newton", 3),
+        (0.5, 0.4, "aitken", "Aitken", None),
+    ],
+)
+def test_what_learns_on_the_way_has_no_factor(one, other, accelerate, how, sweeps):
+    each = found(loop(one, other), accelerate=accelerate)
+    assert (each.factor, each.how, each.sweeps, each.settles) == (None, how, sweeps, True)
+
+
+def test_a_factor_of_one_does_not_settle():
+    assert not IterationConvergence("", 1.0, 1.0, "plain", 1, None).settles
+    assert IterationConvergence("", 1.0, np.nextafter(1.0, 0.0), "plain", 1, None).settles

@@ -1,8 +1,13 @@
-"""The start window: a simulator is stepped again only where its inputs have changed."""
+"""The start window: who is stepped in it and how often, and what past it tells."""
 
 import numpy as np
+import pytest
 
 import hocket as hk
+from hocket.engine.initialise import initialise
+from hocket.engine.opening import open_level
+from hocket.planning.tree import clock_of
+from systems import LAG
 
 
 class Counted:
@@ -54,3 +59,50 @@ def test_who_sees_nothing_new_is_not_stepped_again():
     assert window["second"] == 3 * 3
     assert window["a"] == window["b"] == 3 * 3  # a sweep of a ring settles one more step of Euler
     assert np.isclose(run["source.y"].values[-1], 0.9)
+
+
+class Implicit(Counted):
+    """x grows by h times its input at the end of the step."""
+
+    def step(self, t, h, u):
+        self.made[self.name] += 1
+        self.x += h * sum(float(row[0]) * h**power for power, row in enumerate(u))
+
+
+def test_sweeps_of_the_window_end_when_nothing_moves_by_more_than_1e_14():
+    """Each sweep of this ring moves its values by h = 0.1 of what the one before did: 0.015, 0.0015, ...
+
+    The thirteenth moves them by 1.5e-14, the fourteenth is the first below 1e-14. Each makes two steps.
+    """
+    models = {
+        name: hk.Python(Implicit, inputs=("u",), outputs=("y",), name=name, x0=0.15) for name in ("a", "b")
+    }
+    wires = {"a.u": "b.y", "b.u": "a.y"}
+    hk.run(hk.Composite(hk.Scenario(models, wires), "0.1 s", hk.Jacobi(), "linear"), "0.1 s")
+    assert {name: Counted.made[name] - 1 for name in models} == {"a": 2 * 14, "b": 2 * 14}
+
+
+def past(*values):
+    """Return how many samples the start stores of a source with these values at 0, 1 and 2 s."""
+    source = hk.Function(lambda t: [float(np.interp(t, [0.0, 1.0, 2.0], values))], ["y"])
+    models = {"source": source, "lag": LAG}
+    composite = hk.Composite(hk.Scenario(models, {"lag.u": "source.y"}), "1 s", hk.Jacobi(), "linear")
+    level = open_level(composite.blueprint, clock_of(composite.blueprint))
+    initialise(level, 0.0)
+    return [value for _, value, _ in level.memory.rings[0][0]]
+
+
+@pytest.mark.parametrize("scale", [1.0, -3.0, 1e-9])
+def test_a_past_is_told_where_the_next_sample_is_near_the_curve(scale):
+    """A line through 0 and 5 leads to 10. 8 misses that by a quarter of the range: just near enough."""
+    assert past(0.0, 5.0 * scale, 8.0 * scale) == pytest.approx([-5.0 * scale, 0.0], abs=1e-20)
+    assert past(0.0, 5.0 * scale, 7.99 * scale) == [0.0]
+    assert past(0.0, 5.0 * scale, 13.33 * scale) == pytest.approx([-5.0 * scale, 0.0], abs=1e-20)
+    assert past(0.0, 5.0 * scale, 13.34 * scale) == [0.0]
+
+
+def test_rounding_is_no_reason_to_doubt_a_constant():
+    """The last digits of a million, which are 1e-10, may move by 1e-12 of it."""
+    assert past(1e6, 1e6, 1e6 + 9e-7) == [1e6, 1e6]
+    assert past(1e6, 1e6, 1e6 + 2e-6) == [1e6]
+    assert past(-1e6, -1e6, -1e6 - 9e-7) == [-1e6, -1e6]

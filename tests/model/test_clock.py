@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction as F
-from math import gcd, inf, nan
+from math import gcd, inf, nan, ulp
 
 import numpy as np
 import pytest
@@ -183,3 +183,32 @@ def test_multiples_of_a_float_are_multiples(step, count):
 def test_long_decimals_are_written_as_such():
     assert format_duration(F("1.2345678901234")) == "1.2345678901234 s"
     assert format_duration(F(1, 3)) == "1/3 s"
+
+
+@pytest.mark.parametrize(
+    ("meant", "off", "near"),
+    [
+        (F(49, 2), 4, True),  # exactly four units in the last place
+        (F(49, 2), -4, True),
+        (F(49, 2), 5, False),
+        (F(49, 2), -5, False),
+        (F(1, 3), 4, True),  # the float is a third of a unit below
+        (F(1, 3), 5, False),
+        (F(1, 3), -3, True),
+        (F(1, 3), -4, False),
+    ],
+)
+def test_a_float_is_meant_as_a_fraction_four_units_in_the_last_place_away(meant, off, near):
+    value = float(meant)
+    value += off * ulp(value)
+    assert (seconds(value) == meant) is near
+    assert near or seconds(value) == F(repr(value))
+
+
+def test_a_float_of_few_digits_is_meant_as_it_is_written():
+    """0.33333333333333 has fourteen digits, and is no third though far fewer than four units would say so."""
+    assert seconds(0.33333333333333) == F("0.33333333333333")
+    assert seconds(0.333333333333333) == F("0.333333333333333")  # fifteen, but 1500 units away
+    assert seconds(999999.0 / 1000000.0) == F(999999, 10**6)
+    assert seconds(1.0 / 999983.0) == F(1, 999983)
+    assert seconds(1.0 / 1000003.0) == F(repr(1.0 / 1000003.0))  # the denominator is too large to be meant

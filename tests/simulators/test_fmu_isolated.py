@@ -185,6 +185,19 @@ def test_processes_that_end(tmp_path, name, version):
     assert run["m.y"].values[-1] == pytest.approx(0.5)
 
 
+def test_a_step_without_end_is_waited_for_as_long_as_the_limit_and_not_much_longer(tmp_path):
+    simulator = Fmu(build("hangs", 2, folder=tmp_path), isolate=True, time_limit="2 s").open()
+    u = np.zeros((1, len(simulator.model.inputs)))
+    simulator.start(0.0)
+    for step in range(5):
+        simulator.step(0.1 * step, 0.1, u)
+    begin = time.monotonic()
+    with pytest.raises(hk.SimulatorError, match=r"a step took longer than 2 s"):
+        simulator.step(0.5, 0.1, u)
+    assert 2.0 <= time.monotonic() - begin < 6.0
+    simulator.close()
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_steps_without_end(tmp_path, engine):
     model = Fmu(build("hangs", 2, folder=tmp_path), isolate=True, time_limit="300 ms")

@@ -7,6 +7,7 @@ reads the reports of sanitizers wants `tests/native/test_fmu_driver.py`.
 import itertools
 import logging
 import re
+import subprocess
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -678,6 +679,37 @@ def test_a_text_that_the_fmu_refuses(fmu):
     ):
         simulator.start(0.0)
     simulator.close()
+
+
+REFUSING = r"""
+static int calls;
+void *fmi2Instantiate(const char *n, int k, const char *g, const char *r, const void *c, int v, int l)
+    { (void)n; (void)k; (void)g; (void)r; (void)c; (void)v; (void)l; calls = 0; return &calls; }
+void fmi2FreeInstance(void *m) { (void)m; }
+#define DO(name) int name(void *m) { (void)m; return 0; }
+DO(fmi2SetupExperiment) DO(fmi2EnterInitializationMode) DO(fmi2ExitInitializationMode) DO(fmi2Terminate)
+DO(fmi2DoStep) DO(fmi2SetInteger) DO(fmi2SetBoolean) DO(fmi2SetString)
+static int refuses(int own) { return own && ++calls > 20 ? 3 : 0; }
+int fmi2SetReal(void *m, const unsigned *r, unsigned long n, const double *v)
+    { (void)m; (void)r; (void)n; (void)v; return refuses(SETTING); }
+int fmi2GetReal(void *m, const unsigned *r, unsigned long n, double *v)
+    { (void)m; (void)r; while (n--) v[n] = 1.0; return refuses(!SETTING); }
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("setting", "name"), [(1, "fmi2SetReal"), (0, "fmi2GetReal")])
+def test_the_function_that_failed_is_named_also_amid_a_run(engine, setting, name, tmp_path):
+    """Where steps are quick, three functions are called in a row without looking at anything else."""
+    (tmp_path / "odd.c").write_text(REFUSING)
+    library = tmp_path / "odd.so"
+    words = ["gcc", "-shared", "-fPIC", f"-DSETTING={setting}", tmp_path / "odd.c", "-o", library]
+    subprocess.run(words, check=True)
+    model = hk.Fmu(build("lag", 2, folder=tmp_path, binary=library.read_bytes()))
+    models = {"it": model, "source": hk.Function(lambda t: 1.0 + t, ["u"])}
+    with pytest.raises(hk.SimulatorError) as caught:
+        run(models, {"it.u": "source.u"}, stop=1000 * H, engine=engine)
+    assert caught.value.faults[0].what == f"{name} returned Error"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
