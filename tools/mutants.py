@@ -15,17 +15,18 @@ import copy
 import fnmatch
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -56,6 +57,8 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.FloorDiv: ast.Mult,
     ast.MatMult: ast.Mult,
 }
+DRAWING = ("draw", "plot")
+"""Names of functions that draw pictures, which people look at and tests do not."""
 PATIENCE = 240.0
 """Seconds that the tests of one mutant are given; if all pass that long, it has survived."""
 HANGING = 60.0
@@ -111,11 +114,13 @@ class Mutant:
     """The number of the change among all of its file."""
     before: str
     after: str
+    twin: int
+    """The number among changes of the file that read the same."""
 
     @property
     def key(self) -> str:
         """What tells it from all others, also after lines have moved."""
-        return f"{self.module}:{self.place}:{self.before} -> {self.after}"
+        return f"{self.module}: {self.before} -> {self.after} ({self.twin})"
 
 
 def mutations(tree: ast.Module) -> Iterator[tuple[ast.AST, str, ast.AST]]:
@@ -129,10 +134,14 @@ def mutations(tree: ast.Module) -> Iterator[tuple[ast.AST, str, ast.AST]]:
 
 
 def _unheard(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what has no consequence: annotations, decorators, the imports of type checkers, words, asserts."""
+    """Yield what has no consequence: annotations, decorators, imports for type checkers, words, pictures."""
     match node:
         case ast.AnnAssign(annotation=annotation) | ast.arg(annotation=ast.expr() as annotation):
             yield from ast.walk(annotation)
+        case ast.FunctionDef(name=name) if name.lstrip("_").startswith(DRAWING):
+            yield from ast.walk(node)
+        case ast.keyword(arg="strict"):  # of zip: what is zipped has one length
+            yield from ast.walk(node)
         case ast.FunctionDef() | ast.ClassDef():
             inner = [*node.decorator_list, *filter(None, [getattr(node, "returns", None)])]
             yield from (each for outer in inner for each in ast.walk(outer))
@@ -215,10 +224,13 @@ class Tree:
     def mutants(self, module: str) -> list[Mutant]:
         """Return all changes of a file."""
         tree = ast.parse((self.root / module).read_text())
-        return [
-            Mutant(module, getattr(node, "lineno", 0), place, _short(before), _short(ast.unparse(after)))
-            for place, (node, before, after) in enumerate(mutations(tree))
-        ]
+        found: list[Mutant] = []
+        twins: Counter[tuple[str, str]] = Counter()
+        for place, (node, before, after) in enumerate(mutations(tree)):
+            words = _short(before), _short(ast.unparse(after))
+            twins[words] += 1
+            found.append(Mutant(module, getattr(node, "lineno", 0), place, *words, twins[words]))
+        return found
 
     def text(self, mutant: Mutant) -> str:
         """Return a file with one change."""
@@ -335,10 +347,9 @@ def verdict(copied: Path, tests: list[str]) -> tuple[str, str]:
 
 
 def sample(tree: Tree, count: int, seed: int) -> list[Mutant]:
-    """Return so many changes, drawn from all files alike."""
+    """Return so many changes, drawn from all; one stays drawn when the source changes elsewhere."""
     every = [mutant for module in tree.modules for mutant in tree.mutants(module)]
-    random.Random(seed).shuffle(every)
-    return every[:count]
+    return sorted(every, key=lambda each: sha256(f"{seed} {each.key}".encode()).digest())[:count]
 
 
 def remembered(path: Path) -> dict[str, dict[str, object]]:
