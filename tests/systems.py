@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from hocket import Composite, GaussSeidel, Hold, Jacobi, Nepce, Scenario, StateSpace
 from native.random_scenarios import Pen
@@ -17,7 +18,17 @@ from native.random_scenarios import Pen
 ENGINES = ("native", "interpreter")
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
-SEED_BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]
+
+
+def slow_after(count: int, values: Iterable[Any]) -> list[Any]:
+    """Return the values of a parameter; all but the first so many say the same again, and are slow."""
+    return [
+        pytest.param(value, marks=[pytest.mark.slow] * (number >= count))
+        for number, value in enumerate(values)
+    ]
+
+
+SEED_BLOCKS = slow_after(2, [range(first, first + 20) for first in range(0, 100, 20)])
 """A hundred seeds in five tests, so that a failure names twenty of them."""
 
 

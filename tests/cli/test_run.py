@@ -204,7 +204,7 @@ def test_what_could_not_be_written_is_refused_before_the_run(
 
 
 def test_why_it_is_not_the_native_engine(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocket.engine.native.engine.native_obstacle", lambda *_: "it is Sunday")
+    monkeypatch.setattr("hocket.execution.session.native_obstacle", lambda *_: "it is Sunday")
     assert "run by the interpreter, because it is Sunday\n" in good("run", "demo.toml")
 
 

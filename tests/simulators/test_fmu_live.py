@@ -17,7 +17,7 @@ import pytest
 import hocket as hk
 from fmus.build import build, versions
 from hocket.simulators.fmu.recipe import Fmu
-from systems import ENGINES
+from systems import ENGINES, LAG
 
 VERSIONS = (1, 2, 3)
 
@@ -706,9 +706,8 @@ def test_the_function_that_failed_is_named_also_amid_a_run(engine, setting, name
     words = ["gcc", "-shared", "-fPIC", f"-DSETTING={setting}", tmp_path / "odd.c", "-o", library]
     subprocess.run(words, check=True)
     model = hk.Fmu(build("lag", 2, folder=tmp_path, binary=library.read_bytes()))
-    models = {"it": model, "source": hk.Function(lambda t: 1.0 + t, ["u"])}
     with pytest.raises(hk.SimulatorError) as caught:
-        run(models, {"it.u": "source.u"}, stop=1000 * H, engine=engine)
+        run({"it": model, "lag": LAG}, {"it.u": "lag.y", "lag.u": "it.y"}, stop=1000 * H, engine=engine)
     assert caught.value.faults[0].what == f"{name} returned Error"
 
 

@@ -8,7 +8,7 @@ from hocket.planning.compiler.compiler import compile
 from hocket.planning.compiler.contract import algebraic_loops, triviality_faults
 from hocket.planning.compiler.loop_pass import Loops
 from planning.compiler.random_scenes import error, found, orders, scene, values
-from systems import ENGINES, SEED_BLOCKS
+from systems import ENGINES, SEED_BLOCKS, slow_after
 
 
 def compiled(level, how):
@@ -46,7 +46,7 @@ def test_outputs_evaluated_again_are_those_of_the_loop_solved_at_its_place(seeds
         assert far < 1e-9, (seed, far)
 
 
-@pytest.mark.parametrize("seeds", [range(1000, 1025), range(1025, 1050)], ids=str)
+@pytest.mark.parametrize("seeds", slow_after(1, [range(1000, 1025), range(1025, 1050)]), ids=str)
 def test_steps_made_again_are_of_second_order_on_lines(seeds):
     """Against the matrix exponential of the whole; loops inside and outside, gains up to 3, any order."""
     for seed in seeds:

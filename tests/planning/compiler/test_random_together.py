@@ -16,6 +16,7 @@ from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.compiler.modularity import Modularity
 from planning.compiler.random_links import bodies
 from planning.compiler.random_scenes import error, scene
+from systems import slow_after
 
 
 def drawn(seed):
@@ -56,7 +57,7 @@ def placed(each, level):
     return level.with_changes(scenario=level.scenario.with_changes(hosts=hosts))
 
 
-@pytest.mark.parametrize("seeds", [range(10), range(10, 20)], ids=str)
+@pytest.mark.parametrize("seeds", slow_after(1, [range(10), range(10, 20)]), ids=str)
 def test_all_passes_in_their_order(seeds):
     for seed in seeds:
         each, wrong = drawn(seed), []

@@ -129,7 +129,8 @@ def alive(pid):
 
 
 def environment():
-    return {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "OPENBLAS_NUM_THREADS": "1"}
+    paths = os.pathsep.join([str(ROOT / "tests"), *sys.path])
+    return {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
 
 
 def test_a_genetic_search_goes_on_the_same_way(tmp_path):
