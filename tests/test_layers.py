@@ -20,6 +20,7 @@ ORDER = [
 
 FORBIDDEN = {"utils", "common", "helpers", "core", "base", "manager"}
 TO_DO = {
+    "modules": "weight is being taken out (item 6)",
     "lines of Python": "weight is being taken out (item 6)",
     "modules in import cycles": "planning, engine and search are being taken apart (item 1)",
     "modules imported by reading a scenario file": "description and planning are being parted (item 1)",

@@ -14,13 +14,13 @@ from hocket.execution.sweep import sweep
 from hocket.files.formats import read, write
 from hocket.files.run_folder import Run, open_run
 from hocket.model.bonds import Bond
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import Adaptive
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -29,7 +29,7 @@ from hocket.simulators.state_space import Gain, StateSpace, Sum
 
 if TYPE_CHECKING:
     from hocket.analysis.coupling_check import check
-    from hocket.planning.compiler.compiler import compile
+    from hocket.execution.compile import compile
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
 
@@ -62,7 +62,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
 if not TYPE_CHECKING:  # a checker of types must go on to see names that are not there
     _LATER = {
         "check": "hocket.analysis.coupling_check",
-        "compile": "hocket.planning.compiler.compiler",
+        "compile": "hocket.execution.compile",
         "nest": "hocket.search.nest.nest",
         "tune": "hocket.search.tune.tune",
     }

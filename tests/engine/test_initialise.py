@@ -6,6 +6,7 @@ import pytest
 import hocket as hk
 from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import clock_of
 from systems import LAG
 
@@ -87,7 +88,8 @@ def past(*values):
     source = hk.Function(lambda t: [float(np.interp(t, [0.0, 1.0, 2.0], values))], ["y"])
     models = {"source": source, "lag": LAG}
     composite = hk.Composite(hk.Scenario(models, {"lag.u": "source.y"}), "1 s", hk.Jacobi(), "linear")
-    level = open_level(composite.blueprint, clock_of(composite.blueprint))
+    design = plan_tree(composite)
+    level = open_level(design, clock_of(design))
     initialise(level, 0.0)
     return [value for _, value, _ in level.memory.rings[0][0]]
 

@@ -13,6 +13,7 @@ import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
 from hocket.planning.parameters import with_parameters
+from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.simulators.wrappers.emulation import innermost_model
 from hocket.simulators.wrappers.replay import Replay
@@ -180,7 +181,7 @@ def test_it_says_what_it_is():
     composite = hk.Composite(
         hk.Scenario({"a": late, "b": half(2, [1, 0])}, {"a.u": "b.x", "b.u": "a.y"}), "0.1 s"
     )
-    assert any("`a` has slopes by backward differences" in note for note in composite.plan().notes)
+    assert any("`a` has slopes by backward differences" in note for note in plan_tree(composite).plan.notes)
     other = with_parameters(composite, {"a.gain": 3.0}).scenario.models["a"]
     assert other == Sloped(hk.Python(Stuck, gain=3.0))
 

@@ -42,7 +42,7 @@ def start_post(design: PlanTree, level: PlanTree) -> Post:
 
 def level_post(level: Level, start: Post) -> Post:
     """Return what passes in the steps of a started level; what was sent at its start is kept with it."""
-    post = Post.from_wiring(level.wiring, _hosts_of(level.blueprint).host_by_model())
+    post = Post.from_wiring(level.wiring, _hosts_of(level.tree).host_by_model())
     for child in range(len(level.children)):
         post.step(child)
         post.read(child)
@@ -96,7 +96,7 @@ def message_counts(levels: Iterable[Level]) -> dict[str, Any]:
     for level in levels:
         if level.traffic is None:
             continue
-        hosts = _hosts_of(level.blueprint)
+        hosts = _hosts_of(level.tree)
         found = {}
         for pair, run in level.traffic.loads().items():
             begun = level.sent_at_start.get(pair, Load())

@@ -12,8 +12,8 @@ from hocket.errors import FileError, suggest_nearest
 from hocket.files import toml
 from hocket.files.fmus import read_fmu
 from hocket.files.run_folder import FACTS
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
-from hocket.planning.prepare import Composite
 
 ENDINGS = (".toml", ".ssp", ".ssd", ".fmu")
 _WHOLE = {"SystemStructure.ssd": ".ssp", "modelDescription.xml": ".fmu"}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
 from hocket.model.arguments import normalise_record
@@ -22,22 +22,6 @@ from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Extrapolator, Model
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
-
-
-class LevelModel(Model, Protocol):
-    """A model that holds a scenario: paths reach into it."""
-
-    @property
-    def scenario(self) -> Scenario:
-        """What is inside."""
-
-    def with_scenario(self, scenario: Scenario) -> LevelModel:
-        """Return the same level around another scenario."""
-
-
-def as_level(model: object) -> LevelModel | None:
-    """Return a model that is a level as such, and None for any other."""
-    return cast("LevelModel", model) if hasattr(model, "with_scenario") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +178,3 @@ def _plain(part: Any) -> Any:
 
 def _scenario(parts: Mapping[str, Any]) -> Scenario:
     return Scenario(**parts)
-
-
-class Orchestrator(Protocol):
-    """Writes the plan of a level: pure, starts nothing."""
-
-    def plan(self, scenario: Scenario) -> Any:
-        """Return the Plan (hocket.plan) of one step of the level."""

@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import Wiring
 from hocket.errors import ScenarioError
-from hocket.model.scenario import Orchestrator, Scenario
+from hocket.model.composite import Orchestrator
+from hocket.model.scenario import Scenario
 from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together, Try
 
 InputsMode: TypeAlias = Literal["clean", "delayed"]

@@ -14,7 +14,8 @@ from typing import Any
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.arguments import is_number, is_whole
-from hocket.model.scenario import Orchestrator, Scenario
+from hocket.model.composite import Orchestrator
+from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import DELAYED, WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import (

@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from hocket.coupling.wiring import Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.scenario import Scenario, as_level
+from hocket.model.composite import as_level
+from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Body, Feed, Instruction, Plan, Read, Restore, Save, Step, Times
 

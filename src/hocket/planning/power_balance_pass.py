@@ -28,7 +28,7 @@ from hocket.orchestrators.multirate import Multirate
 from hocket.simulators.wrappers.balanced import Balanced, BondSide, PartnerBond
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 DIVIDING = (Multirate, Asynchronous, Adaptive)
@@ -56,7 +56,7 @@ def _has_balanced_bonds(scenario: Scenario) -> bool:
 
 def _balance_level(composite: Composite, whole: Scenario) -> Scenario:
     """Return a scenario with its bonds balanced; `whole` is the same with the ports that paths need."""
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
     scenario, ported = composite.scenario, dict[str, Any](whole.models)
     inner = {

@@ -12,11 +12,11 @@ from typing import Any
 
 from hocket.files.ssp.unit_definitions import AffineMap
 from hocket.files.ssp.vocabulary import LOOKUP
+from hocket.model.composite import Composite
 from hocket.model.protocols import Model
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 from hocket.orchestrators import GaussSeidel
-from hocket.planning.prepare import Composite
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import StateSpace
 

@@ -25,11 +25,12 @@ from hocket.files.ssp.parts import Component, Document, System
 from hocket.files.ssp.unit_definitions import AffineMap
 from hocket.files.ssp.vocabulary import DEFAULT
 from hocket.model.clock import format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
 from hocket.model.scenario import Scenario
 from hocket.model.units import conversion
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.simulators.fmu.recipe import Fmu
 
 
@@ -216,7 +217,7 @@ def _run_times(
 def _check_scenario(composite: Composite, document: Document, findings: ImportFindings) -> None:
     """Note what hocket itself finds wrong with the scenario."""
     try:
-        _ = composite.blueprint
+        _ = plan_tree(composite)
     except ScenarioError as error:
         shown = document.package.display_name(document.path)
         for fault in error.faults:

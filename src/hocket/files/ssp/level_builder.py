@@ -25,12 +25,12 @@ from hocket.files.ssp.parts import (
 )
 from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, unit_conversion
 from hocket.files.ssp.vocabulary import LOOKUP
+from hocket.model.composite import Composite
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 from hocket.orchestrators import GaussSeidel
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import Gain

@@ -25,9 +25,9 @@ from hocket.files.ssp.nodes import MalformedError, parse_xml
 from hocket.files.ssp.system_writer import SystemWriter
 from hocket.files.ssp.vocabulary import DEFAULT, SSD, register_prefixes
 from hocket.model.clock import seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Scenario
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.recipe import Fmu
 
 _WHEN = (2000, 1, 1, 0, 0, 0)

@@ -18,9 +18,9 @@ from hocket.files.ssp.folding import Fold, fold_models
 from hocket.files.ssp.parameter_writer import fmu_values, port_values, write_bindings
 from hocket.files.ssp.unit_definitions import BASES, IDENTITY, AffineMap, NamedUnit, fmu_unit, unit_definition
 from hocket.files.ssp.vocabulary import FMU, INTERFACES, SSC, SSD, TAGS, Needs
+from hocket.model.composite import Composite
 from hocket.model.ports import Port
 from hocket.model.scenario import Connection, Scenario
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
 

@@ -24,8 +24,8 @@ from hocket.files.toml.syntax import (
     open_document,
     parse_document,
 )
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
-from hocket.planning.prepare import Composite
 
 
 def read(path: Path | str, *, check: bool = True) -> Experiment:

@@ -49,6 +49,7 @@ from hocket.files.toml.named_tables import (
 )
 from hocket.files.toml.table_kinds import OUTPUTS, PORTS, Field, KindFamily, TableKind, table_kind
 from hocket.model.bonds import Bond
+from hocket.model.composite import Composite, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
 from hocket.model.experiment import Experiment, Tuning
 from hocket.model.extrapolators import (
@@ -63,13 +64,12 @@ from hocket.model.extrapolators import (
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
-from hocket.model.scenario import Connection, Insertion, Orchestrator, Scenario
+from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
 from hocket.orchestrators.adaptive import GAINS, PER, Adaptive
 from hocket.orchestrators.explicit import InputsMode
 from hocket.orchestrators.multirate import Scheme
 from hocket.plan import Accelerator, Aitken, Estimate, Newton, OutputsMode, QuasiNewton, Relax
-from hocket.planning.prepare import Composite, StartMode
 
 EXTRAPOLATIONS = KindFamily(
     "extrapolation",

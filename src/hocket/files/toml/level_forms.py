@@ -27,10 +27,10 @@ from hocket.files.toml.layout import Section
 from hocket.files.toml.model_kinds import unwrap_model
 from hocket.files.toml.syntax import WRONG, FilePlace, describe_value, open_document
 from hocket.files.toml.table_kinds import PORTS, Field, KindFamily, TableKind, table_kind
+from hocket.model.composite import Composite
 from hocket.model.protocols import Model
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators.adaptive import PER
-from hocket.planning.prepare import Composite
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.step_controller import SOURCES, StepController

@@ -14,7 +14,9 @@ from dataclasses import replace
 
 from hocket.errors import Fault, ScenarioError
 from hocket.files.toml.syntax import FilePlace, TomlFindings
-from hocket.planning.prepare import Composite, draft_blueprint, prepare_composite
+from hocket.model.composite import Composite
+from hocket.planning.planner import draft_tree
+from hocket.planning.prepare import prepare_composite
 
 
 def check_composite(composite: Composite, place: FilePlace) -> None:
@@ -27,7 +29,7 @@ def check_composite(composite: Composite, place: FilePlace) -> None:
     whole = not findings.faults
     only_bonds = all("bonds" in spot.keys for spot, _ in findings.faults)
     try:
-        _ = draft_blueprint(composite) if whole else prepare_composite(composite, tries=False)
+        _ = draft_tree(composite) if whole else prepare_composite(composite, tries=False)
     except ScenarioError as error:
         for fault in error.faults:
             if only_bonds or _concerns_readable_models(fault, findings):

@@ -12,11 +12,11 @@ from typing import Any
 
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.errors import ScenarioError
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.protocols import Extrapolator
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
 from hocket.orchestrators.adaptive import Adaptive
-from hocket.planning.prepare import Composite
 from hocket.search.nest.hierarchy import LevelGroup
 
 GRAIN = 10**6

@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.arguments import is_positive
 from hocket.model.bonds import Balance
+from hocket.model.composite import as_level
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model, Simulator
-from hocket.model.scenario import as_level
 from hocket.simulators.declared_energy import linear_faults
 from hocket.simulators.energy_projection import Projected
 from hocket.simulators.ode import Ode

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from hocket.errors import ScenarioError
+from hocket.model.composite import as_level
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Model
-from hocket.model.scenario import as_level
 from hocket.simulators.wrappers.replay import Replay
 
 SETTINGS = ("stop_time", "early")

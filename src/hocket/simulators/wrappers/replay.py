@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
+from hocket.model.composite import as_level
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Model, Simulator
-from hocket.model.scenario import as_level
 
 _SHARED = ("class_name", "path", "is_isolated", "step", "period")
 """What else is read off models, where they have it."""

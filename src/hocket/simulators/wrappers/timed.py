@@ -16,10 +16,10 @@ import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.clock import Duration, seconds
+from hocket.model.composite import as_level
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Model, Sample, Simulator
-from hocket.model.scenario import as_level
 
 TIME, STEP, BACK = "clock_t", "clock_h", "clock_back"
 """The inputs that a step controller drives."""
