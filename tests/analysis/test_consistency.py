@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import hocket
-from analysis.systems import FILTERS, TWO, random_linear, three_masses, two_masses
 from hocket import Composite, Connection, Hermite, Jacobi, Polynomial, Scenario, StateSpace
 from hocket.analysis.consistency import (
     ADVICE,
@@ -17,6 +16,7 @@ from hocket.analysis.consistency import (
 )
 from hocket.analysis.linear_reading import read_linear
 from hocket.errors import ScenarioError
+from systems import FILTERS, TWO, random_linear, three_masses, two_masses
 
 DELTAS = [
     (name, int(key[-1]), norm, delta)

@@ -11,15 +11,11 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import hocket as hk
-from analysis.systems import random_linear
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.errors import SimulatorError
 from hocket.planning.parameters import leaves, with_leaves
-
-
-def rho(matrix):
-    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
+from systems import FALLING, INTEGRATOR, random_linear, spectral_radius
 
 
 def test_a_ball_without_its_counter_is_refused_too():
@@ -136,7 +132,9 @@ def test_random_scenarios_are_read_as_if_they_showed_their_matrices(seed):
     exact = read_linear(composite)
     found = linearise(hidden)
     assert {leaf.how for leaf in found.leaves} == {"identified"}
-    assert rho(read_linear(found.composite).core) == pytest.approx(rho(exact.core), abs=1e-9)
+    assert spectral_radius(read_linear(found.composite).core) == pytest.approx(
+        spectral_radius(exact.core), abs=1e-9
+    )
 
 
 def test_a_multistep_method_is_judged_once_it_has_a_past():
@@ -147,7 +145,9 @@ def test_a_multistep_method_is_judged_once_it_has_a_past():
     assert leaf.notes == ("identified after its first 3 steps, which differ from the others",)
     h, zero = 0.1, np.zeros((2, 2))
     step = np.block([[np.eye(2) + 1.5 * h * np.array(A), -0.5 * h * np.eye(2)], [np.array(A), zero]])
-    assert rho(found.composite.scenario.models["it"].F) == pytest.approx(rho(step), abs=1e-9)
+    assert spectral_radius(found.composite.scenario.models["it"].F) == pytest.approx(
+        spectral_radius(step), abs=1e-9
+    )
     run, other = hk.run(alone(model), 3), hk.run(found.composite, 3)
     assert other["it.x"].values == pytest.approx(run["it.x"].values, abs=1e-8)
 
@@ -201,7 +201,7 @@ def test_what_does_not_answer_in_proportion_is_refused(shape):
 def test_what_is_smooth_is_linear_in_the_small():
     found = linearise(alone(hk.Python(Curved)))
     made = found.composite.scenario.models["it"]
-    assert rho(made.F) == pytest.approx(0.5, abs=1e-9)
+    assert spectral_radius(made.F) == pytest.approx(0.5, abs=1e-9)
     assert (made.C @ made.G[0])[0, 0] == pytest.approx(20.0, rel=1e-4)
     assert found.fit < 0.01
 
@@ -267,22 +267,20 @@ class Integrating:
         self.y = state
 
 
-LAG = hk.StateSpace(A=[[-1.0]], B=[[-2.0]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
-INTEGRATOR = hk.StateSpace(A=[[0.0]], B=[[1.0]], C=[[1.0]], x0=[0.7], inputs=["u"], outputs=["y"])
-
-
 @pytest.mark.parametrize("extrapolation", [hk.Hold(), hk.Polynomial(1), hk.Polynomial(2), hk.Hermite()])
 @pytest.mark.parametrize("orchestrator", ["jacobi", "gauss-seidel"])
 def test_every_power_of_the_inputs_is_identified(extrapolation, orchestrator):
     def coupled(model):
         wires = {"it.u": "lag.y", "lag.u": "it.y"}
-        return hk.Composite(hk.Scenario({"it": model, "lag": LAG}, wires), 0.3, orchestrator, extrapolation)
+        return hk.Composite(
+            hk.Scenario({"it": model, "lag": FALLING}, wires), 0.3, orchestrator, extrapolation
+        )
 
     exact = read_linear(coupled(INTEGRATOR))
     found = read_linear(linearise(coupled(hk.Python(Integrating))).composite)
     spectra = [np.sort_complex(np.linalg.eigvals(reading.core)) for reading in (found, exact)]
     assert np.abs(spectra[0]) == pytest.approx(np.abs(spectra[1]), abs=1e-6)
-    assert rho(found.core) == pytest.approx(rho(exact.core), abs=1e-10)
+    assert spectral_radius(found.core) == pytest.approx(spectral_radius(exact.core), abs=1e-10)
     assert found.z[found.place_of("lag.y")] == pytest.approx(exact.z[exact.place_of("lag.y")], abs=1e-9)
 
 
@@ -299,7 +297,7 @@ def test_a_delay_has_as_many_states_as_steps():
 
     found = linearise(alone(hk.Python(Delay)))
     assert found.leaves[0].states == 5
-    assert rho(found.composite.scenario.models["it"].F) < 1e-2
+    assert spectral_radius(found.composite.scenario.models["it"].F) < 1e-2
 
 
 def test_a_stand_in_says_for_which_step_it_holds():

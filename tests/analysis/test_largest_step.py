@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from analysis.systems import THREE, LinearPen, three_masses, two_masses
 from analysis.test_intervals import step as published
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.rescaling import eigenvalues_at
@@ -16,6 +15,7 @@ from hocket.analysis.stability_intervals import largest_stable_step
 from hocket.errors import ScenarioError
 from hocket.planning.parameters import with_step
 from hocket.planning.planner import plan_tree
+from systems import THREE, LinearPen, three_masses, two_masses
 
 
 def loop(gain: float, step: float, rate: float = 0.0) -> hk.Composite:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from analysis.systems import THREE, TWO, LinearPen, three_masses, two_masses
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
 from hocket.analysis.stability_intervals import intervals_below
 from hocket.analysis.stability_map import VariedRadius, map_radius, stability_map, with_values
 from hocket.errors import ScenarioError
 from hocket.planning.parameters import with_cold_starts
+from systems import THREE, TWO, LinearPen, three_masses, two_masses
 
 
 def test_the_boundary_is_where_the_radius_is_one():

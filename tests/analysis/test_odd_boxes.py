@@ -14,8 +14,7 @@ from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.stability_radius import structured_radius
 from hocket.files.fmus import study_from_fmus
-
-LAG = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
+from systems import LAG
 
 
 def beside_a_lag(model, h="10 ms"):

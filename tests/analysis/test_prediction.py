@@ -8,13 +8,13 @@ import pytest
 from scipy.linalg import expm
 
 import hocket
-from analysis.systems import THREE, random_linear, three_masses, two_masses
 from hocket import Composite, Hermite, Hold, Jacobi, Nepce, Polynomial, Scenario, StateSpace
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.error_prediction import compare_orders, predicted_error, predicted_order
 from hocket.analysis.linear_models import IdentifiedModel
 from hocket.analysis.linear_reading import read_linear
 from hocket.errors import ScenarioError
+from systems import THREE, random_linear, three_masses, two_masses
 
 A = np.array([[-0.5]])
 B = np.array([[0.0, 1.0], [-2.0, -0.3]])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hocket
-from analysis.systems import THREE, random_linear, three_masses
 from hocket import Composite, GaussSeidel, Hold, Jacobi, Nepce, Polynomial, Scenario, StateSpace
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
@@ -18,8 +15,8 @@ from hocket.analysis.zero_stability import at_rest, gains_from_matrix, strongest
 from hocket.errors import ConvergenceError, ScenarioError
 from hocket.planning.parameters import with_step
 from hocket.planning.planner import plan_tree
+from systems import THREE, golden, random_linear, three_masses
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "zero_stability.json").read_text())
 EXAMPLE_1 = np.array([[0, 0.1, 0.5, 0], [0.1, 0, 0, 0.5], [0.2, 0, 0, -0.1], [0, 0.2, -0.1, 0]])
 CHAIN = np.array([[0, 0.9, 0], [0.9, 0, 0.9], [0, 0.9, 0]])
 THIRD = np.array([[0, 1, 0], [0.5, 0, 0.9], [0, 0.9, 0]])
@@ -111,14 +108,14 @@ def two_levels(D, outer, M):
 
 
 def test_example_1():
-    golden = GOLDEN["example_1"]
+    known = golden("zero_stability")["example_1"]
     flat = zero_stability(hierarchy(EXAMPLE_1, [1, 0, 1, 2, 3]))
-    assert (flat.rho, flat.flat.rho) == pytest.approx((golden["A_rho"],) * 2, abs=1e-14)
+    assert (flat.rho, flat.flat.rho) == pytest.approx((known["A_rho"],) * 2, abs=1e-14)
     nested = zero_stability(hierarchy(EXAMPLE_1, [1, 0, 1, [2, 2, 3]]))
-    assert nested.levels[0].rho == pytest.approx(golden["B_rho"], abs=1e-14)
+    assert nested.levels[0].rho == pytest.approx(known["B_rho"], abs=1e-14)
     assert nested.levels[1].rho == pytest.approx(0.1, abs=1e-14)
     for each in (flat.flat, nested.flat, nested.levels[0]):
-        assert each.norm == pytest.approx(golden["inf_norm"], abs=1e-15)
+        assert each.norm == pytest.approx(known["inf_norm"], abs=1e-15)
     assert flat.stable
     assert nested.stable
     assert nested.norm_certifies
@@ -127,19 +124,19 @@ def test_example_1():
 
 
 COUNTEREXAMPLES = [
-    (2.7 * EXAMPLE_1, 2, GOLDEN["theorem_1_is_not_sufficient"][0]),
-    (CHAIN, 1, GOLDEN["theorem_1_is_not_sufficient"][1]),
-    (THIRD, 1, GOLDEN["theorem_1_is_not_sufficient"][2]),
+    (2.7 * EXAMPLE_1, 2, golden("zero_stability")["theorem_1_is_not_sufficient"][0]),
+    (CHAIN, 1, golden("zero_stability")["theorem_1_is_not_sufficient"][1]),
+    (THIRD, 1, golden("zero_stability")["theorem_1_is_not_sufficient"][2]),
 ]
 
 
 @pytest.mark.parametrize("moving", [False, True], ids=["gains", "states"])
-@pytest.mark.parametrize(("D", "outer", "golden"), COUNTEREXAMPLES, ids=["example 1", "chain", "third"])
-def test_levels_that_pass_and_a_whole_that_does_not(D, outer, golden, moving):
+@pytest.mark.parametrize(("D", "outer", "known"), COUNTEREXAMPLES, ids=["example 1", "chain", "third"])
+def test_levels_that_pass_and_a_whole_that_does_not(D, outer, known, moving):
     def found(M):
         return zero_stability(hierarchy(D, [1, *range(outer), [M, *range(outer, len(D))]], moving=moving))
 
-    radii = {f"M={M}": value for M, value in ((2, 0), (4, 0))} | golden.get("nested_rho", {})
+    radii = {f"M={M}": value for M, value in ((2, 0), (4, 0))} | known.get("nested_rho", {})
     for name, value in radii.items():
         if name == "M to infinity":
             continue
@@ -147,7 +144,7 @@ def test_levels_that_pass_and_a_whole_that_does_not(D, outer, golden, moving):
         result = found(M)
         if value:
             assert result.rho == pytest.approx(value, abs=6e-6)
-        assert [each.rho for each in result.levels] == pytest.approx(golden["level_rho"], abs=5e-4)
+        assert [each.rho for each in result.levels] == pytest.approx(known["level_rho"], abs=5e-4)
         assert all(each.rho < 1 for each in result.levels)
         assert result.rho == pytest.approx(rho(two_levels(D, outer, M)), abs=1e-12)
         assert not result.stable
@@ -155,10 +152,10 @@ def test_levels_that_pass_and_a_whole_that_does_not(D, outer, golden, moving):
         assert "each level by itself is stable, together they are not" in result.reason
         assert not result.norm_certifies
         assert not result.radius_certifies
-    if "flat_rho" in golden:
-        assert found(2).flat.rho == pytest.approx(golden["flat_rho"], abs=6e-6)
-    if "nested_rho_range" in golden:
-        least, most = golden["nested_rho_range"]
+    if "flat_rho" in known:
+        assert found(2).flat.rho == pytest.approx(known["flat_rho"], abs=6e-6)
+    if "nested_rho_range" in known:
+        least, most = known["nested_rho_range"]
         radii = [found(M).rho for M in (1, 2, 4, 8)]
         assert radii == sorted(radii)
         assert (radii[0], radii[-1]) == pytest.approx((least, most), abs=5e-3)
@@ -166,16 +163,16 @@ def test_levels_that_pass_and_a_whole_that_does_not(D, outer, golden, moving):
 
 def test_more_inner_steps_bring_the_chain_to_its_limit():
     """S_M of gains 0.9 sums to (I - D2)^-1."""
-    limit = GOLDEN["theorem_1_is_not_sufficient"][1]["nested_rho"]["M to infinity"]
+    limit = golden("zero_stability")["theorem_1_is_not_sufficient"][1]["nested_rho"]["M to infinity"]
     assert zero_stability(hierarchy(CHAIN, [1, 0, [200, 1, 2]])).rho == pytest.approx(limit, abs=6e-6)
 
 
 def test_the_run_of_a_counterexample_grows_by_the_radius():
-    D, golden = 2.7 * EXAMPLE_1, GOLDEN["theorem_1_is_not_sufficient"][0]
+    D, known = 2.7 * EXAMPLE_1, golden("zero_stability")["theorem_1_is_not_sufficient"][0]
     composite = with_step(hierarchy(D, [1, 0, 1, [2, 2, 3]], moving=True), Fraction(1, 10**6))
     y = hocket.run(composite, Fraction(1000, 10**6))["s0.y"].values
     late = np.abs(np.diff(y))[-41:]
-    assert (late[-1] / late[0]) ** (1 / 40) == pytest.approx(golden["nested_rho"]["M=2"], abs=1e-4)
+    assert (late[-1] / late[0]) ** (1 / 40) == pytest.approx(known["nested_rho"]["M=2"], abs=1e-4)
 
 
 def test_short_steps_come_near_the_composed_map():
