@@ -167,7 +167,8 @@ def _realtime_words(run: Run) -> str:
         return ""
     facts = run.info["realtime"]
     late = count(facts["overruns"], "overrun")
-    return f"factor {facts['factor']:g}, {late}, at most {format_significant(1000 * facts['largest_lag'])} ms late"
+    lag = format_significant(1000 * facts["largest_lag"])
+    return f"factor {facts['factor']:g}, {late}, at most {lag} ms late"
 
 
 PANEL = "Of a run"
