@@ -137,7 +137,7 @@ def test_a_bouncing_ball_is_refused_with_the_reason(built, h, version):
     assert leaf.how == "refused"
     assert math.isnan(leaf.fit)
     assert "bounces" in leaf.refused or "events" in leaf.refused
-    with pytest.raises(ScenarioError, match="`ball` cannot be judged"):
+    with pytest.raises(ScenarioError, match="`ball` has no linear model"):
         _ = found.composite
 
 

@@ -34,7 +34,7 @@ def test_a_ball_without_its_counter_is_refused_too():
                 self.h, self.v = -self.h, -0.7 * self.v
 
     (leaf,) = linearise(hk.Composite(hk.Scenario({"ball": hk.Python(Ball)}), "10 ms")).leaves
-    assert leaf.refused.startswith("its motion is not that of a linear model")
+    assert leaf.refused.startswith("its free motion is not that of a linear model")
 
 
 A = np.array([[0.9, 0.2, 0.0], [-0.2, 0.7, 0.1], [0.0, 0.1, -0.5]])
@@ -142,7 +142,7 @@ def test_a_multistep_method_is_judged_once_it_has_a_past():
     model = hk.StateSpace(A, B, np.eye(2), (), [1.0, 0.0], ["u = 0.3"], ["x", "v"], "ab2")
     found = linearise(alone(Hidden(model)))
     (leaf,) = found.leaves
-    assert leaf.notes == ("its first 3 steps are unlike the others",)
+    assert leaf.notes == ("identified after its first 3 steps, which differ from the others",)
     h, zero = 0.1, np.zeros((2, 2))
     step = np.block([[np.eye(2) + 1.5 * h * np.array(A), -0.5 * h * np.eye(2)], [np.array(A), zero]])
     assert spectral_radius(found.composite.scenario.models["it"].F) == pytest.approx(
@@ -193,7 +193,9 @@ class Curved(Shaped):
 @pytest.mark.parametrize("shape", [Relay, Limiter, Rounded])
 def test_what_does_not_answer_in_proportion_is_refused(shape):
     (leaf,) = linearise(alone(hk.Python(shape))).leaves
-    assert leaf.refused.startswith("`y` does not answer `u` linearly: pushed by 0.001 and 0.01")
+    assert leaf.refused.startswith(
+        "the pulse response of `y` to `u` is not linear: for pulses of 0.001 and 0.01"
+    )
 
 
 def test_what_is_smooth_is_linear_in_the_small():
@@ -236,7 +238,7 @@ def test_a_pendulum_at_rest_or_upright_has_the_textbook_eigenvalues(angle, sign,
 
 def test_a_pendulum_that_swings_is_refused():
     (leaf,) = linearise(alone(hk.Python(Pendulum, angle=1.5), 0.05)).leaves
-    assert leaf.refused.startswith("its answers to pushes are not those of a linear model")
+    assert leaf.refused.startswith("its pulse responses are not those of a linear model")
 
 
 class Integrating:
@@ -332,7 +334,7 @@ def test_an_integer_that_moves_is_refused_and_an_input_that_jumps_is_left_out():
     assert counting.refused == "`count` is no real and jumps, which no linear model does"
     (leaf,) = linearise(alone(hk.Python(Counting, count=False))).leaves
     assert leaf.how == "identified"
-    assert leaf.notes == ("not pushed, for they jump: `mode`",)
+    assert leaf.notes == ("discrete inputs, no pulse response: `mode`",)
 
 
 def test_one_that_fails_when_tried_is_refused_with_its_words():

@@ -38,7 +38,7 @@ def test_it_can_be_drawn(tmp_path):
     found = stability_map(lambda ck, h: two_masses("Seidel12", h, ck=ck), [0.5, 1.5], [8.0, 9.0], ("ck", "h"))
     found.plot(tmp_path / "map.png")
     assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
-    assert found.rows()[0].keys() == {"ck", "h", "rho"}
+    assert found.points()[0].keys() == {"ck", "h", "spectral radius"}
 
 
 def integrator(gain=4.0, step=0.1):

@@ -147,7 +147,10 @@ def test_a_ball_that_hocket_integrates_is_refused_too(tmp_path):
 def test_what_is_not_smooth_is_refused():
     dry = hk.Ode(lambda t, x, u: [x[1], -math.copysign(1.0, x[1])], x0=[0.0, 0.0])
     (leaf,) = linearise(alone(dry)).leaves
-    assert leaf.refused == "its tangent is off by 100% at changes of 0.001: it is not smooth at this point"
+    assert (
+        leaf.refused
+        == "the residual of its Jacobian is 100 % at changes of 0.001: it is not smooth at this point"
+    )
 
 
 def test_a_point_that_is_no_equilibrium_is_reported_and_kept():
@@ -164,7 +167,8 @@ def test_a_point_that_is_no_equilibrium_is_reported_and_kept():
 def test_what_depends_on_time_is_frozen():
     forced = hk.Ode(lambda t, x, u: [math.cos(t) - x[0]], x0=[1.0])
     (leaf,) = linearise(alone(forced)).leaves
-    assert leaf.notes == ("it depends on time itself: as at 0 s",)
+    assert leaf.notes == ("explicitly time-dependent: linearised at 0 s",)
+    assert leaf.depends_on_time
 
 
 def mixed():

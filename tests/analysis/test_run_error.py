@@ -94,9 +94,9 @@ def test_a_higher_order_is_seen():
         assert each.order == pytest.approx(2.0, abs=0.2)
         assert each.largest == pytest.approx(np.abs(each.run.values - truth).max(), rel=0.05)
     first, second = found.verdict()
-    assert first.startswith("estimated error: at most ")
-    assert second.startswith("it may be believed: the error falls with order ")
-    assert second.endswith(", 2 was promised")
+    assert first.startswith("estimated global error: ")
+    assert second.startswith("observed order ")
+    assert second.endswith(" matches the expected order 2: the estimate is reliable")
 
 
 def test_all_steps_are_halved_and_quartered():
@@ -127,7 +127,7 @@ def test_an_exact_run_shows_rounding_only():
     np.testing.assert_allclose(port.run.values, np.exp(-port.run.t), rtol=1e-12)
     assert port.order is None
     assert port.relative < 1e-13
-    assert found.verdict()[-1] == "it may be believed: shorter steps change nothing but rounding"
+    assert found.verdict()[-1] == "shorter steps change nothing but rounding: the estimate is reliable"
 
 
 # doubts
@@ -143,9 +143,9 @@ def looped(gain, orchestrator):
 def test_a_loop_that_does_not_settle_is_doubted():
     found = estimated(looped(1.2, hk.Jacobi(outputs="stale")), 3)
     assert any("broken by a delay" in doubt for doubt in found.doubts)
-    assert any("no order is to be seen" in doubt for doubt in found.doubts)
+    assert any("no observed order in " in doubt for doubt in found.doubts)
     assert not found.good
-    assert found.verdict()[0].startswith("estimated error, not to be trusted: ")
+    assert found.verdict()[0].startswith("estimated global error, not reliable: ")
 
 
 def test_a_loop_broken_by_a_delay_is_doubted_even_where_it_settles():
@@ -181,7 +181,7 @@ def shaky():
 def test_noise_is_doubted():
     found = estimated(shaky(), 10)
     assert found["shaky.y"].order < 0.5
-    assert any("no order is to be seen in `shaky.y`" in doubt for doubt in found.doubts)
+    assert any("no observed order in `shaky.y`" in doubt for doubt in found.doubts)
     assert found.unseen == ("what is integrated inside `shaky`: the steps there stay as they are",)
 
 
@@ -191,8 +191,8 @@ def test_an_unstable_run_is_wrong_and_its_order_is_too_high():
     assert max(abs(np.linalg.eigvals(hk_reading(composite)))) > 1.0
     found = estimated(composite, 200)
     assert found.ports[0].relative > 0.5
-    assert "the run is wrong: its error is of the size of its values" in found.verdict()
-    assert any("is promised" in doubt or "beyond all numbers" in doubt for doubt in found.doubts)
+    assert "the result is wrong: the global error exceeds 50 % of peak" in found.verdict()
+    assert any(", expected order " in doubt or "overflow" in doubt for doubt in found.doubts)
     assert not found.good
 
 
@@ -248,7 +248,7 @@ def test_steps_that_cannot_be_made_leave_what_there_is():
     assert found.ports == ()
     assert found.runs == 0
     assert found.doubts[0].startswith("there is no run with 1/2 of the steps: ")
-    assert found.verdict()[0] == "how wrong the run is cannot be told"
+    assert found.verdict()[0] == "not judged: there is no estimate of the global error"
     twice = hk.Composite(composite.scenario, "1 s")
     half = estimated(twice, 5)
     assert (half.runs, half["a.y"].order) == (1, None)
@@ -473,7 +473,7 @@ def test_linear_models_count_only_where_they_follow_the_run():
             (doubt,) = found.doubts
             assert doubt.startswith("no error per port: its linear model is too far from ")
             assert not found.good
-            assert found.verdict()[0] == "how wrong the run is cannot be told"
+            assert found.verdict()[0] == "not judged: there is no estimate of the global error"
         else:
             fine = hk.run(hk.Composite(composite.scenario, "1 ms"), 2, every="20 ms")
             true = np.abs(run["swing.angle"].values - fine["swing.angle"].values).max()
@@ -483,7 +483,7 @@ def test_linear_models_count_only_where_they_follow_the_run():
 def test_black_boxes_have_defects_only():
     composite = shaky()
     found = trust_from_defect(hk.run(composite, 1), Experiment(composite, stop=Fraction(1), name="it"))
-    assert found.doubts == ("no error per port: `shaky` is no linear model and no equation",)
+    assert found.doubts == ("no error per port: `shaky` is neither a linear model nor an equation",)
     assert [gap.input for gap in found.gaps] == ["shaky.u"]
     sparse = trust_from_defect(
         hk.run(composite, 1, every="0.5 s"), Experiment(composite, stop=Fraction(1), name="it")

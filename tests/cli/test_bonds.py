@@ -8,8 +8,10 @@ import pytest
 
 import hocket as hk
 from command_line import good, invoked, refused
+from hocket.cli.terminal import format_cell
 from hocket.errors import ScenarioError
 from hocket.files.bond_flows import BondFlow, BondFlows, format_energy, read_bond_flows
+from hocket.model.units import Share
 from systems import ROOT, golden
 
 EXAMPLE = ROOT / "examples" / "spring_mass.toml"
@@ -56,7 +58,7 @@ def test_the_summary_says_what_was_gained(folder):
     (line,) = (line for line in said.splitlines() if line.startswith("bond: "))
     assert line.startswith("bond: joint, given -")
     assert "gained 30.9 J (" in line
-    assert line.endswith(" % of what flowed)")
+    assert line.endswith(" % of the transferred energy)")
 
 
 @pytest.mark.parametrize(
@@ -154,13 +156,13 @@ def test_check_has_a_table_of_bonds_and_a_picture(folder):
     good("run", EXAMPLE, "--ledger", "--folder", "out")
     done = invoked("check", "out", "--plot", "errors.png")
     said = done.stdout.splitlines()
-    assert "energy: the bond `joint` gained 30.9 J (" in done.stdout
+    assert "energy residual: the bond `joint` gained 30.9 J (" in done.stdout
     head = said[said.index("energy through power bonds") + 1]
     assert head.split("  ")[0] == "bond"
     row = said[said.index("energy through power bonds") + 2].split()
     # 30.94 J in 20 s
     assert [*row[:2], *row[4:7]] == ["joint", "gains", "30.9", "J", "1.54703"]
-    assert "at most 1 % of what flowed" in done.stdout
+    assert "at most 1 % of the transferred energy" in done.stdout
     assert "wrote errors.png" in said
     assert "wrote errors-energy.png" in said
     assert Path("errors-energy.png").stat().st_size > 10_000
@@ -171,28 +173,27 @@ def test_check_has_a_table_of_bonds_and_a_picture(folder):
 def test_remedies_are_the_same_on_the_screen_and_in_json(folder):
     done = invoked("check", EXAMPLE, "--json", "out.json")
     said = done.stdout.splitlines()
-    first = said.index("what the bonds would do") + 1
-    rows = json.loads(Path("out.json").read_text())["remedies"]
+    first = said.index("energy residual of couplings") + 1
+    rows = json.loads(Path("out.json").read_text())["energy residual of couplings"]
     heads = [head for head in said[first].split("  ") if head]
     assert [head.strip() for head in heads] == list(rows[0])
     for line, row in zip(said[first + 1 :], rows, strict=False):
         assert line.startswith(row["coupling"])
-        assert f" {100.0 * row['gained or lost']:.3g}% " in line
-        assert line.rstrip().endswith(f"{row['steps']:.3g} times")
+        assert f" {Share(row['relative residual'])} " in line
+        assert line.rstrip().endswith(f" {format_cell(row['relative cost'])}")
     # the hold: 1 + (omega H)^2 of energy in each step, so that its root is the factor of the motion
-    assert rows[0]["factor per step"] == pytest.approx(1.04**0.5, rel=1e-9)
+    assert rows[0]["spectral radius"] == pytest.approx(1.04**0.5, rel=1e-9)
 
 
 def test_a_remedy_that_fails_is_said_to_fail():
     """One whose trial does not get through has an infinite share; JSON has no infinity."""
     from hocket.analysis.bond_energy import BondCheck, Remedy
-    from hocket.cli.check import _remedy_rows
 
     found = BondCheck((), Remedy("as it is", 0.5, 1.0), (Remedy("other", float("inf"), 2.0, 1.25),))
-    assert _remedy_rows(found) == [
-        {"coupling": "as it is", "gained or lost": "50%", "factor per step": None, "steps": "1 times"},
-        {"coupling": "other", "gained or lost": "it fails", "factor per step": 1.25, "steps": "2 times"},
-    ]
+    names = "coupling", "relative residual", "spectral radius", "relative cost"
+    cells = [("as it is", "50 %", "", "1"), ("other", "unbounded", "1.25", "2")]
+    assert [[*map(format_cell, row.values())] for row in found.rows()] == [[*row] for row in cells]
+    assert all(tuple(row) == names for row in found.rows())
 
 
 def test_check_says_where_the_picture_is_not(folder):
@@ -208,24 +209,26 @@ def test_trust_leaves_the_accounts_out(folder):
     invoked("run", EXAMPLE, "--ledger", "--trust", "--folder", "out")
     invoked("check", "out", "--json", "out.json")
     plain, out = (json.loads(Path(name).read_text()) for name in ("plain.json", "out.json"))
-    assert [row["port"] for row in out["errors"]] == [row["port"] for row in plain["errors"]]
+    assert [row["port"] for row in out["estimated errors"]] == [
+        row["port"] for row in plain["estimated errors"]
+    ]
     assert out["doubts"] == plain["doubts"]
-    assert out["bonds"] == plain["bonds"]
-    (row,) = out["bonds"]
-    assert row["gained"] == pytest.approx(FIRST * (1.04**100 - 1.0), rel=1e-9)
-    assert row["per second"] == pytest.approx(row["gained"] / 20.0, rel=1e-12)
+    assert out["energy through power bonds"] == plain["energy through power bonds"]
+    (row,) = out["energy through power bonds"]
+    assert row["energy residual"] == pytest.approx(FIRST * (1.04**100 - 1.0), rel=1e-9)
+    assert row["per second"] == pytest.approx(row["energy residual"] / 20.0, rel=1e-12)
 
 
 def test_bonds_are_summed_per_level(folder):
     path = nested(folder)
     good("run", path, "--stop", "20", "--folder", "out", "--quiet")
     done = invoked("check", "out", "--json", "out.json")
-    assert "the same, summed per level" in done.stdout
-    outer, inner = json.loads(Path("out.json").read_text())["bonds by level"]
+    assert "energy through power bonds, by level" in done.stdout
+    outer, inner = json.loads(Path("out.json").read_text())["energy through power bonds, by level"]
     # the level inside has steps of half the length
     assert (outer["level"], outer["bonds"], inner["level"], inner["bonds"]) == ("outermost", 2, "axle", 1)
-    assert outer["gained"] == pytest.approx(2.0 * FIRST * (1.04**100 - 1.0), rel=1e-9)
-    assert inner["made"] == pytest.approx(FIRST * (1.01**200 - 1.0), rel=1e-9)
+    assert outer["energy residual"] == pytest.approx(2.0 * FIRST * (1.04**100 - 1.0), rel=1e-9)
+    assert inner["gained"] == pytest.approx(FIRST * (1.01**200 - 1.0), rel=1e-9)
     assert inner["lost"] == 0.0
 
 
@@ -253,7 +256,7 @@ def test_the_report_has_the_bonds(folder):
     page = Path("out/report.html").read_text()
     assert "energy through power bonds" in page
     assert "gained 30.9 J" in page
-    assert "what the bonds would do" in page
+    assert "energy residual of couplings" in page
     assert page.count("<td>joint</td>") >= 3  # of two connections, and in the table of bonds
 
 
@@ -272,7 +275,7 @@ def flow(given, taken, bond="b", unit="J"):
 
 @pytest.mark.parametrize(
     ("given", "taken", "word"),
-    [(100.0, 100.5, "keeps"), (100.0, 110.0, "gains"), (-100.0, -110.0, "loses"), (0.0, 0.0, "keeps"),
+    [(100.0, 100.5, "conserves"), (100.0, 110.0, "gains"), (-100.0, -110.0, "loses"), (0.0, 0.0, "conserves"),
      (float("inf"), float("-inf"), "loses"), (float("inf"), float("inf"), "gains")],
 )  # fmt: skip
 def test_a_bond_gains_loses_or_keeps(given, taken, word):
@@ -284,14 +287,14 @@ def test_the_verdict_names_the_worst_of_those_that_gain_and_of_those_that_lose()
         "x", (flow(10.0, 20.0, "a.b"), flow(10.0, 12.0, "c"), flow(10.0, 8.0, "d"), flow(1.0, 1.0, "e"))
     )
     assert list(found.verdict()) == [
-        "energy: the bond `a.b` gained 10 J (50 % of what flowed); 1 more gain too",
-        "energy: the bond `d` lost 2 J (20 % of what flowed)",
+        "energy residual: the bond `a.b` gained 10 J (50 % of the transferred energy); 1 more gain too",
+        "energy residual: the bond `d` lost 2 J (20 % of the transferred energy)",
     ]
     assert list(BondFlows("x", (flow(1.0, 1.0), flow(2.0, 2.0))).verdict()) == [
-        "energy: both bonds keep what flows, to 1 %"
+        "energy residual: both bonds conserve energy, to 1 %"
     ]
     assert list(BondFlows("x", ()).verdict()) == []
-    assert [(row["level"], row["made"], row["lost"]) for row in found.level_rows()] == [
+    assert [(row["level"], row["gained"], row["lost"]) for row in found.level_rows()] == [
         ("outermost", 2.0, 2.0),
         ("a", 10.0, 0.0),
     ]
@@ -302,9 +305,9 @@ def test_a_bond_that_gives_back_what_it_gained_swings(folder):
     options = "--algorithm", "gauss-seidel", "--ledger"
     good("run", EXAMPLE, *options, "--folder", "out")
     done = invoked("check", "out")
-    assert "energy: the bond `joint` swings: what it gains it loses again" in done.stdout
+    assert "energy residual: that of the bond `joint` oscillates, what is gained is lost again" in done.stdout
     (each,) = read_bond_flows(hk.open_run("out")).bonds
-    assert (each.verdict_word, each.gained > 0.0) == ("swings", True)
+    assert (each.verdict_word, each.gained > 0.0) == ("oscillates", True)
     # not recorded, only the end is known
     good("run", EXAMPLE, *options[:2], "--folder", "plain")
     assert [each.verdict_word for each in read_bond_flows(hk.open_run("plain")).bonds] == ["gains"]
@@ -331,4 +334,4 @@ def test_a_picture_needs_the_ledger(folder):
 
 def test_energy_beyond_all_numbers_is_told_as_such():
     (line,) = BondFlows("x", (flow(float("inf"), float("inf"), "joint"),)).verdict()
-    assert line == "energy: the bond `joint` gained energy beyond all numbers"
+    assert line == "energy residual: the bond `joint` gained energy without bound"

@@ -141,7 +141,10 @@ def test_a_killed_run_says_what_its_rows_say(folder):
     Path("out/run.json").write_text(json.dumps(left | {"status": "running", "process": gone.pid}))
     assert hk.open_run("out").status == "killed"
     said = invoked("check", "out", "--quick").output
-    assert f"energy: the bond `joint` gained {growth(1.0):.3g} J up to 20 s, where its rows end\n" in said
+    assert (
+        f"energy residual: the bond `joint` gained {growth(1.0):.3g} J up to 20 s, where its rows end\n"
+        in said
+    )
 
 
 @pytest.mark.parametrize("balance", ["energy", "inversion"])
@@ -159,5 +162,7 @@ def test_stable_values_of_balanced_bonds_are_not_looked_for(swept):
     assert "`spring.c`" in good("check", swept, "--vary", "spring.c=0.5:2")
     swept.write_text(f'{plain}balance = "energy"\n')
     said = refused("check", swept, "--vary", "spring.c=0.5:2")
-    assert said.startswith("`spring` cannot be judged: its bonds are balanced, by a law that is not linear\n")
+    assert said.startswith(
+        "`spring` has no linear model: its bonds are balanced, by a law that is not linear\n"
+    )
     assert "where:    --vary\n" in said

@@ -43,10 +43,11 @@ def test_the_verdict_comes_first_and_is_the_error_of_what_was_run(run):
     assert done.stderr == "again with 1/2 of the steps\nagain with 1/4 of the steps\n"
     first, second, *rest = done.stdout.splitlines()
     error = np.abs(hk.open_run(run)["first.force"].values - truth(hk.open_run(run)["first.force"].t)).max()
-    told = float(first.split("at most ")[1].split(" N in `first.force`")[0])
+    told = float(first.split(" of peak, ")[1].split(" N in `first.force`")[0])
     assert told == pytest.approx(error, rel=0.05)
-    assert second.startswith("it may be believed: the error falls with order ")
-    assert "how wrong it was, from shorter steps" in rest
+    assert second.startswith("observed order ")
+    assert second.endswith(" matches the expected order 2: the estimate is reliable")
+    assert "estimated global errors (Richardson extrapolation)" in rest
     assert "estimated error" in done.stdout
     assert read_estimate(run).ports[0].largest == pytest.approx(error, rel=0.05)
 
@@ -91,7 +92,7 @@ def test_parameters_that_were_set_count(tmp_path, monkeypatch):
     n = np.arange(101)
     error = np.abs(0.94**n - np.exp(-0.06 * n)).max()  # Euler's method, in the end
     assert read_estimate(tmp_path / "out")["a.y"].largest == pytest.approx(error, rel=0.02)
-    assert "not seen: what is integrated inside `a`" in done.stdout
+    assert "not included: what is integrated inside `a`" in done.stdout
 
 
 def test_what_was_found_is_shown_again(run):
@@ -107,10 +108,11 @@ def test_what_was_found_is_shown_again(run):
 def test_without_another_run(run):
     text = good("check", run, "--quick")
     lines = text.splitlines()
-    assert lines[0].startswith("estimated error: at most ")
-    assert lines[1].startswith("largest defect: `first.x` was up to ")
-    assert "it is not the error of the run" in lines[-1]
-    assert "how wrong it was, from linear models" in lines
+    assert lines[0].startswith("estimated global error: ")
+    assert lines[1].startswith("largest connection defect: ")
+    assert " between input `first.x` and output " in lines[1]
+    assert "it is not the global error" in lines[-1]
+    assert "estimated global errors (linear models)" in lines
     assert read_estimate(run).method == "defect"
     assert invoked("check", run).stderr.startswith("again with")  # the better one is still to be had
     assert read_estimate(run).method == "Richardson"
@@ -123,8 +125,8 @@ def test_json_and_picture(run):
     facts = json.loads(done.stdout)
     assert done.stderr == ""
     assert facts["good"]
-    assert (facts["method"], facts["promised order"], facts["found before"]) == ("Richardson", 2, False)
-    assert [row["port"] for row in facts["errors"]] == ["first.force", "second.v", "second.x"]
+    assert (facts["method"], facts["expected order"], facts["found before"]) == ("Richardson", 2, False)
+    assert [row["port"] for row in facts["estimated errors"]] == ["first.force", "second.v", "second.x"]
     text = good("check", run, "--json", "facts.json", "--plot", "bands.png")
     assert text.splitlines()[-2:] == ["wrote bands.png", "wrote facts.json"]
     again = json.loads(Path("facts.json").read_text())
@@ -190,9 +192,9 @@ def test_a_loop_broken_by_a_delay(tmp_path, monkeypatch):
     hk.run(hk.Composite(scenario, "0.1 s", hk.Jacobi(outputs="stale")), 3, folder="loop")
     done = invoked("check", "loop")
     assert done.exit_code == 1
-    assert done.stdout.startswith("estimated error, not to be trusted: ")
+    assert done.stdout.startswith("estimated global error, not reliable: ")
     assert "doubt: feedthrough on both sides: the algebraic loop " in done.stdout
-    assert "doubt: no order is to be seen in " in done.stdout
+    assert "doubt: no observed order in " in done.stdout
     assert invoked("check", "loop").exit_code == 1  # from the folder, too
 
 
@@ -202,11 +204,11 @@ def test_an_unstable_run(tmp_path, monkeypatch):
     good("run", "masses.toml", "--folder", "out")
     done = invoked("check", "out")
     assert done.exit_code == 1
-    assert "the run is wrong: its error is of the size of its values" in done.stdout
-    assert "where 1 is promised" in done.stdout
+    assert "the result is wrong: the global error exceeds 50 % of peak" in done.stdout
+    assert ", expected order 1: " in done.stdout
     quick = invoked("check", "out", "--quick", "--again")
     assert quick.exit_code == 1
-    assert "the run is wrong" in quick.stdout
+    assert "the result is wrong" in quick.stdout
 
 
 def test_a_scenario_that_cannot_be_opened_again(tmp_path, monkeypatch):
@@ -216,9 +218,9 @@ def test_a_scenario_that_cannot_be_opened_again(tmp_path, monkeypatch):
     )
     hk.run(hk.Composite(hk.Scenario({"lag": lag}, {"lag.u": "lag.y"}), "0.1 s"), 1, folder="out")
     done = invoked("check", "out")
-    assert done.exit_code == 1
+    assert done.exit_code == 3
     lines = done.stdout.splitlines()
-    assert lines[0] == "how wrong the run is cannot be told"
+    assert lines[0] == "not judged: there is no estimate of the global error"
     assert lines[1].startswith("doubt: the scenario cannot be opened again (scenario.toml, line ")
     assert "the defect of `lag.u`" in done.stdout
 

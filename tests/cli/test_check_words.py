@@ -72,18 +72,18 @@ def test_the_rounding_of_an_output_that_stays_zero_is_no_error(tmp_path):
     file = tmp_path / "symmetric.toml"
     file.write_text(SYMMETRIC.format(other=1))
     facts = json.loads(good("check", file, "--json", "-"))
-    by_port = {row["port"]: row for row in facts["errors"]}
-    assert by_port["a.difference"]["largest error"] < 1e-13
-    assert by_port["a.difference"]["of the largest value"] == 0.0
-    assert "in `b.y`, " in facts["verdict"][1]
-    assert facts["order"] == pytest.approx(1.0, abs=0.1)
+    by_port = {row["port"]: row for row in facts["predicted errors"]}
+    assert by_port["a.difference"]["global error"] < 1e-13
+    assert by_port["a.difference"]["of peak"] == 0.0
+    assert " in `b.y`, " in facts["verdict"][1]
+    assert facts["observed order"] == pytest.approx(1.0, abs=0.1)
     file.write_text(SYMMETRIC.format(other=1.001))
     (wrong,) = [
         row
-        for row in json.loads(good("check", file, "--json", "-"))["errors"]
+        for row in json.loads(good("check", file, "--json", "-"))["predicted errors"]
         if row["port"] == "a.difference"
     ]
-    assert 1e-4 < wrong["of the largest value"] < 1.0
+    assert 1e-4 < wrong["of peak"] < 1.0
 
 
 def test_a_simulator_alone_has_no_error_but_rounding(tmp_path):
@@ -92,7 +92,7 @@ def test_a_simulator_alone_has_no_error_but_rounding(tmp_path):
         'step = "10 ms"\n[run]\nstop = 1\n[models.a]\ntype = "state-space"\nA = [[-1]]\nC = [[1]]\nx0 = [1]\n'
         'outputs = ["y"]\n'
     )
-    assert good("check", file).splitlines()[1] == "expected error: none but rounding"
+    assert good("check", file).splitlines()[1] == "predicted global error: rounding only"
 
 
 def test_no_outputs_at_all(tmp_path):
@@ -102,8 +102,8 @@ def test_no_outputs_at_all(tmp_path):
         'inputs = ["u = 0.0"]\n'
     )
     said = good("check", file)
-    assert said.startswith("stable: the largest factor per step is 0.99005\n")
-    assert "\nnot judged: the error: there are no outputs whose error could be predicted\n" in said
+    assert said.startswith("stable: spectral radius 0.99005\n")
+    assert "\nnot judged: global error: there are no outputs whose error could be predicted\n" in said
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ def test_what_no_run_could_end_at_is_refused(tmp_path, step, stop, near):
 
 def test_of_a_very_long_run_the_beginning_is_predicted(tmp_path):
     facts = json.loads(good("check", lags(tmp_path, stop="1e9 s"), "--json", "-"))
-    (left_out,) = [reason for reason in facts["not judged"] if reason.startswith("the error after ")]
-    assert left_out.endswith(": the run has 100,000,000,000 steps, and that takes a while")
+    (left_out,) = [reason for reason in facts["not judged"] if reason.startswith("global error after ")]
+    assert left_out.endswith(": the run has 100,000,000,000 macro steps, only the first are predicted")
     first = json.loads(good("check", lags(tmp_path, stop="10 s"), "--json", "-"))
-    for long, short in zip(facts["errors"], first["errors"], strict=True):
-        assert long["largest error"] == pytest.approx(short["largest error"], rel=1e-9)
+    for long, short in zip(facts["predicted errors"], first["predicted errors"], strict=True):
+        assert long["global error"] == pytest.approx(short["global error"], rel=1e-9)
 
 
 def test_a_coupling_that_does_not_follow_a_system_that_grows(tmp_path):
@@ -134,8 +134,8 @@ def test_a_coupling_that_does_not_follow_a_system_that_grows(tmp_path):
     far = invoked("check", lags(tmp_path, "10 s", "1000 s", rate=0, gain=2))
     own, coupled = math.exp(20.0), 1.0 + 20.0
     assert far.stdout.startswith(
-        f"the system itself grows, by {own:.6g} per step, and the coupling does not follow it: "
-        f"the largest factor per step is {coupled:.6g}\n"
+        f"the exact system is unstable, spectral radius {own:.6g}, and the coupling does not follow it: "
+        f"spectral radius {coupled:.6g}\n"
     )
 
 
@@ -150,7 +150,7 @@ def test_a_loop_without_a_solution_is_named(tmp_path):
     assert done.stdout.startswith(
         "ill posed: an algebraic loop has no solution, or no single one: a.y -> b.y"
     )
-    assert "algebraic loop: a.y -> b.y, without a single solution\n" in done.stdout
+    assert "algebraic loop: a.y -> b.y, without a unique solution\n" in done.stdout
     assert "solved" not in done.stdout
 
 
@@ -159,7 +159,7 @@ def test_times_of_a_run_that_starts_late_are_told_to_the_step(tmp_path):
     (tmp_path / "late.toml").write_text(text)
     facts = json.loads(good("check", tmp_path / "late.toml", "--json", "-"))
     told = float(facts["verdict"][1].partition(", at ")[2].partition(" s")[0])
-    assert told == pytest.approx(facts["errors"][0]["at [s]"], abs=0.006)
+    assert told == pytest.approx(facts["predicted errors"][0]["at [s]"], abs=0.006)
     assert 1e9 < told <= 1e9 + 2
 
 
@@ -199,13 +199,13 @@ def test_one_minus_rho_is_never_shown_for_the_radius(tmp_path, coupling):
     said = good("check", file)
     facts = json.loads(good("check", file, "--json", "-"))
     missing = 1.0 - spectral_radius(read_linear(composite))
-    assert facts["rho"] == pytest.approx(1.0 - missing, abs=1e-9)
-    assert len(facts["robustness"]) == 2
-    shown = [value for row in facts["robustness"] for value in row.values() if isinstance(value, float)]
+    assert facts["spectral radius"] == pytest.approx(1.0 - missing, abs=1e-9)
+    assert len(facts["stability radii"]) == 2
+    shown = [value for row in facts["stability radii"] for value in row.values() if isinstance(value, float)]
     assert len(shown) >= 4
     assert all(value != pytest.approx(missing, rel=0.02) for value in shown)
-    for share in (f"{100.0 * missing:.2g}%", f"{100.0 * missing:.3g}%", f"{missing:.3g}", f"{missing:.6g}"):
-        assert share not in said.replace(",", " ").split()
+    for share in (f"{100.0 * missing:.2g} %", f"{100.0 * missing:.3g} %", f"{missing:.3g}", f"{missing:.6g}"):
+        assert f" {share} " not in f" {' '.join(said.replace(',', ' ').split())} "
 
 
 def test_what_equations_became_is_not_blamed_for_being_least_robust(tmp_path):
@@ -214,12 +214,14 @@ def test_what_equations_became_is_not_blamed_for_being_least_robust(tmp_path):
     good("compile", example, "--out", compiled)
     for file in (example, compiled):
         lines = good("check", file).splitlines()
-        assert [line for line in lines if line.startswith("robust: a change of `right` ")]
+        assert [
+            line for line in lines if line.startswith("stability radius (structured): ") and "`right`" in line
+        ]
         assert "inserted by the pass modularity" in next(line for line in lines if line.startswith("link "))
         assert "`link`, inserted by the pass modularity, was identified" in "\n".join(lines)
         facts = json.loads(good("check", file, "--json", "-"))
-        assert [row["uncertain"] for row in facts["robustness"]] == ["right", "left", "link"]
-        assert [row["note"] != "" for row in facts["robustness"]] == [False, False, True]
+        assert [row["uncertain"] for row in facts["stability radii"]] == ["right", "left", "link"]
+        assert [row["note"] != "" for row in facts["stability radii"]] == [False, False, True]
 
 
 def test_the_stop_that_was_typed_is_where_the_fault_is(tmp_path):

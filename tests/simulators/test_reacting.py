@@ -81,7 +81,7 @@ def test_what_cannot_be_is_refused(tmp_path):
     for told, message in (({"z": ["u"]}, "`z`"), ({"x": ["v"]}, "`v`")):
         with pytest.raises(hk.ScenarioError, match=message):
             Reacting(hk.Python(Plant), told)
-    with pytest.raises(hk.ScenarioError, match="is no model"):
+    with pytest.raises(hk.ScenarioError, match="is not a model"):
         Reacting(Plant, {})
     mute = hk.Fmu(build("first", 2, folder=tmp_path), reevaluate=False)
     with pytest.raises(hk.ScenarioError, match="nothing can be seen"):

@@ -334,7 +334,7 @@ def test_it_keeps_what_the_model_tells():
 
 def test_levels_and_what_is_no_model_are_refused():
     level = Composite(pair(Python(Swing), Python(Swing)), "0.1 s")
-    for wrong, message in ((level, "a level is not replayed as a whole"), (Swing, "is no model")):
+    for wrong, message in ((level, "a level is not replayed as a whole"), (Swing, "is not a model")):
         with pytest.raises(ScenarioError, match=message):
             Replay(wrong)
 

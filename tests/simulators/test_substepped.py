@@ -211,7 +211,7 @@ def test_what_cannot_be_is_refused():
     ode = hk.Ode(lambda t, x, u: -x, x0=[1.0], step="20 ms")
     for wrong, substep, message in (
         (hk.Composite(coupled(held(0.1), "0.1 s").scenario, "0.1 s"), "0.1 s", "not sub-stepped as a whole"),
-        (Held, "0.1 s", "is no model"),
+        (Held, "0.1 s", "is not a model"),
         (hk.Python(Held, h=0.1), "-1 s", "above zero"),
         (hk.Python(Held, h=0.1), "soon", "soon"),
         (hk.Python(Early, h=0.1), "0.1 s", "may stop inside a step"),

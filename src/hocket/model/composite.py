@@ -131,7 +131,7 @@ def _resolve_word(given: Any, kind: str, key: str, method: str) -> Any:
 
 
 def _resolve_extrapolations(scenario: Scenario) -> Scenario:
-    """Return the scenario with what the words on its connections stand for; unknown ones are reported later."""
+    """Return the scenario with what the words on its connections stand for; unknown ones stay."""
     known = known_words("extrapolators")
     made = tuple(
         replace(each, extrapolation=look_up("extrapolators", each.extrapolation))

@@ -268,8 +268,8 @@ def test_those_inside_levels_are_named():
     made = emulate_missing(level)
     assert not made.left
     assert [(each.path, each.how) for each in made.done] == [
-        ("a.own", "rewind by replay"),
-        ("a.own", "slopes by backward differences"),
+        ("a.own", "rollback by replay"),
+        ("a.own", "output derivatives by backward differences"),
     ]
     assert made.level.scenario.models["a"].scenario.models["own"] == Sloped(
         Replay(simulator(False, True, False))

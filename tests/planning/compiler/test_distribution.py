@@ -23,7 +23,7 @@ from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import clock_of
-from hocket.simulators.stand_in import StandIn
+from hocket.simulators.state_space import StandIn
 from hocket.testing import check_simulator
 from planning.compiler import hosts
 from planning.compiler.hosts import FLAT, chain, chain_matrix, error, scenario, state

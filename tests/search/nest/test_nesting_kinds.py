@@ -121,7 +121,7 @@ def test_what_has_no_linear_model_is_refused_with_the_reason():
     lag = StateSpace(A=[[-1]], B=[[1]], C=[[1]], inputs=["u"], outputs=["y"])
     wires = {"box.u": "a.y", "a.u": "b.y", "b.u": "box.y"}
     box = Scenario({"box": hocket.Python(Curved), "a": lag, "b": lag}, wires)
-    refused(Composite(box, "0.1 s"), "`box` cannot be judged: ", "a linear response", stop=5)
+    refused(Composite(box, "0.1 s"), "`box` has no linear model: ", "a linear response", stop=5)
 
 
 class Lag(Curved):

@@ -33,7 +33,7 @@ from hocket.model.hosts import RESERVED, Hosts, Link
 from hocket.model.ports import Port, PortType
 from hocket.model.scenario import Insertion
 from hocket.simulators.constraint import Coupler
-from hocket.simulators.stand_in import StandIn
+from hocket.simulators.state_space import StandIn
 
 BOND = table_kind(
     "a bond",
