@@ -19,7 +19,7 @@ import hocket
 from hocket.cli.options import InterfaceChoice
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.files.fmus import model_name, study_from_fmus
-from hocket.files.toml.codec import EXTRAPOLATIONS, ORCHESTRATORS
+from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
 from hocket.model.experiment import Experiment

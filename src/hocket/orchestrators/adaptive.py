@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Real
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError, suggest_nearest
@@ -47,14 +47,14 @@ class Adaptive(WrappingOrchestrator):
     begin with `first` of it. `rejects`: whether steps are taken back (None: where all can).
     """
 
-    inner: Orchestrator = Jacobi()  # noqa: RUF009 - it is frozen
-    tolerance: float = 1e-4
-    estimate: Estimate = "defect"
-    controller: Controller = "PI"
-    per: Per = "unit"
-    quantum: Fraction = Fraction(1, 2**20)
-    first: Fraction = Fraction(1, 64)
-    rejects: bool | None = None
+    inner: Annotated[Orchestrator, "the algorithm of one step"] = Jacobi()  # noqa: RUF009 - it is frozen
+    tolerance: Annotated[float, "the error that is allowed"] = 1e-4
+    estimate: Annotated[Estimate, "how the error is found"] = "defect"
+    controller: Annotated[Controller, "how the next step follows from the errors"] = "PI"
+    per: Annotated[Per, "whether the error counts per second or per step"] = "unit"
+    quantum: Annotated[Fraction, "steps are multiples of this part of the level's step"] = Fraction(1, 2**20)
+    first: Annotated[Fraction, "the part of the level's step that a run begins with"] = Fraction(1, 64)
+    rejects: Annotated[bool | None, "whether steps are taken back; left out: where all can"] = None
     adaptive = True
 
     def __post_init__(self) -> None:

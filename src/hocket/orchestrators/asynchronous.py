@@ -14,7 +14,7 @@ from typing import Literal
 from hocket.coupling.wiring import wire
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator
-from hocket.orchestrators.multirate import Rates, check_rates, group_by_rate
+from hocket.orchestrators.multirate import GivenRates, check_rates, group_by_rate
 from hocket.plan import Body, Feed, Next, Plan, Read, Step, Times
 
 
@@ -26,7 +26,7 @@ class Asynchronous(ExplicitOrchestrator):
     that the faster ones, which follow, interpolate. All meet at the end of the level's step.
     """
 
-    rates: Rates = ()
+    rates: GivenRates = ()
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import Wiring
@@ -29,8 +29,8 @@ class ExplicitOrchestrator:
     step late (as in the tables of Hafner's thesis).
     """
 
-    outputs: OutputsMode = "consistent"
-    inputs: InputsMode = "clean"
+    outputs: Annotated[OutputsMode, "whether outputs are evaluated again after the exchange"] = "consistent"
+    inputs: Annotated[InputsMode, "when a new input from outside begins to act"] = "clean"
 
     def __post_init__(self) -> None:
         for name, value, known in (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.coupling.wiring import OWN, Wiring, wire
@@ -25,7 +25,7 @@ Order: TypeAlias = Literal["auto"] | tuple[str | tuple[str, ...], ...]
 class GaussSeidel(ExplicitOrchestrator):
     """The sequential algorithm. A group inside the order, as in `["a", ["b", "c"]]`, steps together."""
 
-    order: Order = "auto"
+    order: Annotated[Order, "who steps when", 'a list of models: ["a", ["b", "c"]], or "auto"'] = "auto"
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from hocket.coupling.wiring import Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
@@ -23,6 +23,11 @@ from hocket.plan import Body, Feed, Instruction, Plan, Read, Restore, Save, Step
 
 Rates: TypeAlias = tuple[tuple[str, int], ...]
 """Names with their rates; those not named have 1."""
+GivenRates: TypeAlias = Annotated[
+    Rates,
+    "steps of each simulator per step of the level; 1 where none is given",
+    "a table of whole numbers: { fast = 10 }",
+]
 
 
 class RateGroup(NamedTuple):
@@ -115,8 +120,8 @@ class Multirate(ExplicitOrchestrator):
     Outputs that only slower ones listen to are read when these step, the others after each step.
     """
 
-    rates: Rates = ()
-    scheme: Scheme = "slowest-first"
+    rates: GivenRates = ()
+    scheme: Annotated[Scheme, "who first"] = "slowest-first"
 
     def __init__(
         self,
