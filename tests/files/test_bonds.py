@@ -13,7 +13,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.extrapolators import BalanceCorrection
 from hocket.model.scenario import Scenario
 from hocket.planning.prepare import Composite
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
 

@@ -17,7 +17,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.scenario import Scenario
 from hocket.planning.compiler.modularity import Modularity
 from hocket.planning.prepare import Composite
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 
 FILE = Path(__file__).parents[2] / "examples" / "massless_link.toml"
 TEXT = FILE.read_text()

@@ -31,7 +31,7 @@ from hocket.model.ports import Port
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel
 from hocket.planning.prepare import Composite
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 
 _ = cached
 

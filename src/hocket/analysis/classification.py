@@ -20,7 +20,7 @@ from hocket.orchestrators.multirate import group_by_rate
 from hocket.plan import Adapt, Body, Repeat, Restore, Solve, tries, walk
 from hocket.planning.prepare import Composite
 from hocket.planning.tree import PlanTree
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Csv, Function, Table

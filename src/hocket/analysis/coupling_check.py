@@ -48,7 +48,7 @@ from hocket.model.experiment import Experiment
 from hocket.plan import adapts
 from hocket.planning.compiler.contract import insertions
 from hocket.planning.prepare import Composite, without_constraints
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 
 FOLLOWS = 0.8
 """Of the rate at which a system grows: a coupling that grows slower than this is elsewhere."""

@@ -20,7 +20,7 @@ from hocket.model.clock import Duration, seconds
 from hocket.model.protocols import Array, Model
 from hocket.planning.parameters import leaves, with_leaves
 from hocket.planning.prepare import Composite
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace

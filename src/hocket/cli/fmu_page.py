@@ -23,7 +23,7 @@ from hocket.errors import ScenarioError
 from hocket.files.fmus import study_from_fmus
 from hocket.files.formats import read
 from hocket.model.clock import format_duration
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.archive import DESCRIPTION, unpack_archive
 from hocket.simulators.fmu.binaries import (
     DIRECTIONAL,

@@ -31,7 +31,7 @@ from hocket.model.protocols import Model
 from hocket.planning.compiler.contract import levels as levels_of
 from hocket.planning.prepare import Composite, without_constraints
 from hocket.planning.tree import PlanTree
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 
 

@@ -28,7 +28,7 @@ from hocket.model.experiment import Experiment
 from hocket.planning.parameters import with_parameters
 from hocket.planning.prepare import Composite, prepare_composite
 from hocket.planning.tree import PlanTree, clock_of, make_blueprint
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 
 Runnable: TypeAlias = Composite | Experiment | Fmu | Path | str
 """What can be run: a level, what a file holds, an FMU by itself, or the path of a file."""

@@ -18,7 +18,7 @@ from hocket.model.scenario import as_level
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.planning.compiler.capability_needs import Need, needs
 from hocket.planning.compiler.capability_table import walk_models
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 from hocket.simulators.wrappers.feedthrough_probe import Reacting, with_probed_feedthrough
