@@ -27,8 +27,7 @@ from hocket.model.scenario import Connection
 from hocket.planning.compiler.contract import levels
 from hocket.planning.parameters import leaves, split_parameter_path, with_leaves
 from hocket.planning.prepare import Composite
-from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.recipe import remake_fmu
+from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 from hocket.simulators.recipes import positive_duration
 
 _FAMILIES: dict[str, KindFamily] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}

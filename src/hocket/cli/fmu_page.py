@@ -23,7 +23,6 @@ from hocket.errors import ScenarioError
 from hocket.files.fmus import study_from_fmus
 from hocket.files.formats import read
 from hocket.model.clock import format_duration
-from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.archive import DESCRIPTION, unpack_archive
 from hocket.simulators.fmu.binaries import (
     DIRECTIONAL,
@@ -37,6 +36,7 @@ from hocket.simulators.fmu.binaries import (
 from hocket.simulators.fmu.description import read_description
 from hocket.simulators.fmu.probe import probe as probed
 from hocket.simulators.fmu.probe.findings import Probe, count
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import Description, FmuInterface, FmuVariable, array_of
 from hocket.simulators.recipes import positive_duration
 

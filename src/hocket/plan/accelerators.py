@@ -18,7 +18,7 @@ Sweep = Callable[[Values], Values]
 
 
 class LiveAccelerator(Protocol):
-    """An accelerator at work in one Repeat of one level; its attributes are saved and restored with the level."""
+    """An accelerator at work in one Repeat of one level; its attributes are rolled back with the level."""
 
     def begin(self) -> None:
         """Begin a step."""
@@ -131,7 +131,7 @@ class QuasiNewton(Accelerator):
         return "led by a Jacobian learned on the way"
 
     def predict(self, eigenvalues: Any) -> tuple[float | None, int | None]:
-        """Return the sweeps: one to begin with, one for each direction that differs, one to see that it is right."""
+        """Return the sweeps: one to begin with, one for each direction that differs, one to confirm."""
         different = {complex(round(v.real, 6), round(v.imag, 6)) for v in eigenvalues if abs(v) > 1e-6}
         return None, len(different) + 3
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hocket.files.toml.layout import Section
 from hocket.files.toml.model_kinds import unwrap_model
 from hocket.files.toml.syntax import WRONG, FilePlace, describe_value, open_document
-from hocket.files.toml.table_kinds import KindFamily, TableKind
+from hocket.files.toml.table_kinds import KindFamily, Section, TableKind
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, CheckableModel, Model, Simulator
 from hocket.model.scenario import Connection, Scenario

@@ -20,9 +20,8 @@ from hocket.files.toml.forms import (
     ChoiceForm,
     MappingForm,
 )
-from hocket.files.toml.layout import Section
 from hocket.files.toml.syntax import WRONG, FilePlace
-from hocket.files.toml.table_kinds import Field, NamedTablesForm, TableKind, table_kind
+from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, TableKind, table_kind
 from hocket.model.bonds import Balance, Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.experiment import Tuning

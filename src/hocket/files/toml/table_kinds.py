@@ -17,12 +17,15 @@ from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.files.toml.forms import NUMBER, TEXT, TEXTS, Form
-from hocket.files.toml.layout import Section
 from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.model.ports import Port
 
 Build: TypeAlias = Callable[..., Any]
 _NOTHING = object()
+
+
+class Section(dict[str, Any]):
+    """A table that is written with a header; all others stand between braces."""
 
 
 @dataclass(frozen=True)
