@@ -20,8 +20,8 @@ from hocket.analysis.stability import EDGE, IterationConvergence, iteration_conv
 from hocket.errors import HocketError
 from hocket.model.clock import format_duration
 from hocket.model.extrapolators import Hold, Polynomial
-from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.orchestrators.explicit import algorithm_layers
+from hocket.model.scenario import algorithm_layers, traits_of
+from hocket.orchestrators import GaussSeidel, Iterate
 from hocket.plan import Repeat, walk
 from hocket.planning.parameters import scale_steps
 from hocket.planning.prepare import Composite
@@ -119,7 +119,9 @@ def _coupling_variants(composite: Composite, fixed_steps: bool) -> Iterator[tupl
     """Yield changes in words, the composite with each, and how many times the steps it costs."""
     if any(_output_mode(level) == "stale" for level in walk_levels(composite)):
         yield 'outputs = "consistent"', _change_every_level(composite, _make_consistent), 1.0
-    jacobi = any(isinstance(_innermost_algorithm(level), Jacobi) for level in walk_levels(composite))
+    jacobi = any(
+        traits_of(_innermost_algorithm(level)).schedule == "parallel" for level in walk_levels(composite)
+    )
     if jacobi:
         yield 'orchestrator "gauss-seidel"', _change_every_level(composite, _make_sequential), 1.0
     if any(isinstance(level.extrapolation, Hold) for level in walk_levels(composite)):
@@ -177,7 +179,7 @@ def _innermost_algorithm(composite: Composite) -> Any:
 
 def _replace_innermost(composite: Composite, explicit: Any) -> dict[str, Any]:
     def rewrap(made: Any) -> Any:
-        return replace(made, inner=rewrap(made.inner)) if hasattr(made, "inner") else explicit
+        return replace(made, inner=rewrap(made.inner)) if traits_of(made).inner else explicit
 
     return {"orchestrator": rewrap(composite.orchestrator)}
 
@@ -188,9 +190,6 @@ def _add_iteration(composite: Composite) -> dict[str, Any]:
 
 def _make_consistent(composite: Composite) -> dict[str, Any]:
     made = _innermost_algorithm(composite)
-    if isinstance(made, GaussSeidel):
-        order: Any = made.order
-        return _replace_innermost(composite, GaussSeidel(order, inputs=made.inputs))
     return (
         _replace_innermost(composite, replace(made, outputs="consistent")) if _output_mode(composite) else {}
     )
@@ -198,7 +197,7 @@ def _make_consistent(composite: Composite) -> dict[str, Any]:
 
 def _make_sequential(composite: Composite) -> dict[str, Any]:
     made = _innermost_algorithm(composite)
-    if not isinstance(made, Jacobi):
+    if traits_of(made).schedule != "parallel":
         return {}
     return _replace_innermost(composite, GaussSeidel(outputs=made.outputs, inputs=made.inputs))
 

@@ -20,8 +20,9 @@ import typer
 import typer.main
 from typer.core import TyperGroup
 
-from hocket.cli.options import ENDINGS, PlotCommand
+from hocket.cli.options import PlotCommand
 from hocket.errors import Fault, HocketError, InternalError, ScenarioError, suggest_nearest
+from hocket.files.formats import ENDINGS
 
 _REPORT = "This is a fault of hocket's own: please report it, with what `--debug` shows."
 _TYPED = {"overwrite=True": "--overwrite", "`time_limit`": "--time-limit"}

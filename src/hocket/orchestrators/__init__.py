@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hocket.orchestrators.iterate import Iterate
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
+
+    ORCHESTRATORS: dict[str, Any]
 else:
 
     def __getattr__(name: str) -> Any:

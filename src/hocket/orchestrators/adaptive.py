@@ -18,7 +18,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import seconds
-from hocket.model.scenario import Orchestrator, Scenario
+from hocket.model.scenario import CapabilityRequest, Orchestrator, OrchestratorTraits, Scenario, traits_of
 from hocket.orchestrators.explicit import WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Adapt, Control, Estimate, Plan
@@ -67,7 +67,7 @@ class Adaptive(WrappingOrchestrator):
     def _option_faults(self) -> Iterator[Fault]:
         if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
             yield Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`")
-        elif isinstance(self.inner, Adaptive):
+        elif traits_of(self.inner).adaptive:
             yield Fault("a step control of a step control", "inner", "the algorithm of one step")
         for name, known in (("estimate", get_args(Estimate)), ("controller", tuple(GAINS)), ("per", PER)):
             value = getattr(self, name)
@@ -100,6 +100,27 @@ class Adaptive(WrappingOrchestrator):
             expected = f"one divided by a whole number, and a multiple of the quantum {quantum}"
             told = self.first if first is None else first
             yield Fault(f"a first step of {told} of the level's", "first", expected)
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """The steps of the one inside, of any length."""
+        words = traits_of(self.inner).words or type(self.inner).__name__
+        return OrchestratorTraits(words=words, inner=self.inner, adaptive=True, first=self.first)
+
+    def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
+        """Yield steps of any length, and rollback as far as steps are taken back."""
+        everybody = tuple(scenario.models)
+        why = "steps are as long as their error allows"
+        yield CapabilityRequest("variable step", everybody, why, "", self.quantum, True)
+        again = "steps with too large an error are taken back"
+        if self.estimate == "richardson":
+            yield CapabilityRequest("rewind", everybody, "each step is made twice, whole and in halves")
+        elif self.estimate != "orders" and self.rejects:
+            yield CapabilityRequest("rewind", everybody, again)
+        elif self.estimate != "orders" and self.rejects is None:
+            loses = "a step with too large an error stays, the next is shorter"
+            yield CapabilityRequest("rewind", everybody, again, loses)
+        yield from super().needs(scenario)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.coupling.wiring import OWN, Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.scenario import Scenario
+from hocket.model.scenario import OrchestratorTraits, Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Feed, Instruction, Plan, Read, Step
 
@@ -45,6 +45,12 @@ class GaussSeidel(ExplicitOrchestrator):
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "inputs", inputs)
         self.__post_init__()
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """One after the other."""
+        words = "sequential, order found" if self.order == "auto" else "sequential, order given"
+        return OrchestratorTraits("sequential", words, order=self.order)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

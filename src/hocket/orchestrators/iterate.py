@@ -9,13 +9,14 @@ before, so the same polynomials interpolate: waveform iteration, also called imp
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from hocket.errors import Fault, ScenarioError
 from hocket.model import registry
 from hocket.model.arguments import is_number, is_whole
-from hocket.model.scenario import Orchestrator, Scenario
+from hocket.model.scenario import CapabilityRequest, Orchestrator, OrchestratorTraits, Scenario, traits_of
 from hocket.orchestrators.explicit import DELAYED, WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import (
@@ -56,9 +57,9 @@ class Iterate(WrappingOrchestrator):
         faults = []
         if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
             faults.append(Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`"))
-        elif isinstance(self.inner, Iterate):
+        elif traits_of(self.inner).iterates:
             faults.append(Fault("an iteration of an iteration", "inner", "the algorithm of one sweep"))
-        elif getattr(self.inner, "adaptive", False):
+        elif traits_of(self.inner).adaptive:
             hint = "step control around it: `Adaptive(Iterate(...))`"
             faults.append(Fault("an iteration of steps of all lengths", "inner", "one step", hint))
         if self.tolerance is not None and not (is_number(self.tolerance) and self.tolerance > 0.0):
@@ -77,6 +78,20 @@ class Iterate(WrappingOrchestrator):
         if faults:
             raise ScenarioError(faults)
         object.__setattr__(self, "accelerate", led)
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """The steps of the one inside, again."""
+        words = f"{traits_of(self.inner).words or type(self.inner).__name__}, iterated"
+        return OrchestratorTraits(
+            words=words, inner=self.inner, iterates=True, settles=self.tolerance is not None
+        )
+
+    def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
+        """Yield rollback of all."""
+        why = "steps are made again until what is exchanged agrees"
+        yield CapabilityRequest("rewind", tuple(scenario.models), why)
+        yield from super().needs(scenario)
 
     @property
     def accelerator(self) -> Accelerator | None:

@@ -27,13 +27,13 @@ class LiveAccelerator(Protocol):
         """Return the next guess; may try sweeps of its own."""
 
 
+@dataclass(frozen=True, slots=True)
 class Accelerator:
     """How the next guess of an iteration follows from the sweeps so far: frozen data that describes itself.
 
     One of another package has a method `start` and is run by the interpreter; the engines know hocket's own.
     """
 
-    __slots__ = ()
     leads_fixed_sweeps: ClassVar[bool] = False
     """Whether it also serves where the number of sweeps is fixed."""
     alternative: ClassVar[str] = "quasi-newton"

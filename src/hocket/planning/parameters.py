@@ -19,8 +19,7 @@ from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import Duration, seconds
 from hocket.model.protocols import Model
 from hocket.planning.prepare import Composite
-from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.recipe import remake_fmu
+from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 from hocket.simulators.fmu.variables import array_of
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import is_emulation

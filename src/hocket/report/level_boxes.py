@@ -23,8 +23,8 @@ from hocket.plan import Step
 from hocket.plan.traverse import walk
 from hocket.planning.tree import PlanTree
 from hocket.report.markup import esc, html_table
-from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.probe.findings import count
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.balanced import Balanced
 
 

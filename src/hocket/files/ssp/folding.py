@@ -13,9 +13,8 @@ from typing import Any
 from hocket.files.ssp.unit_definitions import AffineMap
 from hocket.files.ssp.vocabulary import LOOKUP
 from hocket.model.protocols import Model
-from hocket.model.scenario import Connection, Scenario
+from hocket.model.scenario import Connection, Scenario, traits_of
 from hocket.model.units import conversion
-from hocket.orchestrators import GaussSeidel
 from hocket.planning.prepare import Composite
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import StateSpace
@@ -34,14 +33,15 @@ class Fold:
     def level(self, composite: Composite) -> Composite:
         """Return the level around this scenario; an order no longer names the models that are gone."""
         orchestrator: Any = composite.orchestrator
-        if isinstance(orchestrator, GaussSeidel) and not isinstance(orchestrator.order, str) and self.gone:
+        given = traits_of(orchestrator).order
+        if given is not None and given != "auto" and self.gone:
             groups = [
                 group if isinstance(group, str) else tuple(name for name in group if name not in self.gone)
-                for group in orchestrator.order
+                for group in given
                 if group not in self.gone
             ]
             kept = [group for group in groups if group]
-            orchestrator = GaussSeidel(kept, outputs=orchestrator.outputs, inputs=orchestrator.inputs)
+            orchestrator = replace(orchestrator, order=kept)
         return Composite(
             self.scenario,
             composite.step,

@@ -125,7 +125,7 @@ def _model_kinds() -> Mapping[str, Callable[[], TableKind]]:
     return MODEL_KINDS
 
 
-MODELS = RegisteredFamily(
+MODELS: RegisteredFamily = RegisteredFamily(
     "model",
     (
         table_kind(

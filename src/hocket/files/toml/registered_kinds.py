@@ -234,7 +234,7 @@ def _union_form(members: tuple[Any, ...], expected: str) -> Form:
 
 
 def _list_form(form: Form, expected: str) -> Form:
-    usual = {id(NUMBER): VECTOR, id(TEXT): TEXTS, id(VECTOR): MATRIX, id(PORTS): PORTS}
+    usual: dict[int, Form] = {id(NUMBER): VECTOR, id(TEXT): TEXTS, id(VECTOR): MATRIX, id(PORTS): PORTS}
     return (
         usual.get(id(form), ListForm(form, expected or "a list"))
         if not expected

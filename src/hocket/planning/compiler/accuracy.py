@@ -26,7 +26,7 @@ from hocket.model.clock import Duration, format_duration
 from hocket.model.extrapolators import Hold
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Model
-from hocket.model.scenario import Connection, Insertion, Scenario, as_level
+from hocket.model.scenario import Connection, Insertion, Scenario, as_level, traits_of
 from hocket.orchestrators.adaptive import GAINS, PER, Controller, Per
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.planning.compiler.contract import algebraic_loops, levels, solves_loops
@@ -199,7 +199,7 @@ class Accuracy:
 
     def reasons(self, level: Composite) -> list[str]:
         """Return why steps need control; nothing where they have it."""
-        if getattr(level.orchestrator, "adaptive", False) or clock_of(level.scenario):
+        if traits_of(level.orchestrator).adaptive or clock_of(level.scenario):
             return []
         return [f"its step of {format_duration(level.step)} is fixed, whatever the error is"]
 

@@ -25,8 +25,7 @@ from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radi
 from hocket.errors import HocketError, ScenarioError
 from hocket.model.clock import format_duration
 from hocket.model.protocols import Model
-from hocket.model.scenario import as_level
-from hocket.orchestrators import Iterate
+from hocket.model.scenario import as_level, traits_of
 from hocket.planning.parameters import with_cold_starts
 from hocket.planning.prepare import Composite
 from hocket.search.nest.algorithm_variants import AS_IT_IS, AlgorithmVariant, LevelAlgorithm
@@ -200,7 +199,7 @@ class CandidateJudge:
 
     def _sweeps(self) -> int:
         """Return how often steps are made again now, about: as often as levels inside will make theirs."""
-        if not isinstance(self.composite.orchestrator, Iterate):
+        if not traits_of(self.composite.orchestrator).iterates:
             return MANY
         return max(
             (each.sweeps or MANY for each in iteration_convergence(read_linear(self.linear))), default=MANY

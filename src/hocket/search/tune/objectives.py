@@ -35,7 +35,7 @@ from hocket.files.run_folder import Run
 from hocket.model.arguments import is_number
 from hocket.model.extrapolators import Hold, Nepce
 from hocket.model.protocols import Array, Model
-from hocket.orchestrators import GaussSeidel
+from hocket.model.scenario import traits_of
 from hocket.plan import Repeat, walk
 from hocket.plan.cost import Cost, plan_cost
 from hocket.planning.parameters import leaves, scale_steps, with_cold_starts
@@ -522,5 +522,7 @@ def rotations_equivalent(
         isinstance(each.extrapolation or composite.extrapolation, (Hold, Nepce))
         for each in composite.scenario.connections
     )
-    plain = isinstance(now, GaussSeidel) and now.outputs == "stale" and over is not None and not others
+    plain = (
+        traits_of(now).schedule == "sequential" and now.outputs == "stale" and over is not None and not others
+    )
     return plain and held and all(each.name in SAME_WHEN_TURNED for each in wanted)
