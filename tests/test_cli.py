@@ -22,7 +22,7 @@ from command_line import COMMAND, good, interrupted, invoked, refused
 from hocket.cli.terminal import format_significant, format_with_prefix
 from hocket.errors import InternalError
 from hocket.files.toml.codec import schema
-from hocket.simulators.fmu.probe.findings import count
+from hocket.errors import count
 
 VERBS = ("run", "plan", "show", "new", "export", "plot", "schema", "sweep", "probe")
 SIMULATORS = """\

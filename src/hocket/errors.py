@@ -74,3 +74,8 @@ def suggest_nearest(name: str, names: Iterable[str]) -> str:
         return ""
     listed = ", ".join(f"`{known_name}`" for known_name in known[:8])
     return f"one of {listed}" + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+
+
+def count(number: int, thing: str) -> str:
+    """Return such as `1 step`, `1,000 steps`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -13,10 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from hocket.cli.output_files import check_file, check_picture, write_json
 from hocket.cli.terminal import (
@@ -27,15 +23,16 @@ from hocket.cli.terminal import (
     run_progress,
     titled_table,
 )
-from hocket.errors import FileError, ScenarioError
+from hocket.errors import FileError, ScenarioError, count
 from hocket.execution.session import Progress
 from hocket.files.bond_flows import KEEPS, BondFlows, read_bond_flows
 from hocket.files.error_estimate import ErrorEstimate, read_estimate, write_estimate
 from hocket.files.run_folder import FACTS, Run, open_run
 from hocket.model.experiment import Experiment
-from hocket.simulators.fmu.probe.findings import count
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from hocket.analysis.run_error import Watch
 
 
@@ -74,6 +71,10 @@ def print_summary(run: Run, folder: Path) -> None:
         print_out(*(f"note: {note}" for note in notes))
         print_out(f"{folder}  {look}")
         return
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")
@@ -339,6 +340,8 @@ def _print_estimate(
         write_json(as_json, _estimate_facts(run, found, flowed, kept))
         if str(as_json) == "-":
             return
+    from rich.text import Text
+
     first, *rest = found.verdict() or ["nothing is known of its error"]
     print_out(Text(first, "bold" if found.good else "bold red"), *rest)
     if kept:

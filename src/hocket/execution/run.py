@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from hocket.engine.selection import choose_tables
 from hocket.errors import Fault, ScenarioError
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
-from hocket.files.fmus import model_name, study_from_fmus
 from hocket.files.formats import read
 from hocket.files.run_folder import Run, RunFolder
 from hocket.model.arguments import expect, expect_call, expect_folder
@@ -28,9 +27,11 @@ from hocket.model.experiment import Experiment
 from hocket.planning.parameters import with_parameters
 from hocket.planning.prepare import Composite, prepare_composite
 from hocket.planning.tree import PlanTree, clock_of, make_blueprint
-from hocket.simulators.fmu.recipe import Fmu
 
-Runnable: TypeAlias = Composite | Experiment | Fmu | Path | str
+if TYPE_CHECKING:
+    from hocket.simulators.fmu.recipe import Fmu
+
+Runnable: TypeAlias = "Composite | Experiment | Fmu | Path | str"
 """What can be run: a level, what a file holds, an FMU by itself, or the path of a file."""
 
 
@@ -158,10 +159,13 @@ def _resolve_study(what: Runnable) -> Experiment:
             return what
         case Composite():
             return Experiment(what)
-        case Fmu():
-            return study_from_fmus({model_name(what.file): what})
         case str() | Path():
             return read(what)
+    from hocket.files.fmus import model_name, study_from_fmus
+    from hocket.simulators.fmu.recipe import Fmu
+
+    if isinstance(what, Fmu):
+        return study_from_fmus({model_name(what.file): what})
     expected = "a Composite, an Fmu, or the path of a scenario file"
     raise ScenarioError(f"{what!r:.60} cannot be run", expected=expected)
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from hocket.analysis.consistency import Consistency
 from hocket.analysis.coupling_check import Check, check
-from hocket.errors import HocketError
+from hocket.errors import HocketError, count
 from hocket.files.bond_flows import KEEPS, read_bond_flows
 from hocket.files.error_estimate import WRONG, ErrorEstimate, read_estimate
 from hocket.files.run_folder import Run
@@ -21,7 +21,6 @@ from hocket.files.toml import loads
 from hocket.model.experiment import Experiment
 from hocket.planning.tree import PlanTree
 from hocket.report.markup import bullets, esc, format_number, html_table, prose
-from hocket.simulators.fmu.probe.findings import count
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from hocket.errors import SimulatorError
+from hocket.errors import SimulatorError, count
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.binaries import STATE, required_functions
 from hocket.simulators.fmu.probe.driver import ROUNDING, ProbeBench, ShortStep, error_sentence
 from hocket.simulators.fmu.probe.findings import (
     INTEGRATED,
     Found,
-    count,
     format_seconds,
     judge_claim,
     list_names,
