@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # an editable install knows the Python files by name: it is made anew when one comes or goes
 NAMES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 STAMP := $(VENV)/.installed-$(NAMES)
-NATIVE := CMakeLists.txt $(wildcard native/*)
+NATIVE := CMakeLists.txt $(wildcard native/*/*)
 # Chromium comes while the core is built
 MAKEFLAGS += -j2
 
@@ -20,6 +20,7 @@ test: $(STAMP) lint types browser
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror native/*/*.?pp tests/native/*.cpp
 
 # the pages of reports are tested in Chromium; HOCKET_NO_BROWSER=1 does without
 browser:

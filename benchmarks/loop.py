@@ -25,8 +25,8 @@ from hocket.engine.native.engine import NativeEngine
 from hocket.engine.opening import open_level
 from hocket.engine.selection import bind_tables, choose_tables
 from hocket.execution.session import pause_collector
-from hocket.planning.prepare import prepare_composite
-from hocket.planning.tree import clock_of, make_blueprint
+from hocket.planning.planner import plan_tree
+from hocket.planning.tree import clock_of
 
 QUICK = "--quick" in sys.argv
 H = 0.01
@@ -58,7 +58,7 @@ def started(
 ) -> NativeEngine:
     """Return an engine that is ready to step, so that only the loop is timed."""
     with pause_collector():
-        design = make_blueprint(prepare_composite(composite))
+        design = plan_tree(composite)
         level = open_level(design, clock_of(design))
         initialise(level, 0.0)
         recorded = bind_tables(level, choose_tables(design, level.clock, record or [], None))

@@ -18,7 +18,7 @@ class Thermostat:
     def start(self, t: float) -> None:
         self.on = False
 
-    def output(self, t: float) -> list[float]:  # without inputs: it never reacts at once
+    def output(self, t: float) -> list[float]:  # without inputs: it has no direct feedthrough
         return [self.power if self.on else 0.0]
 
     def step(self, t: float, h: float, u) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import expm
 
 import hocket as hk
+from hocket.planning.planner import plan_tree
 
 MASS = 10.0
 C1, C12, C23, C3 = 0.001, 0.1, 10.0, 100.0  # springs, N/m
@@ -113,7 +114,7 @@ def main(folder: Path) -> None:
             port = next(port for port in run.ports if port.endswith(f"{mass}.x"))
             t, x = run[port]
             errors.append(np.abs(x - exact(t)[2 * number]).max())
-        exchanges = sum(round(100 / level.composite.step) for level in composite.blueprint.levels())
+        exchanges = sum(round(100 / level.composite.step) for level in plan_tree(composite).levels())
         seconds = run.info["timings"]["phases"]["steps"]
         listed = "".join(f"{error:>11.4f}" for error in errors)
         print(f"  {name:<28}{listed}{exchanges:>11}{seconds:>11.3f}")

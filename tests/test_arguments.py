@@ -20,15 +20,15 @@ WRONG = {
         "tolerance": ("a", [1e-3], float("nan"), -1.0, True),
         "work": ("much", None, 0.0, float("inf")),
         "stop": ("soon", [1], 0),
-        "told": (3,),
+        "progress": (3,),
     }),
-    "tune": (lambda **given: hk.tune(**{"composite": PAIR, "budget": 4, "workers": 1} | given), {
-        "composite": ("car.toml", None, PAIR.scenario),
+    "tune": (lambda **given: hk.tune(**{"what": PAIR, "budget": 4, "workers": 1} | given), {
+        "what": (3, None, PAIR.scenario),
         "over": ("step", [1], {"step": 0.1}, {1: "2"}),
         "goals": (3, [1], "errr", ["errr"]),
         "limits": ("rho", [1], {"rho": "1"}, {"rho": float("nan")}, {1: 1.0}),
         "stop": ("soon", [1], float("nan"), 0, -1),
-        "start": ("soon", None),
+        "start": ("soon",),
         "budget": ("many", None, 0, 2.5),
         "seed": ("x", -1, 1.5),
         "workers": ("two", 0, 1.5),
@@ -37,8 +37,8 @@ WRONG = {
         "progress": (3,),
         "early": ("x",),
     }),
-    "compile": (lambda **given: hk.compile(**{"level": PAIR} | given), {
-        "level": ("car.toml", None),
+    "compile": (lambda **given: hk.compile(**{"what": PAIR} | given), {
+        "what": (3, None),
         "passes": ("loops", [3], 3),
     }),
     "run": (lambda **given: hk.run(PAIR, **{"stop": 1} | given), {

@@ -90,7 +90,7 @@ def test_a_file_that_is_refused_is_read_and_mended(stuck, tmp_path):
     assert "assumed: all" in result.stdout
     target = tmp_path / "able.toml"
     text = good("abilities", stuck, "--emulate", target)
-    assert "rewind by replay" in text
+    assert "rollback by replay" in text
     assert f"wrote {target}" in text
     assert target.read_text().count("replay = true") == 2
     assert "emulated: replay" in line(good("abilities", target), "a ", "Python")
@@ -118,7 +118,7 @@ def test_what_is_only_lost_is_emulated_on_request(stuck, tmp_path):
     target = tmp_path / "able.toml"
     assert "nothing has to be emulated" in good("abilities", file, "--emulate", target)
     assert "replay" not in target.read_text()
-    assert "rewind by replay" in good("abilities", file, "--emulate", target, "--wanted")
+    assert "rollback by replay" in good("abilities", file, "--emulate", target, "--wanted")
     assert target.read_text().count("replay = true") == 2
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import hocket as hk
+from hocket.planning.planner import plan_tree
 from hocket.report.timeline import write_timeline_svg
 
 HERE = Path(__file__).parent / "algorithms"
@@ -48,7 +49,7 @@ def draw(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, algorithm in ALGORITHMS.items():
         made = hk.Composite(CHAIN, "10 ms", algorithm, extrapolation="linear")
-        write_timeline_svg(made.blueprint, name, folder / f"{name}.svg")
+        write_timeline_svg(plan_tree(made), name, folder / f"{name}.svg")
 
 
 if __name__ == "__main__":

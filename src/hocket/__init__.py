@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hocket.analysis.coupling_check import check
     from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
+    from hocket.execution.compile import compile
     from hocket.execution.run import run
     from hocket.execution.sweep import sweep
     from hocket.files.formats import read, write
     from hocket.files.run_folder import Run, open_run
     from hocket.model.bonds import Bond
+    from hocket.model.composite import Composite
     from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
     from hocket.model.ports import Port
     from hocket.model.protocols import Capabilities
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from hocket.orchestrators.iterate import Iterate
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
-    from hocket.planning.compiler.compiler import compile
-    from hocket.planning.prepare import Composite
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
     from hocket.simulators.fmu.recipe import Fmu
@@ -64,18 +64,18 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
     _MODULES = {
         "analysis.coupling_check": ("check",),
         "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
+        "execution.compile": ("compile",),
         "execution.run": ("run",),
         "execution.sweep": ("sweep",),
         "files.formats": ("read", "write"),
         "files.run_folder": ("Run", "open_run"),
         "model.bonds": ("Bond",),
+        "model.composite": ("Composite",),
         "model.extrapolators": ("BalanceCorrection", "Hermite", "Hold", "Nepce", "Polynomial"),
         "model.ports": ("Port",),
         "model.protocols": ("Capabilities",),
         "model.scenario": ("Connection", "Scenario"),
         "orchestrators": ("Adaptive", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"),
-        "planning.compiler.compiler": ("compile",),
-        "planning.prepare": ("Composite",),
         "search.nest.nest": ("nest",),
         "search.tune.tune": ("tune",),
         "simulators.fmu.recipe": ("Fmu",),

@@ -70,10 +70,14 @@ def suggest_nearest(name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if close:
         return f"did you mean `{close[0]}`?"
-    if not known:
-        return ""
-    listed = ", ".join(f"`{known_name}`" for known_name in known[:8])
-    return f"one of {listed}" + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+    return f"one of {list_names(known, 8)}" if known else ""
+
+
+def list_names(names: Iterable[str], most: int, quote: str = "`") -> str:
+    """Return the first names, quoted, and how many more there are."""
+    known = list(names)
+    shown = ", ".join(f"{quote}{name}{quote}" for name in known[:most])
+    return shown + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
 def count(number: int, thing: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import hocket as hk
+from hocket.planning.planner import plan_tree
 
 
 def pair(
@@ -44,15 +45,15 @@ def test_the_unit_of_the_account_is_not_that_of_the_law(unit: str, scale: float)
 )  # fmt: skip
 def test_what_cannot_be_balanced_is_refused(bond: hk.Bond, options: dict[str, object], said: str) -> None:
     with pytest.raises(hk.ScenarioError, match=said):
-        pair(bond, **options).plan()
+        plan_tree(pair(bond, **options))
 
 
 def test_an_energy_that_does_not_fit_the_ports_is_refused() -> None:
     bond = hk.Bond("mass.f", "spring.v", reverse=True, balance="energy")
     with pytest.raises(hk.ScenarioError, match=r"does not grow by the power(.*\n)*.*`reverse` of the bond"):
-        pair(bond, energy=[[1]]).plan()
+        plan_tree(pair(bond, energy=[[1]]))
     with pytest.raises(hk.ScenarioError, match=r"through `v` and `f`(.*\n)*.*in joules"):
-        pair(hk.Bond("mass.f", "spring.v", balance="energy"), energy=[[2]]).plan()
+        plan_tree(pair(hk.Bond("mass.f", "spring.v", balance="energy"), energy=[[2]]))
 
 
 @pytest.mark.parametrize(

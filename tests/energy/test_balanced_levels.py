@@ -9,6 +9,7 @@ import pytest
 
 import hocket as hk
 from hocket.coupling.level_ports import with_level_ports
+from hocket.planning.planner import plan_tree
 
 LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
 BOND = hk.Bond("mass.f", "spring.v", balance="energy")
@@ -47,7 +48,7 @@ def test_a_simulator_in_balanced_bonds_of_two_levels_is_refused() -> None:
     bonds = {"link": hk.Bond("axle.mass.push", "far.v", balance="energy")}
     around = hk.Scenario({"axle": inside({"joint": BOND}), "far": spring()}, outer, bonds=bonds)
     with pytest.raises(hk.ScenarioError, match=r"`axle\.mass` is in balanced bonds of two levels") as caught:
-        hk.Composite(around, "0.2 s", extrapolation="linear").plan()
+        plan_tree(hk.Composite(around, "0.2 s", extrapolation="linear"))
     assert "bonds.link" in str(caught.value)
 
 
@@ -56,7 +57,7 @@ def test_slopes_that_are_read_before_the_exchange_are_refused() -> None:
     scenario = hk.Scenario({"spring": spring(), "mass": mass()}, LOOP, bonds={"joint": BOND})
     stale = hk.Jacobi(outputs="stale")
     with pytest.raises(hk.ScenarioError, match="slopes that are read before what was exchanged"):
-        hk.Composite(scenario, "0.2 s", stale, hk.Hermite()).plan()
+        plan_tree(hk.Composite(scenario, "0.2 s", stale, hk.Hermite()))
     assert (
         hk.run(hk.Composite(scenario, "0.2 s", stale, "linear"), 1).info["bonds"]["joint"]["gained"] < 1e-12
     )
@@ -128,6 +129,6 @@ def test_algorithms_that_make_several_steps_inside_keep_the_energy(inside: Any, 
 )
 def test_steps_for_which_nothing_was_agreed_are_refused(inner: str, around: Any, what: str) -> None:
     with pytest.raises(hk.ScenarioError) as caught:
-        swinging(inner, hk.Jacobi(), around, hk.Polynomial(1)).plan()
+        plan_tree(swinging(inner, hk.Jacobi(), around, hk.Polynomial(1)))
     assert what in str(caught.value)
     assert "bonds.joint" in str(caught.value)

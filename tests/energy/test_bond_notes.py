@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import hocket as hk
+from hocket.planning.planner import plan_tree
 
 LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
 
@@ -85,7 +86,7 @@ def test_and_what_it_cannot_meet() -> None:
     made = pair(
         hk.Bond("mass.f", "spring.v"), hk.BalanceCorrection(), hk.Adaptive(tolerance=0.01, estimate="energy")
     )
-    assert any("the correction of `joint` hands on" in note for note in made.plan().all_notes())
+    assert any("the correction of `joint` hands on" in note for note in plan_tree(made).plan.all_notes())
     for engine in ("native", "interpreter"):
         with pytest.raises(hk.ConvergenceError, match=r'BalanceCorrection.*estimate="defect"'):
             hk.run(made, 5, engine=engine)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from scipy.linalg import expm
 import hocket as hk
 from energy.systems import quarter_car
 from hocket import Adaptive, Bond, Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, StateSpace
+from hocket.planning.planner import plan_tree
 
 ENGINES = ("interpreter", "native")
 LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
@@ -103,7 +104,7 @@ def test_both_engines_agree_to_the_bit(inner):
 
 
 def test_the_plan_says_how():
-    text = str(pair(Adaptive(Jacobi(), 1e-2, "energy")).plan())
+    text = str(plan_tree(pair(Adaptive(Jacobi(), 1e-2, "energy"))).plan)
     assert "an error of 0.01 W" in text
     assert "energy" in text or "bonds" in text
 
@@ -143,7 +144,7 @@ def test_nobody_needs_to_go_back(engine):
 def test_going_back_is_refused_where_nobody_can():
     way = Adaptive(Jacobi(), 1e-2, "energy", rejects=True)
     with pytest.raises(hk.ScenarioError, match=r"`mass` cannot go back"):
-        pair(way, models={"spring": spring(), "mass": Python(Mass)}).plan()
+        plan_tree(pair(way, models={"spring": spring(), "mass": Python(Mass)}))
 
 
 def test_rejects_may_be_left_out():

@@ -4,6 +4,7 @@ import pytest
 
 import hocket as hk
 from hocket.errors import ConvergenceError, ScenarioError
+from hocket.planning.planner import plan_tree
 
 MASS = hk.StateSpace([[0.0]], [[1.0]], [[1.0]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"])
 SPRING = hk.StateSpace([[0.0]], [[1.0]], [[-1.0]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"])
@@ -25,7 +26,7 @@ def pairs(*units: str, **how: object) -> hk.Composite:
     [("W", "unit", "0.5 W by"), ("W", "step", "0.5 J per step by"), ("kW", "step", "0.5 kW.s per step by")],
 )
 def test_the_plan_has_the_unit(unit: str, per: str, said: str) -> None:
-    assert f"an error of {said} what the bonds gained" in str(pairs(unit, per=per).plan())
+    assert f"an error of {said} what the bonds gained" in str(plan_tree(pairs(unit, per=per)).plan)
 
 
 @pytest.mark.parametrize("engine", ["native", "interpreter"])
@@ -36,4 +37,4 @@ def test_so_has_the_error(engine: str) -> None:
 
 def test_units_are_not_added_up() -> None:
     with pytest.raises(ScenarioError, match="count in `W`, `kW`"):
-        pairs("W", "kW").plan()
+        plan_tree(pairs("W", "kW"))

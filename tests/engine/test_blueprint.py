@@ -9,6 +9,7 @@ from hocket.coupling.wiring import OWN, Drive
 from hocket.engine.opening import open_level
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.plan import Read, Solve, Together
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import clock_of
 
 
@@ -29,7 +30,7 @@ def alone(model, step, **more):
 
 def message(composite):
     with pytest.raises(ScenarioError) as caught:
-        composite.plan()
+        plan_tree(composite)
     return str(caught.value)
 
 
@@ -57,7 +58,7 @@ def test_the_step_of_a_simulator_must_divide_the_one_around_it(inner, outer, hin
 
 @pytest.mark.parametrize("inner", ["10 ms", "5 ms", "10/3 ms", "1 us"])
 def test_steps_that_divide_are_taken(inner):
-    assert alone(lag(step=inner), "10 ms").plan().step
+    assert plan_tree(alone(lag(step=inner), "10 ms")).plan.step
 
 
 @pytest.mark.parametrize(
@@ -76,14 +77,14 @@ def test_the_step_of_a_level_must_divide_the_one_around_it_or_be_a_multiple(inne
 
 @pytest.mark.parametrize("inner", ["10 ms", "2.5 ms", "10/7 ms", "20 ms", "70 ms"])
 def test_levels_may_be_faster_or_slower_by_a_whole_number(inner):
-    assert Composite(Scenario({"level": alone(lag(), inner)}), "10 ms").plan().step
+    assert plan_tree(Composite(Scenario({"level": alone(lag(), inner)}), "10 ms")).plan.step
 
 
 def test_faults_of_all_levels_are_told_together():
     deep = alone(lag(step="0.3 s"), 1, orchestrator=GaussSeidel(["n"]))
     middle = Composite(Scenario({"deep": deep, "slow": alone(lag(), "0.7 s")}), 1)
     with pytest.raises(ScenarioError) as caught:
-        Composite(Scenario({"middle": middle}), "1.5 s").plan()
+        plan_tree(Composite(Scenario({"middle": middle}), "1.5 s"))
     assert {(fault.where, fault.what) for fault in caught.value.faults} == {
         ("middle.step", "the step 1 s of `middle` does not divide the step 1.5 s around it"),
         ("middle.slow.step", "the step 0.7 s of `middle.slow` does not divide the step 1 s around it"),
@@ -134,8 +135,8 @@ def test_an_input_of_the_level_is_passed_on_or_held_but_not_fitted_anew():
   where:    level.m
   expected: no extrapolation, or "hold" to sample it at every inner step"""
     )
-    assert inner_level(None).plan().step
-    assert inner_level(Hold()).plan().step
+    assert plan_tree(inner_level(None)).plan.step
+    assert plan_tree(inner_level(Hold())).plan.step
 
 
 COLD = "starts cold, without a past for its extrapolators"
@@ -159,15 +160,17 @@ COLD = "starts cold, without a past for its extrapolators"
     ],
 )
 def test_notes_say_what_the_start_does_to_the_order(extrapolation, start, notes):
-    assert alone(lag(), 1, extrapolation=extrapolation, start=start).plan().notes == notes
+    assert plan_tree(alone(lag(), 1, extrapolation=extrapolation, start=start)).plan.notes == notes
 
 
 def test_those_that_cannot_rewind_are_named():
     stuck = alone(Python(Steady), 1, extrapolation="quadratic")
-    assert stuck.plan().notes == ("the order is capped at 2: `m` cannot rewind, so the start is cold",)
-    assert alone(Python(Steady), 1, extrapolation="linear").plan().notes == ()
+    assert plan_tree(stuck).plan.notes == (
+        "the order is capped at 2: `m` cannot rewind, so the start is cold",
+    )
+    assert plan_tree(alone(Python(Steady), 1, extrapolation="linear")).plan.notes == ()
     several = Composite(Scenario({"a": stuck, "b": stuck, "good": alone(lag(), 1)}), 1)
-    assert several.plan().notes == (
+    assert plan_tree(several).plan.notes == (
         "the order is capped at 2: `a.m` and 1 more cannot rewind, so the start is cold",
     )
 
@@ -176,7 +179,7 @@ def test_cold_levels_inside_are_named():
     """The lowest order of them counts: 3 in a, 2 in b."""
     a, b = (alone(lag(), 1, extrapolation=way, start="cold") for way in (Hermite(2), "cubic"))
     outer = Composite(Scenario({"a": a, "b": b, "c": alone(lag(), 1)}), 1, extrapolation="linear")
-    assert outer.plan().notes == (f"the order is capped at 2: `a`, `b` {COLD}",)
+    assert plan_tree(outer).plan.notes == (f"the order is capped at 2: `a`, `b` {COLD}",)
 
 
 # leaves
@@ -192,9 +195,9 @@ def test_leaves_are_wired_straight_to_each_other_with_all_factors_on_the_way():
     )
     control = lag("uV", "MW")
     connections = {"house.T": "kitchen.T", "control.u": "house.U", "kitchen.P": "control.y"}
-    root = Composite(
-        Scenario({"kitchen": oven, "control": control, "house": house}, connections), 1
-    ).blueprint
+    root = plan_tree(
+        Composite(Scenario({"kitchen": oven, "control": control, "house": house}, connections), 1)
+    )
     leaves = root.leaves
     assert leaves.wiring.names == ("control", "kitchen.oven", "house.sensor")
     assert leaves.places == [("", 1), ("kitchen", 0), ("house", 0)]
@@ -213,7 +216,7 @@ def test_leaves_of_a_level_reach_its_own_ports():
     outer = Composite(
         Scenario({"level": inner}, {"level.u": "u", "y": "level.y"}, ["v = 1", "u [km]"], ["y [mm]"]), 1
     )
-    wiring = outer.blueprint.leaves.wiring
+    wiring = plan_tree(outer).leaves.wiring
     assert wiring.names == ("level.m",)
     assert wiring.drives == ((Drive(OWN, 1, None, pytest.approx(1000.0, rel=1e-14), 0.0),),)
     assert wiring.outputs == (Drive(0, 0, None, pytest.approx(10.0, rel=1e-14), 0.0),)
@@ -222,7 +225,7 @@ def test_leaves_of_a_level_reach_its_own_ports():
 def test_an_input_that_nothing_drives_at_any_level_stays_undriven():
     free = StateSpace(D=[[2]], inputs=["u = 3"], outputs=["y"])
     outer = Composite(Scenario({"level": Composite(Scenario({"m": free}), 1)}), 1)
-    assert outer.blueprint.leaves.wiring.drives == ((None,),)
+    assert plan_tree(outer).leaves.wiring.drives == ((None,),)
 
 
 def test_the_start_reads_first_what_reacts_to_nothing_and_goes_through_the_levels():
@@ -234,7 +237,7 @@ def test_the_start_reads_first_what_reacts_to_nothing_and_goes_through_the_level
         "first.u": "level.state.y",
         "level.state.u": "third.y",
     }
-    start = Composite(Scenario(models, inside), 1).plan().start
+    start = plan_tree(Composite(Scenario(models, inside), 1)).plan.start
     reads = [
         [body[0].sim for body in each.bodies] if isinstance(each, Together) else each.sim
         for each in start
@@ -246,7 +249,7 @@ def test_the_start_reads_first_what_reacts_to_nothing_and_goes_through_the_level
 def test_a_loop_through_levels_is_solved_at_the_start():
     level = Composite(Scenario({"m": gain()}, {"m.u": "u", "y": "m.y"}, ["u"], ["y"]), 1)
     root = Composite(Scenario({"level": level, "a": gain()}, {"level.u": "a.y", "a.u": "level.y"}), 1)
-    (solve,) = root.plan().start
+    (solve,) = plan_tree(root).plan.start
     assert isinstance(solve, Solve)
     assert set(solve.ports) == {"a.y", "level.m.y"}
     assert set(solve.sims) == {"a", "level.m"}
@@ -255,7 +258,7 @@ def test_a_loop_through_levels_is_solved_at_the_start():
 def test_one_clock_fits_all_steps():
     deep = alone(lag(), "10/3 ms")
     middle = Composite(Scenario({"deep": deep}), "10 ms")
-    root = Composite(Scenario({"middle": middle, "slow": alone(lag(), "50 ms")}), "10 ms").blueprint
+    root = plan_tree(Composite(Scenario({"middle": middle, "slow": alone(lag(), "50 ms")}), "10 ms"))
     assert clock_of(root).tick == F(1, 300)
     clock = clock_of(root, F(1, 40), start=F(2))
     assert (clock.tick, clock.start) == (F(1, 600), F(2))
@@ -287,7 +290,7 @@ def test_what_was_opened_is_closed_when_a_later_one_fails():
         ),
         1,
     )
-    root = Composite(Scenario({"a": good["a"], "level": inner}, {"a.u": "a.y"}), 1).blueprint
+    root = plan_tree(Composite(Scenario({"a": good["a"], "level": inner}, {"a.u": "a.y"}), 1))
     with pytest.raises(SimulatorError) as caught:
         open_level(root, clock_of(root))
     assert sorted(log) == ["close a", "close b", "open a", "open b"]

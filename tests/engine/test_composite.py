@@ -5,9 +5,12 @@ from fractions import Fraction as F
 import pytest
 
 from hocket import Composite, GaussSeidel, Hold, Jacobi, Ode, Polynomial, Python, Scenario, StateSpace
+from hocket.coupling.feedthrough import with_direct_feedthrough
+from hocket.engine.opening import open_composite
 from hocket.errors import ScenarioError
 from hocket.model.ports import Port
 from hocket.model.scenario import Connection
+from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import as_sampled_level, prepare_composite
 
 LAG = StateSpace(A=[[-1]], B=[[1]], C=[[1]], inputs=["u"], outputs=["y"])
@@ -91,7 +94,8 @@ def test_a_level_has_the_ports_of_its_scenario():
 
 
 def feedthrough(composite):
-    return {port.name: port.feedthrough for port in composite.outputs}
+    level = with_direct_feedthrough(Scenario({"level": composite})).models["level"]
+    return {port.name: port.feedthrough for port in level.outputs}
 
 
 def test_outputs_react_to_the_inputs_that_reach_them():
@@ -190,7 +194,11 @@ def test_another_scenario_keeps_the_choices():
 
 def test_a_plan_may_be_asked_for_again_and_again():
     composite = level({"m": LAG, "n": GAIN}, {"m.u": "n.y", "n.u": "m.y"})
-    assert composite.plan() == composite.plan() == composite.with_scenario(composite.scenario).plan()
+    assert (
+        plan_tree(composite).plan
+        == plan_tree(composite).plan
+        == plan_tree(composite.with_scenario(composite.scenario)).plan
+    )
 
 
 # models with a period
@@ -201,7 +209,8 @@ def test_a_sampled_model_is_a_level_of_one_that_holds_its_inputs():
     wrapped = as_sampled_level(model)
     assert wrapped.step == F(1, 50)
     assert wrapped.inputs == model.inputs == (Port("u", "N", 2.0),)
-    assert wrapped.outputs == model.outputs == (Port("y", "m"), Port("z", "", None, ("u",)))
+    assert model.outputs == (Port("y", "m"), Port("z", "", None, ("u",)))
+    assert feedthrough(wrapped) == {"y": (), "z": ("u",)}
     assert wrapped.scenario.models["sampled"].period is None
     assert set(wrapped.scenario.connections) == {
         Connection("u", "sampled.u", Hold()),
@@ -213,7 +222,7 @@ def test_a_sampled_model_is_a_level_of_one_that_holds_its_inputs():
 def test_models_with_a_period_become_levels_at_any_depth():
     inner = level({"controller": Python(Simple, period=2), "plant": LAG}, {"plant.u": "controller.y"})
     outer = level({"inner": inner, "other": Python(Simple, period=3), "plain": Python(Simple)})
-    root = outer.blueprint
+    root = plan_tree(outer)
     assert {design.path: design.composite.step for design in root.levels()} == {
         "": 1,
         "inner": 1,
@@ -225,7 +234,7 @@ def test_models_with_a_period_become_levels_at_any_depth():
 
 def test_a_period_must_fit_the_step_around_it():
     with pytest.raises(ScenarioError) as caught:
-        level({"controller": Python(Simple, period="15 ms")}, step="10 ms").plan()
+        plan_tree(level({"controller": Python(Simple, period="15 ms")}, step="10 ms"))
     assert (
         str(caught.value)
         == """\
@@ -269,7 +278,7 @@ def test_faults_of_every_level_are_told_at_once():
 def test_a_level_takes_several_own_steps_and_any_power_of_time():
     """x' = u with u = 3 + 2 s + 6 s^2: x grows by 3 + 1 + 2 in a second, in five steps."""
     integral = StateSpace(A=[[0]], B=[[1]], C=[[1]], x0=[10], inputs=["u"], outputs=["x"])
-    live = level({"m": integral}, {"m.u": "u", "x": "m.x"}, ["u"], ["x"], step="0.2 s").open()
+    live = open_composite(level({"m": integral}, {"m.u": "u", "x": "m.x"}, ["u"], ["x"], step="0.2 s"))
     live.start(0.0)
     u = [[3.0], [2.0], [6.0]]
     assert live.step(0.0, 1.0, u) == 1.0
@@ -277,7 +286,7 @@ def test_a_level_takes_several_own_steps_and_any_power_of_time():
 
 
 def test_a_level_asked_for_outputs_reacts_to_the_new_input():
-    live = level({"m": GAIN}, {"m.u": "u", "y": "m.y"}, ["u = 5"], ["y"]).open()
+    live = open_composite(level({"m": GAIN}, {"m.u": "u", "y": "m.y"}, ["u = 5"], ["y"]))
     live.start(0.0)
     assert live.output(0.0, [[5.0]]).tolist() == [10.0]
     assert live.output(0.0, [[-1.0]]).tolist() == [-2.0]

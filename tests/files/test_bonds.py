@@ -9,10 +9,10 @@ from hocket.errors import FileError
 from hocket.files.ssp import read_ssp, write_ssp
 from hocket.files.toml import dumps, loads, read, write
 from hocket.model.bonds import Bond
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.extrapolators import BalanceCorrection
 from hocket.model.scenario import Scenario
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace

@@ -12,11 +12,11 @@ from hocket.errors import FileError, ScenarioError
 from hocket.execution.run import run
 from hocket.files.ssp import read_ssp, write_ssp
 from hocket.files.toml import dumps, loads, read
+from hocket.model.composite import Composite
 from hocket.model.constraints import Constraint
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Scenario
 from hocket.planning.compiler.modularity import Modularity
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.recipe import Fmu
 
 FILE = Path(__file__).parents[2] / "examples" / "massless_link.toml"

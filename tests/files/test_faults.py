@@ -652,8 +652,8 @@ def test_faults_of_code(folder: Path, old: str, new: str, what: str, where: str,
 @pytest.mark.parametrize(
     ("parameters", "what", "where", "hint"),
     [
-        ("kk = 2", "`kk` is no parameter of `f` and `g`", "line 8", "did you mean `k`?"),
-        ("metod = 2", "`metod` is no parameter of `f` and `g`", "line 8", "did you mean `method`?"),
+        ("kk = 2", "`kk` is not a parameter of `f` and `g`", "line 8", "did you mean `k`?"),
+        ("metod = 2", "`metod` is not a parameter of `f` and `g`", "line 8", "did you mean `method`?"),
         ("", "`f` needs the parameter `size`", "line 4", "`Ode(..., size=...)`"),
     ],
 )

@@ -16,13 +16,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from hocket.engine.opening import open_composite
 from hocket.engine.recording import ArrowRecorder, SampleTable
 from hocket.errors import FileError, HocketError, ScenarioError
 from hocket.files.run_folder import Run, RunFolder, UnknownPortError, open_run
+from hocket.model.composite import Composite
 from hocket.model.ports import Port
 from hocket.model.protocols import Array
 from hocket.model.scenario import Scenario
-from hocket.planning.prepare import Composite
 from hocket.simulators.sources import Csv
 
 TABLES = (
@@ -224,7 +225,7 @@ def test_a_csv_source_reads_back_what_was_exported(run: Run, tmp_path: Path) -> 
     source = Csv(tmp_path / "x.csv")
     assert source.outputs == (Port("left.x", "m"), Port("left.v", "m/s"))
     player = Scenario({"played": source}, {"x": "played.left.x"}, outputs=["x [mm]"])
-    level = Composite(player, "100 ms").open()
+    level = open_composite(Composite(player, "100 ms"))
     level.start(0.0)
     assert level.output(0.0, np.zeros((1, 0)))[0] == pytest.approx(1000 * run["left.x"][0])
     run.to_csv(tmp_path / "y.csv")

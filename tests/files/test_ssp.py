@@ -11,11 +11,11 @@ import pytest
 from fmus.build import build
 from hocket.errors import FileError
 from hocket.files.ssp import import_ssp, read_ssp
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.ports import Port
 from hocket.model.scenario import Connection
 from hocket.orchestrators import GaussSeidel, Jacobi
-from hocket.planning.prepare import Composite
 
 SSP = "http://ssp-standard.org/SSP1/SystemStructure"
 NAMESPACES = " ".join(

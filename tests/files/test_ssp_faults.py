@@ -155,12 +155,12 @@ CASES = {
     "a path with a zero byte": (
         ssd(system(component("a", "a%00.fmu"))),
         None,
-        f"`a%00.fmu` is no path: embedded null byte\n  where:    {SSD}, line 3\n  expected: a path",
+        f"`a%00.fmu` is not a path: embedded null byte\n  where:    {SSD}, line 3\n  expected: a path",
     ),
     "a path that is too long": (
         ssd(system(component("a", f"{'a' * 300}.fmu"))),
         None,
-        f"`{'a' * 300}.fmu` is no path: File name too long\n  where:    {SSD}, line 3\n  expected: a path",
+        f"`{'a' * 300}.fmu` is not a path: File name too long\n  where:    {SSD}, line 3\n  expected: a path",
     ),
     "a file with stars": (
         ssd(system(component("a", "a.f**"))),

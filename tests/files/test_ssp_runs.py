@@ -26,11 +26,11 @@ from files.test_ssp import (
 )
 from hocket.execution.run import run
 from hocket.files.ssp import read_ssp, write_ssp
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.recipe import Fmu
 
 _ = cached

@@ -33,12 +33,12 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import FileError, ScenarioError
 from hocket.files.ssp import read_ssp, write_ssp
 from hocket.files.ssp.vocabulary import LOOKUP
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.extrapolators import Nepce, Polynomial
 from hocket.model.ports import Port
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Function

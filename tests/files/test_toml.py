@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from hocket.errors import FileError, ScenarioError
 from hocket.files.toml import dumps, loads, read, write
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.extrapolators import Hermite, Hold, Nepce, Polynomial
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Csv, Function, Table
@@ -126,7 +127,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     study = read(path)
     assert study == Experiment(car(), Fraction(0), Fraction(10), "micro", "car")
     assert study.path == path
-    assert study.composite.plan().outputs == "stale"
+    assert plan_tree(study.composite).plan.outputs == "stale"
 
 
 def test_windows_files_are_read(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hocket.model.extrapolators import Latch
 from hocket.plan import verify_plan
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
-from hocket.simulators.stand_in import StandIn
+from hocket.simulators.state_space import StandIn
 from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.simulators.wrappers.feedthrough_probe import Reacting
 from hocket.simulators.wrappers.replay import Replay
@@ -93,9 +93,9 @@ MODELS = {
     "stand-in": lambda _: StandIn(["force [N]", "x = 0.5"], "right"),
     **{f"ode, {method}": lambda _, m=method: equations(m) for method in METHODS},
     "python": lambda _: hk.Python(Lag),
-    "rewind by replay": lambda _: Replay(hk.Python(Lag)),
-    "slopes by trial steps": lambda _: Sloped(equations("rk4"), "10 us"),
-    "slopes by backward differences": lambda _: Sloped(hk.Python(Rigid)),
+    "rollback by replay": lambda _: Replay(hk.Python(Lag)),
+    "output derivatives by trial steps": lambda _: Sloped(equations("rk4"), "10 us"),
+    "output derivatives by backward differences": lambda _: Sloped(hk.Python(Rigid)),
     "any step by sub-steps": lambda _: Substepped(hk.Python(Rigid), "40 ms"),
     "any step by sub-steps, feedthrough": lambda _: Substepped(equations("rk4"), "30 ms"),
     "all of these": lambda _: Sloped(Substepped(Replay(hk.Python(Rigid)), "40 ms"), "1 us"),

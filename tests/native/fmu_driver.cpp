@@ -13,16 +13,16 @@
 #include <set>
 #include <sstream>
 
-#include "fmu.hpp"
+#include "fmu/fmu.hpp"
 
 using namespace hocket;
 
 namespace {
 
 const std::map<std::string, Type> types{
-    {"real", Type::real},     {"float32", Type::float32}, {"int8", Type::int8},     {"uint8", Type::uint8},
-    {"int16", Type::int16},   {"uint16", Type::uint16},   {"int32", Type::int32},   {"uint32", Type::uint32},
-    {"int64", Type::int64},   {"uint64", Type::uint64},   {"boolean", Type::boolean}};
+    {"real", Type::real},   {"float32", Type::float32}, {"int8", Type::int8},      {"uint8", Type::uint8},
+    {"int16", Type::int16}, {"uint16", Type::uint16},   {"int32", Type::int32},    {"uint32", Type::uint32},
+    {"int64", Type::int64}, {"uint64", Type::uint64},   {"boolean", Type::boolean}};
 
 // A start value: of numbers, of whole numbers, or of a text.
 struct Put {
@@ -97,40 +97,61 @@ Job read_job(const char* path) {
         std::istringstream line(text);
         std::string word;
         line >> word;
-        if (word == "version") line >> job.version;
-        else if (word == "library") rest(line, job.library);
-        else if (word == "prefix") line >> job.prefix;
-        else if (word == "name") line >> setup.name;
-        else if (word == "token") line >> setup.token;
-        else if (word == "resources") rest(line, setup.resources);
-        else if (word == "logging") line >> setup.logging;
-        else if (word == "events") line >> setup.events;
-        else if (word == "early") line >> setup.early;
-        else if (word == "feeds_through") line >> setup.feeds_through;
-        else if (word == "variable") line >> setup.variable;
-        else if (word == "interpolates") line >> setup.interpolates;
-        else if (word == "inputs") line >> setup.inputs;
-        else if (word == "outputs") line >> setup.outputs;
-        else if (word == "set") setup.set.push_back(group(line));
-        else if (word == "get") setup.get.push_back(group(line));
-        else if (word == "continuous") for (const auto& n : words(line)) setup.continuous.push_back(std::stoi(n));
-        else if (word == "discrete") for (const auto& n : words(line)) setup.discrete.push_back(std::stoi(n));
+        if (word == "version")
+            line >> job.version;
+        else if (word == "library")
+            rest(line, job.library);
+        else if (word == "prefix")
+            line >> job.prefix;
+        else if (word == "name")
+            line >> setup.name;
+        else if (word == "token")
+            line >> setup.token;
+        else if (word == "resources")
+            rest(line, setup.resources);
+        else if (word == "logging")
+            line >> setup.logging;
+        else if (word == "events")
+            line >> setup.events;
+        else if (word == "early")
+            line >> setup.early;
+        else if (word == "feeds_through")
+            line >> setup.feeds_through;
+        else if (word == "variable")
+            line >> setup.variable;
+        else if (word == "interpolates")
+            line >> setup.interpolates;
+        else if (word == "inputs")
+            line >> setup.inputs;
+        else if (word == "outputs")
+            line >> setup.outputs;
+        else if (word == "set")
+            setup.set.push_back(group(line));
+        else if (word == "get")
+            setup.get.push_back(group(line));
+        else if (word == "continuous")
+            for (const auto& n : words(line)) setup.continuous.push_back(std::stoi(n));
+        else if (word == "discrete")
+            for (const auto& n : words(line)) setup.discrete.push_back(std::stoi(n));
         else if (word == "text_in" || word == "text_out") {
             fmi::Reference reference = 0;
             bool binary = false;
             line >> reference >> binary;
             (word == "text_in" ? setup.texts_in : setup.texts_out).push_back(reference);
             (word == "text_in" ? setup.binary_in : setup.binary_out).push_back(binary);
-        }
-        else if (word == "structural") job.structural.push_back(put(line));
-        else if (word == "put") job.puts.push_back(put(line));
+        } else if (word == "structural")
+            job.structural.push_back(put(line));
+        else if (word == "put")
+            job.puts.push_back(put(line));
         else if (word == "u") {
             job.u.emplace_back();
             for (const auto& n : words(line)) job.u.back().push_back(std::stod(n));
-        }
-        else if (word == "h") line >> job.h;
-        else if (word == "do") job.actions.push_back(words(line));
-        else if (!word.empty()) throw std::runtime_error("what is `" + text + "`?");
+        } else if (word == "h")
+            line >> job.h;
+        else if (word == "do")
+            job.actions.push_back(words(line));
+        else if (!word.empty())
+            throw std::runtime_error("what is `" + text + "`?");
     }
     return job;
 }
@@ -158,7 +179,8 @@ class Driver {
   public:
     explicit Driver(const Job& job) : job_(job), y_(job.setup.outputs) {
         // the names of its functions must outlive it, for those who read reports of leaks
-        if (!dlopen(job.library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) throw std::runtime_error(dlerror());
+        if (!dlopen(job.library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE))
+            throw std::runtime_error(dlerror());
         for (const auto& row : job.u) u_.insert(u_.end(), row.begin(), row.end());
         rows_ = static_cast<int>(job.u.size());
         make();
@@ -207,7 +229,8 @@ class Driver {
     }
 
     void finish() {
-        for (const Message& m : take_log()) tell("log", " " + std::to_string(m.status) + " " + m.category + " " + m.text);
+        for (const Message& m : take_log())
+            tell("log", " " + std::to_string(m.status) + " " + m.category + " " + m.text);
         kept_.reset();
         fmu_.reset();
     }
@@ -217,14 +240,16 @@ class Driver {
         auto library = Library::load(job_.library, job_.prefix);
         const auto factory = job_.version == 1 ? make_fmu1 : job_.version == 2 ? make_fmu2 : make_fmu3;
         fmu_ = factory(std::move(library), job_.setup);
-        fmu_->given(rows_);
+        fmu_->set_rows(rows_);
         tick_ = 0;
     }
 
     void need(bool good) {
         if (!good) throw Stop{};
     }
-    static void tell(const std::string& what, const std::string& more = "") { std::cout << what << more << "\n"; }
+    static void tell(const std::string& what, const std::string& more = "") {
+        std::cout << what << more << "\n";
+    }
     Span span() const { return {tick_, 1, static_cast<double>(tick_) * job_.h, job_.h}; }
 
     void start() {
@@ -267,7 +292,8 @@ class Driver {
     }
     void texts() {
         std::string value;
-        for (std::size_t k = 0; k < job_.setup.texts_in.size(); ++k) need(fmu_->set_text(static_cast<int>(k), "there"));
+        for (std::size_t k = 0; k < job_.setup.texts_in.size(); ++k)
+            need(fmu_->set_text(static_cast<int>(k), "there"));
         step();
         for (std::size_t k = 0; k < job_.setup.texts_out.size(); ++k) {
             need(fmu_->get_text(static_cast<int>(k), value));
@@ -361,9 +387,9 @@ class Driver {
         std::vector<double> flat(u_.begin(), u_.begin() + job_.setup.inputs);
         Saved saved(fmu_);
         need(fmu_->save(saved));
-        fmu_->given(1);
+        fmu_->set_rows(1);
         need(fmu_->step(span(), flat.data()));
-        fmu_->given(rows_);
+        fmu_->set_rows(rows_);
         ++tick_;
         step();
         need(fmu_->restore(saved));

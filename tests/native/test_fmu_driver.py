@@ -62,10 +62,10 @@ BUILD = sanitized_builder()
 
 def sources():
     """Return what the driver is made of: the FMU classes, and what they include."""
-    found = {path for path in NATIVE.glob("fmu*.cpp") if "nanobind" not in path.read_text()}
+    found = {path for path in (NATIVE / "fmu").glob("fmu*.cpp") if "nanobind" not in path.read_text()}
     waiting = list(found)
     while waiting:
-        for name in re.findall(r'#include "(\w+)\.hpp"', waiting.pop().read_text()):
+        for name in re.findall(r'#include "([\w/]+)\.hpp"', waiting.pop().read_text()):
             for path in (NATIVE / f"{name}.hpp", *NATIVE.glob(f"{name}*.cpp")):
                 if path not in found and "nanobind" not in path.read_text():
                     found.add(path)

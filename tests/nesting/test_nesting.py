@@ -149,7 +149,7 @@ def test_the_algorithm_is_kept_where_asked():
 
 def test_progress_is_told():
     told = []
-    nest(three_masses(1, "0.1 s"), stop=1, keep=True, told=lambda done, of: told.append((done, of)))
+    nest(three_masses(1, "0.1 s"), stop=1, keep=True, progress=lambda done, of: told.append((done, of)))
     assert [done for done, _ in told] == list(range(1, len(told) + 1))
     assert all(done <= of for done, of in told)
 

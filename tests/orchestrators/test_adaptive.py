@@ -26,6 +26,7 @@ from hocket import (
 )
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.plan import Adapt
+from hocket.planning.planner import plan_tree
 from orchestrators.test_adaptive_errors import error_of_oscillators, exactly, loaded, oscillators
 
 ENGINES = ("interpreter", "native")
@@ -64,7 +65,7 @@ def steps(run, path=""):
 
 
 def test_the_plan():
-    plan = Composite(PAIR, "0.5 s", Adaptive(Jacobi(), 1e-3)).plan()
+    plan = plan_tree(Composite(PAIR, "0.5 s", Adaptive(Jacobi(), 1e-3))).plan
     assert str(plan).splitlines()[3:] == [
         "  each step:",
         "    in steps of multiples of 1/1048576, an error of 0.001 per second by what inputs missed;"
@@ -213,7 +214,7 @@ def test_orders_need_nobody_to_go_back():
 def test_without_rewind_only_the_next_step_is_shorter():
     composite = Composite(HALF, 1, Adaptive(Jacobi(), 1e-2, first="1/1024"))
     expected = "`stuck` cannot go back: a step with too large an error stays, the next is shorter"
-    assert expected in composite.plan().notes
+    assert expected in plan_tree(composite).plan.notes
     run = both(composite, 4)
     assert steps(run)["rejected"] == 0
     assert expected in run.info["notes"]
@@ -238,7 +239,7 @@ def test_half_steps_go_back_always():
     with pytest.raises(ScenarioError, match="makes every step twice and goes back") as caught:
         Adaptive(estimate="richardson", rejects=False)
     assert 'estimate="defect"' in str(caught.value)
-    control = found(Composite(HALF, 1, Adaptive()).plan())
+    control = found(plan_tree(Composite(HALF, 1, Adaptive())).plan)
     with pytest.raises(ScenarioError, match="taken back in between"):
         replace(control, estimate="richardson", rejects=False)
 

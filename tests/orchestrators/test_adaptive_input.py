@@ -26,6 +26,7 @@ from hocket.analysis.linear_reading import read_linear
 from hocket.files.toml import dumps, loads
 from hocket.model.clock import seconds
 from hocket.orchestrators.adaptive import Adaptive
+from hocket.planning.planner import plan_tree
 from orchestrators.test_adaptive import ENGINES, PAIR, lag, steps
 
 # what cannot be done
@@ -88,7 +89,7 @@ def test_a_fixed_step_fmu_is_refused(tmp_path):
     fmu = Fmu(build("rigid", 3, folder=tmp_path))
     assert not fmu.abilities.variable_step
     with pytest.raises(ScenarioError, match=r"`rigid`.*accepts only whole ones") as caught:
-        Composite(Scenario({"rigid": fmu}), 1, Adaptive()).plan()
+        plan_tree(Composite(Scenario({"rigid": fmu}), 1, Adaptive()))
     assert "variable_step" in str(caught.value)
 
 

@@ -24,6 +24,7 @@ from hocket import (
 )
 from hocket.analysis.linear_reading import read_linear
 from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, find_delays
+from hocket.planning.planner import plan_tree
 from scenarios.test_fmus import halves
 
 ENGINES = ("interpreter", "native")
@@ -48,7 +49,7 @@ PAIR = Scenario({"a": lag(1.0, 2.0, 1.0), "b": lag(3.0, 1.5, -1.0)}, {"a.u": "b.
 
 def test_the_plan():
     assert str(
-        Composite(PAIR, "0.1 s", Iterate(GaussSeidel(["a", "b"]), 1e-6, 20, None)).plan()
+        plan_tree(Composite(PAIR, "0.1 s", Iterate(GaussSeidel(["a", "b"]), 1e-6, 20, None))).plan
     ).splitlines()[3:] == [
         "  each step:",
         "    save a, b",
@@ -103,7 +104,7 @@ def test_the_linear_reading_tells_how_fast_it_settles():
 def test_a_loop_that_the_iteration_solves(engine):
     """y_a = x + 0.5 y_b, y_b = x + 0.4 y_a with x = exp(-t)."""
     composite = Composite(gains(0.5, 0.4), 0.1, Iterate(Jacobi(outputs="stale"), 1e-12, accelerate=None))
-    (note,) = composite.plan().notes
+    (note,) = plan_tree(composite).plan.notes
     assert note.endswith("is solved by the iteration, if its gain is below one")
     run = hocket.run(composite, 2, engine=engine)
     assert run.final("a.y") == pytest.approx(1.5 / 0.8 * np.exp(-2.0), rel=1e-10)
@@ -130,7 +131,7 @@ def test_too_few_sweeps_are_an_error(engine):
 
 def test_a_step_made_again_is_not_extrapolated():
     plans = {what: Composite(PAIR, 0.1, what) for what in (Jacobi(), Iterate(Jacobi(), None, 1), Iterate())}
-    found = [len(find_delays(composite.plan(), PAIR)) for composite in plans.values()]
+    found = [len(find_delays(plan_tree(composite).plan, PAIR)) for composite in plans.values()]
     assert found == [2, 2, 0]
 
 

@@ -13,6 +13,7 @@ from hocket import Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, Sc
 from hocket.files import toml
 from hocket.orchestrators import Asynchronous, Multirate
 from hocket.plan import find_delays
+from hocket.planning.planner import plan_tree
 from plan.levels import FIXED, NESTED
 
 SCHEMES = ("slowest-first", "fastest-first", "compound")
@@ -38,7 +39,7 @@ FOUR = Scenario(
 
 
 def steps_of(orchestrator, scenario=PAIR):
-    text = str(Composite(scenario, "0.1 s", orchestrator).plan()).partition("  each step:\n")[2]
+    text = str(plan_tree(Composite(scenario, "0.1 s", orchestrator)).plan).partition("  each step:\n")[2]
     return [line.removeprefix("    ") for line in text.splitlines()]
 
 
@@ -296,7 +297,7 @@ def test_what_is_no_rate_or_scheme_is_refused_at_once(rates, scheme, said):
 
 def refusal(orchestrator, scenario=PAIR):
     with pytest.raises(ScenarioError) as caught:
-        Composite(scenario, "1 s", orchestrator).blueprint  # noqa: B018
+        plan_tree(Composite(scenario, "1 s", orchestrator))
     return str(caught.value)
 
 

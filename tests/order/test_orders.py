@@ -24,6 +24,7 @@ from hocket import (
     Scenario,
     StateSpace,
 )
+from hocket.planning.planner import plan_tree
 
 END = 2
 FINEST = (Fraction(1, 64), Fraction(1, 128))
@@ -164,8 +165,8 @@ def test_a_cold_start_caps_the_order_at_2_and_the_plan_says_so(q, levels):
     choices = ("rk4", Jacobi(), Polynomial(q))
     assert observed_order(levels, *choices, start="cold") == pytest.approx(2, abs=0.1)
     cold, warm = (nest(NESTS[levels], 1, None, *choices, start=start) for start in ("cold", "window"))
-    assert any("capped at 2" in note and "cold" in note for note in cold.plan().notes)
-    assert not any("capped" in note for note in warm.plan().notes)
+    assert any("capped at 2" in note and "cold" in note for note in plan_tree(cold).plan.notes)
+    assert not any("capped" in note for note in plan_tree(warm).plan.notes)
 
 
 @pytest.mark.parametrize("extrapolation", [Hold(), Polynomial(1)])
@@ -173,7 +174,9 @@ def test_a_cold_start_caps_nothing_up_to_straight_lines(extrapolation):
     q = extrapolation.degree
     choices = ("rk4", Jacobi(), extrapolation)
     assert observed_order(2, *choices, start="cold") == pytest.approx(q + 1, abs=0.1)
-    assert not any("capped" in note for note in nest(NESTS[2], 1, None, *choices, start="cold").plan().notes)
+    assert not any(
+        "capped" in note for note in plan_tree(nest(NESTS[2], 1, None, *choices, start="cold")).plan.notes
+    )
 
 
 class OneWay:
@@ -203,5 +206,5 @@ def test_who_cannot_rewind_caps_the_order_at_2_and_is_named(q, levels):
     stuck = {"c": Python(OneWay)}
     assert observed_order(levels, *choices, replaced=stuck) == pytest.approx(2, abs=0.1)
     path = dict(paths_in(NESTS[levels]))["c"]
-    notes = nest(NESTS[levels], 1, None, *choices, replaced=stuck).plan().notes
+    notes = plan_tree(nest(NESTS[levels], 1, None, *choices, replaced=stuck)).plan.notes
     assert any("capped at 2" in note and f"`{path}` cannot rewind" in note for note in notes)

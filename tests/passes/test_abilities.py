@@ -17,6 +17,7 @@ from hocket.planning.compiler.capability_needs import PASSES, needs
 from hocket.planning.compiler.capability_table import ABILITIES, abilities
 from hocket.planning.compiler.emulation_pass import emulate_missing, other_remedy, remedy
 from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.simulators.wrappers.feedthrough_probe import Reacting
 from hocket.simulators.wrappers.replay import Replay
@@ -74,7 +75,7 @@ LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u"], outputs=
 def refused(level):
     """Return whether the engine refuses a level."""
     try:
-        level.plan()
+        plan_tree(level)
     except hk.ScenarioError:
         return True
     return False
@@ -267,8 +268,8 @@ def test_those_inside_levels_are_named():
     made = emulate_missing(level)
     assert not made.left
     assert [(each.path, each.how) for each in made.done] == [
-        ("a.own", "rewind by replay"),
-        ("a.own", "slopes by backward differences"),
+        ("a.own", "rollback by replay"),
+        ("a.own", "output derivatives by backward differences"),
     ]
     assert made.level.scenario.models["a"].scenario.models["own"] == Sloped(
         Replay(simulator(False, True, False))
@@ -280,9 +281,9 @@ def test_a_cold_start_is_a_loss_and_no_refusal():
     (need,) = [each for each in needs(level) if each.unmet and each.by == "the start"]
     assert not need.is_required
     assert "capped" in need.loses
-    assert any("capped" in note for note in level.plan().notes)
+    assert any("capped" in note for note in plan_tree(level).plan.notes)
     made = emulate_missing(level, wanted=True).level
-    assert not any("capped" in note for note in made.plan().notes)
+    assert not any("capped" in note for note in plan_tree(made).plan.notes)
     cold = pair(simulator(False, True, False), LAG, "0.1 s", "jacobi", hk.Polynomial(3), "cold")
     assert not any(need.by == "the start" for need in needs(cold))
 

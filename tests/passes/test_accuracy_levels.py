@@ -9,7 +9,7 @@ from hocket.files.toml import dumps, loads
 from hocket.model.constraints import Constraint
 from hocket.model.experiment import Experiment
 from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.compiler.modularity import Modularity
@@ -95,7 +95,7 @@ def test_constraints_are_compiled_first():
     )
     level = hk.Composite(hk.Scenario(models, constraints={"link": link}), "0.2 s")
     how = Accuracy(10, 1e-3, first=0.01, estimate="copy", watch=("left.*", "right.*"))
-    found = accepted_steps(hk.run(compile(level, [how, Modularity()]).level, stop=160))
+    found = accepted_steps(hk.run(compile_level(level, [how, Modularity()]).level, stop=160))
     exact = np.array([expm(np.array([[0, 1], [-1.5, -0.4]]) * t)[0, 0] for t in found.t])
     assert found.finished
     assert np.max(np.abs(found["whole.left.x"] - exact)) < 1e-3
@@ -105,7 +105,7 @@ def test_constraints_are_compiled_first():
 def test_hosts_start_as_they_would_together():
     """The double oscillator on two hosts: what these hold over their small steps is all that is wrong."""
     how = Accuracy(10, 1e-2, first=0.01, largest=1, estimate="defect")
-    made = compile(hk.Composite(scenario(), "0.1 s"), [how, Distribution()]).level
+    made = compile_level(hk.Composite(scenario(), "0.1 s"), [how, Distribution()]).level
     found = accepted_steps(hk.run(made, stop=80))
     assert found.finished
     assert found["lab.right.force"][0] == pytest.approx(-1.0)
@@ -127,7 +127,9 @@ def test_loops_that_are_solved_are_told_the_time():
         ({"one": one, "two": two, "lag": lag}, wires | {"lag.u": "one.y"}),
     ):
         level = hk.Composite(hk.Scenario(models, wired), 1, extrapolation="hold")
-        made = compile(level, [Accuracy(5, 5e-3, per="unit", first=1e-3, estimate="defect"), Loops()]).level
+        made = compile_level(
+            level, [Accuracy(5, 5e-3, per="unit", first=1e-3, estimate="defect"), Loops()]
+        ).level
         found = accepted_steps(hk.run(made, stop=700))
         x = np.array([expm(A * t) @ [1, 0.5, 0] for t in found.t])
         inside = "" if len(models) == 2 else "one_two."
@@ -136,5 +138,5 @@ def test_loops_that_are_solved_are_told_the_time():
         if inside:
             assert np.max(np.abs(found["lag.y"] - x[:, 2])) < 5e-3
     flat = hk.Composite(hk.Scenario({"one": one, "two": two}, wires), 1)
-    made = compile(flat, [Accuracy(5, 1e-3), Loops()]).level
+    made = compile_level(flat, [Accuracy(5, 1e-3), Loops()]).level
     assert "`one` and `two` react at once" in made.scenario.inserted["clock"].reason

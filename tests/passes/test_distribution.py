@@ -13,16 +13,17 @@ from hocket.engine.reference.engine import InterpreterEngine
 from hocket.errors import ScenarioError
 from hocket.files.toml import dumps, loads
 from hocket.model.bonds import Bond
+from hocket.model.composite import as_level
 from hocket.model.experiment import Experiment
 from hocket.model.hosts import Hosts
-from hocket.model.scenario import as_level
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.plan.cost import plan_cost
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import clock_of
-from hocket.simulators.stand_in import StandIn
+from hocket.simulators.state_space import StandIn
 from hocket.testing import check_simulator
 from passes import hosts
 from passes.hosts import FLAT, chain, chain_matrix, error, scenario, state
@@ -53,7 +54,7 @@ def test_flat_and_held(step, published):
 
 def with_exact_past(composite, degree):
     """The largest error at exchanges, with the true motion as the past of what is sent, as in the table."""
-    design = composite.blueprint
+    design = plan_tree(composite)
     root = open_level(design, clock_of(design))
     initialise(root, 0.0)
     index = {path: number for number, path in enumerate(FLAT)}
@@ -117,9 +118,9 @@ def test_few_messages_for_what_a_flat_hold_needs_thousands():
         run = hk.run(made, stop=10, engine="interpreter")
         assert error(run) <= 2.5e-3
         assert 100 < messages(run) <= 120
-        assert plan_cost(made.blueprint).messages(run.info["counts"]["steps"]) == messages(run)
+        assert plan_cost(plan_tree(made)).messages(run.info["counts"]["steps"]) == messages(run)
     flat = hk.Composite(scenario(), "7.5 ms")
-    assert plan_cost(flat.blueprint).messages(round(10 / 0.0075)) >= 2667
+    assert plan_cost(plan_tree(flat)).messages(round(10 / 0.0075)) >= 2667
 
 
 def test_both_engines_agree_to_the_last_bit():
@@ -173,7 +174,7 @@ def test_a_chain_on_three_hosts_follows_the_matrix_exponential():
         assert set(run.info["counts"]["messages"]) == {
             "one to two", "two to one", "two to three", "three to two",
         }  # fmt: skip
-        assert messages(run) == plan_cost(made.blueprint).messages(run.info["counts"]["steps"])
+        assert messages(run) == plan_cost(plan_tree(made)).messages(run.info["counts"]["steps"])
     assert errors[1] < 2e-4
     assert np.log2(errors[0] / errors[1]) == pytest.approx(3.0, abs=0.3)
 
@@ -203,7 +204,7 @@ def test_every_value_from_elsewhere_ends_in_a_stand_in():
     assert plant.step * 10 == made.step == level().step
     assert made.scenario.inserted["plant"].by == "distribution"
     assert "right" in plant.scenario.inserted["right_at_plant"].reason
-    assert Feedthrough(made.blueprint.wiring).loops == []
+    assert Feedthrough(plan_tree(made).wiring).loops == []
     once = Distribution("20 ms")
     assert once.reasons(level())
     assert once.check_postconditions(level())
@@ -277,7 +278,7 @@ def test_loops_on_one_host_are_lifted_and_go_with_its_small_step():
         hosts={"plant": ["first", "second"], "lab": ["lag"]},
     )
     level = hk.Composite(joined, "0.1 s", "jacobi", "linear")
-    made = compile(level, [Loops(), Distribution("10 ms", "linear")]).level
+    made = compile_level(level, [Loops(), Distribution("10 ms", "linear")]).level
     plant = made.scenario.models["plant"]
     inside = [as_level(model) for model in plant.scenario.models.values() if as_level(model)]
     assert [each.step for each in (plant, *inside)] == [made.step / 10] * (1 + len(inside))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.contract import algebraic_loops, triviality_faults
 from hocket.planning.compiler.loop_pass import Loops
 from passes.followers import Follower
@@ -16,28 +16,29 @@ TABLE = [(1, 0.5, "0.1", 0.228), (1, 2, "0.1", 0.2096), (1, 2, "0.05", 0.1118), 
 
 @pytest.mark.parametrize(("m1", "m2", "step", "printed"), TABLE)
 def test_the_worked_example(m1, m2, step, printed):
-    made = compile(joined(m1, m2, step)).level
+    made = compile_level(joined(m1, m2, step)).level
     assert error(made, m1, m2) == pytest.approx(printed, rel=2e-3)
 
 
 @pytest.mark.parametrize("step", ["0.1", "0.05", "0.025"])
 def test_a_delay_diverges_where_the_second_mass_is_heavier(step):
-    made = compile(joined(1, 2, step), [Loops("delay")]).level
+    made = compile_level(joined(1, 2, step), [Loops("delay")]).level
     assert error(made, 1, 2) > 1e9
 
 
 def test_a_plain_fixed_point_diverges_and_secants_do_not():
-    plain = compile(joined(1, 2, "0.1"), [Loops("steps", accelerate="plain")]).level
+    plain = compile_level(joined(1, 2, "0.1"), [Loops("steps", accelerate="plain")]).level
     with pytest.raises(hk.ConvergenceError):
         hk.run(plain, 1)
-    secant = compile(joined(1, 2, "0.1"), [Loops("steps")])
+    secant = compile_level(joined(1, 2, "0.1"), [Loops("steps")])
     run = hk.run(secant.level, 10)
     assert run.info["counts"]["sweeps"][""]["total"] <= 4 * run.info["counts"]["steps"]
 
 
 def test_steps_made_again_converge_in_second_order_on_lines():
     errors = [
-        error(compile(joined(1, 2, step, "linear"), [Loops("steps")]).level, 1, 2) for step in ("0.1", "0.05")
+        error(compile_level(joined(1, 2, step, "linear"), [Loops("steps")]).level, 1, 2)
+        for step in ("0.1", "0.05")
     ]
     assert errors[0] < 1.1e-3
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.1)
@@ -52,7 +53,7 @@ def among_others(how=None):
         {**CONNECTIONS, "after.u": "one.x"},
         record=["one.x", "after.*"],
     )
-    return hk.Composite(scenario, "0.1"), compile(hk.Composite(scenario, "0.1"), [Loops(how)])
+    return hk.Composite(scenario, "0.1"), compile_level(hk.Composite(scenario, "0.1"), [Loops(how)])
 
 
 @pytest.mark.parametrize("how", ["outputs", "steps"])
@@ -85,7 +86,7 @@ def test_a_loop_inside_a_level_that_others_reach_into(how):
     inner = hk.Composite(hk.Scenario({**parts, "third": bystander}, CONNECTIONS), "0.05")
     probe = hk.StateSpace([[-1]], [[1]], [[1]], inputs=["u"], outputs=["y"])
     flat = hk.Composite(hk.Scenario({"pair": inner, "after": probe}, {"after.u": "pair.one.x"}), "0.1")
-    made = compile(flat, [Loops(how)]).level
+    made = compile_level(flat, [Loops(how)]).level
     assert set(made.scenario.models["pair"].scenario.models) == {"one_two", "third"}
     one, other = hk.run(flat, 2), hk.run(made, 2)
     tolerance = 1e-12 if how == "outputs" else 0.05
@@ -104,9 +105,9 @@ def test_who_cannot_go_back_is_refused_where_steps_are_made_again():
     pair = {name: hk.Python(Follower) for name in ("a", "b")}
     flat = hk.Composite(hk.Scenario(pair, {"a.u": "b.y", "b.u": "a.y"}), "0.1")
     with pytest.raises(hk.ScenarioError, match="cannot make a step again") as caught:
-        compile(flat, [Loops("steps")])
+        compile_level(flat, [Loops("steps")])
     assert "Replay" in str(caught.value)
-    assert not triviality_faults(compile(flat).level)
+    assert not triviality_faults(compile_level(flat).level)
 
 
 def test_a_scenario_without_loops_is_left_alone():

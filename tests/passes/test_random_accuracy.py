@@ -6,7 +6,7 @@ from scipy.linalg import expm
 
 import hocket as hk
 from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.contract import triviality_faults
 from hocket.planning.compiler.loop_pass import Loops
 from passes.random_scenes import scene, seen
@@ -25,7 +25,7 @@ TOLERANCE = {
 
 def compiled(level, *passes):
     """The level over s; what the pass promises holds."""
-    made = compile(level, passes).level
+    made = compile_level(level, passes).level
     assert passes[-1].reasons(level)
     assert passes[-1].check_postconditions(level)
     assert passes[-1].reasons(made) == []

@@ -5,10 +5,11 @@ import pytest
 
 import hocket as hk
 from hocket.plan.cost import plan_cost
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.contract import algebraic_loops, triviality_faults
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.planner import plan_tree
 from passes.random_scenes import error, found, hosted, scene, values
 
 BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]
@@ -30,7 +31,7 @@ def compiled(before, *passes):
     one = passes[-1]
     assert one.reasons(before)
     assert one.check_postconditions(before)
-    made = compile(before, passes).level
+    made = compile_level(before, passes).level
     assert one.reasons(made) == []
     assert one.check_postconditions(made) == []
     assert triviality_faults(made) == []
@@ -40,7 +41,7 @@ def compiled(before, *passes):
 
 def counted(run, made):
     """Messages and bytes: as told from the plan, and as counted in the run."""
-    counts, told = run.info["counts"], plan_cost(made.blueprint)
+    counts, told = run.info["counts"], plan_cost(plan_tree(made))
     sweeps = counts.get("sweeps", {}).get("", {}).get("total")
     links = counts["messages"].values()
     return (

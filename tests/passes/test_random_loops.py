@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.contract import algebraic_loops, triviality_faults
 from hocket.planning.compiler.loop_pass import Loops
 from passes.random_scenes import error, found, orders, scene, values
@@ -14,7 +14,7 @@ BLOCKS = [range(first, first + 20) for first in range(0, 100, 20)]
 
 def compiled(level, how):
     """The level made trivial; what the pass promises holds."""
-    made = compile(level, [Loops(how)])
+    made = compile_level(level, [Loops(how)])
     assert [chapter.by for chapter in made.chapters] == ["loops"]
     assert all(row["reason"] for row in made.rows())
     assert made.chapters[0].gone == ()  # simulators and connections are moved, none is lost
@@ -103,7 +103,7 @@ def test_a_delay_would_not_do():
     growing = [each for each in drawn if np.abs(np.linalg.eigvals(each.instant)).max() > 1.3]
     assert len(growing) >= 10
     for each in growing:
-        made = compile(each.level("50 ms"), [Loops("delay")]).level
+        made = compile_level(each.level("50 ms"), [Loops("delay")]).level
         late = found(hk.run(made, stop=5), each)
         assert np.abs(late).max() > 1e3 * np.abs(each.exact(np.linspace(0.0, 5.0, 101))).max()
 

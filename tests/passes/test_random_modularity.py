@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.contract import insertions, triviality_faults
 from hocket.planning.compiler.modularity import Modularity
 from passes.random_links import links
@@ -17,7 +17,7 @@ ALGORITHMS = ["jacobi", "gauss-seidel"]
 
 def compiled(level):
     """The level without equations; what the pass promises holds."""
-    made = compile(level, [Modularity()])
+    made = compile_level(level, [Modularity()])
     assert Modularity().check_postconditions(level)
     assert Modularity().check_postconditions(made.level) == []
     assert triviality_faults(level)

@@ -9,7 +9,7 @@ import hocket as hk
 from hocket.files import toml
 from hocket.model.experiment import Experiment
 from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.contract import algebraic_loops, triviality_faults
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
@@ -62,7 +62,7 @@ def test_all_passes_in_their_order(seeds):
         each, wrong = drawn(seed), []
         for steps in (20, 40):
             before = placed(each, each.level(f"1/{2 * steps}"))
-            made = compile(before, [Distribution(before.step / 2, "linear"), Loops(), Modularity()])
+            made = compile_level(before, [Distribution(before.step / 2, "linear"), Loops(), Modularity()])
             assert [chapter.by for chapter in made.chapters] == ["modularity", "loops", "distribution"]
             assert triviality_faults(made.level) == []
             for one in (Modularity(), Loops(), Distribution()):
@@ -77,7 +77,7 @@ def test_step_control_comes_last():
     for seed in range(30, 36):
         each = drawn(seed)
         control = Accuracy("0.5", 1e-3, estimate="defect", largest="50 ms", first="5 ms")
-        made = compile(each.level("50 ms"), [control, Loops(), Modularity()])
+        made = compile_level(each.level("50 ms"), [control, Loops(), Modularity()])
         assert [chapter.by for chapter in made.chapters] == ["modularity", "loops", "accuracy"]
         done = accepted_steps(hk.run(made.level, stop=200))
         assert done.finished

@@ -10,7 +10,7 @@ import hocket as hk
 from command_line import refused
 from hocket.model.protocols import Capabilities
 from hocket.planning.compiler.accuracy import Accuracy
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.contract import algebraic_loops
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
@@ -291,7 +291,7 @@ CASES = {
 def test_the_condition_that_is_not_met_is_told_with_its_place(name):
     made, passes, what, where = CASES[name]
     with pytest.raises(hk.ScenarioError) as caught:
-        compile(made(), passes)
+        compile_level(made(), passes)
     faults = [(fault.what, fault.where) for fault in caught.value.faults]
     assert any(what in told and where == place for told, place in faults), faults
 
@@ -319,6 +319,6 @@ def test_who_does_not_evaluate_again_makes_steps_again():
 
     assert algebraic_loops(level("0.1"))
     assert error(level("0.1"), 1, 2) > 1e9
-    wrong = [error(compile(level(step)).level, 1, 2) for step in ("0.1", "0.05")]
+    wrong = [error(compile_level(level(step)).level, 1, 2) for step in ("0.1", "0.05")]
     assert 3.5 < wrong[0] / wrong[1] < 4.5
     assert wrong[0] < 1.1e-3

@@ -9,7 +9,7 @@ from scipy.linalg import expm
 
 import hocket as hk
 from hocket.planning.compiler.accuracy import Accuracy, accepted_steps
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.modularity import Modularity
 
@@ -46,7 +46,7 @@ TOGETHER = [[0, 1, 0, 0], [-1, -0.1, 0.25, 0], [0, 0, 0, 1], [1, 0, -2, -0.3]]
 
 
 def test_what_was_compiled_can_be_pickled():
-    made = compile(
+    made = compile_level(
         hk.Composite(hk.Scenario({"a": mass(1, 1, 0.2), "b": mass(3, 2, 0.2)}, constraints=ROD), 0.1)
     )
     assert pickle.loads(pickle.dumps(made)) == made
@@ -64,7 +64,7 @@ def test_what_was_compiled_can_be_pickled():
 )
 def test_what_cannot_be_compiled_by_its_kind(given, passes, told):
     with pytest.raises(hk.HocketError, match=told):
-        compile(given, passes)
+        compile_level(given, passes)
 
 
 def test_an_equation_inside_a_level_and_one_that_reaches_into_it():
@@ -146,7 +146,7 @@ def test_steps_are_controlled_by_what_moves_not_by_what_couplers_find():
     errors = []
     for tolerance in (1e-3, 1e-4):
         wanted = [Modularity(), Accuracy(stop=1, tolerance=tolerance)]
-        found = accepted_steps(hk.run(compile(spring_beside_a_rod(), wanted).level, 450))
+        found = accepted_steps(hk.run(compile_level(spring_beside_a_rod(), wanted).level, 450))
         assert found.finished
         whole = exact(TOGETHER, [1.0, 0.0, 0.0, 0.0], found.t)
         errors.append(np.max(np.abs(found.values["c.x"] - whole[:, 2])))
@@ -156,7 +156,7 @@ def test_steps_are_controlled_by_what_moves_not_by_what_couplers_find():
 
 def test_equations_hosts_and_controlled_steps_together():
     wanted = [Modularity(), Distribution("5 ms"), Accuracy(stop=0.5, tolerance=1e-3)]
-    made = compile(spring_beside_a_rod({"one": ["a", "b", "s"], "two": ["c"]}), wanted)
+    made = compile_level(spring_beside_a_rod({"one": ["a", "b", "s"], "two": ["c"]}), wanted)
     native, plain = (hk.run(made.level, 90, engine=engine) for engine in ("native", "interpreter"))
     found = accepted_steps(native)
     assert found.finished

@@ -10,7 +10,7 @@ from command_line import good
 from hocket.files import toml
 from hocket.model.experiment import Experiment
 from hocket.planning.compiler.accuracy import Accuracy
-from hocket.planning.compiler.compiler import compile
+from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.compiler.modularity import Modularity
@@ -60,7 +60,7 @@ def test_the_text_and_the_compiled_scenario_come_back(seeds):
         text = remarked(level, seed)
         study = toml.loads(text)
         assert study.composite == level, seed
-        made = compile(study.composite, passes)
+        made = compile_level(study.composite, passes)
         assert made.chapters
         assert made.original == level
         written = toml.dumps(replace(study, composite=made.level, original=text))
@@ -92,9 +92,9 @@ def test_on_the_command_line_too(seed, ends, tmp_path, monkeypatch):
 
 def test_needed_passes_are_found_without_being_named():
     level, _ = drawn(7)
-    assert [chapter.by for chapter in compile(level).chapters] == ["modularity"]
+    assert [chapter.by for chapter in compile_level(level).chapters] == ["modularity"]
     level, _ = drawn(8)
-    assert [chapter.by for chapter in compile(level).chapters] == ["distribution"]
+    assert [chapter.by for chapter in compile_level(level).chapters] == ["distribution"]
     level, _ = drawn(6)
-    assert [chapter.by for chapter in compile(level).chapters] == ["loops"]
+    assert [chapter.by for chapter in compile_level(level).chapters] == ["loops"]
     assert Modularity().reasons(level) == []

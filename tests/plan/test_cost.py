@@ -8,6 +8,7 @@ import hocket as hk
 from hocket.model.hosts import Hosts, Link
 from hocket.plan.cost import plan_cost
 from hocket.planning.compiler.distribution import Distribution
+from hocket.planning.planner import plan_tree
 from passes.hosts import chain, scenario
 
 STOP = 2
@@ -20,7 +21,7 @@ def counted(composite, stop=STOP):
     links = counts["messages"].values()
     sweeps = counts.get("sweeps", {}).get("", {}).get("total")
     sent = sum(link["messages"] for link in links), sum(link["bytes"] for link in links)
-    return plan_cost(composite.blueprint), sent, counts["steps"], sweeps, counts["messages"]
+    return plan_cost(plan_tree(composite)), sent, counts["steps"], sweeps, counts["messages"]
 
 
 ALGORITHMS = {
@@ -73,7 +74,7 @@ def test_what_a_message_is_made_of():
     link = Link("2 ms", 1000.0, header=10)
     on = Hosts({"plant": ["left"], "lab": ["right"]}, link, {("lab", "plant"): Link(header=0)})
     made = Distribution("20 ms", "linear").apply(hk.Composite(scenario(on), "0.2 s"))
-    told = plan_cost(made.blueprint)
+    told = plan_cost(plan_tree(made))
     forth, back = sorted(told.links, key=lambda each: each.source == "lab")
     assert (forth.start.messages, forth.start.values, forth.each.messages, forth.each.values) == (2, 6, 1, 2)
     assert (back.start.messages, back.start.values, back.each.messages, back.each.values) == (2, 3, 1, 1)
@@ -85,7 +86,7 @@ def test_what_a_message_is_made_of():
 
 def test_steps_and_values_of_levels():
     """Ten small steps of two simulators on each of two hosts; by hand."""
-    told = plan_cost(Distribution("20 ms", "linear").apply(hk.Composite(scenario(), "0.2 s")).blueprint)
+    told = plan_cost(plan_tree(Distribution("20 ms", "linear").apply(hk.Composite(scenario(), "0.2 s"))))
     assert told.steps == {path: F(10) for path in told.steps}
     assert sorted(told.steps) == ["lab.left_at_lab", "lab.right", "plant.left", "plant.right_at_plant"]
     # outside 3 values fed and 3 again; plant: 1 value in each small step; lab: 2, and 2 again when consistent
@@ -94,13 +95,13 @@ def test_steps_and_values_of_levels():
 
 def test_rates_and_sweeps_multiply():
     flat = scenario().with_changes(hosts=None)
-    multirate = plan_cost(hk.Composite(flat, "0.1 s", hk.Multirate({"right": 4})).blueprint)
+    multirate = plan_cost(plan_tree(hk.Composite(flat, "0.1 s", hk.Multirate({"right": 4}))))
     assert multirate.steps == {"left": F(1), "right": F(4)}
-    turns = plan_cost(hk.Composite(flat, "0.1 s", hk.Asynchronous({"left": 3, "right": 8})).blueprint)
+    turns = plan_cost(plan_tree(hk.Composite(flat, "0.1 s", hk.Asynchronous({"left": 3, "right": 8}))))
     assert turns.steps == {"left": F(3), "right": F(8)}
     swept = hk.Composite(flat, "0.1 s", hk.Iterate(tolerance=None, at_most=3))
-    assert plan_cost(swept.blueprint).steps == {"left": F(3), "right": F(3)}
+    assert plan_cost(plan_tree(swept)).steps == {"left": F(3), "right": F(3)}
     settled = hk.Composite(flat, "0.1 s", hk.Iterate())
-    assert plan_cost(settled.blueprint, {"": 2.5}).steps == {"left": F(5, 2), "right": F(5, 2)}
-    assert plan_cost(swept.blueprint).links == ()
-    assert plan_cost(swept.blueprint).messages(10) == 0
+    assert plan_cost(plan_tree(settled), {"": 2.5}).steps == {"left": F(5, 2), "right": F(5, 2)}
+    assert plan_cost(plan_tree(swept)).links == ()
+    assert plan_cost(plan_tree(swept)).messages(10) == 0

@@ -11,6 +11,7 @@ from hocket.files import toml
 from hocket.model.protocols import Capabilities
 from hocket.orchestrators import Asynchronous, Multirate
 from hocket.plan import Plan, Together, find_delays, tries, verify_plan
+from hocket.planning.planner import plan_tree
 from native.random_scenarios import draw
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
@@ -24,7 +25,7 @@ def drawn(seed):
 def test_plans_of_random_scenarios_verify(block):
     """A blueprint is verified at all levels; nothing is opened."""
     for seed in range(30 * block, 30 * block + 30):
-        for level in drawn(seed).composite.blueprint.levels():
+        for level in plan_tree(drawn(seed).composite).levels():
             assert verify_plan(level.plan, level.composite.scenario, level.composite.step) == []
 
 
@@ -39,7 +40,7 @@ def leaves(scenario):
 def test_every_mode_and_order_verifies(outputs, inputs):
     """The levels of random scenarios, each under other orchestrators than the one it was drawn with."""
     for seed in range(300, 330):
-        for level in drawn(seed).composite.blueprint.levels():
+        for level in plan_tree(drawn(seed).composite).levels():
             scenario = level.composite.scenario
             names = list(scenario.models)
             groups = [names[0], *([names[1:]] if names[1:] else [])]
@@ -60,7 +61,7 @@ def test_every_mode_and_order_verifies(outputs, inputs):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_plans_of_the_examples_verify(path):
-    for level in toml.read(path).composite.blueprint.levels():
+    for level in plan_tree(toml.read(path).composite).levels():
         assert verify_plan(level.plan, level.composite.scenario, level.composite.step) == []
 
 
@@ -139,7 +140,7 @@ def test_a_plan_with_an_instruction_less_is_refused_or_does_the_same():
         random = drawn(seed)
         if any(feature.startswith("Hermite") for feature in random.features):
             continue
-        root = random.composite.blueprint.composite
+        root = plan_tree(random.composite).composite
         models = dict(root.scenario.models)
         inner = {name: model for name, model in models.items() if isinstance(model, hk.Composite)}
         expected = None

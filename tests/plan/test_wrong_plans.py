@@ -22,6 +22,7 @@ from hocket.plan import (
     Together,
     Try,
 )
+from hocket.planning.planner import plan_tree
 from plan.levels import (
     APART,
     BOTH,
@@ -287,7 +288,7 @@ def test_step_control_around_a_level_fits_its_steps(inner, hint):
     level = Composite(Scenario({"part": part}), F(inner))
     wires = {"level.part.u": "one.y", "one.u": "level.part.y"}
     with pytest.raises(ScenarioError, match="those of the level `level` do not fit in") as caught:
-        Composite(Scenario({"level": level, "one": part}, wires), 3, Adaptive()).plan()
+        plan_tree(Composite(Scenario({"level": level, "one": part}, wires), 3, Adaptive()))
     assert hint in str(caught.value)
 
 
@@ -335,7 +336,7 @@ def test_a_plan_is_verified_before_every_run_at_every_level():
     inner = Composite(RING, 1, Written(plan(*A, *B[1:], Record())))
     outer = Composite(Scenario({"deep": inner}), 1, Written(plan(Step("deep"))))
     with pytest.raises(ScenarioError) as caught:
-        outer.blueprint  # noqa: B018
+        plan_tree(outer)
     assert (
         str(caught.value)
         == """\

@@ -18,6 +18,7 @@ import hocket as hk
 from hocket.files.toml import dumps, loads
 from hocket.files.toml.codec import schema
 from hocket.model import registry
+from hocket.planning.planner import plan_tree
 
 HERE = Path(__file__).parent
 SCENARIO = """
@@ -101,7 +102,7 @@ def test_an_accelerator(plugin: Any) -> None:
     plain = study.composite.with_changes(orchestrator=hk.Iterate(plugin.Alphabetical()))
     assert run["a.x"].values == pytest.approx(hk.run(plain, stop=1)["a.x"].values, rel=1e-6)
     assert loads(dumps(study)) == study
-    assert "led by Halved" in str(study.composite.plan())
+    assert "led by Halved" in str(plan_tree(study.composite).plan)
 
 
 def test_words_in_calls(plugin: Any) -> None:

@@ -5,8 +5,7 @@ import re
 import pytest
 
 import hocket as hk
-from hocket.planning.prepare import prepare_composite
-from hocket.planning.tree import make_blueprint
+from hocket.planning.planner import plan_tree
 from hocket.report.level_boxes import connection_rows, levels_section, route_wires
 
 HIDDEN = re.compile(r"_told|_share|_booked|_beyond|_work|\bshare\b")
@@ -48,7 +47,7 @@ def in_a_level(balance):
 @pytest.mark.parametrize("balance", ["energy", "inversion"])
 @pytest.mark.parametrize("made", [chain, in_a_level])
 def test_a_page_shows_the_ports_and_wires_of_the_scenario_only(made, balance):
-    plain, balanced = (make_blueprint(prepare_composite(made(how))) for how in (None, balance))
+    plain, balanced = (plan_tree(made(how)) for how in (None, balance))
     assert any(getattr(model, "bookkeeping", ()) for model in balanced.leaves.wiring.models)
     assert list(connection_rows(balanced)) == list(connection_rows(plain))
     for one, other in zip(balanced.levels(), plain.levels(), strict=True):

@@ -16,6 +16,7 @@ from hocket import Composite, GaussSeidel, Iterate, Jacobi, Scenario
 from hocket.errors import FileError
 from hocket.plan import Adapt, Feed, Next, Plan, Read, Record, Step, Times
 from hocket.plan.instructions import Control
+from hocket.planning.planner import plan_tree
 from hocket.report.schedule import lay_out_step, turn_order
 from hocket.report.timeline import DENSE, svg_style, timeline_svg, write_timeline_svg
 from plan.levels import LAG, LEVEL, RING, turn
@@ -27,7 +28,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def parsed(composite, name="whole"):
-    return ElementTree.fromstring(timeline_svg(composite.blueprint, name))
+    return ElementTree.fromstring(timeline_svg(plan_tree(composite), name))
 
 
 def having(svg, *classes):
@@ -95,7 +96,7 @@ class Written:
 def test_who_is_furthest_behind_goes_next():
     """By hand: a to 1/2, b to 1/3, b to 2/3, a to 1, b to 1; a source that has come as far is known."""
     bodies = tuple((Feed(sim), Step(sim, part), Read(sim)) for sim, part in (("a", F(1, 2)), ("b", F(1, 3))))
-    made = lay_out_step(Composite(RING, F(6), Written(Next(bodies), Record())).blueprint, "whole")
+    made = lay_out_step(plan_tree(Composite(RING, F(6), Written(Next(bodies), Record()))), "whole")
     bars = [(bar.lane.path, bar.label) for bar in made.bars if not bar.lane.level]
     assert bars == [("a", "3 s"), ("b", "2 s"), ("b", "2 s"), ("a", "3 s"), ("b", "2 s")]
     assert [arrow.past for arrow in made.arrows] == [True, False, True, True, False]
@@ -114,14 +115,14 @@ def test_inputs_of_who_is_only_read_again_are_not_the_past():
         Feed("a"),
         Read("a"),
     )
-    made = lay_out_step(Composite(RING, F(1), Written(Times(2, body), Record())).blueprint, "whole")
+    made = lay_out_step(plan_tree(Composite(RING, F(1), Written(Times(2, body), Record()))), "whole")
     assert [arrow.past for arrow in made.arrows] == [True, False, False] * 2
 
 
 def test_steps_as_long_as_errors_allow():
     control = Control(1e-3, "defect", True, (0.7, 0.4, 0.0), F(1, 64), F(1, 8), F(1), rejects=False)
     plan = Written(Adapt((*turn("a"), *turn("b")), control), Record())
-    made = lay_out_step(replace(Composite(RING, F(1)).blueprint, plan=plan.plan(RING)), "whole")
+    made = lay_out_step(replace(plan_tree(Composite(RING, F(1))), plan=plan.plan(RING)), "whole")
     (frame,) = [each for each in made.frames if each.kind == "try"]
     assert frame.label == "steps as long as errors allow"
     assert len([bar for bar in made.bars if not bar.lane.level]) == 2
@@ -136,7 +137,7 @@ def test_levels_stand_in_levels():
 
 
 def test_it_needs_nothing_else():
-    text = timeline_svg(Composite(RING, F(1)).blueprint, "<script>evil()</script> & co")
+    text = timeline_svg(plan_tree(Composite(RING, F(1))), "<script>evil()</script> & co")
     assert "<script>" not in text
     assert "var(" not in text
     assert "url(" not in text
@@ -186,7 +187,7 @@ def test_other_endings_are_refused(tmp_path, ending):
         "plan", tmp_path / "demo.toml", "--plot", tmp_path / "no" / "p.svg"
     )
     with pytest.raises(FileError, match="is not drawn as"):
-        write_timeline_svg(Composite(RING, F(1)).blueprint, "ring", tmp_path / f"ring{ending}")
+        write_timeline_svg(plan_tree(Composite(RING, F(1))), "ring", tmp_path / f"ring{ending}")
 
 
 def test_the_pictures_in_docs_are_current(tmp_path):
@@ -199,7 +200,7 @@ def test_the_pictures_in_docs_are_current(tmp_path):
 
 
 def test_it_is_on_white_in_a_browser(tmp_path):
-    write_timeline_svg(Composite(RING, F(1), GaussSeidel()).blueprint, "ring", tmp_path / "ring.svg")
+    write_timeline_svg(plan_tree(Composite(RING, F(1), GaussSeidel())), "ring", tmp_path / "ring.svg")
     pixels = imread(painted(tmp_path / "ring.svg", tmp_path, dark=True))[..., :3]
     assert (pixels[2, 2] == 1.0).all()
     blue = (abs(pixels - [47 / 255, 111 / 255, 176 / 255]).max(axis=2) < 0.02).sum()

@@ -15,8 +15,7 @@ from hocket.engine.recording import ArrowRecorder, SampleTable
 from hocket.files.error_estimate import ErrorEstimate, write_estimate
 from hocket.files.run_folder import RunFolder
 from hocket.model.experiment import Experiment
-from hocket.planning.prepare import prepare_composite
-from hocket.planning.tree import make_blueprint
+from hocket.planning.planner import plan_tree
 from hocket.report import report_page, write_report
 from hocket.report.charts import (
     BUDGET,
@@ -34,7 +33,7 @@ LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs
 
 
 def design(scenario, orchestrator="jacobi"):
-    return make_blueprint(prepare_composite(Composite(scenario, F(1), orchestrator)))
+    return plan_tree(Composite(scenario, F(1), orchestrator))
 
 
 def test_text_cannot_break_out():

@@ -7,8 +7,7 @@ import pytest
 
 from hocket import Composite, GaussSeidel, Jacobi, Scenario
 from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, Times, Together
-from hocket.planning.prepare import prepare_composite
-from hocket.planning.tree import make_blueprint
+from hocket.planning.planner import plan_tree
 from hocket.report.schedule import MOST_LANES, WIDE, lay_out_step
 from hocket.report.timeline import timeline_section
 from plan.levels import APART, LAG, LEVEL, LOOP, RING, turn
@@ -25,7 +24,7 @@ class Written:
 
 
 def laid(scenario, orchestrator, step=F(1)):
-    return lay_out_step(make_blueprint(prepare_composite(Composite(scenario, step, orchestrator))), "whole")
+    return lay_out_step(plan_tree(Composite(scenario, step, orchestrator)), "whole")
 
 
 def leaves(made):
@@ -123,7 +122,7 @@ def test_a_crowd_is_cut_and_said_so():
     made = laid(scenario, GaussSeidel(names))
     assert len(made.lanes) == MOST_LANES + 1
     assert made.left_out == 200 - MOST_LANES
-    root = make_blueprint(prepare_composite(Composite(scenario, F(1))))
+    root = plan_tree(Composite(scenario, F(1)))
     assert f"{200 - MOST_LANES} more lanes are not drawn" in timeline_section(root, "crowd")
 
 

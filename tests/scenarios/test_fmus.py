@@ -8,6 +8,8 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
+from hocket.engine.opening import open_composite
+from hocket.planning.planner import plan_tree
 
 ENGINES = ("native", "interpreter")
 LINKS = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
@@ -101,7 +103,7 @@ def test_texts_travel_beside_the_numbers(fmus: Any, version: int, engine: Any) -
     links = {f"b.u_{kind}": f"a.y_{kind}" for kind in kinds}
     models = {"a": fmus("types", version, u_string="world"), "b": fmus("types", version, p_string="well, ")}
     composite = hk.Composite(hk.Scenario(models, links), 1, hk.GaussSeidel(["a", "b"]))
-    level = composite.open()
+    level = open_composite(composite)
     try:
         level.start(0.0)
         zero = np.zeros((1, 0))
@@ -130,7 +132,7 @@ def test_what_would_be_lost_is_refused(fmus: Any, source: str, target: str, mess
     models = {"a": fmus("types"), "b": fmus("types")}
     composite = hk.Composite(hk.Scenario(models, {f"b.{target}": f"a.{source}"}), 1)
     with pytest.raises(hk.ScenarioError) as error:
-        composite.plan()
+        plan_tree(composite)
     assert error.value.faults[0].what == message
 
 
@@ -150,7 +152,7 @@ def test_whole_numbers_are_held_whatever_the_extrapolation(fmus: Any) -> None:
     assert hk.run(composite, stop=5).final("b.y_int") == 2.0
     linked = [hk.Connection("a.y_int", "b.u_int", hk.Polynomial(1))]
     with pytest.raises(hk.ScenarioError, match="an integer cannot be extrapolated"):
-        hk.Composite(hk.Scenario(models, linked), 1).plan()
+        plan_tree(hk.Composite(hk.Scenario(models, linked), 1))
 
 
 # events inside a step
@@ -160,7 +162,7 @@ def test_whole_numbers_are_held_whatever_the_extrapolation(fmus: Any) -> None:
 def test_all_go_back_and_meet_a_step_that_ended_early(fmus: Any, version: int) -> None:
     models = {"a": fmus("discards", version, at=0.455, early_return=True), "lag": fmus("lag")}
     composite = hk.Composite(hk.Scenario(models, {"lag.u": "a.y"}), "0.1 s")
-    assert "if one ends early, all go back" in str(composite.plan())
+    assert "if one ends early, all go back" in str(plan_tree(composite).plan)
     run = hk.run(composite, stop=1)
     assert run["a.y"].t.tolist() == pytest.approx(
         [0, 0.1, 0.2, 0.3, 0.4, 0.455, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
@@ -194,7 +196,7 @@ def test_where_others_cannot_go_back_an_fmi3_fmu_goes_on_alone(fmus: Any) -> Non
     stubborn = hk.Python(Stubborn)
     models = {"ball": fmus("ball", 3), "other": stubborn}
     composite = hk.Composite(hk.Scenario(models, {"other.u": "ball.h"}), "0.1 s")
-    assert "`ball` goes on alone from there" in composite.plan().notes[0]
+    assert "`ball` goes on alone from there" in plan_tree(composite).plan.notes[0]
     run = hk.run(composite, stop=1)
     assert len(run["ball.h"].t) == 11
     bounce = (2 / 9.81) ** 0.5

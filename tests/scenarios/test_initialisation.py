@@ -9,6 +9,7 @@ from scipy.linalg import block_diag, expm
 import hocket
 from hocket import Composite, ConvergenceError, GaussSeidel, Jacobi, Ode, Python, Scenario, StateSpace
 from hocket.plan import Read, Solve
+from hocket.planning.planner import plan_tree
 
 STEP = 0.25
 NESTS = {
@@ -98,7 +99,7 @@ class Ring:
 def test_linear_loops_start_at_their_solution(tree):
     ring, paths = Ring(names_in(tree)), paths_in(tree)
     composite = nest(tree, ring.models(), ring.connections, Jacobi(outputs="stale"))
-    assert any(isinstance(instruction, Solve) for instruction in composite.plan().start)
+    assert any(isinstance(instruction, Solve) for instruction in plan_tree(composite).plan.start)
     outputs = [f"{paths[name]}.y{port}" for name in ring.names for port in (0, 1)]
     inputs = [f"{paths[name]}.u{port}" for name in ring.names for port in (0, 1)]
     run = hocket.run(composite, 0, record=[*outputs, *inputs])
@@ -206,11 +207,11 @@ def crossing(first=3.0):
 def test_a_circle_of_units_that_is_no_loop_is_evaluated_in_order(tree):
     """3 -> two 6 -> five 30 -> eleven 330 -> seven 2310, exactly, at the start and after each step."""
     composite = nest(tree, *crossing(), Jacobi())
-    start = composite.plan().start
+    start = plan_tree(composite).plan.start
     assert not any(isinstance(instruction, Solve) for instruction in start)
     assert any(isinstance(instruction, Read) for instruction in start)
-    assert not any(isinstance(instruction, Solve) for instruction in composite.plan().step)
-    assert composite.plan().outputs == "consistent"
+    assert not any(isinstance(instruction, Solve) for instruction in plan_tree(composite).plan.step)
+    assert plan_tree(composite).plan.outputs == "consistent"
     paths = paths_in(tree)
     run = hocket.run(composite, 1)
     expected = {"left.state": 3, "right.two": 6, "left.five": 30, "right.eleven": 330, "left.seven": 2310}
@@ -222,14 +223,14 @@ def test_a_circle_of_units_that_is_no_loop_is_evaluated_in_order(tree):
 @pytest.mark.parametrize(("outputs", "how"), [("consistent", "solved"), ("stale", "broken by a delay")])
 def test_a_loop_is_named_in_the_plan(outputs, how):
     ring = Ring("ab")
-    plan = nest(("a", "b"), ring.models(), ring.connections, Jacobi(outputs=outputs)).plan()
+    plan = plan_tree(nest(("a", "b"), ring.models(), ring.connections, Jacobi(outputs=outputs))).plan
     assert any(isinstance(instruction, Solve) for instruction in plan.step) == (outputs == "consistent")
     (note,) = [note for note in plan.notes if how in note]
     assert {"a.y0", "a.y1", "b.y0", "b.y1"} <= set(note.replace(",", " ").split())
 
 
 def test_without_a_choice_and_without_a_loop_outputs_are_consistent():
-    plan = nest(("left", "right"), *crossing(), Jacobi()).plan()
+    plan = plan_tree(nest(("left", "right"), *crossing(), Jacobi())).plan
     assert plan.outputs == "consistent"
     assert plan.notes == ()
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.engine.opening import open_composite
 from hocket.plan import Feed, Plan, Read, Record, Step, Times, Together
 
 ENGINES = ["native", "interpreter"]
@@ -284,7 +285,7 @@ def level():
 
 
 def test_a_level_may_be_started_at_any_time():
-    simulator = level().open()
+    simulator = open_composite(level())
     simulator.start(2.5)
     u = np.array([[1.0]])
     assert simulator.step(2.5, 0.1, u) == 2.6
@@ -293,7 +294,7 @@ def test_a_level_may_be_started_at_any_time():
 
 
 def test_asking_a_level_for_outputs_changes_nothing():
-    simulator = level().open()
+    simulator = open_composite(level())
     simulator.start(0.0)
     simulator.step(0.0, 0.1, np.array([[1.0]]))
     before = simulator.save()

@@ -307,7 +307,7 @@ ONE = [BondSide("f", "v", -1)]
             ["no input `w`", "no output `g`"],
         ),
         (lambda: Balanced(SPRING, []), ["no bonds"]),
-        (lambda: Balanced(SPRING, ["f"]), ["`'f'` is no bond", "Side("]),
+        (lambda: Balanced(SPRING, ["f"]), ["`'f'` is not a bond", "Side("]),
         (lambda: Balanced(SPRING, ONE * 2), ["in two bonds"]),
         (lambda: Balanced(SPRING, ONE, "enrgy"), ["`form` cannot be 'enrgy'", "did you mean `energy`"]),
         (lambda: Balanced(SPRING, ONE, power="square"), ["`power`", "product"]),
@@ -326,7 +326,7 @@ ONE = [BondSide("f", "v", -1)]
         (lambda: Balanced(hocket.Gain(2.0), [BondSide("y", "u")]), ["without a state"]),
         (lambda: Balanced(Python(Box, period="0.1"), [BondSide("y", "u")]), ["period"]),
         (lambda: Balanced(Composite(Scenario({"s": SPRING}), 1), ONE), ["a level is not balanced"]),
-        (lambda: Balanced(StateSpace, ONE), ["is no model"]),
+        (lambda: Balanced(StateSpace, ONE), ["is not a model"]),
         (
             lambda: Balanced(
                 Ode(lambda t, x, u: [u[0]], x0=[0.0], inputs=["v"], outputs=["f"]), ONE, "energy"

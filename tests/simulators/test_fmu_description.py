@@ -469,7 +469,7 @@ def test_dimensions(tmp_path):
         "`n`, a dimension of `x`, has no start value",
         "a dimension of `x` names no variable that exists",
         "a dimension of `x` is `-1`",
-        "`p`, a dimension of `x`, is no structural parameter",
+        "`p`, a dimension of `x`, is not a structural parameter",
     ]
 
 

@@ -99,7 +99,7 @@ def test_discarded_steps_are_met_where_it_can_rewind(tmp_path, version, verdict)
     assert found.failed_checks == ()
     assert found["early return"].verdict == verdict
     assert "ended at 0.551 s" in found["early return"].what
-    assert ("it cannot go back" in found["early return"].what) == (version == 1)
+    assert ("it cannot roll back" in found["early return"].what) == (version == 1)
 
 
 def test_texts_and_arrays_are_read(tmp_path):
@@ -129,7 +129,7 @@ def test_a_state_that_is_not_saved_whole(tmp_path, version):
     assert found.failed_checks == ("rewind",)
     assert found.summary == "not to be trusted: rewind"
     assert "the same step from t = 0.3 s ended at 0.629" in found["rewind"].what
-    assert found["memory"] == Finding("memory", "untried", "it does not rewind")
+    assert found["memory"] == Finding("memory", "untried", "it does not roll back")
 
 
 def test_a_state_that_is_almost_saved(tmp_path, monkeypatch):
@@ -150,19 +150,19 @@ def test_a_state_that_is_almost_saved(tmp_path, monkeypatch):
 def test_an_undeclared_reaction(tmp_path, version):
     found = probed(tmp_path, "gain", version, variables={"y": {"from": []}})
     assert found.failed_checks == ("feedthrough",)
-    assert found["feedthrough"].what == "it reacts at once, which it does not declare: `y` to `u`"
+    assert found["feedthrough"].what == "it has direct feedthrough that it does not declare: `u` to `y`"
 
 
 def test_a_declared_reaction_that_is_never_seen(tmp_path):
     found = probed(tmp_path, "gain", options={"k": 0.0})
-    assert found["feedthrough"].what.endswith("never seen: `y` to `u`")
+    assert found["feedthrough"].what.endswith("never seen: `u` to `y`")
     assert found["reevaluate"].what.endswith("(in a file `reevaluate = false`), nothing is lost")
 
 
 def test_no_dependencies_declared(tmp_path):
     found = probed(tmp_path, "gain", xml=lambda text: text.replace(' dependencies="1"', ""))
     assert found["feedthrough"].verdict == "not declared"
-    assert "1 of 1 reaction seen" in found["feedthrough"].what
+    assert "1 of 1 pair seen" in found["feedthrough"].what
 
 
 def test_functions_that_a_declared_ability_needs(tmp_path):

@@ -303,7 +303,7 @@ def test_wrong_parameters(tmp_path):
         Fmu(path, 3.0)
     with pytest.raises(ScenarioError, match="`T` is given twice"):
         Fmu(path, {"T": 1.0}, T=2.0)
-    with pytest.raises(ScenarioError, match="1 is no name"):
+    with pytest.raises(ScenarioError, match="1 is not a name"):
         Fmu(path, {1: 1.0})
     with pytest.raises(ScenarioError, match="`step` is 0"):
         Fmu(path, step=0)

@@ -281,14 +281,14 @@ def damped(t, x, u, rate, mass=1.0):
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"metod": "rk4", "rate": 1.0}, "`metod` is no parameter of `f`(.|\n)*did you mean `method`"),
-        ({"rat": 1.0}, "`rat` is no parameter of `f`(.|\n)*did you mean `rate`"),
-        ({"rate": 1.0, "t": 3.0}, "`t` is no parameter of `f`"),
+        ({"metod": "rk4", "rate": 1.0}, "`metod` is not a parameter of `f`(.|\n)*did you mean `method`"),
+        ({"rat": 1.0}, "`rat` is not a parameter of `f`(.|\n)*did you mean `rate`"),
+        ({"rate": 1.0, "t": 3.0}, "`t` is not a parameter of `f`"),
         ({}, r"`f` needs the parameter `rate`(.|\n)*`Ode\(..., rate=...\)`"),
         ({"g": damped, "outputs": ["y"]}, "`f` and `g` need the parameter `rate`"),
         (
             {"g": lambda t, x, u: x, "outputs": ["y"], "rate": 1.0},
-            r"`rate` is no parameter of `g`(.|\n)*same parameters(.|\n)*`def g\(t, x, u, rate\)`",
+            r"`rate` is not a parameter of `g`(.|\n)*same parameters(.|\n)*`def g\(t, x, u, rate\)`",
         ),
         ({"jacobian": lambda t, x: x, "rate": 1.0}, r"`jacobian\(t, x\)` and cannot be called"),
     ],

@@ -22,6 +22,7 @@ from hocket import (
 )
 from hocket.files.toml import dumps, loads
 from hocket.planning.parameters import with_parameters
+from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.replay import Replay
 from hocket.testing import LawBroken, check_simulator
 from scenarios.test_fmus import halves
@@ -90,15 +91,15 @@ def test_it_ends_where_one_ends_that_can_go_back(inner, engine):
 
 def test_without_it_the_iteration_is_refused():
     with pytest.raises(ScenarioError, match="`a` cannot go back"):
-        Composite(pair(Python(Swing), Replay(Python(Swing))), "0.1 s", Iterate()).plan()
+        plan_tree(Composite(pair(Python(Swing), Replay(Python(Swing))), "0.1 s", Iterate()))
 
 
 def test_a_start_window_becomes_possible():
-    bare = Composite(pair(Python(Swing), Python(Swing)), "0.1 s", Jacobi(), Polynomial(2)).plan()
+    bare = plan_tree(Composite(pair(Python(Swing), Python(Swing)), "0.1 s", Jacobi(), Polynomial(2))).plan
     assert "the order is capped at 2: `a` and 1 more cannot rewind, so the start is cold" in bare.notes
     models = Replay(Python(Swing)), Replay(Python(Swing, k=3.0))
     composite = Composite(pair(*models), "0.1 s", Jacobi(), Polynomial(2))
-    assert not any("capped" in note for note in composite.plan().notes)
+    assert not any("capped" in note for note in plan_tree(composite).plan.notes)
     others = Composite(pair(Python(Returning), Python(Returning, k=3.0)), "0.1 s", Jacobi(), Polynomial(2))
     same(hocket.run(composite, 2), hocket.run(others, 2))
 
@@ -328,14 +329,14 @@ def test_it_keeps_what_the_model_tells():
     assert model.abilities.order == 2
     assert model.without_period() == Replay(Python(Swing, k=5.0))
     composite = Composite(pair(model, Replay(Python(Swing))), "0.1 s")
-    assert any("a.sampled" in line for line in str(composite.plan()).splitlines())
+    assert any("a.sampled" in line for line in str(plan_tree(composite).plan).splitlines())
     other = with_parameters(composite, {"a.k": 6.0}).scenario.models["a"]
     assert other == Replay(Python(Swing, period="0.2 s", k=6.0))
 
 
 def test_levels_and_what_is_no_model_are_refused():
     level = Composite(pair(Python(Swing), Python(Swing)), "0.1 s")
-    for wrong, message in ((level, "a level is not replayed as a whole"), (Swing, "is no model")):
+    for wrong, message in ((level, "a level is not replayed as a whole"), (Swing, "is not a model")):
         with pytest.raises(ScenarioError, match=message):
             Replay(wrong)
 

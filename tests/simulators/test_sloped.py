@@ -13,6 +13,7 @@ import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
 from hocket.planning.parameters import with_parameters
+from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.simulators.wrappers.emulation import innermost_model
 from hocket.simulators.wrappers.replay import Replay
@@ -161,9 +162,9 @@ def test_what_jumps_has_no_slope():
 def test_what_cannot_be_is_refused():
     level = hk.Composite(halves(), "0.1 s")
     for wrong, options, message in (
-        (level, (), "a level is not given slopes as a whole"),
-        (Stuck, (), "is no model"),
-        (hk.Python(Stuck), ("1 ms",), "`Python` cannot go back"),
+        (level, (), "a level is not given output derivatives as a whole"),
+        (Stuck, (), "is not a model"),
+        (hk.Python(Stuck), ("1 ms",), "`Python` cannot roll back"),
         (Replay(hk.Python(Fixed)), ("1 ms",), "accepts only the step of its level"),
         (reacting(), ("0 s",), "above zero"),
         (reacting(), ("soon",), "soon"),
@@ -174,12 +175,15 @@ def test_what_cannot_be_is_refused():
 
 def test_it_says_what_it_is():
     tried, late = Sloped(reacting(), "10 us"), Sloped(hk.Python(Stuck, gain=2.0))
-    assert tried.emulation == "slopes by trial steps of 10 us"
-    assert late.emulation == "slopes by backward differences"
+    assert tried.emulation == "output derivatives by trial steps of 10 us"
+    assert late.emulation == "output derivatives by backward differences"
     composite = hk.Composite(
         hk.Scenario({"a": late, "b": half(2, [1, 0])}, {"a.u": "b.x", "b.u": "a.y"}), "0.1 s"
     )
-    assert any("`a` has slopes by backward differences" in note for note in composite.plan().notes)
+    assert any(
+        "`a` has output derivatives by backward differences" in note
+        for note in plan_tree(composite).plan.notes
+    )
     other = with_parameters(composite, {"a.gain": 3.0}).scenario.models["a"]
     assert other == Sloped(hk.Python(Stuck, gain=3.0))
 
@@ -236,7 +240,7 @@ def test_faults_of_files_have_their_line(wrong, message):
 
 
 def test_a_trial_in_a_file_wants_a_way_back():
-    with pytest.raises(hk.ScenarioError, match="`Python` cannot go back") as caught:
+    with pytest.raises(hk.ScenarioError, match="`Python` cannot roll back") as caught:
         loads(FILE.replace("replay = true", "replay = false"))
     assert "line 18" in str(caught.value)
     assert "replay = true" in str(caught.value)

@@ -87,8 +87,8 @@ def test_a_table_keeps_its_own_numbers():
         ([0, 2, 1], {"a": [1, 2, 3]}, {}, "decrease: 1 s after 2 s"),
         ([0, 1], {"a": [1, 2, 3]}, {}, "2 times"),
         ([0, 1], {"a": [1, 2], "b": [1]}, {}, "unequal length"),
-        ([0, 1], {"a": [1, "x"]}, {}, "no number"),
-        ([0, 1], {"a": ["1", "2"]}, {}, "no number"),
+        ([0, 1], {"a": [1, "x"]}, {}, "is not a number"),
+        ([0, 1], {"a": ["1", "2"]}, {}, "is not a number"),
         ([0, math.inf], {"a": [1, 2]}, {}, "finite"),
         ([], {"a": []}, {}, "0 times"),
         ([0, 1], [[1], [2]], {}, "have no names"),
@@ -166,7 +166,7 @@ def test_a_missing_file_is_named_at_once(file):
         ("tiem,a", {}, "no column `time`(.|\n)*line 1(.|\n)*did you mean `tiem`"),
         ("time,force", {"columns": ["forse"]}, "no column `forse`(.|\n)*did you mean `force`"),
         ("time,a,a", {}, "two outputs are named `a`"),
-        ("time,a", {"interpolation": "cubic"}, "`cubic` is no interpolation"),
+        ("time,a", {"interpolation": "cubic"}, "`interpolation` cannot be 'cubic'"),
     ],
 )
 def test_headers_that_make_no_sense(file, header, more, words):

@@ -11,6 +11,7 @@ from scipy.linalg import expm
 import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
+from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.replay import Replay
 from hocket.simulators.wrappers.substeps import Substepped
 from hocket.testing import check_simulator
@@ -144,7 +145,7 @@ def test_in_a_level_with_step_control(h):
     """Without it the level is refused; with it the error goes to that of a simulator that takes any step."""
     how = "0.5 s", hk.Adaptive(tolerance=1e-3), hk.Polynomial(1)
     with pytest.raises(hk.ScenarioError, match="`a`"):
-        coupled(hk.Python(Held, h=h), *how).plan()
+        plan_tree(coupled(hk.Python(Held, h=h), *how))
     free = error(hk.run(coupled(half(2, X0[:2]), *how), 4))
     run = hk.run(coupled(held(h), *how), 4)
     assert free < 4e-4
@@ -209,7 +210,7 @@ def test_what_cannot_be_is_refused():
     ode = hk.Ode(lambda t, x, u: -x, x0=[1.0], step="20 ms")
     for wrong, substep, message in (
         (hk.Composite(coupled(held(0.1), "0.1 s").scenario, "0.1 s"), "0.1 s", "not sub-stepped as a whole"),
-        (Held, "0.1 s", "is no model"),
+        (Held, "0.1 s", "is not a model"),
         (hk.Python(Held, h=0.1), "-1 s", "above zero"),
         (hk.Python(Held, h=0.1), "soon", "soon"),
         (hk.Python(Early, h=0.1), "0.1 s", "may stop inside a step"),
@@ -233,7 +234,7 @@ def test_it_says_what_it_is_and_loses():
     sloped = Substepped(reacting(), "10 ms")
     assert not sloped.abilities.slopes
     assert sloped.abilities.order is None
-    notes = coupled(model, "0.1 s").plan().notes
+    notes = plan_tree(coupled(model, "0.1 s")).plan.notes
     assert any("`a` has any step by sub-steps of 30 ms" in note for note in notes)
 
 

@@ -177,7 +177,7 @@ def test_samples_of_a_step_that_was_taken_back_are_forgotten():
 @pytest.mark.parametrize(
     ("made", "what"),
     [
-        (lambda: Timed(Decay), "no model"),
+        (lambda: Timed(Decay), "is not a model"),
         (
             lambda: Timed(hk.Composite(hk.Scenario({"a": INTEGRATOR.__class__()}), 1)),
             "a level with a fixed step",

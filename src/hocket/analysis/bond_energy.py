@@ -26,11 +26,12 @@ from hocket.engine.selection import bind_tables, choose_tables, keep_start_rows
 from hocket.errors import HocketError
 from hocket.files.bond_flows import KEEPS
 from hocket.model.bonds import Balance
+from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Polynomial
 from hocket.model.protocols import Array, Extrapolator, Model
-from hocket.model.scenario import Scenario, traits_of
+from hocket.model.scenario import Scenario
 from hocket.orchestrators import GaussSeidel, Iterate
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
 from hocket.simulators.wrappers.balanced import Balanced
 
@@ -99,7 +100,7 @@ class BondTrial:
 
 def run_bond_trial(composite: Composite, steps: int, start: Fraction) -> BondTrial:
     """Run some steps with the ledger kept."""
-    design = composite.blueprint
+    design = plan_tree(composite)
     clock = clock_of(design, start=start)
     chosen = choose_tables(design, clock, (), None, ledger=True)
     root = open_level(design, clock)
@@ -287,7 +288,7 @@ def _reference_trial(composite: Composite, count: int, start: Fraction, seen: Bo
     What is stored changes by losses and sources too, in ways that no account of bonds knows: an iteration at
     the same step says how.
     """
-    bonded = [level for level in composite.blueprint.levels() if level.wiring.bonds]
+    bonded = [level for level in plan_tree(composite).levels() if level.wiring.bonds]
     owners = {
         ".".join(filter(None, (level.path, end.rpartition(".")[0])))
         for level in bonded
@@ -324,7 +325,7 @@ def _change_bonded_levels(composite: Composite, change: LevelChange) -> Composit
 
 def _candidate_remedies(composite: Composite) -> Iterator[tuple[str, LevelChange, bool]]:
     """Yield what may help, how to do it, and whether the coupling stays linear."""
-    levels = [level for level in composite.blueprint.levels() if level.wiring.bonds]
+    levels = [level for level in plan_tree(composite).levels() if level.wiring.bonds]
     bonded = [level.composite for level in levels]
     given = [each for level in bonded for each in _bond_extrapolators(level)]
     balanced = any(bond.balance for level in bonded for bond in level.scenario.bonds.values())
@@ -428,7 +429,7 @@ def balanced_leaves(composite: Composite) -> list[str]:
     """Return the simulators whose bonds are balanced: they follow no linear law."""
     return [
         level.name(child)
-        for level in composite.blueprint.levels()
+        for level in plan_tree(composite).levels()
         for child, model in enumerate(level.wiring.models)
         if isinstance(model, Balanced)
     ]

@@ -14,10 +14,10 @@ from typing import Any
 from hocket.analysis import classification as terms
 from hocket.analysis.posedness import hidden_ports, posedness
 from hocket.model.clock import format_duration
-from hocket.model.scenario import algorithm_layers, traits_of
+from hocket.model.composite import Composite, algorithm_layers, traits_of
 from hocket.orchestrators.multirate import group_by_rate
 from hocket.plan import Adapt, Body, Repeat, Restore, Solve, tries, walk
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
@@ -201,7 +201,7 @@ class Classification:
 
 def classify(composite: Composite) -> Classification:
     """Return what can be told of a scenario without its author."""
-    root = composite.blueprint
+    root = plan_tree(composite)
     levels = list(root.levels())
     models = tuple(map(_innermost_model, root.leaves.wiring.models))
     posed = posedness(composite)

@@ -29,9 +29,10 @@ from hocket.errors import ScenarioError
 from hocket.files.formats import read
 from hocket.files.plotting import Series, draw_series, import_extra
 from hocket.files.run_folder import SCENARIO, Run
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import Leaves, clock_of
 
 NormName: TypeAlias = Literal["fro", "two", "one", "inf"]
@@ -101,7 +102,7 @@ def relative_consistency(
         )
     matrix = defects_from_columns(composite, k)
     if matrix is None:
-        count = sum(len(getattr(model, "x0", ())) for model in composite.blueprint.leaves.wiring.models)
+        count = sum(len(getattr(model, "x0", ())) for model in plan_tree(composite).leaves.wiring.models)
         if most is not None and count > most:
             raise ScenarioError(
                 f"it takes a start of the engine for each of {count:,} states, and that takes a while",
@@ -109,7 +110,7 @@ def relative_consistency(
             )
         matrix = defects_from_starts(composite, k)
     delta = float(np.linalg.norm(matrix, _NORMS[norm])) if matrix.size else 0.0
-    leaves = composite.blueprint.leaves
+    leaves = plan_tree(composite).leaves
     models: tuple[Any, ...] = leaves.wiring.models
     named = zip(leaves.wiring.names, models, strict=True)
     states = tuple(f"{name}.x{number + 1}" for name, model in named for number in range(len(model.x0)))
@@ -146,7 +147,7 @@ def leaf_connections(leaves: Leaves) -> list[LeafConnection]:
 
 def connection_defects(root: Level) -> Array:
     """Return u - L y now, for every connection: inputs as last used, outputs as last read."""
-    leaves: Leaves = root.blueprint.leaves
+    leaves: Leaves = root.tree.leaves
     levels = {level.path: level for level in levels_of(root)}
     found = []
     for link in leaf_connections(leaves):
@@ -163,7 +164,7 @@ def connection_defects(root: Level) -> Array:
 
 def _advance_periods(root: Level, k: int) -> None:
     """Advance by k periods."""
-    lengths = [root.clock.ticks(level.composite.step) for level in root.blueprint.levels()]
+    lengths = [root.clock.ticks(level.composite.step) for level in root.tree.levels()]
     for _ in range(k):
         root.advance(root.now, math.lcm(*lengths), root.inputs[1])
 
@@ -173,7 +174,7 @@ def defects_from_columns(composite: Composite, k: int) -> Array | None:
 
     Without a past and without slopes the start is known: y0 = (I - D L)^-1 C x0, u0 = L y0 (equation 52).
     """
-    design = composite.blueprint
+    design = plan_tree(composite)
     try:
         solution = exact_solution(composite)
     except ScenarioError:
@@ -200,7 +201,7 @@ def defects_from_starts(composite: Composite, k: int) -> Array:
 
     It holds for every extrapolator and every kind of start, and takes longer.
     """
-    design = composite.blueprint
+    design = plan_tree(composite)
     root = open_level(design, clock_of(design))
     levels = {level.path: level for level in levels_of(root)}
     simulators: list[Any] = [levels[path].children[child] for path, child in design.leaves.places]
@@ -298,7 +299,7 @@ def run_defect(run: Run, composite: Composite | None = None) -> RunDefect:
     recorded only if they are asked for by name: `record=["*", "two.F"]`.
     """
     composite = composite or _composite_of_run(run)
-    leaves = composite.blueprint.leaves
+    leaves = plan_tree(composite).leaves
     found, missing = [], set()
     for link in leaf_connections(leaves):
         absent = {port for port in (link.target, link.source) if port not in run}

@@ -10,8 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -41,14 +40,14 @@ from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.files.bond_flows import KEEPS
 from hocket.files.error_estimate import format_time
-from hocket.files.fmus import model_name, study_from_fmus
-from hocket.files.formats import read
+from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.plan import adapts
 from hocket.planning.compiler.contract import insertions
-from hocket.planning.prepare import Composite, without_constraints
-from hocket.simulators.fmu.recipe import Fmu
+from hocket.planning.planner import plan_tree
+from hocket.planning.prepare import without_constraints
 
 FOLLOWS = 0.8
 """Of the rate at which a system grows: a coupling that grows slower than this is elsewhere."""
@@ -185,8 +184,6 @@ def _advice_line(change: CouplingChange, predicted: PredictedError | None) -> st
 
 
 T = TypeVar("T")
-Checkable: TypeAlias = Composite | Experiment | Fmu | Path | str
-"""What can be judged: a level, what a file holds, an FMU by itself, or the path of a file."""
 
 LARGE = 300
 """Numbers in a step above which changes are not tried: that takes as many readings."""
@@ -267,7 +264,7 @@ class Check:
 
 
 def check(
-    what: Checkable,
+    what: ExperimentLike,
     stop: Duration | None = None,
     *,
     start: Duration | None = None,
@@ -282,7 +279,7 @@ def check(
     """
     study = _study_to_check(what, start, stop)
     found = _judge_study(study, advise, robust)
-    if not any(level.wiring.bonds for level in study.composite.blueprint.levels()) or found.ill_posed:
+    if not any(level.wiring.bonds for level in plan_tree(study.composite).levels()) or found.ill_posed:
         return found
     tried = _MeasureAttempts()
     linear = found.stability is not None and all(leaf.how == "exact" for leaf in found.leaves)
@@ -298,7 +295,7 @@ def _judge_study(study: Experiment, advise: bool, robust: bool | None) -> Check:
         return Check(posed, tuple(LinearisedLeaf(path, "refused", math.nan, 0, why) for path in balanced))
     try:
         # what has no inputs may stand still, as long as others are coupled
-        still = len(composite.blueprint.leaves.places) > 1
+        still = len(plan_tree(composite).leaves.places) > 1
         inserted = _inserting_passes(composite)
         made = linearise(composite, still=still, start=study.start)
         made = replace(made, leaves=tuple(_note_insertion(leaf, inserted) for leaf in made.leaves))
@@ -360,19 +357,8 @@ def _explain_insertions(reason: str, inserted: Mapping[str, str]) -> str:
     return reason
 
 
-def _study_to_check(what: Checkable, start: Duration | None, stop: Duration | None) -> Experiment:
-    match what:
-        case Experiment():
-            study = what
-        case Composite():
-            study = Experiment(what)
-        case Fmu():
-            study = study_from_fmus({model_name(what.file): what})
-        case str() | Path():
-            study = read(what)
-        case _:
-            expected = "a Composite, an Fmu, or the path of a scenario file"
-            raise ScenarioError(f"{what!r:.60} cannot be checked", expected=expected)
+def _study_to_check(what: ExperimentLike, start: Duration | None, stop: Duration | None) -> Experiment:
+    study = as_experiment(what, done="checked")
     times = {"start": study.start if start is None else start, "stop": study.stop if stop is None else stop}
     exactly: dict[str, Fraction] = {}
     for name, time in times.items():
@@ -408,7 +394,7 @@ def _predictable_length(
     length, step, period = study.stop - study.start, study.composite.step, reading.period
     rows = sum(
         math.ceil(period / level.composite.step) * sum(len(model.outputs) for model in level.wiring.models)
-        for level in reading.composite.blueprint.levels()
+        for level in plan_tree(reading.composite).levels()
     )
     numbers = len(reading.cells) + rows + SOURCE * sum(leaf.how == "constant" for leaf in leaves)
     shown = max(1, NUMBERS // max(1, numbers)) * math.ceil(period / step) * step
@@ -420,7 +406,7 @@ def _predictable_length(
 
 def _unpredictable_reason(composite: Composite, leaves: tuple[LinearisedLeaf, ...]) -> str:
     """Return why no error can be predicted; empty: it can."""
-    for level in composite.blueprint.levels():
+    for level in plan_tree(composite).levels():
         if adapts(level.plan.step):
             name = f"`{level.path}`" if level.path else "the outermost level"
             return f"{name} chooses its steps by their error, and is judged at the step it begins with"

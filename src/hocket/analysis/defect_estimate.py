@@ -32,6 +32,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.protocols import Array
 from hocket.model.units import conversion
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
@@ -138,7 +139,7 @@ def changed_model_doubts(run: Run, others: Sequence[Run]) -> Iterator[str]:
 
 def uncovered_errors(study: Experiment) -> Iterator[str]:
     """Yield what no other steps of levels bring to light."""
-    leaves = study.composite.blueprint.leaves.wiring
+    leaves = plan_tree(study.composite).leaves.wiring
     inside = [name for name, model in zip(leaves.names, leaves.models, strict=True) if not _is_covered(model)]
     if inside:
         yield f"what is integrated inside {_summarise_ports(inside)}: the steps there stay as they are"
@@ -161,7 +162,7 @@ def connection_gaps(run: Run, study: Experiment) -> tuple[list[InputDefect], lis
     """Return the worst that is known of each connection, and those of which nothing is."""
     found: dict[str, InputDefect] = {}
     missing: list[str] = []
-    for level in study.composite.blueprint.levels():
+    for level in plan_tree(study.composite).levels():
         for gap in _extrapolation_gaps(run, study, level):
             if isinstance(gap, str):
                 missing.append(gap)
@@ -307,7 +308,7 @@ def _errors_by_linear_models(run: Run, study: Experiment) -> tuple[list[PortEsti
     balanced = balanced_leaves(study.composite)
     if balanced:
         return [], [f"no error per port: bonds of `{balanced[0]}` are balanced, by a law that is not linear"]
-    leaves = study.composite.blueprint.leaves.wiring
+    leaves = plan_tree(study.composite).leaves.wiring
     named = zip(leaves.names, leaves.models, strict=True)
     known = (Ode, Table, Csv, Function)
     closed = [name for name, model in named if not is_linear(model) and not isinstance(model, known)]

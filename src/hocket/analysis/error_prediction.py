@@ -33,11 +33,12 @@ from hocket.coupling.wiring import OWN
 from hocket.errors import HocketError, ScenarioError
 from hocket.files.plotting import Series, draw_series, import_extra
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Array
 from hocket.planning.notes import start_notes
 from hocket.planning.parameters import scale_steps
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, window_obstacles
 
 NOISE = 1e-11
@@ -65,7 +66,7 @@ def predicted_order(composite: Composite) -> tuple[int | None, str]:
     p is the order of a solver, q the degree of an extrapolation (Hafner 2021, theorem 6.9). A cold start
     caps it (formulas, section 4).
     """
-    design = composite.blueprint
+    design = plan_tree(composite)
     wiring = design.leaves.wiring
     found = [
         (model.abilities.order, f"`{name}` is integrated with order {model.abilities.order}")
@@ -252,7 +253,7 @@ def predicted_error(
         hint = f"at least one step, {format_duration(reading.composite.step)}"
         raise ScenarioError(f"there is no step before the stop at {format_duration(span)}", "stop", hint=hint)
     with np.errstate(over="ignore", invalid="ignore"):  # what is unstable may grow beyond all numbers
-        jumps = any(level.composite.sampled for level in reading.composite.blueprint.levels())
+        jumps = any(level.composite.sampled for level in plan_tree(reading.composite).levels())
         solution = (
             driven_solution(reading.composite, span, begin)
             if played or jumps
@@ -333,7 +334,7 @@ def _global_errors(
 
 
 def _output_units(reading: Reading) -> list[str]:
-    models = reading.composite.blueprint.leaves.wiring.models
+    models = plan_tree(reading.composite).leaves.wiring.models
     return [port.unit for model in models for port in model.outputs]
 
 

@@ -127,7 +127,7 @@ class _CellFinder:
             parent, child = self.home[level.path]
             above = parent.wiring.drives[child][drive.port]
             if above is None:
-                row = self._constant_row(level.blueprint.composite.inputs[drive.port].start, derivative)
+                row = self._constant_row(level.tree.composite.inputs[drive.port].start, derivative)
             else:
                 row = self._drive_row(parent, above, derivative)
         row = drive.gain * row

@@ -19,8 +19,9 @@ from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, Drive
 from hocket.engine.algebraic_loops import no_solution
 from hocket.errors import ScenarioError
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 
 SINGULAR = 1e-12
@@ -159,7 +160,7 @@ def exact_solution(composite: Composite) -> ExactSolution:
     solution, pushes, shares = coupled_system(composite)
     if not pushes.shape[1]:
         return solution
-    models = composite.blueprint.leaves.wiring.models
+    models = plan_tree(composite).leaves.wiring.models
     first = np.concatenate([model.first for model in models if isinstance(model, PlayedSource)])
     return replace(solution, b=solution.b + pushes @ first, d=solution.d + shares @ first)
 
@@ -169,7 +170,7 @@ def coupled_system(composite: Composite, held: Collection[str] = ()) -> tuple[Ex
 
     x' = A x + b + pushes s, y = C x + d + shares s, where s are the outputs of what is played or named here.
     """
-    leaves = composite.blueprint.leaves
+    leaves = plan_tree(composite).leaves
     names, models = leaves.wiring.names, leaves.wiring.models
     free = [
         name in held or isinstance(model, PlayedSource) for name, model in zip(names, models, strict=True)
@@ -263,7 +264,7 @@ def block_diagonal(parts: Sequence[Array]) -> Array:
 
 def wiring_matrices(composite: Composite) -> tuple[Array, Array]:
     """Return L and g: the inputs of all leaves are u = L y + g."""
-    wiring = composite.blueprint.leaves.wiring
+    wiring = plan_tree(composite).leaves.wiring
     first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
     drives = [
         (drive, port) for drives, model in zip(wiring.drives, wiring.models, strict=True)
@@ -365,7 +366,7 @@ class SampledSystem:
 
 def devices_of(composite: Composite) -> tuple[SampledDevice, ...]:
     """Return what is sampled; raises ScenarioError for what cannot be told apart from its steps."""
-    return tuple(_read_device(level) for level in composite.blueprint.levels() if level.composite.sampled)
+    return tuple(_read_device(level) for level in plan_tree(composite).levels() if level.composite.sampled)
 
 
 def _read_device(level: PlanTree) -> SampledDevice:
@@ -388,7 +389,7 @@ def _read_device(level: PlanTree) -> SampledDevice:
 
 def couple_devices(composite: Composite, devices: tuple[SampledDevice, ...]) -> tuple[SampledSystem, Array]:
     """Return the system with its devices, and how the sources push its states."""
-    wiring = composite.blueprint.leaves.wiring
+    wiring = plan_tree(composite).leaves.wiring
     pairs = list(zip(wiring.names, wiring.models, strict=True))
     names = {device.name for device in devices}
     inner, pushes, shares = coupled_system(composite, names)

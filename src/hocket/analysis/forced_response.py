@@ -27,8 +27,8 @@ from hocket.analysis.source_playback import played_sources
 from hocket.engine.simulator_calls import simulator_error
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.clock import Duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array
-from hocket.planning.prepare import Composite
 from hocket.simulators.sources import Csv, Table
 
 Indices: TypeAlias = NDArray[np.int64]

@@ -16,11 +16,11 @@ import numpy as np
 
 from hocket.errors import SimulatorError
 from hocket.model.clock import format_duration
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Model
 from hocket.planning.parameters import leaves, with_leaves
-from hocket.planning.prepare import Composite
 from hocket.simulators.methods import Maps, MethodName, micro_steps
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
 

@@ -24,9 +24,10 @@ from hocket.engine.memory import FilterMemory
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.plan import Repeat, walk
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
 
 
@@ -69,7 +70,7 @@ def list_cells(root: Level) -> list[Cell]:
                 Cell("input", level.name(child), level.wiring.models[child].inputs[index].name, power)
             )
         for which, power, index in _level_inputs(level, root):
-            name = level.blueprint.composite.inputs[index].name
+            name = level.tree.composite.inputs[index].name
             found.append(Cell("outside", level.path, name, power + which * (level.degree + 1)))
     return found
 
@@ -250,7 +251,7 @@ def live_columns(Phi: Array) -> Indices:
 
 def read_linear(composite: Composite) -> Reading:
     """Return the linear reading of a composite whose models are all linear."""
-    design = composite.blueprint
+    design = plan_tree(composite)
     _check_all_linear(design)
     root = open_level(design, clock_of(design))
     initialise(root, 0.0)

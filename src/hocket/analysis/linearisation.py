@@ -27,10 +27,11 @@ from hocket.engine.reference.level import Level
 from hocket.errors import Fault, ScenarioError, SimulatorError, suggest_nearest
 from hocket.files.plotting import import_extra
 from hocket.model.clock import Duration, common_tick, format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model
 from hocket.plan import Body, Step, walk
 from hocket.planning.parameters import with_cold_starts, with_leaves
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of, window_degree, window_obstacles
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
@@ -321,7 +322,7 @@ def linearise(
     another step needs another call. With `still`, what cannot be judged and has no inputs stands still: no
     coupling depends on how it moves.
     """
-    design = composite.blueprint
+    design = plan_tree(composite)
     points = at if isinstance(at, Mapping) else {}
     ahead = Fraction(0) if at is None or isinstance(at, Mapping) else _check_time_ahead(at, composite.step)
     names = design.leaves.wiring.names
@@ -444,7 +445,7 @@ def _operating_place(level: Level, child: int, u: Array, looking: int) -> Operat
     model, tick = level.wiring.models[child], level.ticks[child]
     parts = common_tick(_step_fractions(level.plan.step, level.wiring.names[child]))
     honoured = model.abilities.input_degree
-    design: PlanTree = level.blueprint
+    design: PlanTree = level.tree
     degree = max(level.memory.degrees[child], looking if honoured is None else min(looking, honoured))
     return OperatingPoint(
         model,

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN, Drive
+from hocket.model.composite import Composite
 from hocket.plan import InputDelay, find_delays
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 
 
@@ -85,7 +86,7 @@ class Posedness:
 
 def posedness(composite: Composite) -> Posedness:
     """Return what drives what, at all levels; raises ScenarioError for what is no scenario at all."""
-    root = composite.blueprint
+    root = plan_tree(composite)
     leaves = root.leaves.wiring
     graph = Feedthrough(leaves, at_start=True)
     constant = tuple(

@@ -19,12 +19,12 @@ from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import EDGE, IterationConvergence, iteration_convergence, spectral_radius
 from hocket.errors import HocketError
 from hocket.model.clock import format_duration
+from hocket.model.composite import Composite, algorithm_layers, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
-from hocket.model.scenario import algorithm_layers, traits_of
 from hocket.orchestrators import GaussSeidel, Iterate
 from hocket.plan import Repeat, walk
 from hocket.planning.parameters import scale_steps
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 
 NOISE = 1e-12
 """A relative error that nothing need be done about."""
@@ -141,7 +141,7 @@ def _coupling_variants(composite: Composite, fixed_steps: bool) -> Iterator[tupl
 
 def has_iteration(composite: Composite) -> bool:
     """Return whether a level does."""
-    plans = (level.plan.step for level in composite.blueprint.levels())
+    plans = (level.plan.step for level in plan_tree(composite).levels())
     return any(isinstance(each, Repeat) for plan in plans for _, each in walk(plan))
 
 

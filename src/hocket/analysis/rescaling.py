@@ -23,11 +23,12 @@ from hocket.analysis.stability import EDGE, spectrum
 from hocket.engine.initialise import levels_of
 from hocket.errors import ScenarioError
 from hocket.model.clock import Clock, format_duration
+from hocket.planning.planner import plan_tree
 
 
 def check_scalable(reading: Reading) -> None:
     """Refuse what has a step that cannot change."""
-    for level in reading.composite.blueprint.levels():
+    for level in plan_tree(reading.composite).levels():
         if level.composite.sampled:
             what = f"`{level.path}` is sampled every {format_duration(level.composite.step)}"
             raise ScenarioError(f"{what}, and the steps around it must fit that", expected="steps that scale")

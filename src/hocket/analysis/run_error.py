@@ -37,6 +37,7 @@ from hocket.files.run_folder import SCENARIO, Run
 from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array
 from hocket.planning.parameters import scale_steps
+from hocket.planning.planner import plan_tree
 
 PARTS = (2, 4)
 """Of the steps, in the runs beside the first."""
@@ -142,7 +143,7 @@ def _run_shorter_steps(
     words = f"1/{part} of the steps"
     try:
         shorter = replace(study, composite=scale_steps(study.composite, Fraction(1, part), own=True))
-        rows = min(level.composite.step for level in study.composite.blueprint.levels())
+        rows = min(level.composite.step for level in plan_tree(study.composite).levels())
         shorter = replace(shorter, every=study.every or rows)
         with watch(shorter, f"with {words}") if watch else nullcontext() as progress:
             other = run_study(shorter, {}, record=run.ports, engine=engine, progress=progress)

@@ -22,6 +22,7 @@ from hocket.engine.reference.level import Level
 from hocket.engine.simulator_calls import simulator_error
 from hocket.model.clock import Clock
 from hocket.model.protocols import Array
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import clock_of
 
 Seen = dict[str, dict[float, Any]]
@@ -101,7 +102,7 @@ def observe_run(reading: Reading, micro: bool, start: Fraction) -> ObservedRun:
     """
     if reading.begun is not None and start == 0 and not micro and not played_sources(reading.composite):
         return _observe_live_tree(reading)
-    design = reading.composite.blueprint
+    design = plan_tree(reading.composite)
     root = open_level(design, clock_of(design, start=start))
     try:
         initialise(root, float(start))
@@ -216,7 +217,7 @@ def _requested_samples(
 
 def _period_end_outputs(reading: Reading, whole: Array) -> dict[str, tuple[Array, Array]]:
     """Return the outputs at the end of a period: the newest samples are a part of z."""
-    where, wiring = newest_samples(reading), reading.composite.blueprint.leaves.wiring
+    where, wiring = newest_samples(reading), plan_tree(reading.composite).leaves.wiring
     end = np.array([float(reading.period)])
     return {
         name: (end, whole[[where[f"{name}.{port.name}"] for port in model.outputs]][None])
@@ -281,7 +282,7 @@ def _keep_start_outputs(root: Level, seen: Seen) -> None:
 
 def outputs_by_leaf(reading: Reading) -> Iterator[tuple[str, list[str]]]:
     """Yield the leaves that have outputs, each with the paths of these."""
-    wiring = reading.composite.blueprint.leaves.wiring
+    wiring = plan_tree(reading.composite).leaves.wiring
     for name, model in zip(wiring.names, wiring.models, strict=True):
         if model.outputs:
             yield name, [f"{name}.{port.name}" for port in model.outputs]
@@ -290,7 +291,7 @@ def outputs_by_leaf(reading: Reading) -> Iterator[tuple[str, list[str]]]:
 def last_row_times(reading: Reading, span: Fraction) -> dict[str, float]:
     """Return per leaf when a run of this length keeps its last row: no level shows steps that do not end."""
     found: dict[str, Fraction] = {}
-    design = reading.composite.blueprint
+    design = plan_tree(reading.composite)
     for level in design.levels():
         above = found.get(level.path, span)
         ended = level.composite.step * (above // level.composite.step)

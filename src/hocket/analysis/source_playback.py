@@ -17,9 +17,10 @@ import numpy as np
 from hocket.analysis.linear_models import IgnoredTexts, ModelStandIn
 from hocket.engine.simulator_calls import output_array
 from hocket.model.clock import Duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model
 from hocket.planning.parameters import leaves, with_leaves
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
@@ -111,7 +112,7 @@ def with_sources(composite: Composite, stop: Duration, start: Duration = 0) -> C
     begin, step = seconds(start), composite.step
     steps = min(int(seconds(stop) / step) + 1, LOOKS)
     times = [float(begin + number * step) for number in range(steps + 1)]
-    sampled = {level.path for level in composite.blueprint.levels() if level.composite.sampled}
+    sampled = {level.path for level in plan_tree(composite).levels() if level.composite.sampled}
     changed: dict[str, Model] = {}
     for path, model in leaves(composite):
         original = getattr(model, "stands_for", model)
@@ -128,7 +129,7 @@ def with_sources(composite: Composite, stop: Duration, start: Duration = 0) -> C
 
 def played_sources(composite: Composite) -> tuple[tuple[str, PlayedSource], ...]:
     """Return what is played, by path, in the order of the leaves."""
-    wiring = composite.blueprint.leaves.wiring
+    wiring = plan_tree(composite).leaves.wiring
     pairs = zip(wiring.names, wiring.models, strict=True)
     return tuple((name, model) for name, model in pairs if isinstance(model, PlayedSource))
 

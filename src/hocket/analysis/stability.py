@@ -16,9 +16,10 @@ import numpy as np
 
 from hocket.analysis.linear_reading import Cell, Reading, read_linear
 from hocket.errors import HocketError
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.plan import Accelerator, Repeat, walk
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _tolerance_loops(composite: Composite) -> dict[str, Repeat]:
     """Return the last iteration to a tolerance of each level."""
     return {
         level.path: instruction
-        for level in composite.blueprint.levels()
+        for level in plan_tree(composite).levels()
         for _, instruction in walk(level.plan.step)
         if isinstance(instruction, Repeat) and instruction.until is not None
     }
@@ -253,7 +254,7 @@ def participation_factors(cells: list[Cell], right: Array, left: Array) -> tuple
 
 def _radius_per_level(reading: Reading) -> list[tuple[str, float | None]]:
     found: list[tuple[str, float | None]] = []
-    for level in reading.composite.blueprint.levels():
+    for level in plan_tree(reading.composite).levels():
         if not level.path:
             continue
         try:

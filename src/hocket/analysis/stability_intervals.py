@@ -29,9 +29,9 @@ from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import EDGE, MARGIN, spectral_radius
 from hocket.errors import ConvergenceError, ScenarioError, SimulatorError
 from hocket.model.clock import Duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.planning.parameters import FINE
-from hocket.planning.prepare import Composite
 
 CountCallback: TypeAlias = Callable[[int, int], None]
 """Who is told how many values were looked at, and of how many."""

@@ -23,11 +23,12 @@ from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import spectral_radius, spectrum
 from hocket.analysis.stability_intervals import CountCallback
 from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold, Nepce
 from hocket.model.protocols import Array, Model
 from hocket.model.scenario import Connection
 from hocket.planning.parameters import FINE, with_cold_starts, with_parameters, with_step
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 
 Make: TypeAlias = Callable[[float, float], Composite]
 Rho: TypeAlias = Callable[[float, float], float]
@@ -193,7 +194,7 @@ def is_step(composite: Composite, name: str) -> bool:
 
 def variable_names(composite: Composite) -> list[str]:
     """Return what can vary and is no parameter of a model: steps and filters, as they are typed."""
-    inside = [level.path for level in composite.blueprint.levels() if level.path]
+    inside = [level.path for level in plan_tree(composite).levels() if level.path]
     targets = [connection.target for connection in composite.scenario.connections]
     return [STEP, *(f"{path}.{STEP}" for path in inside), ALPHA, *(f"{path}.{ALPHA}" for path in targets)]
 
@@ -323,7 +324,7 @@ class VariedRadius:
 
     def _read(self, values: Mapping[str, float]) -> tuple[Reading, int]:
         made = with_values(self.composite, values, self.where)
-        others = len(made.blueprint.leaves.places) > 1
+        others = len(plan_tree(made).leaves.places) > 1
         linear = linearise(made, still=others, start=self.start).composite
         reading = read_linear(with_cold_starts(merge_micro_steps(linear)))
         try:

@@ -25,12 +25,13 @@ from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN
 from hocket.errors import ConvergenceError, Fault, InternalError, ScenarioError
 from hocket.files.plotting import import_extra
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.planning.parameters import with_leaves
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
 
@@ -287,7 +288,7 @@ def zero_stability(composite: Composite) -> ZeroStability:
     All models must be linear. That each level passes by itself (theorem 1 of Hafner, Bicher & Popper) is not
     enough: the composed map decides.
     """
-    design = composite.blueprint
+    design = plan_tree(composite)
     _check_static_linear(design)
     part = feedthrough_part(design)
     levels, flat = part.levels, flat_gains(part)
@@ -323,13 +324,13 @@ def zero_stability(composite: Composite) -> ZeroStability:
 
 def at_rest(composite: Composite) -> Composite:
     """Return the same coupling with every leaf at rest, y = D u; the plan is the very same."""
-    design = composite.blueprint
+    design = plan_tree(composite)
     leaves = design.leaves.wiring
     still = with_leaves(
         design.composite,
         {name: RestingModel(model) for name, model in zip(leaves.names, leaves.models, strict=True)},
     )
-    if still.plan() != design.plan:
+    if plan_tree(still).plan != design.plan:
         raise InternalError("the plan changes when the models come to rest")
     return still
 

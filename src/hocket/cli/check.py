@@ -31,9 +31,9 @@ from hocket.cli.output_files import check_file, check_picture, write_json
 from hocket.cli.terminal import count_progress, print_out, titled_table
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.clock import format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.planning.parameters import leaves, with_parameters
-from hocket.planning.prepare import Composite
 
 if TYPE_CHECKING:
     from hocket.analysis.bond_energy import BondCheck

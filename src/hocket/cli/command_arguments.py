@@ -21,11 +21,13 @@ from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connection
 from hocket.planning.compiler.contract import levels
 from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
+from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 from hocket.simulators.recipes import positive_duration
 
 _FAMILIES: dict[str, KindFamily] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
@@ -82,7 +84,7 @@ def with_algorithms(
 def _require_suitable(composite: Composite, typed: Mapping[str, str]) -> Composite:
     """Return the composite if what was typed suits its levels; other faults are for the run to tell."""
     try:
-        _ = composite.blueprint
+        _ = plan_tree(composite)
     except ScenarioError as error:
         faults = [
             replace(fault, where=typed[path])
@@ -213,7 +215,7 @@ def _with_fmu_options(composite: Composite, how: Mapping[str, Mapping[str, Any]]
     """Return the composite with these options of all of its FMUs; without any FMU they are refused."""
     if not how:
         return composite
-    from hocket.simulators.fmu.recipe import Fmu, remake_fmu
+    from hocket.simulators.fmu.recipe import Fmu
 
     fmus = {path: model for path, model in leaves(composite) if isinstance(model, Fmu)}
     if not fmus:
@@ -246,7 +248,7 @@ def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
     """Return the composite with variables of its FMUs put out."""
     if not names:
         return composite
-    from hocket.simulators.fmu.recipe import Fmu, remake_fmu
+    from hocket.simulators.fmu.recipe import Fmu
 
     wanted: dict[str, tuple[str, ...]] = {}
     for written in names:
@@ -289,7 +291,7 @@ def _with_connections(composite: Composite, written: Sequence[str]) -> Composite
 def _check_connections(composite: Composite) -> None:
     """Refuse typed connections that do not fit; whatever else is wrong is told later."""
     try:
-        _ = composite.blueprint
+        _ = plan_tree(composite)
     except ScenarioError as error:
         faults = [fault for fault in error.faults if fault.where.startswith("connections.")]
         if faults:
@@ -383,7 +385,7 @@ def check_stop(study: Experiment, stop: str | None, files: Sequence[Path], verb:
 
 def check_bonds(study: Experiment, files: Sequence[Path]) -> None:
     """Refuse to keep the ledger of a study without power bonds."""
-    if not any(level.wiring.bonds for level in study.composite.blueprint.levels()):
+    if not any(level.wiring.bonds for level in plan_tree(study.composite).levels()):
         hint = "leave it out"
         hint += ", or give the file a table [bonds.NAME] with `effort` and `flow`" if _is_toml(files) else ""
         where = ", ".join(map(str, files))

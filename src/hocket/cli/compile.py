@@ -64,7 +64,7 @@ def compile(
     What is inserted is told, with the pass it is from and the reason; the file that is written holds the
     original text, and `--undo` gives it back.
     """
-    from hocket.planning.compiler.compiler import compile as compiled_by
+    from hocket.planning.compiler.compiler import compile_level as compiled_by
 
     if undo:
         _restore_original(file, out)

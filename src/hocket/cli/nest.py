@@ -82,7 +82,7 @@ def nest(
         locate_faults(files, ["stop"] if stop else [], ("tolerance", "work")),
         count_progress("nest", "couplings", quiet=printed) as told,
     ):
-        found = nested(study, tolerance, stop=stop, work=work, keep=keep, told=told)
+        found = nested(study, tolerance, stop=stop, work=work, keep=keep, progress=told)
     if as_json:
         keep_facts(as_json, _nesting_facts(found))
     if not printed:

@@ -24,6 +24,7 @@ from hocket.cli.terminal import print_out
 from hocket.files import wording
 from hocket.model.clock import format_duration
 from hocket.plan.cost import Cost, LinkCost, plan_cost
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 
 
@@ -43,16 +44,16 @@ def plan(
         check_svg_ending(plot)
         check_file(plot)
     study = with_algorithms(read_study(files, connect or ()), algorithm, extrapolation)
-    levels = {level.path: level for level in study.composite.blueprint.levels()}
+    levels = {level.path: level for level in plan_tree(study.composite).levels()}
     for path, level in levels.items():
         around = levels[path.rpartition(".")[0]] if path else None
         if around:
             print_out("")
         print_out(*_plan_lines(level, around, path or study.name))
-    print_out("", *_cost_lines(plan_cost(study.composite.blueprint)))
+    print_out("", *_cost_lines(plan_cost(plan_tree(study.composite))))
     print_out(*(Text(f"note: {note}", "yellow") for note in study.notes))
     if plot:
-        write_timeline_svg(study.composite.blueprint, study.name, plot)
+        write_timeline_svg(plan_tree(study.composite), study.name, plot)
         print_out(f"wrote {plot}")
 
 

@@ -25,11 +25,13 @@ from hocket.errors import ScenarioError
 from hocket.files import wording
 from hocket.files.formats import read
 from hocket.model.clock import format_duration
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
 from hocket.planning.compiler.contract import levels as levels_of
-from hocket.planning.prepare import Composite, without_constraints
+from hocket.planning.planner import plan_tree
+from hocket.planning.prepare import without_constraints
 from hocket.planning.tree import PlanTree
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
@@ -60,7 +62,7 @@ def show(
         what = f"`--all` is for an FMU, and `{file.name}` is none"
         raise ScenarioError(what, str(file), "an FMU", "leave it out: all of a scenario is shown")
     composite = without_constraints(study.composite, tries=False)
-    levels = {level.path: level for level in composite.blueprint.levels()}
+    levels = {level.path: level for level in plan_tree(composite).levels()}
     tree = Tree(_branch_label(study.name, _level_facts(composite, levels[""], None)), guide_style="dim")
     tables = [
         _connection_table(composite, levels[""], f"connections of {study.name}"),

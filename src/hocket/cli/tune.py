@@ -26,8 +26,9 @@ from hocket.cli.terminal import is_terminal, print_err, print_out, progress_bar
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.formats import read
 from hocket.model.clock import seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment, Tuning
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 
 if TYPE_CHECKING:
     from hocket.search.tune.tuning_result import TuningResult
@@ -86,7 +87,7 @@ def _tunable_names(composite: Composite) -> Iterator[str]:
     from hocket.search.tune.space import CHOICES
 
     yield from variable_names(composite)
-    for level in composite.blueprint.levels():
+    for level in plan_tree(composite).levels():
         before = f"{level.path}." if level.path else ""
         yield from (f"{before}{word}" for word in CHOICES)
         for each in level.composite.scenario.connections:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from hocket.coupling.level_ports import port_at
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.composite import as_level
 from hocket.model.constraints import Constraint
 from hocket.model.equations import Equation
 from hocket.model.ports import Port
-from hocket.model.scenario import Scenario, as_level
+from hocket.model.scenario import Scenario
 from hocket.model.units import product_factor
 
 

@@ -7,11 +7,15 @@ Out: rounds of feeding and reading; the loops at port level; the feedthrough of 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from hocket.coupling.graph import strong_components
-from hocket.coupling.wiring import OWN, Wiring
+from hocket.coupling.wiring import OWN, Wiring, wire_unchecked
+from hocket.model.composite import Composite, as_level
+from hocket.model.protocols import Model
+from hocket.model.scenario import Scenario
 
 Node = tuple[int, int]
 """An output: number of the child, number of the output."""
@@ -118,3 +122,38 @@ class Feedthrough:
         """Return an output as a path."""
         child, port = node
         return f"{self.wiring.names[child]}.{self.wiring.models[child].outputs[port].name}"
+
+
+def with_direct_feedthrough(scenario: Scenario) -> Scenario:
+    """Return the scenario with levels whose outputs name the inputs that they directly depend on."""
+    levels = {name: _annotate_model(model) for name, model in scenario.models.items() if _holds_level(model)}
+    return scenario.with_models({**scenario.models, **levels}) if levels else scenario
+
+
+def feedthrough_graph(scenario: Scenario, at_start: bool = False) -> Feedthrough:
+    """Return the graph of a scenario as it was written, through its levels."""
+    return Feedthrough(wire_unchecked(with_direct_feedthrough(scenario)), at_start)
+
+
+def _holds_level(model: object) -> bool:
+    return as_level(model) is not None or as_level(getattr(model, "model", None)) is not None
+
+
+def _annotate_model(model: Any) -> Model:
+    """Return a level, or a wrapper around one, whose outputs have their direct feedthrough."""
+    level = as_level(model)
+    return replace(model, model=_annotate_level(model.model)) if level is None else _annotate_level(level)
+
+
+def _annotate_level(level: Composite) -> Composite:
+    """Return a level whose outputs depend on whatever reaches them through re-evaluated levels."""
+    scenario = with_direct_feedthrough(level.scenario)
+    modes = (getattr(level.orchestrator, "outputs", ""), getattr(level.orchestrator, "inputs", ""))
+    wiring = wire_unchecked(scenario)
+    if "stale" in modes or "delayed" in modes or len(wiring.outputs) != len(scenario.outputs):
+        return level.with_scenario(scenario)
+    outputs = [
+        replace(port, feedthrough=tuple(scenario.inputs[number].name for number in reach))
+        for port, reach in zip(scenario.outputs, Feedthrough(wiring).inputs_by_output(), strict=True)
+    ]
+    return level.with_scenario(scenario.with_changes(outputs=outputs))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hocket.model.composite import as_level
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
-from hocket.model.scenario import Connection, Scenario, as_level
+from hocket.model.scenario import Connection, Scenario
 
 
 def with_level_ports(scenario: Scenario) -> Scenario:

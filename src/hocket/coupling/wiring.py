@@ -15,10 +15,12 @@ from hocket.coupling.constraint_groups import determined_inputs, group_constrain
 from hocket.coupling.power_accounts import DrivenInput, WiredBond, wire_bonds
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
+from hocket.model.composite import as_level
 from hocket.model.extrapolators import Hold, Latch
+from hocket.model.memo import Memo
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
-from hocket.model.scenario import Connection, Scenario, as_level
+from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 
 A = {
@@ -112,7 +114,7 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
     `extrapolation` is for the connections between children that name none; those from and to sampled
     models are latched instead, and what is not a real is held.
     """
-    wiring, faults = _cached_wiring(scenario)
+    wiring, faults = _WIRINGS(scenario)
     if faults:
         raise ScenarioError(faults)
     if extrapolation is None:
@@ -140,26 +142,17 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
 
 def wire_unchecked(scenario: Scenario) -> Wiring:
     """Return as much of the wiring as there is; faults are left for `wire` to report."""
-    return _cached_wiring(scenario)[0]
+    return _WIRINGS(scenario)[0]
 
 
 def scenario_faults(scenario: Scenario) -> list[Fault]:
     """Return every fault that can be known before a model is opened, at all levels."""
-    faults = list(_cached_wiring(scenario)[1])
+    faults = list(_WIRINGS(scenario)[1])
     for name, model in scenario.models.items():
         level = as_level(model)
         for fault in scenario_faults(level.scenario) if level else ():
             faults.append(replace(fault, where=f"{name}.{fault.where}" if fault.where else name))
     return faults
-
-
-def _cached_wiring(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
-    """Return the wiring and the faults, worked out once per scenario."""
-    kept: dict[str, Any] = scenario.__dict__
-    if "_cached_wiring" not in kept:
-        kept["_cached_wiring"] = _build_wiring(scenario)
-    result: tuple[Wiring, list[Fault]] = kept["_cached_wiring"]
-    return result
 
 
 class _WiringError(Exception):
@@ -426,3 +419,7 @@ def _paths(scenario: Scenario, source: bool) -> Iterator[str]:
     for name, model in scenario.models.items():
         for port in model.outputs if source else model.inputs:
             yield f"{name}.{port.name}"
+
+
+_WIRINGS: Memo[Scenario, tuple[Wiring, list[Fault]]] = Memo(_build_wiring)
+"""Wiring and faults, worked out once per scenario."""

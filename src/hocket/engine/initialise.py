@@ -194,7 +194,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
 
     `stop` is when the run will end, for those who want to know (`stop_time`).
     """
-    design: PlanTree = root.blueprint
+    design: PlanTree = root.tree
     leaves = design.leaves
     levels = {level.path: level for level in levels_of(root)}
     simulators = [levels[path].children[child] for path, child in leaves.places]

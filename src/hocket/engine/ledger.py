@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from hocket.coupling.power_accounts import SELF_KEPT, Account, accounts_by_child
 from hocket.coupling.wiring import OWN, Wiring
 from hocket.errors import Fault, SimulatorError
+from hocket.model.composite import as_level
 from hocket.model.extrapolators import value_at
-from hocket.model.scenario import as_level
 from hocket.simulators.methods import dot
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import hocket._native as _native
 from hocket.model.hosts import Hosts
 from hocket.plan.messages import Load, Post
 
@@ -42,7 +43,7 @@ def start_post(design: PlanTree, level: PlanTree) -> Post:
 
 def level_post(level: Level, start: Post) -> Post:
     """Return what passes in the steps of a started level; what was sent at its start is kept with it."""
-    post = Post.from_wiring(level.wiring, _hosts_of(level.blueprint).host_by_model())
+    post = Post.from_wiring(level.wiring, _hosts_of(level.tree).host_by_model())
     for child in range(len(level.children)):
         post.step(child)
         post.read(child)
@@ -51,38 +52,37 @@ def level_post(level: Level, start: Post) -> Post:
     return post
 
 
-def encode_post(post: Post) -> tuple[int, list[list[int]], list[Any], list[Any]]:
-    """Return a post as the native engine has it: outputs, links, and of each child inputs and outputs.
-
-    An input is the output that drives it, its link and its place there; an output itself and the inputs it
-    reacts to, by their places in the list of inputs.
-    """
+def hand_over(post: Post, to: _native.Level) -> None:
+    """Tell a native level of its links, and of each child which inputs and outputs they are about."""
     models, drives = post.wiring.models, post.wiring.drives
     first = [0, *accumulate(len(model.outputs) for model in models)]
     number = {pair: index for index, pair in enumerate(post.used)}
     links = [[first[child] + port for child, port in nodes] for nodes in post.used.values()]
-    inputs: list[Any] = []
-    outputs: list[Any] = []
+    members: list[_native.Member] = []
     for child, model in enumerate(models):
         places: dict[str, int] = {}
-        listed: list[list[int]] = []
+        inputs: list[_native.LinkedInput] = []
         for port, drive in zip(model.inputs, drives[child], strict=True):
             if drive is None or drive.child < 0:
                 continue
-            places[port.name] = len(listed)
+            places[port.name] = len(inputs)
             pair, node = (post.homes[drive.child], post.homes[child]), (drive.child, drive.port)
-            told = pair in post.used and node in post.used[pair]
-            where = [number[pair], post.used[pair].index(node)] if told else [-1, -1]
-            listed.append([first[drive.child] + drive.port, *where])
-        inputs.append(listed)
+            signal = first[drive.child] + drive.port
+            if pair in post.used and node in post.used[pair]:
+                place = post.used[pair].index(node)
+                inputs.append(_native.LinkedInput(signal=signal, link=number[pair], place=place))
+            else:
+                inputs.append(_native.LinkedInput(signal=signal))
         known = places if model.abilities.reevaluates else {}
-        outputs.append(
-            [
-                [first[child] + index, *(known[name] for name in port.feedthrough if name in known)]
-                for index, port in enumerate(model.outputs)
-            ]
-        )
-    return first[-1], links, inputs, outputs
+        outputs = [
+            _native.LinkedOutput(
+                signal=first[child] + index,
+                reacts=[known[name] for name in port.feedthrough if name in known],
+            )
+            for index, port in enumerate(model.outputs)
+        ]
+        members.append(_native.Member(inputs=inputs, outputs=outputs))
+    to.set_messages(signals=first[-1], links=links, members=members)
 
 
 def _hosts_of(level: PlanTree) -> Hosts:
@@ -96,7 +96,7 @@ def message_counts(levels: Iterable[Level]) -> dict[str, Any]:
     for level in levels:
         if level.traffic is None:
             continue
-        hosts = _hosts_of(level.blueprint)
+        hosts = _hosts_of(level.tree)
         found = {}
         for pair, run in level.traffic.loads().items():
             begun = level.sent_at_start.get(pair, Load())

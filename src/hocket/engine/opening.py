@@ -1,7 +1,7 @@
-"""The whole tree of levels before anything is opened: wiring and plan of each, checked against each other.
+"""Opening: a tree of plans becomes a tree of live levels.
 
-In:  a Composite
-Out: a Blueprint per level; the leaves of the tree as one flat wiring; a clock that fits all steps
+In:  a PlanTree and a clock
+Out: a Level whose simulators are open; what was opened is closed again if one fails
 """
 
 from __future__ import annotations
@@ -12,9 +12,18 @@ from dataclasses import replace
 from hocket.engine.reference.level import Level
 from hocket.errors import HocketError, SimulatorError
 from hocket.model.clock import Clock
+from hocket.model.composite import Composite
 from hocket.model.protocols import Model, Simulator
 from hocket.plan import tries
-from hocket.planning.tree import PlanTree
+from hocket.planning.planner import plan_tree
+from hocket.planning.tree import PlanTree, clock_of
+
+
+def open_composite(composite: Composite) -> Level:
+    """Make a live level with a clock of its own, for inputs of any degree up to 8."""
+    tree = plan_tree(composite)
+    degree = 8 if composite.inputs else 0
+    return open_level(tree, clock_of(tree), degree, sloped=composite.abilities.slopes)
 
 
 def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = False) -> Level:
@@ -25,7 +34,7 @@ def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = F
     length = clock.ticks(design.composite.step)
     starts = [port.start or 0.0 for port in design.composite.inputs]
     level = Level(design.path, design.wiring, design.plan, [], clock, length, degree, starts)
-    level.blueprint = design
+    level.tree = design
     for drive in design.wiring.outputs if sloped else ():
         level.memory.sloped[drive.child] = True
     children: list[Simulator] = []

@@ -12,33 +12,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from hocket.engine.selection import choose_tables
 from hocket.errors import Fault, ScenarioError
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
-from hocket.files.formats import read
+from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.files.run_folder import Run, RunFolder
 from hocket.model.arguments import expect, expect_call, expect_folder
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
+from hocket.model.scenario import Connections
 from hocket.planning.parameters import with_parameters
-from hocket.planning.prepare import Composite, prepare_composite
-from hocket.planning.tree import PlanTree, clock_of, make_blueprint
-
-if TYPE_CHECKING:
-    from hocket.simulators.fmu.recipe import Fmu
-
-Runnable: TypeAlias = "Composite | Experiment | Fmu | Path | str"
-"""What can be run: a level, what a file holds, an FMU by itself, or the path of a file."""
+from hocket.planning.planner import plan_tree
+from hocket.planning.tree import PlanTree, clock_of
 
 
 def run(
-    what: Runnable,
+    what: ExperimentLike,
     stop: Duration | None = None,
     *,
+    connections: Connections = (),
     start: Duration | None = None,
     step: Duration | None = None,
     every: Duration | Literal["micro"] | None = None,
@@ -53,9 +50,10 @@ def run(
     realtime: float | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Run a composite, an FMU or a file (.toml, .ssp, .fmu) from start to stop and return what was recorded.
+    """Run a composite, FMUs or a file (.toml, .ssp, .fmu) from start to stop and return what was recorded.
 
-    What is not given is taken from the [run] table of the file, or from the default experiment. `step` is
+    `connections` couple several FMUs: run(["a.fmu", "b.fmu"], connections={"a.u": "b.y"}). What is not given is
+    taken from the [run] table of the file, or from the default experiment. `step` is
     that of the outermost level, `every` the time between rows (default: each step; "micro": also the micro
     steps of the simulators that hocket integrates). `parameters` are set by path: {"spring.k": 20}. `record`
     overrides the ports that the scenario records, `ledger` adds the accounts of its power bonds. `folder`
@@ -64,7 +62,7 @@ def run(
     ends the run between two steps and returns what there is, with the status "stopped"; a second one ends it
     at once.
     """
-    study = study_to_run(what, start=start, stop=stop, step=step, every=every, name=name)
+    study = study_to_run(what, connections, start=start, stop=stop, step=step, every=every, name=name)
     return run_study(
         vary_study(study, {} if parameters is None else parameters),
         parameters or {},
@@ -118,7 +116,8 @@ def run_study(
 
 
 def study_to_run(
-    what: Runnable,
+    what: ExperimentLike,
+    connections: Connections = (),
     *,
     start: Duration | None = None,
     stop: Duration | None = None,
@@ -127,7 +126,7 @@ def study_to_run(
     name: str = "",
 ) -> Experiment:
     """Return what is to be run, with what was asked for in place of its own defaults."""
-    study = _resolve_study(what)
+    study = as_experiment(what, connections)
     expect(isinstance(name, str), "name", name, "text")
     if start is not None:
         study = replace(study, start=_duration(start, "start"))
@@ -151,23 +150,6 @@ def vary_study(study: Experiment, parameters: Mapping[str, Any], where: str = "p
     """Return a study with other parameters."""
     expect(isinstance(parameters, Mapping), where, parameters, 'values by path: {"spring.k": 20}')
     return replace(study, composite=with_parameters(study.composite, parameters, where))
-
-
-def _resolve_study(what: Runnable) -> Experiment:
-    match what:
-        case Experiment():
-            return what
-        case Composite():
-            return Experiment(what)
-        case str() | Path():
-            return read(what)
-    from hocket.files.fmus import model_name, study_from_fmus
-    from hocket.simulators.fmu.recipe import Fmu
-
-    if isinstance(what, Fmu):
-        return study_from_fmus({model_name(what.file): what})
-    expected = "a Composite, an Fmu, or the path of a scenario file"
-    raise ScenarioError(f"{what!r:.60} cannot be run", expected=expected)
 
 
 def _json_value(value: Any) -> Any:
@@ -195,7 +177,7 @@ def _job(study: Experiment, record: Iterable[str] | None, ledger: bool) -> Job:
     if record is not None:  # so that they mean what they did before constraints were compiled
         composite = composite.with_scenario(composite.scenario.with_changes(record=record))
     with pause_collector():
-        design = make_blueprint(prepare_composite(composite))
+        design = plan_tree(composite)
     undriven = [port.name for port in study.composite.inputs if port.start is None]
     if undriven:
         hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
 from hocket.errors import Fault, ScenarioError
-from hocket.execution.run import Runnable, run_study, study_to_run, vary_study
+from hocket.execution.run import run_study, study_to_run, vary_study
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
+from hocket.files.experiments import ExperimentLike
 from hocket.files.run_folder import Run
 from hocket.model.arguments import expect, expect_call, expect_folder
 from hocket.model.clock import Duration
@@ -29,7 +30,7 @@ Result: TypeAlias = Run | Exception
 
 @overload
 def sweep(
-    what: Runnable,
+    what: ExperimentLike,
     parameters: Iterable[Mapping[str, Any]],
     stop: Duration | None = None,
     *,
@@ -43,7 +44,7 @@ def sweep(
 
 @overload
 def sweep(
-    what: Runnable,
+    what: ExperimentLike,
     parameters: Iterable[Mapping[str, Any]],
     stop: Duration | None = None,
     *,
@@ -56,7 +57,7 @@ def sweep(
 
 
 def sweep(
-    what: Runnable,
+    what: ExperimentLike,
     parameters: Iterable[Mapping[str, Any]],
     stop: Duration | None = None,
     *,

@@ -19,9 +19,9 @@ from typing import Any
 
 from hocket.engine.recording import write_error
 from hocket.model.clock import seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections, Scenario
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.archive import cache_folder
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import Description

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from hocket.errors import FileError, suggest_nearest
 
 if TYPE_CHECKING:
+    from hocket.model.composite import Composite
     from hocket.model.experiment import Experiment
-    from hocket.planning.prepare import Composite
 
 ENDINGS = (".toml", ".ssp", ".ssd", ".fmu")
 _WHOLE = {"SystemStructure.ssd": ".ssp", "modelDescription.xml": ".fmu"}

@@ -15,8 +15,8 @@ from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
 from hocket.model.bonds import Bond
 from hocket.model.clock import format_duration
+from hocket.model.composite import Orchestrator
 from hocket.model.protocols import Extrapolator, Model
-from hocket.model.scenario import Orchestrator
 from hocket.planning.tree import PlanTree
 from hocket.simulators.wrappers.emulation import innermost_model
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from hocket.planning.prepare import Composite
+from hocket.model.composite import Composite
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class OutputDerivativeSimulator(Protocol):
 
 
 class Model(Protocol):
-    """A frozen recipe of a simulator: may be opened many times, in parallel."""
+    """What can be coupled: a frozen recipe of a simulator. It may be opened many times, in parallel."""
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -90,7 +90,7 @@ class Model(Protocol):
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """The output ports, each with the inputs it reacts to at once."""
+        """The output ports, each with the inputs it directly depends on."""
 
     @property
     def abilities(self) -> Capabilities:

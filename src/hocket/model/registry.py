@@ -59,7 +59,7 @@ OWN: Mapping[Kind, Mapping[str, str]] = {
         "fmu": "hocket.simulators.fmu.recipe:Fmu",
         "function": "hocket.simulators.sources:Function",
         "coupler": "hocket.simulators.constraint:Coupler",
-        "stand-in": "hocket.simulators.stand_in:StandIn",
+        "stand-in": "hocket.simulators.state_space:StandIn",
         "step-controller": "hocket.simulators.step_controller:StepController",
         "timed": "hocket.simulators.wrappers.timed:Timed",
     },
@@ -71,6 +71,15 @@ OWN: Mapping[Kind, Mapping[str, str]] = {
         "newton": "hocket.plan.accelerators:Newton",
     },
 }
+
+OPENER = "hocket.engine.opening:open_composite"
+"""What opens a level: the engine, which a description neither needs nor imports."""
+
+
+def load_place(place: str) -> Any:
+    """Return what stands at a place such as "package.module:name"."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 @cache
@@ -96,8 +105,7 @@ def load(kind: Kind, name: str) -> Any:
     """Return the class, function or object of a name; raises ScenarioError where there is none."""
     own = OWN[kind].get(name)
     if own is not None:
-        module, _, attribute = own.partition(":")
-        return getattr(import_module(module), attribute)
+        return load_place(own)
     point = _entry_points(kind).get(name)
     if point is None:
         what = f"there is no {SINGULAR[kind]} `{name}`"

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
 from hocket.model.arguments import normalise_record
@@ -23,22 +22,6 @@ from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Extrapolator, Model
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
-
-
-class LevelModel(Model, Protocol):
-    """A model that holds a scenario: paths reach into it."""
-
-    @property
-    def scenario(self) -> Scenario:
-        """What is inside."""
-
-    def with_scenario(self, scenario: Scenario) -> LevelModel:
-        """Return the same level around another scenario."""
-
-
-def as_level(model: object) -> LevelModel | None:
-    """Return a model that is a level as such, and None for any other."""
-    return cast("LevelModel", model) if hasattr(model, "with_scenario") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,84 +178,3 @@ def _plain(part: Any) -> Any:
 
 def _scenario(parts: Mapping[str, Any]) -> Scenario:
     return Scenario(**parts)
-
-
-class Orchestrator(Protocol):
-    """Writes the plan of a level: pure, starts nothing."""
-
-    def plan(self, scenario: Scenario) -> Any:
-        """Return the Plan (hocket.plan) of one step of the level."""
-
-
-Schedule: TypeAlias = Literal["parallel", "sequential", "multirate", "asynchronous"]
-
-
-@dataclass(frozen=True)
-class OrchestratorTraits:
-    """What an algorithm says of itself beside its plan; searches and passes decide by it, never by a class."""
-
-    schedule: Schedule | None = None
-    """How simulators take turns in a step; None: only its plan says, or the algorithm inside."""
-    words: str = ""
-    """The same as the literature calls it."""
-    order: Literal["auto"] | tuple[str | tuple[str, ...], ...] | None = None
-    """Of a sequential one; with an argument `order` of the same form."""
-    rates: tuple[tuple[str, int], ...] | None = None
-    """Of one with steps of different lengths: steps of a simulator per step of the level; others make one."""
-    inner: Orchestrator | None = None
-    """The algorithm that is made use of, with an argument `inner`."""
-    iterates: bool = False
-    """Whether steps are made again until what is exchanged agrees, or so many times."""
-    settles: bool = False
-    """Whether it iterates until what is exchanged agrees."""
-    adaptive: bool = False
-    """Whether steps are of any length up to that of the level."""
-    first: Fraction = Fraction(1)
-    """The part of the level's step that a run begins with."""
-
-    @property
-    def is_explicit(self) -> bool:
-        """Whether all step once in a step of the level, together or in turn, and nothing is made again."""
-        return self.schedule in ("parallel", "sequential")
-
-
-@runtime_checkable
-class DescribedOrchestrator(Protocol):
-    """An orchestrator that describes itself; of others nothing is assumed."""
-
-    @property
-    def traits(self) -> OrchestratorTraits:
-        """What it says of itself."""
-
-
-def traits_of(orchestrator: object) -> OrchestratorTraits:
-    """Return what an algorithm says of itself."""
-    return orchestrator.traits if isinstance(orchestrator, DescribedOrchestrator) else OrchestratorTraits()
-
-
-def algorithm_layers(orchestrator: Any) -> Iterator[Any]:
-    """Yield an algorithm, the one inside it, and so on: the last is that of one step."""
-    while orchestrator is not None:
-        yield orchestrator
-        orchestrator = traits_of(orchestrator).inner
-
-
-class CapabilityRequest(NamedTuple):
-    """What an algorithm asks of simulators of its level: a capability, of whom, why, what is lost without."""
-
-    ability: str
-    sims: tuple[str, ...]
-    why: str
-    loses: str = ""
-    """Empty: it cannot be done without."""
-    part: Fraction = Fraction(1)
-    divides: bool = False
-    """Whether any multiple of the part may be asked for."""
-
-
-@runtime_checkable
-class DemandingOrchestrator(Protocol):
-    """An orchestrator that says what it needs, before anything is planned."""
-
-    def needs(self, scenario: Scenario) -> Iterable[CapabilityRequest]:
-        """Yield what it asks of the simulators of a level."""

@@ -18,7 +18,8 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import seconds
-from hocket.model.scenario import CapabilityRequest, Orchestrator, OrchestratorTraits, Scenario, traits_of
+from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
+from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Adapt, Control, Estimate, Plan

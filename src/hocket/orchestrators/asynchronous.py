@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import Literal
 
 from hocket.coupling.wiring import wire
-from hocket.model.scenario import CapabilityRequest, OrchestratorTraits, Scenario
+from hocket.model.composite import CapabilityRequest, OrchestratorTraits
+from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator
 from hocket.orchestrators.multirate import GivenRates, check_rates, group_by_rate, rate_needs
 from hocket.plan import Body, Feed, Next, Plan, Read, Step, Times

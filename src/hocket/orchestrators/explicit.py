@@ -13,13 +13,8 @@ from typing import Annotated, Literal, TypeAlias
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import Wiring
 from hocket.errors import ScenarioError
-from hocket.model.scenario import (
-    CapabilityRequest,
-    DemandingOrchestrator,
-    Orchestrator,
-    Scenario,
-)
-from hocket.model.scenario import algorithm_layers as algorithm_layers
+from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, Orchestrator
+from hocket.model.scenario import Scenario
 from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together, Try
 
 InputsMode: TypeAlias = Literal["clean", "delayed"]

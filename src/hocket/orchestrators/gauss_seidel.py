@@ -14,7 +14,8 @@ from typing import Annotated, Literal, TypeAlias
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.coupling.wiring import OWN, Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.scenario import OrchestratorTraits, Scenario
+from hocket.model.composite import OrchestratorTraits
+from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Feed, Instruction, Plan, Read, Step
 

@@ -16,7 +16,8 @@ from typing import Annotated, Any
 from hocket.errors import Fault, ScenarioError
 from hocket.model import registry
 from hocket.model.arguments import is_number, is_whole
-from hocket.model.scenario import CapabilityRequest, Orchestrator, OrchestratorTraits, Scenario, traits_of
+from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
+from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import DELAYED, WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import (

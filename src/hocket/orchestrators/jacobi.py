@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hocket.coupling.wiring import wire
-from hocket.model.scenario import OrchestratorTraits, Scenario
+from hocket.model.composite import OrchestratorTraits
+from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Feed, Plan, Read, Step
 

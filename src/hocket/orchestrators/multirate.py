@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from hocket.coupling.wiring import Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.scenario import CapabilityRequest, OrchestratorTraits, Scenario, as_level
+from hocket.model.composite import CapabilityRequest, OrchestratorTraits, as_level
+from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Body, Feed, Instruction, Plan, Read, Restore, Save, Step, Times
 

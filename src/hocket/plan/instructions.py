@@ -6,6 +6,7 @@ Out: what the engines execute and the verifier reads
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -55,6 +56,33 @@ class Control:
         return f"an error of {self.tolerance:g} {self.unit}".rstrip()
 
 
+SMALL = 1e-10
+"""An error below this part of the tolerance counts as this."""
+
+
+def step_factor(
+    errors: tuple[float, float, float],
+    power: float,
+    gains: Sequence[float],
+    safety: float,
+    limits: tuple[float, float],
+) -> float:
+    """Return by how much the next step is longer, from the errors now, before and before that, in tolerances.
+
+    The errors fall with this power of the step; the limits are how much shorter and longer it may become.
+    The native engine repeats the operations in this order.
+    """
+    (now, before, earlier), (first, second, third), (least, most) = errors, gains, limits
+    factor: float = safety * now ** (-first / power)
+    if second != 0.0:
+        factor = factor * before ** (second / power)
+    if third != 0.0:
+        factor = factor * earlier ** (-third / power)
+    return min(most, max(least, factor))
+
+
+REJECTED = (1.0, 0.0, 0.0), 0.9
+"""After a rejection: the gains, by which only the error now counts, and the largest factor."""
 WHOLE = Fraction(1)
 
 

@@ -18,8 +18,9 @@ from typing import Any, cast
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import Duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.protocols import Model
-from hocket.planning.prepare import Composite
+from hocket.simulators.fmu.variables import array_of
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import is_emulation
 from hocket.simulators.wrappers.timed import Timed
@@ -130,7 +131,6 @@ def has_variable(model: Model, name: str) -> bool:
     """Return whether an FMU has a variable of that name, or an array it is an element of."""
     if not is_fmu(model):
         return False
-    from hocket.simulators.fmu.variables import array_of
 
     fmu: Any = model
     return not {name, array_of(name)}.isdisjoint(fmu.description.by_name)

@@ -1,176 +1,26 @@
-"""A co-simulation is a simulator: a scenario with a step and an orchestrator is a model like any other.
+"""A composite as it will run: constraints solved, bonds balanced, ports and levels made.
 
-In:  a Scenario, a step, an Orchestrator
-Out: a Model whose simulators are levels
+In:  a Composite as it was written
+Out: a Composite whose plan can be made; or every fault that can be known before a model is opened
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from fractions import Fraction
-from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from functools import partial
+from typing import Any
 
-from hocket import orchestrators
-from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.feedthrough import with_direct_feedthrough
 from hocket.coupling.level_ports import with_level_ports
-from hocket.coupling.wiring import scenario_faults, wire_unchecked
-from hocket.engine.opening import open_level
-from hocket.engine.reference.level import Level
-from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model import extrapolators as signals
-from hocket.model.clock import Duration, format_duration, seconds
+from hocket.coupling.wiring import scenario_faults
+from hocket.errors import ScenarioError
+from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold
+from hocket.model.memo import Memo
 from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities, Extrapolator, Model
-from hocket.model.scenario import Connection, Orchestrator, Scenario
-from hocket.plan import Plan
-from hocket.planning.compiler.contract import levels
+from hocket.model.protocols import Model
+from hocket.model.scenario import Connection, Scenario
 from hocket.planning.compiler.modularity import Modularity
 from hocket.planning.power_balance_pass import balance_bonds
-from hocket.planning.tree import PlanTree, clock_of, make_blueprint
-
-StartMode: TypeAlias = Literal["window", "cold"]
-
-
-@dataclass(frozen=True, init=False)
-class Composite:
-    """A level: a scenario, its step, its orchestrator and its extrapolation.
-
-    `start="window"` gives the extrapolators a past at the start, where every simulator can rewind, so that
-    the order is kept; "cold" begins with what is there. A `sampled` level sees its inputs as they are when
-    its step begins, and shows its outputs from its end on, whatever the order around it.
-    """
-
-    scenario: Scenario
-    step: Fraction
-    orchestrator: Orchestrator
-    extrapolation: Extrapolator
-    start: StartMode
-    sampled: bool
-
-    def __init__(
-        self,
-        scenario: Scenario,
-        step: Duration,
-        orchestrator: Orchestrator | str = "jacobi",
-        extrapolation: Extrapolator | str = "hold",
-        start: StartMode = "window",
-        sampled: bool = False,
-    ):
-        if not isinstance(scenario, Scenario):
-            what = f"a composite is made of a Scenario, not of {scenario!r:.60}"
-            raise ScenarioError(what, expected="Composite(Scenario({...}, {...}), step)")
-        try:
-            length = seconds(step)
-        except ValueError as error:
-            raise ScenarioError(str(error), where="step") from None
-        if length <= 0:
-            raise ScenarioError(
-                f"the step {format_duration(length)} is not positive",
-                where="step",
-                expected="a step above zero",
-            )
-        extrapolation = _resolve_word(extrapolation, signals.EXTRAPOLATORS, "extrapolation", "fit")
-        orchestrator = _resolve_word(orchestrator, orchestrators.ORCHESTRATORS, "orchestrator", "plan")
-        if start not in ("window", "cold"):
-            raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
-        for name, value in (
-            ("scenario", _resolve_extrapolations(scenario)),
-            ("step", length),
-            ("orchestrator", orchestrator),
-            ("extrapolation", extrapolation),
-            ("start", start),
-            ("sampled", sampled),
-        ):
-            object.__setattr__(self, name, value)
-
-    def with_scenario(self, scenario: Scenario) -> Composite:
-        """Return the same level around another scenario."""
-        return self.with_changes(scenario=scenario)
-
-    def with_changes(self, **parts: Any) -> Composite:
-        """Return the same level with other parts."""
-        return Composite(**{part.name: getattr(self, part.name) for part in fields(Composite)} | parts)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Composite, tuple(getattr(self, part.name) for part in fields(Composite))
-
-    @property
-    def inputs(self) -> tuple[Port, ...]:
-        """The inputs of the scenario."""
-        return self.scenario.inputs
-
-    @cached_property
-    def outputs(self) -> tuple[Port, ...]:
-        """The outputs of the scenario; they react to whatever reaches them through consistent levels."""
-        wiring = wire_unchecked(self.scenario)
-        reacts = (getattr(self.orchestrator, "outputs", ""), getattr(self.orchestrator, "inputs", ""))
-        if "stale" in reacts or "delayed" in reacts:
-            return self.scenario.outputs
-        if len(wiring.outputs) != len(self.scenario.outputs):
-            return self.scenario.outputs
-        return tuple(
-            replace(port, feedthrough=tuple(self.inputs[number].name for number in reach))
-            for port, reach in zip(self.scenario.outputs, Feedthrough(wiring).inputs_by_output(), strict=True)
-        )
-
-    @cached_property
-    def abilities(self) -> Capabilities:
-        """What all the simulators inside can do."""
-        children = [model.abilities for model in self.scenario.models.values()]
-        orders = [ability.order for ability in children if ability.order is not None]
-        return Capabilities(
-            rewind=all(ability.rewind for ability in children),
-            variable_step=bool(getattr(self.orchestrator, "adaptive", False)),
-            slopes=all(ability.slopes for ability in children),
-            order=min(orders, default=None),
-        )
-
-    def plan(self) -> Plan:
-        """Return what will be done: the plan of this level with the plans of the levels inside."""
-        return self.blueprint.plan
-
-    @cached_property
-    def blueprint(self) -> PlanTree:
-        """Everything that follows from the scenario, at all levels; raises ScenarioError with every fault."""
-        return make_blueprint(prepare_composite(self))
-
-    def open(self) -> Level:
-        """Make a live level with a clock of its own, for inputs of any degree up to 8."""
-        design = self.blueprint
-        return open_level(design, clock_of(design), 8 if self.inputs else 0, sloped=self.abilities.slopes)
-
-
-def _resolve_word(given: Any, known: Mapping[str, Any], key: str, method: str) -> Any:
-    """Return what a word stands for, or the thing itself."""
-    if isinstance(given, str):
-        if given not in known:
-            raise ScenarioError(f"there is no {key} `{given}`", key, hint=suggest_nearest(given, known))
-        return known[given]
-    if isinstance(given, type) or not hasattr(given, method):
-        words = ", ".join(f'"{word}"' for word in known)
-        raise ScenarioError(f"`{given!r:.60}` is no {key}", key, f"an object such as `Jacobi()`, or {words}")
-    return given
-
-
-def _resolve_extrapolations(scenario: Scenario) -> Scenario:
-    """Return the scenario with what the words on its connections stand for; the unknown stay, to be told."""
-    known: Mapping[Any, Any] = signals.EXTRAPOLATORS
-    made = tuple(
-        replace(each, extrapolation=known.get(each.extrapolation, each.extrapolation))
-        if isinstance(each.extrapolation, str)
-        else each
-        for each in scenario.connections
-    )
-    return scenario if made == scenario.connections else scenario.with_changes(connections=made)
-
-
-def draft_blueprint(composite: Composite) -> PlanTree:
-    """Return everything that is known before a model is opened; raises ScenarioError with every fault."""
-    compiled = any(each.scenario.constraints for _, each in levels(composite))
-    return make_blueprint(prepare_composite(composite, tries=False)) if compiled else composite.blueprint
 
 
 def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
@@ -181,6 +31,7 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     """
     composite = without_constraints(composite, tries)
     scenario = with_level_ports(_with_sampled_levels(balance_bonds(composite)))
+    scenario = with_direct_feedthrough(scenario)
     faults = scenario_faults(scenario)
     if faults:
         raise ScenarioError(faults)
@@ -188,23 +39,27 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
 
 
 def without_constraints(composite: Composite, tries: bool = True) -> Composite:
-    """Return the composite with simulators that solve its constraints in their place; see `prepare_composite`."""
+    """Return the composite with simulators that solve its constraints; see `prepare_composite`."""
+    return _SOLVED[tries](composite)
+
+
+def _eliminate_constraints(composite: Composite, tries: bool) -> Composite:
     needed = Modularity(tries=tries)
     if not needed.reasons(composite):
         return composite
-    kept: dict[Any, Composite] = composite.__dict__.setdefault("_compiled", {})
-    if tries not in kept:
-        kept[tries] = _eliminate_constraints(composite, needed)
-    return kept[tries]
-
-
-def _eliminate_constraints(composite: Composite, needed: Modularity) -> Composite:
     try:
         return needed.apply(composite)
     except ScenarioError as error:
         others = scenario_faults(with_level_ports(composite.scenario))
         connected = [fault for fault in others if "connections." in fault.where]
         raise ScenarioError([*connected, *error.faults]) from None
+
+
+_SOLVED: dict[bool, Memo[Composite, Composite]] = {
+    True: Memo(partial(_eliminate_constraints, tries=True)),
+    False: Memo(partial(_eliminate_constraints, tries=False)),
+}
+"""Per `tries`: constraints are compiled once per composite, for that may open simulators."""
 
 
 def _with_sampled_levels(scenario: Scenario) -> Scenario:

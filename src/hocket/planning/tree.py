@@ -1,7 +1,7 @@
 """The whole tree of levels before anything is opened: wiring and plan of each, checked against each other.
 
 In:  a Composite
-Out: a Blueprint per level; the leaves of the tree as one flat wiring; a clock that fits all steps
+Out: a PlanTree per level; the leaves of the tree as one flat wiring; a clock that fits all steps
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring, wire
 from hocket.errors import Fault, ScenarioError
 from hocket.model.clock import Clock, common_tick, format_duration
+from hocket.model.composite import Composite, as_level
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Extrapolator
-from hocket.model.scenario import Scenario, as_level
+from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import evaluation_body, in_parallel
 from hocket.plan import Body, Plan, Read, adapts, step_fractions, verify_plan
-
-if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
 
 
 @dataclass
@@ -61,21 +59,14 @@ class Leaves:
     """Per leaf: the path of its level and its number there."""
 
 
-def make_blueprint(composite: Composite) -> PlanTree:
+def build_tree(composite: Composite) -> PlanTree:
     """Return the tree of a prepared composite; raises ScenarioError with every fault."""
     faults: list[Fault] = []
     root = _plan_level(composite, "", faults)
     if faults:
         raise ScenarioError(faults)
-    from hocket.planning.notes import tree_notes
-
     _nest_plans(root)
-    leaves = root.leaves
-    root.plan = replace(
-        root.plan,
-        start=start_body(leaves),
-        notes=(*root.plan.notes, *tree_notes(root, leaves)),
-    )
+    root.plan = replace(root.plan, start=start_body(root.leaves))
     return root
 
 

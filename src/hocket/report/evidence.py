@@ -19,6 +19,7 @@ from hocket.files.error_estimate import WRONG, ErrorEstimate, read_estimate
 from hocket.files.run_folder import Run
 from hocket.files.toml import loads
 from hocket.model.experiment import Experiment
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 from hocket.report.markup import bullets, esc, format_number, html_table, prose
 
@@ -45,7 +46,7 @@ def gather_report_data(run: Run, study: Experiment | None = None) -> ReportData:
     texts = {name: _stored_text(run, name) for name in ("plan", "scenario")}
     try:
         study = study or loads(texts["scenario"])
-        design = study.composite.blueprint
+        design = plan_tree(study.composite)
     except Exception as error:  # code that a scenario names may fail in any way
         no_design = f"the scenario kept in the run folder cannot be read again: {_error_words(error)}"
     if study is not None and design is not None:

@@ -10,8 +10,8 @@ at the end of the step.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,22 +20,22 @@ import numpy as np
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.equations import Equation
 from hocket.model.extrapolators import shift_origin
-from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.ports import Port, parse_ports
 from hocket.model.protocols import Array, Capabilities, Value
 from hocket.simulators.methods import apply_matrix, matrix, vector
-from hocket.simulators.state_space import Matrix
+from hocket.simulators.recipes import set_fields
 
 GIVEN = "given."
 """What precedes the name of a determined input where it is fed back."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Coupler:
     """Determines inputs u such that the equations g(y, u) = 0 hold at the end of each step.
 
     u becomes u - W s, where W is the inverse of how s reacts to u `over` so many seconds, the step; in others
     it reacts in proportion. `degrees` tells on what u acts. Accelerations (2): s = g' + mu g, the sliding
-    manifold of Gu & Asada (2001); see Baumgarte (1972). Speeds (1): s = g. At once (0): s = g too, with what
+    manifold of Gu & Asada (2001); see Baumgarte (1972). Speeds (1): s = g. Directly (0): s = g too, with what
     is in the list `middle` taken in the middle of the step, for u is held over all of it. g' follows from the
     ports in `rates`, else from the slopes of what it `reads`. `start` is u before the first step.
 
@@ -43,56 +43,41 @@ class Coupler:
     g as they are; of degree 0, as they were in the last step.
     """
 
-    equations: tuple[str, ...]
-    reads: tuple[Port, ...]
-    determines: tuple[Port, ...]
-    W: Matrix
-    degrees: tuple[int, ...]
-    mu: tuple[float, ...]
-    rates: Mapping[str, str]
-    middle: tuple[str, ...]
-    start: tuple[float, ...]
-    over: float | None
+    equations: Sequence[str]
+    reads: Sequence[Port]
+    determines: Sequence[Port]
+    W: Sequence[Sequence[float]]
+    degrees: Sequence[int] = ()
+    mu: Sequence[float] = ()
+    rates: Mapping[str, str] = field(default_factory=dict)
+    middle: Sequence[str] = ()
+    start: Sequence[float] = ()
+    over: float | None = None
 
-    def __init__(
-        self,
-        equations: Sequence[str],
-        reads: Iterable[PortLike],
-        determines: Iterable[PortLike],
-        W: Sequence[Sequence[float]],
-        degrees: Sequence[int] | None = None,
-        mu: Sequence[float] | None = None,
-        rates: Mapping[str, str] | None = None,
-        middle: Sequence[str] = (),
-        start: Sequence[float] | None = None,
-        over: float | None = None,
-    ):
-        read, found, count = parse_ports(reads), parse_ports(determines), len(equations)
+    def __post_init__(self) -> None:
+        read, found, count = parse_ports(self.reads), parse_ports(self.determines), len(self.equations)
+        width = len(found)
         try:
-            facts: dict[str, Any] = {
-                "equations": tuple(equations),
-                "reads": read,
-                "determines": found,
-                "W": matrix(W, "W", (len(found), count)),
-                "degrees": tuple(degrees or (1,) * count),
-                "mu": vector([0.0] * count if mu is None else mu, "mu", count),
-                "rates": dict(rates or {}),
-                "middle": tuple(middle),
-                "start": vector([0.0] * len(found) if start is None else start, "start", len(found)),
-            }
+            set_fields(
+                self,
+                equations=tuple(self.equations),
+                reads=read,
+                determines=found,
+                W=matrix(self.W, "W", (width, count)),
+                degrees=tuple(self.degrees or (1,) * count),
+                mu=vector(self.mu if np.size(self.mu) else [0.0] * count, "mu", count),
+                rates=dict(self.rates),
+                middle=tuple(self.middle),
+                start=vector(self.start if np.size(self.start) else [0.0] * width, "start", width),
+            )
         except ValueError as error:
             expected = "W with a row per input and a column per equation, mu per equation, start per input"
             raise ScenarioError(f"a Coupler cannot be built: {error}", expected=expected) from None
-        facts["over"] = over
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
-        faults = self._faults()
-        if faults:
+        if faults := self._faults():
             raise ScenarioError(faults)
 
     def with_changes(self, **parts: Any) -> Coupler:
-        """Return the same Coupler with other parts."""
-        return Coupler(**{part.name: getattr(self, part.name) for part in fields(self)} | parts)
+        return replace(self, **parts)
 
     def __hash__(self) -> int:
         return hash((self.equations, self.reads, self.determines, self.W, self.degrees, self.mu, self.start))
@@ -118,7 +103,6 @@ class Coupler:
 
     @cached_property
     def parsed_equations(self) -> tuple[Equation, ...]:
-        """The equations as they are evaluated."""
         return tuple(map(Equation.of, self.equations))
 
     @property
@@ -133,7 +117,7 @@ class Coupler:
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
-        """The inputs it determines, and the residuals; those of a degree above 0 react at once."""
+        """The inputs it determines, and the residuals; those of a degree above 0 have direct feedthrough."""
         known = {port.name for port in self.reads}
         names = gap_names(len(self.equations))
         gaps = [
@@ -146,11 +130,9 @@ class Coupler:
 
     @property
     def abilities(self) -> Capabilities:
-        """It can go back, and make steps of any length."""
         return Capabilities(rewind=True)
 
     def open(self) -> CouplerSimulator:
-        """Make a live simulator."""
         return CouplerSimulator(self)
 
     def sigma(
@@ -177,7 +159,7 @@ def gap_names(count: int) -> list[str]:
 
 
 class CouplerSimulator:
-    """Its state z are the inputs it determines, and the residuals of equations that they act on at once.
+    """Its state z are the inputs it determines, and the residuals of equations that they act on directly.
 
     Numbers may be rows where all equations are linear.
     """
@@ -192,7 +174,6 @@ class CouplerSimulator:
         self.z: Array = np.zeros(0)
 
     def start(self, t: float) -> None:
-        """Go to the first guess."""
         self.z = np.array([*self.model.start, *[0.0] * len(self.holding)], dtype=float)
 
     def step(self, t: float, h: float, u: Array) -> float:
@@ -210,7 +191,6 @@ class CouplerSimulator:
         return t + h
 
     def output(self, t: float, u: Array) -> Array:
-        """Return the inputs it determines, and the residuals."""
         values, count = self._values_by_path(u[0]), len(self.found)
         kept = dict(zip(self.holding, self.z[count:], strict=True))
         gaps = [
@@ -223,11 +203,9 @@ class CouplerSimulator:
         return dict(zip((*self.read, *self.found), _floats_or_rows(numbers), strict=True))
 
     def save(self) -> Array:
-        """Return the state."""
         return self.z.copy()
 
     def restore(self, state: Array) -> None:
-        """Go back to a saved state."""
         self.z = state.copy()
 
     def close(self) -> None:
@@ -235,5 +213,4 @@ class CouplerSimulator:
 
 
 def _floats_or_rows(numbers: Any) -> list[Value]:
-    """Return numbers as floats, rows as rows."""
     return [float(n) if np.ndim(n) == 0 else n for n in numbers]

@@ -51,7 +51,7 @@ def linear_faults(
 def check_energy_function(
     energy: Energy, f: Equation, g: Equation | None, seats: Sequence[Seat], t: float, x0: Array, u: Array
 ) -> None:
-    """Raise SimulatorError where a function of the state is no energy, as far as the start shows.
+    """Raise SimulatorError where a function of the state is not an energy, as far as the start shows.
 
     Where equations cannot be evaluated, with inputs not known yet or aside of the start, it says nothing.
     """
@@ -69,7 +69,7 @@ def _displace_state(x: Array) -> Array:
 
 
 def _check_lowest(energy: Energy, x: Array) -> None:
-    """Where nothing is stored the energy must be at its lowest: who has nothing gives nothing."""
+    """Where nothing is stored the energy must be at its lowest: what has nothing gives nothing."""
     with suppress(ArithmeticError, ValueError):
         (gradient, _), here, move = energy.shape(x), energy.value(x), 1e-6
         steep = float(np.abs(gradient).max(initial=0.0))

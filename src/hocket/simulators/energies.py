@@ -52,7 +52,6 @@ class QuadraticEnergy:
         return 0.5 * dot(x.tolist(), apply_matrix(self.Q, x).tolist())
 
     def shape(self, x: Array) -> tuple[Array, Array]:
-        """Return Q x and the diagonal of Q."""
         return apply_matrix(self.Q, x), np.diagonal(self.Q)
 
     def ascent_direction(self, x: Array, gradient: Array, bends: Array) -> Array:
@@ -81,7 +80,6 @@ class DeclaredEnergy:
             raise SimulatorError(what, expected="the stored energy, one number") from None
 
     def shape(self, x: Array) -> tuple[Array, Array]:
-        """Return the gradient and the bend by each state."""
         here, size = self.value(x), max(1e-3 * float(np.max(np.abs(x), initial=0.0)), 1e-9)
         gradient, bends = np.empty(x.size), np.empty(x.size)
         for number in range(x.size):

@@ -1,7 +1,7 @@
 """How much energy a simulator may give through each of its bonds in one step.
 
 In:  what it stores, and the energies that its bonds agreed on, with what the others at them store
-Out: energies that leave nobody with less than nothing, whatever the others do at the same time
+Out: energies that leave no simulator with less than nothing, whatever the others do at the same time
 
 A simulator gives what it stores, and what is sure to come in meanwhile: power passes through it. Sure is,
 of a simulator with n bonds, an n-th of what it stores: so much it gives through each, whatever its other
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,12 +32,9 @@ from hocket.simulators.power_balance import (
 )
 from hocket.simulators.state_space import StateSpace
 
-if TYPE_CHECKING:
-    from hocket.simulators.wrappers.balanced import Balanced
-
 
 class BondFlow(NamedTuple):
-    """The energy that a bond agreed on, into a simulator, and who is at its other end."""
+    """The energy that a bond agreed on, into a simulator, and what is at its other end."""
 
     energy: float
     stored: float
@@ -71,9 +68,9 @@ def _guaranteed_energy(flow: BondFlow) -> float:
 
 
 def settlement_part(owed: float, own: float, theirs: float) -> float:
-    """Return one side's part of what both sides of a bond booked and nobody gave.
+    """Return one side's part of what both sides of a bond booked and neither gave.
 
-    By what both have at the end of the step, as far as this side knows: who has nothing pays nothing.
+    By what both have at the end of the step, as far as this side knows: one that has nothing pays nothing.
     """
     together = own + max(theirs, 0.0)
     return owed * own / together if together > 0.0 else 0.0
@@ -90,7 +87,7 @@ def works(model: StateSpace, seats: Sequence[Seat], h: float, degree: int) -> Ar
     n, m = len(model.A), len(model.inputs)
     size = n + m * (degree + 1)
     flow = np.zeros((size, size))  # of the state and of the inputs' coefficients, time in steps
-    flow[:n, :n], flow[:n, n : n + m] = (h * matrix for matrix in _state_matrices(model))
+    flow[:n, :n], flow[:n, n : n + m] = (h * matrix for matrix in model.state_matrices)
     for k in range(degree):
         row = n + k * m
         flow[row : row + m, row + m : row + 2 * m] = (k + 1) * np.eye(m)
@@ -101,15 +98,9 @@ def works(model: StateSpace, seats: Sequence[Seat], h: float, degree: int) -> Ar
     return forms
 
 
-def _state_matrices(model: StateSpace) -> tuple[Array, Array]:
-    """Return A and B."""
-    n, m = len(model.A), len(model.inputs)
-    return np.reshape(model.A, (n, n)), np.reshape(model.B, (n, m))
-
-
 def _power_forms(model: StateSpace, seats: Sequence[Seat]) -> Array:
     """Return the power of each bond, and that which is of no bond, as forms of state and inputs."""
-    (A, B), (C, D) = _state_matrices(model), model.output_matrices
+    (A, B), (C, D) = model.state_matrices, model.output_matrices
     n, m = B.shape
     powers = np.zeros((len(seats) + 1, n + m, n + m))
     for power, seat in zip(powers, seats, strict=False):
@@ -171,7 +162,7 @@ class Projected(IntegratedBalance):
     brought = 0.0
     """What came in besides bonds in the last step for which energies were agreed."""
 
-    def __init__(self, recipe: Balanced):
+    def __init__(self, recipe: Any):
         model: Any = recipe.model
         self.exact = isinstance(model, StateSpace) and model.method == "exact"
         self.stored: Energy = model.stored_energy
@@ -188,7 +179,6 @@ class Projected(IntegratedBalance):
         return self.forms[key]
 
     def start(self, t: float) -> None:
-        """Start, with nothing agreed."""
         super().start(t)
         self.agreed, self.brought = None, 0.0
         if isinstance(self.model, Ode):
@@ -233,9 +223,8 @@ class Projected(IntegratedBalance):
         x, had = self._state(), self.stored.value(began)
         target = require_finite_energy(_energy_after(had, handed) + besides)
         end = value_at(list(own), h)
-        push = (
-            self.plain.rate(end) if self.exact else np.asarray(self.f(t + h, x, end), dtype=float).reshape(-1)
-        )
+        rate = self.plain.rate(end) if self.exact else self.f(t + h, x, end)
+        push = np.asarray(rate, dtype=float).reshape(-1)
         if not push.any():
             push = x - began
         moved = project_to_energy(self.stored, x, target, push)
@@ -245,7 +234,7 @@ class Projected(IntegratedBalance):
             missed = max(missed - max(-besides, 0.0), 0.0)
         self.work = self.work + np.array(_booked_works(handed, missed))
         if not self.exact:
-            self.inner.x = np.concatenate([moved, np.zeros(len(self.seats))])
+            self.integrator.x = np.concatenate([moved, np.zeros(len(self.seats))])
         self._show(moved)
         return t + h
 
@@ -272,12 +261,11 @@ class Projected(IntegratedBalance):
         ]
 
     def _state(self) -> Array:
-        """Return a copy of the state."""
-        x: Array = self.plain.z[: self.plain.size] if self.exact else self.inner.x[: len(self.model.x0)]
+        x: Array = self.plain.z[: self.plain.size] if self.exact else self.integrator.x[: len(self.model.x0)]
         return np.array(x)
 
     def _limit_to_stored(self, energies: list[float], stored: float, h: float, u: Array) -> list[float]:
-        """Return the energies that are handed over: nobody gives more than it has."""
+        """Return the energies that are handed over: no simulator gives more than it has."""
         if self.seats[0].share is None:
             return energies
         shares = [float(u[0, seat.share]) for seat in self.seats]
@@ -289,9 +277,8 @@ class Projected(IntegratedBalance):
         for number, (energy, theirs, seat) in enumerate(zip(energies, shares, self.seats, strict=True)):
             if energy > 0.0:
                 around = [self._flow(view, h, u) for view in seat.beyond]
-                limited[number] = -limit_energies(
-                    theirs, [BondFlow(-energy, stored, len(self.seats)), *around]
-                )[0]
+                here = BondFlow(-energy, stored, len(self.seats))
+                limited[number] = -limit_energies(theirs, [here, *around])[0]
         return limited
 
     def _starts_from_rest(
@@ -306,7 +293,7 @@ class Projected(IntegratedBalance):
         return any(slope[seat.output] != curve[1] for seat, curve in zip(self.seats, told, strict=True))
 
     def _settle_accounts(self, handed: list[float], stored: float, u: Array) -> list[float]:
-        """Return what is handed over after it paid for what it or a partner booked and nobody gave."""
+        """Return what is handed over after it paid for what it or a partner booked and neither gave."""
         paid, left = list(handed), max(_energy_after(stored, handed), 0.0)
         own = left
         for number, seat in enumerate(self.seats):
@@ -328,8 +315,8 @@ class Projected(IntegratedBalance):
         """Step under the inputs as they are; return the work of each bond, and what came in besides."""
         if not self.exact:
             had = self.stored.value(self._state())
-            self.inner.step(t, h, u)
-            worked = [float(work) for work in self.inner.x[len(self.model.x0) :]]
+            self.integrator.step(t, h, u)
+            worked = [float(work) for work in self.integrator.x[len(self.model.x0) :]]
             return worked, self.stored.value(self._state()) - had - sum(worked)
         forms, z = self.works(h, len(u) - 1), np.concatenate([self.plain.z, u.ravel()])
         self.plain.step(t, h, u)
@@ -346,16 +333,15 @@ def _energy_after(stored: float, handed: list[float]) -> float:
 
 
 def _booked_works(handed: list[float], missed: float) -> list[float]:
-    """Return what each bond really did: who was asked for more than it stored ended empty, and gave less.
+    """Return what each bond really did: a simulator asked for more than it stored ended empty, and gave less.
 
-    Who ended empty because a damper of its own took the rest gave what was agreed: the damper took less.
+    One that ended empty because a damper of its own took the rest gave what was agreed: the damper took less.
     """
     total = _energy_after(0.0, [abs(each) for each in handed])
     return [each + missed * abs(each) / total for each in handed] if total > 0.0 else handed
 
 
 def _integrate_power(power: list[float], h: float) -> float:
-    """Return the energy of a power over h seconds."""
     total = 0.0
     for exponent in range(len(power) - 1, -1, -1):
         total = (total + power[exponent] / (exponent + 1)) * h

@@ -1,18 +1,23 @@
-"""The fixed-step methods that hocket integrates with, as Butcher tableaux, and their maps for linear systems.
+"""The methods that hocket integrates with: Butcher tableaux, and solvers that choose their own steps.
 
-In:  the name of a method
-Out: its order and coefficients; for x' = A x + B u the matrices of one step
+In:  the name of a method; the rates of a state
+Out: its order and coefficients; for x' = A x + B u the matrices of one step; the steps of a solver
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import io
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.protocols import Array
 
 MethodName: TypeAlias = Literal["exact", "euler", "implicit-euler", "heun", "rk4", "trapezoid", "ab2"]
@@ -181,7 +186,7 @@ def micro_steps(h: float, step: float | None) -> int:
 
 
 def to_floats(values: object) -> Array:
-    """Return a new array of floats; TypeError or ValueError for texts and whatever else is no number."""
+    """Return a new array of floats; TypeError or ValueError for texts and whatever else is not a number."""
     array = np.array(values)
     if array.dtype.kind == "O":
         if any(item is None or isinstance(item, (str, bytes)) for item in array.flat):
@@ -205,9 +210,8 @@ def matrix(
         raise ValueError(f"`{name}` is a list of numbers, not a list of rows such as [[1, 0], [0, 1]]")
     if array.size == 0:
         array = array.reshape(tuple(size or 0 for size in shape))
-    if array.ndim != 2 or any(
-        want not in (None, have) for want, have in zip(shape, array.shape, strict=True)
-    ):
+    pairs = zip(shape, array.shape, strict=False)
+    if array.ndim != 2 or any(want not in (None, have) for want, have in pairs):
         wanted = " x ".join("any" if size is None else str(size) for size in shape)
         raise ValueError(f"`{name}` has shape {' x '.join(map(str, array.shape))}, expected {wanted}")
     if not np.isfinite(array).all():
@@ -243,8 +247,83 @@ def apply_matrix(matrix: Array, x: Array, onto: Array | None = None) -> Array:
 
 
 def dot(one: Iterable[float], other: Iterable[float]) -> float:
-    """Return the sum of products."""
     total = 0.0
     for a, b in zip(one, other, strict=True):
         total = total + a * b
     return total
+
+
+Rates: TypeAlias = Callable[..., Any]
+"""Of a state at a time; what CVODE calls fills an array."""
+
+
+class DormandPrince:
+    """Dormand and Prince's pair of order 5, or of order 8 where rtol < 1e-8."""
+
+    def __init__(self, rtol: float, longest: float | None, size: float | None = None):
+        self.rtol, self.longest = rtol, longest
+        self.size = size
+        """The internal step to begin with; None: the whole step."""
+
+    def steps(
+        self, rates: Rates, t: float, begin: float, x: Array, end: float, atol: float | Array
+    ) -> Iterator[Any]:
+        """Yield SciPy's solver after each of its steps; its times are counted from t."""
+        from scipy.integrate import DOP853, RK45
+
+        solver = (RK45 if self.rtol >= 1e-8 else DOP853)(
+            rates,
+            begin,
+            x,
+            end,
+            rtol=self.rtol,
+            atol=atol,
+            max_step=self.longest or math.inf,
+            first_step=min(self.size or end - begin, end - begin),
+        )
+        while solver.status == "running":
+            why = solver.step()
+            if solver.status == "failed":
+                hint = "method `cvode` if it is stiff; larger tolerances"
+                raise solver_error("adaptive", t + solver.t, why or "", hint)
+            self.size = float(solver.h_abs)
+            yield solver
+
+
+def import_cvode() -> Any:
+    """Return the class that wraps CVODE; raises ScenarioError where it is not installed."""
+    try:
+        from sksundae.cvode import CVODE
+    except ImportError:
+        what = "method `cvode` needs the package scikit-sundae, which is not installed"
+        raise ScenarioError(what, hint="pip install hocket[stiff]") from None
+    os.environ.setdefault("SUNLOGGER_WARNING_FILENAME", os.devnull)  # else it prints on standard output
+    return CVODE
+
+
+class Cvode:
+    """Backward differentiation formulas of SUNDIALS; `rates` and `slopes` fill their last argument."""
+
+    def __init__(
+        self, rates: Rates, rtol: float, atol: float | Array, longest: float | None, slopes: Rates | None
+    ):
+        options = {} if slopes is None else {"jacfn": slopes}
+        limits = {"max_step": longest or 0.0, "max_num_steps": 100_000}
+        self.solver = import_cvode()(rates, rtol=rtol, atol=atol, **limits, **options)
+
+    def begin(self, s: float, x: Array) -> None:
+        self.solver.init_step(s, x)
+
+    def step(self, t: float, s: float, way: str, stop: float | None) -> tuple[float, Array]:
+        """Go to s, or with the way "onestep" by one internal step; times are counted from t."""
+        with contextlib.redirect_stdout(io.StringIO()) as said:  # it prints what went wrong
+            result = self.solver.step(s, method=way, tstop=stop)
+        if not result.success:
+            why = " ".join(said.getvalue().split()) or result.message
+            raise solver_error("cvode", t + result.t, why, "larger tolerances; check for jumps")
+        print(said.getvalue(), end="")
+        return float(result.t), np.array(result.y, dtype=float)
+
+
+def solver_error(method: str, t: float, why: str, hint: str) -> SimulatorError:
+    return SimulatorError(f"`{method}` failed at t = {t:.9g}: {why}", hint=hint)

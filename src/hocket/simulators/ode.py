@@ -28,6 +28,7 @@ from hocket.simulators.recipes import (
     load,
     positive_duration,
     qualified_name,
+    set_fields,
     with_feedthrough,
 )
 from hocket.simulators.solvers import Equation, make_solver
@@ -49,21 +50,14 @@ def call_faults(
     known = {role: taken for role, taken in takers.items() if taken is not None}
     unknown: list[str] = []
     for name in given:
-        without = [
-            role for role, taken in known.items() if not _takes_parameter(signatures[role], taken, name)
-        ]
+        without = [role for role in known if not _takes_parameter(signatures[role], known[role], name)]
         if without:
             unknown.append(name)
-            own = dict.fromkeys(parameter for taken in known.values() for parameter in taken)
-            yield _unknown_parameter_fault(
-                name, without, len(without) < len(known), list(own), options, where
-            )
+            own = list(dict.fromkeys(parameter for taken in known.values() for parameter in taken))
+            yield _unknown_parameter_fault(name, without, len(without) < len(known), own, options, where)
     for name in dict.fromkeys(name for taken in known.values() for name in taken):
-        needing = [
-            role
-            for role, taken in known.items()
-            if name in taken and taken[name].default is inspect.Parameter.empty
-        ]
+        empty = inspect.Parameter.empty
+        needing = [role for role, taken in known.items() if name in taken and taken[name].default is empty]
         if needing and name not in given and not difflib.get_close_matches(name, unknown, n=1, cutoff=0.6):
             listed = " and ".join(f"`{role}`" for role in needing)
             verb = "needs" if len(needing) == 1 else "need"
@@ -87,7 +81,7 @@ def _unknown_parameter_fault(
     name: str, without: list[str], taken_by_others: bool, own: list[str], options: Iterable[str], where: str
 ) -> Fault:
     listed = " and ".join(f"`{role}`" for role in without)
-    what = f"`{name}` is no parameter of {listed}"
+    what = f"`{name}` is not a parameter of {listed}"
     if taken_by_others:
         expected = "f, g and the Jacobian are called with the same parameters"
         return Fault(what, where, expected, f"`def {without[0]}(t, x, u, {name})`, used or not")
@@ -136,8 +130,8 @@ class Ode(Recipe):
 
     `method`: euler, heun, rk4, ab2, implicit-euler or trapezoid, with micro steps of at most `step` (None:
     one per macro step); adaptive (explicit, error kept below rtol and atol) or cvode (the same for stiff
-    systems), whose internal steps are at most `step`. With `g` and without `feedthrough` every output is
-    taken to react to every input at once; `{}` says that none does.
+    systems), whose internal steps are at most `step`. With `g` and without `feedthrough` every input is
+    taken to have direct feedthrough to every output; `{}` says that none has.
 
     `energy` is a function of x and the parameters, or text that names one: the joules that a state stores,
     zero where it stores none.
@@ -177,42 +171,39 @@ class Ode(Recipe):
     ):
         where = f"`Ode` of `{qualified_name(f)}`"
         if method not in METHODS:
-            hint = (
-                "`exact` is for `StateSpace`" if method == "exact" else suggest_nearest(str(method), METHODS)
-            )
+            exact = method == "exact"
+            hint = "`exact` is for `StateSpace`" if exact else suggest_nearest(str(method), METHODS)
             raise ScenarioError(f"`{method}` is not a method", where, ", ".join(METHODS), hint)
         if not (is_number(rtol) and is_number(atol) and 1e-13 <= rtol < 1.0 and atol > 0.0):
-            raise ScenarioError(
-                f"tolerances rtol = {rtol}, atol = {atol}", where, "1e-13 <= rtol < 1, 0 < atol"
-            )
+            what = f"tolerances rtol = {rtol}, atol = {atol}"
+            raise ScenarioError(what, where, "1e-13 <= rtol < 1, 0 < atol")
         try:
             state = vector(x0, "x0")
         except ValueError as error:
             raise ScenarioError(str(error), where, "a list of numbers, one per state") from None
         entries = parse_ports(inputs)
-        for name, value in (
-            ("f", f),
-            ("g", g),
-            ("x0", state),
-            ("inputs", entries),
-            ("outputs", _output_ports(g, state, entries, outputs, feedthrough, where)),
-            ("method", method),
-            ("step", None if step is None else positive_duration(step, "step")),
-            ("rtol", float(rtol)),
-            ("atol", float(atol)),
-            ("jacobian", jacobian),
-            ("energy", energy),
-            ("values", tuple(sorted(parameters.items()))),
-            ("folder", str(folder)),
-        ):
-            object.__setattr__(self, name, value)
-        self._check_equations(
-            {role: code for role, code in self._equations.items() if not isinstance(code, str)}
+        set_fields(
+            self,
+            f=f,
+            g=g,
+            x0=state,
+            inputs=entries,
+            outputs=_output_ports(g, state, entries, outputs, feedthrough, where),
+            method=method,
+            step=None if step is None else positive_duration(step, "step"),
+            rtol=float(rtol),
+            atol=float(atol),
+            jacobian=jacobian,
+            energy=energy,
+            values=tuple(sorted(parameters.items())),
+            folder=str(folder),
         )
+        codes = self._equations.items()
+        self._check_equations({role: code for role, code in codes if not isinstance(code, str)})
 
     @property
     def abilities(self) -> Capabilities:
-        """It rewinds; where the outputs are the states, their slopes are f."""
+        # where the outputs are the states, their slopes are f
         return Capabilities(rewind=True, slopes=self.g is None, micro=True, order=ORDERS.get(self.method))
 
     @property
@@ -231,15 +222,12 @@ class Ode(Recipe):
 
     def _check_equations(self, equations: Mapping[str, Any]) -> None:
         where = f"`Ode` of `{qualified_name(self.f)}`"
-        faults = [
-            Fault(
-                f"`{role}` is `{code!r}`",
-                where,
-                f"a function of {_argument_names(role)}, or text that names one",
-            )
-            for role, code in equations.items()
-            if not callable(code)
-        ]
+        faults = []
+        for role, code in equations.items():
+            if not callable(code):
+                taken = "x" if role == "energy" else "t, x and u"
+                expected = f"a function of {taken}, or text that names one"
+                faults.append(Fault(f"`{role}` is `{code!r}`", where, expected))
         faults += call_faults(
             {role: code for role, code in equations.items() if callable(code) and role != "energy"},
             self.parameters,
@@ -258,7 +246,6 @@ class Ode(Recipe):
         return DeclaredEnergy(self.function(self.energy), qualified_name(self.energy))
 
     def open(self) -> Simulator:
-        """Load the functions and make a simulator of the method."""
         self.check()
         return make_solver(self)
 
@@ -270,9 +257,8 @@ class Ode(Recipe):
     def _load_equation(self, equation: Equation | str) -> Equation:
         found: Equation = load(equation, self.folder) if isinstance(equation, str) else equation
         if not callable(found):
-            raise ScenarioError(
-                f"`{qualified_name(equation)}` is not a function", expected="a function of t, x and u"
-            )
+            what = f"`{qualified_name(equation)}` is not a function"
+            raise ScenarioError(what, expected="a function of t, x and u")
         return found
 
 
@@ -301,10 +287,6 @@ def _output_ports(
             raise ScenarioError(what, where, "without `g` every state is an output", hint)
         written, feedthrough = tuple(replace(port, feedthrough=()) for port in written), {}
     return with_feedthrough(written, inputs, feedthrough, where)
-
-
-def _argument_names(role: str) -> str:
-    return "x" if role == "energy" else "t, x and u"
 
 
 def _count_of(things: Sequence[Any], name: str) -> str:

@@ -8,8 +8,9 @@ Source: Moshagen, SNE 31(1), 2021, section 2, in the robust forms of formulas, s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,7 @@ from hocket.model.protocols import Array
 from hocket.simulators.ode import Ode
 from hocket.simulators.solvers import Equation
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
-
-if TYPE_CHECKING:
-    from hocket.simulators.wrappers.balanced import Balanced
-
-
-_SETTINGS = ("stop_time", "early")
-"""What engines may set on a simulator before it starts."""
+from hocket.simulators.wrappers.emulation import LiveWrapper
 
 
 class PartnerView(NamedTuple):
@@ -50,21 +45,24 @@ class Seat(NamedTuple):
     told: int | None
     share: int | None
     reacts: bool
-    """Whether the output reacts to the input at once."""
+    """Whether the input has direct feedthrough to the output."""
     names: str
     beyond: tuple[PartnerView, ...] = ()
     booked: int | None = None
 
 
-class BalancedSimulator:
+class BalancedSimulator(LiveWrapper):
     """What all forms share: outputs as they are, and the power that both sides agree on."""
 
-    def __init__(self, recipe: Balanced):
+    def __init__(self, recipe: Any):
+        """Open the model of a `Balanced`, whose module imports this one."""
+        names = "stop_time", "early", "ready", "prefers", "set_text", "text", "energy"
+        super().__init__(recipe.model, *names)
+        self.plain = self.inner
         self.recipe = recipe
-        self.seats = recipe.seats
+        self.seats: tuple[Seat, ...] = recipe.seats
         self.width = len(recipe.model.inputs)
         self.shares = any(seat.share is not None for seat in self.seats)
-        self.plain: Any = recipe.model.open()
         self.slopes: tuple[float, Array] | None = None
         """When slopes were last read, and what they were."""
         self.before: tuple[float, Array] | None = None
@@ -72,35 +70,22 @@ class BalancedSimulator:
         self.largest = [0.0] * len(self.seats)
         self.work = np.zeros(len(self.seats))
         """Per bond: the energy that came in."""
-        self.settles = bool(getattr(self.plain, "settles", False))
-        for name in _SETTINGS:
-            if hasattr(self.plain, name):
-                setattr(self, name, getattr(self.plain, name))
         if recipe.model.abilities.slopes:
             self.slope = self._slope
-        for name in ("ready", "prefers", "set_text", "text", "energy"):
-            if hasattr(self.plain, name):
-                setattr(self, name, getattr(self.plain, name))
 
     def start(self, t: float) -> None:
-        """Start the one inside, and forget what was told."""
-        for name in _SETTINGS:
-            if hasattr(self, name):
-                setattr(self.plain, name, getattr(self, name))
-        self.plain.start(t)
+        super().start(t)
         self.slopes = self.before = None
         self.largest = [0.0] * len(self.seats)
         self.work = np.zeros(len(self.seats))
 
     def output(self, t: float, u: Array) -> Array:
-        """Return the outputs of the one inside, its share, and what its bonds did."""
         y: Array = np.asarray(self.plain.output(t, u[:, : self.width]))
         if not self.recipe.linked:
             return y
         return np.concatenate([y, [self._share()] if self.shares else [], self.work])
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Advance under the agreed power."""
         own = u[:, : self.width]
         if h == 0.0:
             return float(self.plain.step(t, h, own))
@@ -121,18 +106,12 @@ class BalancedSimulator:
         return reached
 
     def save(self) -> Any:
-        """Return the state, and what was told."""
         return self._save(), self.slopes, self.before, list(self.largest), self.work.copy()
 
     def restore(self, state: Any) -> None:
-        """Go back."""
         kept, self.slopes, self.before, largest, work = state
         self.largest, self.work = list(largest), work.copy()
         self._restore(kept)
-
-    def close(self) -> None:
-        """Close the one inside."""
-        self.plain.close()
 
     def _slope(self, t: float, u: Array) -> Array:
         slope: Array = np.array(self.plain.slope(t, u[:, : self.width]), dtype=float)
@@ -140,7 +119,6 @@ class BalancedSimulator:
         return np.concatenate([slope, np.zeros(len(self.recipe.outputs) - len(slope))])
 
     def _share(self) -> float:
-        """Return the stored energy."""
         return max(require_finite_energy(float(self.plain.energy())), 0.0)
 
     def _told_outputs(self, t: float, y: Array, u: Array) -> list[list[float]]:
@@ -190,14 +168,14 @@ def at_rest(powers: list[list[float]]) -> bool:
 
 
 def require_finite_energy(energy: float) -> float:
-    """Return a stored energy; raises SimulatorError where that is no number: no state can follow it."""
+    """Return a stored energy; raises SimulatorError where it is not finite: no state can follow it."""
     if not isfinite(energy):
         raise energy_error(energy)
     return energy
 
 
 def energy_error(energy: float) -> SimulatorError:
-    """Return what to say where a stored energy is no number."""
+    """Return the error for a stored energy that is not a finite number."""
     return SimulatorError(
         f"its stored energy is {energy} J: no state can follow it",
         expected="a finite number of joules",
@@ -239,10 +217,8 @@ class SubsteppedBalance(BalancedSimulator):
             for seat, power, index in zip(self.seats, powers, range(len(powers)), strict=True):
                 now = float(value_at(power, s + length / 2.0))
                 reaction = self._reaction(seat, t + s, given) if seat.reacts else 0.0
-                there = float(y[seat.output] + ahead[seat.output])
-                law = corrected_input(
-                    seat, float(middle[seat.input]), there, reaction, now, self._softness(index)
-                )
+                there, soft = float(y[seat.output] + ahead[seat.output]), self._softness(index)
+                law = corrected_input(seat, float(middle[seat.input]), there, reaction, now, soft)
                 given[:, seat.input] = 0.0
                 given[0, seat.input] = law
             end = t + (h if number == count - 1 else s + length)
@@ -261,14 +237,24 @@ class SubsteppedBalance(BalancedSimulator):
         """Return dy/du, by a difference, where outputs follow inputs between steps."""
         if not self.recipe.model.abilities.reevaluates:
             return 0.0
-        nudge = 1e-5 * max(1.0, abs(float(given[0, seat.input])))
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = given.copy()
-            moved[0, seat.input] += sign * nudge
-            ends.append(float(np.asarray(self.plain.output(t, moved)).reshape(-1)[seat.output]))
+
+        def moved_outputs(u: Array) -> Array:
+            return np.asarray(self.plain.output(t, np.vstack([u, given[1:]]))).reshape(-1)
+
+        reaction = _output_slope(seat, given[0], moved_outputs)
         self.plain.output(t, given)
-        return (ends[0] - ends[1]) / (2.0 * nudge)
+        return reaction
+
+
+def _output_slope(seat: Seat, u: Array, outputs: Callable[[Array], Array]) -> float:
+    """Return dy/du of a bond, by a central difference."""
+    nudge = 1e-5 * max(1.0, abs(float(u[seat.input])))
+    ends = []
+    for sign in (1.0, -1.0):
+        moved = u.copy()
+        moved[seat.input] += sign * nudge
+        ends.append(float(outputs(moved)[seat.output]))
+    return (ends[0] - ends[1]) / (2.0 * nudge)
 
 
 CALLS = 20_000
@@ -287,9 +273,7 @@ def _equations_of_model(model: Any) -> _Equations:
     if isinstance(model, Ode):
         how = {"method": model.method, "step": model.step, "rtol": model.rtol, "atol": model.atol}
         return _Equations(model.function(model.f), None if model.g is None else model.function(model.g), how)
-    n, m = len(model.A), len(model.inputs)
-    A, B = np.array(model.A, dtype=float).reshape(n, n), np.array(model.B, dtype=float).reshape(n, m)
-    C, D = model.output_matrices
+    (A, B), (C, D) = model.state_matrices, model.output_matrices
     exact = model.method == "exact"
     how = {"method": "adaptive" if exact else model.method, "step": None if exact else model.step}
     return _Equations(
@@ -298,18 +282,17 @@ def _equations_of_model(model: Any) -> _Equations:
 
 
 class IntegratedBalance(BalancedSimulator):
-    """Around a model that hocket integrates: `inner` moves the state, `plain` shows it."""
+    """Around a model that hocket integrates: `integrator` moves the state, `plain` shows it."""
 
-    def __init__(self, recipe: Balanced):
+    def __init__(self, recipe: Any):
         super().__init__(recipe)
         self.model: Any = recipe.model
         self.f, self.g, self.how = _equations_of_model(recipe.model)
-        self.inner: Any = self._open_inner()
+        self.integrator: Any = self._open_inner()
 
     def start(self, t: float) -> None:
-        """Start both."""
         super().start(t)
-        self.inner.start(t)
+        self.integrator.start(t)
 
     def _open_inner(self) -> Any:
         raise NotImplementedError
@@ -330,11 +313,11 @@ class IntegratedBalance(BalancedSimulator):
             self.plain.x = np.array(x)
 
     def _save(self) -> Any:
-        return self.plain.save(), self.inner.save()
+        return self.plain.save(), self.integrator.save()
 
     def _restore(self, state: Any) -> None:
         self.plain.restore(state[0])
-        self.inner.restore(state[1])
+        self.integrator.restore(state[1])
 
 
 class InversionBalance(IntegratedBalance):
@@ -348,11 +331,11 @@ class InversionBalance(IntegratedBalance):
     @property
     def micro(self) -> Any:
         """Called after every micro step."""
-        return self.inner.micro
+        return self.integrator.micro
 
     @micro.setter
     def micro(self, call: Any) -> None:
-        self.inner.micro = call
+        self.integrator.micro = call
 
     def _open_inner(self) -> Any:
         model, count = self.model, len(self.model.x0)
@@ -393,15 +376,9 @@ class InversionBalance(IntegratedBalance):
 
     def _reaction(self, seat: Seat, t: float, x: Array, u: Array) -> float:
         """Return dy/du."""
-        model = self.model
-        if isinstance(model, StateSpace):
-            return float(model.D[seat.output][seat.input])
-        nudge = 1e-5 * max(1.0, abs(float(u[seat.input])))
-        moved = [u.copy(), u.copy()]
-        moved[0][seat.input] += nudge
-        moved[1][seat.input] -= nudge
-        above, below = (float(self._outputs(t, x, each)[seat.output]) for each in moved)
-        return (above - below) / (2.0 * nudge)
+        if isinstance(self.model, StateSpace):
+            return float(self.model.D[seat.output][seat.input])
+        return _output_slope(seat, u, lambda moved: self._outputs(t, x, moved))
 
     def _advance(
         self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
@@ -413,8 +390,8 @@ class InversionBalance(IntegratedBalance):
         given[: len(u), : self.width] = u[:, : self.width]
         for number, power in enumerate(powers):
             given[: len(power), self.width + number] = power
-        reached: float = self.inner.step(t, h, given)
+        reached: float = self.integrator.step(t, h, given)
         count = len(self.model.x0)
-        self._show(self.inner.x[:count])
-        self.work = np.array(self.inner.x[count:])
+        self._show(self.integrator.x[:count])
+        self.work = np.array(self.integrator.x[count:])
         return reached

@@ -25,6 +25,7 @@ from hocket.simulators.recipes import (
     place_of,
     positive_duration,
     qualified_name,
+    set_fields,
     with_feedthrough,
 )
 
@@ -58,11 +59,11 @@ class Python(Recipe):
     The class has `start(t)`, `output(t, u)` or `output(t)`, and `step(t, h, u)`, which returns the time
     reached (None: t + h); perhaps `close()`, `save()` and `restore(state)`, `slope(t, u)`, and `prefers(t)`,
     the longest step in seconds that it likes from there, for step control; `energy()`, the joules that it
-    stores. Class attributes may tell the
-    rest: `inputs`, `outputs`, `order`, `input_degree`, `variable_step`, `stops_early` (step() may return an
-    earlier time, where an event is), and `feedthrough`, a mapping such as `{"y": ["u"]}`. Without it every
-    output of `output(t, u)` is taken to react to every input at once, and those of `output(t)` to none. A
-    text is loaded when it is first asked about; file paths start in `folder`.
+    stores. Class attributes may tell the rest: `inputs`, `outputs`, `order`, `input_degree`, `variable_step`,
+    `stops_early` (step() may return an earlier time, where an event is), and `feedthrough`, a mapping such as
+    `{"y": ["u"]}`. Without it every input is taken to have direct feedthrough to every output of
+    `output(t, u)`, and to none of `output(t)`. A text is loaded when it is first asked about; file paths
+    start in `folder`.
     """
 
     cls: type[Any] | str
@@ -84,15 +85,15 @@ class Python(Recipe):
         folder: str | Path = "",
         **parameters: Any,
     ):
-        for name, value in (
-            ("cls", cls),
-            ("own_inputs", None if inputs is None else parse_ports(inputs)),
-            ("own_outputs", None if outputs is None else parse_ports(outputs)),
-            ("period", None if period is None else positive_duration(period, "period")),
-            ("values", tuple(sorted(parameters.items()))),
-            ("folder", str(folder)),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            cls=cls,
+            own_inputs=None if inputs is None else parse_ports(inputs),
+            own_outputs=None if outputs is None else parse_ports(outputs),
+            period=None if period is None else positive_duration(period, "period"),
+            values=tuple(sorted(parameters.items())),
+            folder=str(folder),
+        )
         if not isinstance(cls, str):
             _ = self._class_facts
 
@@ -101,22 +102,18 @@ class Python(Recipe):
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        """The ports given, else those of the class."""
         return self._class_facts.inputs
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """The ports given, else those of the class, with their feedthrough."""
         return self._class_facts.outputs
 
     @property
     def abilities(self) -> Capabilities:
-        """What the methods and attributes of the class say."""
         return self._class_facts.abilities
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the constructor is called with."""
         return dict(self.values)
 
     @property
@@ -127,7 +124,7 @@ class Python(Recipe):
     def without_period(self) -> Python:
         """Return the same model in the step of its level."""
         bare = copy.copy(self)
-        object.__setattr__(bare, "period", None)
+        set_fields(bare, period=None)
         return bare
 
     @cached_property
@@ -147,16 +144,14 @@ class Python(Recipe):
             what = f"`{cls.__name__}` has neither inputs nor outputs"
             raise ScenarioError(what, where, "named ports", hint)
         inputs = parse_ports(inputs or ())
-        outputs = with_feedthrough(
-            parse_ports(outputs or ()), inputs, getattr(cls, "feedthrough", None), where
-        )
+        told = getattr(cls, "feedthrough", None)
+        outputs = with_feedthrough(parse_ports(outputs or ()), inputs, told, where)
         takes_inputs = _takes_arguments(cls, "output", 2)
         if not takes_inputs:
             outputs = tuple(replace(port, feedthrough=()) for port in outputs)
         return _ClassFacts(cls, inputs, outputs, _class_abilities(cls, where), takes_inputs)
 
     def open(self) -> Simulator:
-        """Make an object of the class."""
         known = self._class_facts
         try:
             made = known.cls(**self.parameters)
@@ -197,15 +192,15 @@ def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
     for name, arguments in (_CALLS | _OPTIONAL).items():
         if not callable(getattr(cls, name, None)):
             if name in _CALLS:
-                expected = f"`def {name}(self, {arguments[1:]}`"
-                yield Fault(
-                    f"`{cls.__name__}` has no method `{name}`", where, expected, suggest_nearest(name, own)
+                what, expected = (
+                    f"`{cls.__name__}` has no method `{name}`",
+                    f"`def {name}(self, {arguments[1:]}`",
                 )
+                yield Fault(what, where, expected, suggest_nearest(name, own))
             continue
         count = len(arguments.strip("()").split(", ")) if arguments != "()" else 0
-        if not _takes_arguments(cls, name, count) and not (
-            name == "output" and _takes_arguments(cls, name, 1)
-        ):
+        plain = name == "output" and _takes_arguments(cls, name, 1)
+        if not plain and not _takes_arguments(cls, name, count):
             what = f"`{cls.__name__}.{name}` cannot be called with {count} argument{'s' * (count != 1)}"
             expected = f"`{name}{arguments}`" + (" or `output(t)`" if name == "output" else "")
             yield Fault(what, where, expected)
@@ -220,9 +215,8 @@ def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> I
     if not any(p.kind is p.VAR_KEYWORD for p in wanted):
         for name in given:
             if name not in names:
-                yield Fault(
-                    f"`{cls.__name__}` has no parameter `{name}`", where, "", suggest_nearest(name, names)
-                )
+                what = f"`{cls.__name__}` has no parameter `{name}`"
+                yield Fault(what, where, "", suggest_nearest(name, names))
     for p in wanted:
         if p.name in names and p.default is p.empty and p.name not in given:
             hint = f"`Python({cls.__name__}, ..., {p.name}=...)`"

@@ -44,11 +44,10 @@ def load(written: str, folder: str = "") -> Any:
     if not place or not name:
         expected = '"package.module:Name" or "path/to/file.py:Name"'
         raise ScenarioError(f"`{written}` does not say what to load and from where", expected=expected)
-    found: Any = (
-        _from_file(Path(folder) / place, written)
-        if place.endswith(".py")
-        else _from_name(place, folder, written)
-    )
+    if place.endswith(".py"):
+        found: Any = _from_file(Path(folder) / place, written)
+    else:
+        found = _from_name(place, folder, written)
     for part in name.split("."):
         if not hasattr(found, part):
             known = [name for name in dir(found) if not name.startswith("_")]
@@ -61,9 +60,8 @@ def _from_file(path: Path, written: str) -> ModuleType:
     path = path.resolve()
     if not path.is_file():
         beside = sorted(file.name for file in path.parent.glob("*.py")) if path.parent.is_dir() else []
-        raise ScenarioError(
-            f"there is no file `{path}`", written, "a Python file", suggest_nearest(path.name, beside)
-        )
+        hint = suggest_nearest(path.name, beside)
+        raise ScenarioError(f"there is no file `{path}`", written, "a Python file", hint)
     changed = path.stat().st_mtime_ns
     if path in _files and _files[path][0] == changed:
         return _files[path][1]
@@ -116,9 +114,8 @@ def _report_load_errors(place: str) -> Iterator[None]:
     except HocketError:
         raise
     except Exception as error:
-        raise ScenarioError(
-            f"`{place}` cannot be loaded: {type(error).__name__}: {error}", place_of(error)
-        ) from error
+        what = f"`{place}` cannot be loaded: {type(error).__name__}: {error}"
+        raise ScenarioError(what, place_of(error)) from error
 
 
 def place_of(error: Exception) -> str:
@@ -129,6 +126,12 @@ def place_of(error: Exception) -> str:
 
 
 Feedthrough: TypeAlias = Mapping[str, str | Iterable[str]]
+
+
+def set_fields(recipe: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass, from its own constructor."""
+    for name, value in values.items():
+        object.__setattr__(recipe, name, value)
 
 
 class Recipe:
@@ -167,10 +170,10 @@ def _hash_key(value: Any) -> Any:
 def with_feedthrough(
     outputs: tuple[Port, ...], inputs: tuple[Port, ...], feedthrough: Feedthrough | None, where: str
 ) -> tuple[Port, ...]:
-    """Return the outputs with the inputs they react to at once.
+    """Return the outputs with the inputs that have direct feedthrough to them.
 
-    Without a declaration an output keeps what its port says, and if that says nothing it reacts to every
-    input: too many is slower, too few is wrong.
+    Without a declaration an output keeps what its port says, and if that says nothing every input has direct
+    feedthrough to it: too many is slower, too few is wrong.
     """
     knowns = tuple(port.name for port in inputs), tuple(port.name for port in outputs)
     faults = [
@@ -178,21 +181,11 @@ def with_feedthrough(
         for role, names in zip(("input", "output"), knowns, strict=True)
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
-    declared = (
-        {}
-        if feedthrough is None
-        else {y: (u,) if isinstance(u, str) else tuple(u) for y, u in feedthrough.items()}
-    )
+    declared = {y: (u,) if isinstance(u, str) else tuple(u) for y, u in (feedthrough or {}).items()}
     for y in declared:
         if y not in knowns[1]:
-            faults.append(
-                Fault(
-                    f"feedthrough names the output `{y}`, which is none",
-                    where,
-                    "",
-                    suggest_nearest(y, knowns[1]),
-                )
-            )
+            what = f"feedthrough names the output `{y}`, which is none"
+            faults.append(Fault(what, where, "", suggest_nearest(y, knowns[1])))
     for y, reacts in declared.items() if declared else ((port.name, port.feedthrough) for port in outputs):
         for u in reacts:
             if u not in knowns[0]:
@@ -206,7 +199,6 @@ def with_feedthrough(
 
 
 def positive_duration(duration: Duration, name: str) -> Fraction:
-    """Return a duration above zero, in seconds."""
     try:
         length = seconds(duration)
     except ValueError as error:

@@ -6,18 +6,15 @@ Out: live simulators
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
-import os
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.errors import ScenarioError, SimulatorError
+from hocket.errors import SimulatorError
 from hocket.model.protocols import Array, Simulator
-from hocket.simulators.methods import TABLEAUX, micro_steps, to_floats
+from hocket.simulators.methods import TABLEAUX, Cvode, DormandPrince, micro_steps, solver_error, to_floats
 from hocket.simulators.recipes import qualified_name
 
 Equation: TypeAlias = Callable[..., Any]
@@ -27,11 +24,10 @@ IMPLICIT = ("implicit-euler", "trapezoid")
 
 
 def make_solver(model: Any) -> Simulator:
-    """Return a live simulator with the method of an Ode."""
     if model.method == "cvode":
-        return _Cvode(model)
+        return _CvodeOde(model)
     if model.method == "adaptive":
-        return _DormandPrince(model)
+        return _AdaptiveOde(model)
     if model.method == "ab2":
         return _AdamsBashforth(model)
     return _Implicit(model) if model.method in IMPLICIT else _RungeKutta(model)
@@ -52,10 +48,12 @@ def _make_read_only(array: Array) -> Array:
 
 
 class _OdeSimulator:
-    """The state, the outputs and rewinding; the methods differ in how they advance."""
+    """The state, the outputs and rollback; the methods differ in how they advance."""
 
     micro: Callable[[float, Array], None] | None = None
     """Called after every micro step with the time and the outputs there."""
+    memory: Any = None
+    """What a method keeps beside the state; it is never changed, only replaced."""
 
     def __init__(self, model: Any):
         self.model = model
@@ -67,7 +65,7 @@ class _OdeSimulator:
             self.slope = lambda t, u: self._rate(t, _make_read_only(self.x), u[0])
 
     def start(self, t: float) -> None:
-        self.x = np.array(self.model.x0)
+        self.x, self.memory = np.array(self.model.x0), None
 
     def output(self, t: float, u: Array) -> Array:
         return self._outputs(t, _make_read_only(u[0]))
@@ -80,10 +78,10 @@ class _OdeSimulator:
         return t + h
 
     def save(self) -> Any:
-        return self.x.copy()
+        return self.x.copy(), self.memory
 
     def restore(self, state: Any) -> None:
-        self.x = state.copy()
+        self.x, self.memory = state[0].copy(), state[1]
 
     def energy(self) -> float:
         """Return the stored energy in joules; only where the model declares it."""
@@ -116,9 +114,6 @@ class _OdeSimulator:
     def _report(self, t: float, s: float, u: Array) -> None:
         if self.micro is not None:
             self.micro(t + s, self._outputs(t + s, _inputs_at(u, s)))
-
-    def _solver_error(self, t: float, why: str, hint: str) -> SimulatorError:
-        return SimulatorError(f"`{self.model.method}` failed at t = {t:.9g}: {why}", hint=hint)
 
 
 def _floats(returned: Any, count: int, equation: Equation | str) -> Array:
@@ -203,9 +198,8 @@ class _Implicit(_RungeKutta):
             if settled or before <= moved <= 1e-7 * size + self.model.atol:
                 return (z - stage) / own
             before = moved
-        raise self._solver_error(
-            t, "Newton's method did not converge", "a smaller `step`, or give `jacobian`"
-        )
+        hint = "a smaller `step`, or give `jacobian`"
+        raise solver_error(self.model.method, t, "Newton's method did not converge", hint)
 
     def _evaluate_jacobian(self, t: float, x: Array, u: Array, rate: Array) -> Array:
         if self.jacobian is not None:
@@ -220,127 +214,71 @@ class _Implicit(_RungeKutta):
 
 
 class _AdamsBashforth(_RungeKutta):
-    """Two steps, second order; a Heun step where there is no past of the same step length."""
+    """Two steps, second order; a Heun step where there is no past of the same step length.
 
-    past: tuple[Array, float] | None = None
-    """The rate at the start of the last micro step, and its length."""
-
-    def start(self, t: float) -> None:
-        super().start(t)
-        self.past = None
-
-    def save(self) -> Any:
-        return self.x.copy(), self.past
-
-    def restore(self, state: Any) -> None:
-        self.x, self.past = state[0].copy(), state[1]
+    The memory is the rate at the start of the last micro step, and its length.
+    """
 
     def _micro_step(self, t: float, s: float, dt: float, u: Array) -> Array:
         rate = self._rate(t + s, self.x, _inputs_at(u, s))
-        if self.past is None or self.past[1] != dt:
+        if self.memory is None or self.memory[1] != dt:
             x = super()._micro_step(t, s, dt, u)
         else:
-            x = (self.x + (1.5 * dt) * rate) - (0.5 * dt) * self.past[0]
-        self.past = rate.copy(), dt
+            x = (self.x + (1.5 * dt) * rate) - (0.5 * dt) * self.memory[0]
+        self.memory = rate.copy(), dt
         return x
 
 
-class _DormandPrince(_OdeSimulator):
-    """Dormand and Prince's pair of order 5, or of order 8 where rtol < 1e-8."""
-
-    size: float | None = None
-    """The internal step to begin with; None: the whole step."""
-
-    def start(self, t: float) -> None:
-        super().start(t)
-        self.size = None
-
-    def save(self) -> Any:
-        return self.x.copy(), self.size
-
-    def restore(self, state: Any) -> None:
-        self.x, self.size = state[0].copy(), state[1]
+class _AdaptiveOde(_OdeSimulator):
+    """Integrated by Dormand and Prince's pair; the memory is the internal step to begin with."""
 
     def _advance(self, t: float, h: float, u: Array) -> None:
         if not self.x.size:
             self._report(t, h, u)
             return
-        from scipy.integrate import DOP853, RK45
 
-        kind = RK45 if self.model.rtol >= 1e-8 else DOP853
-        solver = kind(
-            lambda s, x: self._rate(t + s, _make_read_only(x), _inputs_at(u, s)),
-            0.0,
-            self.x,
-            h,
-            rtol=self.model.rtol,
-            atol=self.model.atol,
-            max_step=self.longest or math.inf,
-            first_step=min(self.size or h, h),
-        )
-        while solver.status == "running":
-            why = solver.step()
-            if solver.status == "failed":
-                raise self._solver_error(
-                    t + solver.t, why or "", "method `cvode` if it is stiff; larger tolerances"
-                )
+        def rates(s: float, x: Array) -> Array:
+            return self._rate(t + s, _make_read_only(x), _inputs_at(u, s))
+
+        pair = DormandPrince(self.model.rtol, self.longest, self.memory)
+        for solver in pair.steps(rates, t, 0.0, self.x, h, self.model.atol):
             self.x = solver.y
             self._report(t, solver.t, u)
-        self.size = float(solver.h_abs)
+        self.memory = pair.size
 
 
-class _Cvode(_OdeSimulator):
-    """Backward differentiation formulas of SUNDIALS, begun anew in every step."""
+class _CvodeOde(_OdeSimulator):
+    """Integrated by CVODE, begun anew in every step."""
 
     def __init__(self, model: Any):
         super().__init__(model)
-        try:
-            from sksundae.cvode import CVODE
-        except ImportError:
-            what = "method `cvode` needs the package scikit-sundae, which is not installed"
-            raise ScenarioError(what, hint="pip install hocket[stiff]") from None
-        os.environ.setdefault("SUNLOGGER_WARNING_FILENAME", os.devnull)  # else it prints on standard output
         self.now: tuple[float, Array] = (0.0, np.zeros((1, 0)))
-        options: dict[str, Any] = {}
-        if model.jacobian is not None:
-            jacobian = model.function(model.jacobian)
+        jacobian = None if model.jacobian is None else model.function(model.jacobian)
 
-            def fill(s: float, x: Array, _: Array, slopes: Array) -> None:
-                t, u = self.now
-                slopes[:] = _as_jacobian(
-                    jacobian(t + s, _make_read_only(x.view()), _inputs_at(u, s)), x.size, model.jacobian
-                )
+        def fill_rates(s: float, x: Array, rates: Array) -> None:
+            t, u = self.now
+            rates[:] = self._rate(t + s, _make_read_only(x.view()), _inputs_at(u, s))
 
-            options["jacfn"] = fill
-        self.solver: Any = CVODE(
-            self._fill,
-            rtol=model.rtol,
-            atol=model.atol,
-            max_step=self.longest or 0.0,
-            max_num_steps=100_000,
-            **options,
-        )
+        def fill_slopes(s: float, x: Array, _: Array, slopes: Array) -> None:
+            t, u = self.now
+            assert jacobian is not None
+            found = jacobian(t + s, _make_read_only(x.view()), _inputs_at(u, s))
+            slopes[:] = _as_jacobian(found, x.size, model.jacobian)
+
+        slopes = None if jacobian is None else fill_slopes
+        self.solver: Cvode | None = Cvode(fill_rates, model.rtol, model.atol, self.longest, slopes)
 
     def close(self) -> None:
         self.solver = None
 
-    def _fill(self, s: float, x: Array, rates: Array) -> None:
-        t, u = self.now
-        rates[:] = self._rate(t + s, _make_read_only(x.view()), _inputs_at(u, s))
-
     def _advance(self, t: float, h: float, u: Array) -> None:
         if not self.x.size:
             self._report(t, h, u)
             return
+        assert self.solver is not None
         self.now = t, u
-        self.solver.init_step(0.0, self.x)
+        self.solver.begin(0.0, self.x)
         reached, way = 0.0, "normal" if self.micro is None else "onestep"
         while reached < h:
-            with contextlib.redirect_stdout(io.StringIO()) as said:  # it prints what went wrong
-                result = self.solver.step(h, method=way, tstop=h)
-            if not result.success:
-                why = " ".join(said.getvalue().split()) or result.message
-                raise self._solver_error(t + result.t, why, "larger tolerances; check f for jumps")
-            print(said.getvalue(), end="")
-            self.x, reached = np.array(result.y, dtype=float), result.t
+            reached, self.x = self.solver.step(t, h, way, h)
             self._report(t, reached, u)

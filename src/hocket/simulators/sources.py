@@ -17,11 +17,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.errors import FileError, ScenarioError, SimulatorError, suggest_nearest
+from hocket.model.arguments import expect
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
 from hocket.model.units import conversion
 from hocket.simulators.methods import to_floats
-from hocket.simulators.recipes import Recipe, load, qualified_name, with_feedthrough
+from hocket.simulators.recipes import Recipe, load, qualified_name, set_fields, with_feedthrough
 
 Interpolation: TypeAlias = Literal["linear", "hold"]
 Outside: TypeAlias = Literal["hold", "error"]
@@ -58,24 +59,21 @@ class Table(Recipe):
             names: Iterable[PortLike] = columns if outputs is None else outputs
             body = list(columns.values())
         elif outputs is None:
-            raise ScenarioError(
-                "the columns of a `Table` have no names", expected='outputs=["force [N]", ...]'
-            )
+            what = "the columns of a `Table` have no names"
+            raise ScenarioError(what, expected='outputs=["force [N]", ...]')
         else:
             names, body = outputs, columns  # type: ignore[assignment]
         try:
             times, values = to_floats(t), to_floats(body)
         except (TypeError, ValueError):
-            raise ScenarioError(
-                "a `Table` has columns of unequal length, or an entry that is no number"
-            ) from None
+            what = "a `Table` has columns of unequal length, or an entry that is not a number"
+            raise ScenarioError(what) from None
         values = values.T if isinstance(columns, Mapping) else values
         written = with_feedthrough(parse_ports(names), (), {}, "`Table`")
         if times.ndim != 1 or not len(times) or values.shape != (len(times), len(written)):
             what = f"a `Table` has {times.size} times, and values of shape {values.shape}"
-            raise ScenarioError(
-                what, expected=f"one row per time, and a column for each of {len(written)} outputs"
-            )
+            expected = f"one row per time, and a column for each of {len(written)} outputs"
+            raise ScenarioError(what, expected=expected)
         if not (np.isfinite(times).all() and np.isfinite(values).all()):
             raise ScenarioError("a `Table` has an entry that is not a finite number")
         backwards = np.flatnonzero(np.diff(times) < 0.0)
@@ -85,17 +83,10 @@ class Table(Recipe):
             raise ScenarioError(what, f"row {row}, counted from 0", "times in order; equal times are a jump")
         for array in (times, values):
             array.setflags(write=False)
-        for name, value in (
-            ("times", times),
-            ("values", values),
-            ("outputs", written),
-            ("interpolation", interpolation),
-            ("outside", outside),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(self, times=times, values=values, outputs=written)
+        set_fields(self, interpolation=interpolation, outside=outside)
 
     def open(self) -> Simulator:
-        """Make a simulator that looks values up."""
         return _TableSource(self.times.tolist(), self.values.tolist(), self.interpolation, self.outside)
 
 
@@ -129,14 +120,8 @@ class Csv:
         folder: str | Path = "",
     ):
         _check_options(interpolation, outside)
-        for name, value in (
-            ("path", str(path)),
-            ("time", time),
-            ("interpolation", interpolation),
-            ("outside", outside),
-            ("folder", str(folder)),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(self, path=str(path), time=time, folder=str(folder))
+        set_fields(self, interpolation=interpolation, outside=outside)
         header = next(self._lines())[1]
         clock = _column_number(header, time, str(self.file))
         if columns is None:
@@ -148,20 +133,17 @@ class Csv:
                 number = _column_number(header, text, str(self.file))
                 chosen.append((self._port(header[number] if written == text else written), number))
         with_feedthrough(tuple(port for port, _ in chosen), (), {}, str(self.file))
-        object.__setattr__(self, "columns", tuple(chosen))
+        set_fields(self, columns=tuple(chosen))
 
     @property
     def file(self) -> Path:
-        """Where it is."""
         return Path(self.folder) / self.path
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """The columns put out."""
         return tuple(port for port, _ in self.columns)
 
     def open(self) -> Simulator:
-        """Read the rows and make a simulator that looks them up."""
         times: list[float] = []
         rows: list[list[float]] = []
         lines = self._lines()
@@ -173,9 +155,8 @@ class Csv:
             raise FileError("the header has changed", f"{self.file}, line 1", f"{max(wanted) + 1} columns")
         for line, fields in lines:
             if len(fields) != len(header):
-                raise FileError(
-                    f"{len(fields)} fields", f"{self.file}, line {line}", f"{len(header)}, as in the header"
-                )
+                expected = f"{len(header)}, as in the header"
+                raise FileError(f"{len(fields)} fields", f"{self.file}, line {line}", expected)
             moment, *row = (self._number(fields[number], header[number], line) for number in (clock, *wanted))
             moment /= per_second
             if times and moment < times[-1]:
@@ -202,9 +183,8 @@ class Csv:
                         yield reader.line_num, [field.strip() for field in fields]
         except FileNotFoundError:
             beside = sorted(file.name for file in self.file.parent.glob("*.csv"))
-            raise FileError(
-                f"there is no file `{self.file}`", "", "", suggest_nearest(self.file.name, beside)
-            ) from None
+            hint = suggest_nearest(self.file.name, beside)
+            raise FileError(f"there is no file `{self.file}`", "", "", hint) from None
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise FileError(f"`{self.file}` cannot be read: {error}", str(self.file)) from None
         if not seen:
@@ -214,10 +194,8 @@ class Csv:
         try:
             return Port.of(written)
         except ScenarioError:
-            hint = f'name it: columns={{"name": "{written}"}}'
-            raise FileError(
-                f"`{written}` cannot name a port", f"{self.file}, line 1", "no spaces", hint
-            ) from None
+            what, hint = f"`{written}` cannot name a port", f'name it: columns={{"name": "{written}"}}'
+            raise FileError(what, f"{self.file}, line 1", "no spaces", hint) from None
 
     def _per_second(self, header: str) -> float:
         """Return how many of the file's units of time make a second: dividing by it rounds once."""
@@ -264,10 +242,8 @@ def _check_options(interpolation: str, outside: str) -> None:
         ("interpolation", interpolation, ("linear", "hold")),
         ("outside", outside, ("hold", "error")),
     ):
-        if value not in known:
-            raise ScenarioError(
-                f"`{value}` is no {name}", f"`{name}`", " or ".join(known), suggest_nearest(value, known)
-            )
+        hint = suggest_nearest(str(value), known)
+        expect(value in known, name, value, " or ".join(known), hint)
 
 
 @dataclass(frozen=True, init=False)
@@ -284,21 +260,12 @@ class Function:
         self, f: Callable[[float], Any] | str, outputs: Iterable[PortLike], *, folder: str | Path = ""
     ):
         if not callable(f) and not isinstance(f, str):
-            raise ScenarioError(
-                f"`{f!r}` is not a function", expected="a function of t, or text that names one"
-            )
-        for name, value in (
-            ("f", f),
-            (
-                "outputs",
-                with_feedthrough(parse_ports(outputs), (), {}, f"`Function` of `{qualified_name(f)}`"),
-            ),
-            ("folder", str(folder)),
-        ):
-            object.__setattr__(self, name, value)
+            expected = "a function of t, or text that names one"
+            raise ScenarioError(f"`{f!r}` is not a function", expected=expected)
+        ports = with_feedthrough(parse_ports(outputs), (), {}, f"`Function` of `{qualified_name(f)}`")
+        set_fields(self, f=f, outputs=ports, folder=str(folder))
 
     def open(self) -> Simulator:
-        """Load the function."""
         found = load(self.f, self.folder) if isinstance(self.f, str) else self.f
         if not callable(found):
             raise ScenarioError(f"`{qualified_name(self.f)}` is not a function", expected="a function of t")

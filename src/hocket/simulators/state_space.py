@@ -7,10 +7,9 @@ Out: a simulator; the native engine has its twin, with the same bits
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from hocket.simulators.methods import (
     micro_steps,
     vector,
 )
+from hocket.simulators.recipes import set_fields
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -70,40 +70,39 @@ class StateSpace:
         try:
             n, m, p = _state_count(A), len(driven), len(seen)
             _check_port_names(B, C, D, m, p)
-            facts: dict[str, Any] = {
-                "A": matrix(A, "A", (n, n)),
-                "B": matrix(B if _is_given(B) else np.zeros((n, m)), "B", (n, m)),
-                "C": matrix(C if _is_given(C) else np.zeros((p, n)), "C", (p, n)),
-                "D": matrix(D if _is_given(D) else np.zeros((p, m)), "D", (p, m)),
-                "x0": vector([0.0] * n if x0 is None else x0, "x0", n),
-                "step": None if step is None else seconds(step),
-                "energy": None if energy is None else _check_energy_matrix(energy, n),
-            }
+            set_fields(
+                self,
+                A=matrix(A, "A", (n, n)),
+                B=matrix(B if _is_given(B) else np.zeros((n, m)), "B", (n, m)),
+                C=matrix(C if _is_given(C) else np.zeros((p, n)), "C", (p, n)),
+                D=matrix(D if _is_given(D) else np.zeros((p, m)), "D", (p, m)),
+                x0=vector([0.0] * n if x0 is None else x0, "x0", n),
+                inputs=driven,
+                method=method,
+                step=None if step is None else seconds(step),
+                energy=None if energy is None else _check_energy_matrix(energy, n),
+            )
         except ValueError as error:
             sizes = f"A n x n, B n x {len(driven)}, C {len(seen)} x n, D {len(seen)} x {len(driven)}, n in x0"
             more = "" if energy is None else "; `energy` n x n, symmetric, not negative"
             raise ScenarioError(f"a StateSpace cannot be built: {error}", "", f"{sizes}{more}") from None
         if method not in ORDERS:
             raise ScenarioError(f"there is no method `{method}`", hint=suggest_nearest(method, ORDERS))
-        if facts["step"] is not None and facts["step"] <= 0:
+        if self.step is not None and self.step <= 0:
             raise ScenarioError(f"the step {step} of a StateSpace is not positive")
-        facts["inputs"], facts["method"] = driven, method
-        facts["outputs"] = tuple(
-            Port(
-                port.name,
-                port.unit,
-                None,
-                tuple(i.name for i, d in zip(driven, row, strict=True) if d != 0.0),
-            )
-            for port, row in zip(seen, facts["D"], strict=True)
-        )
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
+        feeding = [tuple(i.name for i, d in zip(driven, row, strict=True) if d) for row in self.D]
+        ports = (Port(port.name, port.unit, None, names) for port, names in zip(seen, feeding, strict=True))
+        set_fields(self, outputs=tuple(ports))
 
     @cached_property
     def abilities(self) -> Capabilities:
-        """It can do everything, at the order of its method."""
         return Capabilities(rewind=True, slopes=True, micro=True, order=ORDERS[self.method])
+
+    @cached_property
+    def state_matrices(self) -> tuple[Array, Array]:
+        """A and B as arrays, shared by all simulators of the model."""
+        A = np.array(self.A, dtype=float).reshape(len(self.A), len(self.A))
+        return A, np.array(self.B, dtype=float).reshape(len(self.A), len(self.inputs))
 
     @cached_property
     def output_matrices(self) -> tuple[Array, Array]:
@@ -114,15 +113,11 @@ class StateSpace:
     @cached_property
     def stored_energy(self) -> QuadraticEnergy | None:
         """The stored energy of a state; None: not declared."""
-        size = len(self.A)
-        return (
-            None
-            if self.energy is None
-            else QuadraticEnergy(np.array(self.energy, dtype=float).reshape(size, size))
-        )
+        if self.energy is None:
+            return None
+        return QuadraticEnergy(np.array(self.energy, dtype=float).reshape(len(self.A), len(self.A)))
 
     def open(self) -> StateSpaceSimulator:
-        """Make a live simulator."""
         return StateSpaceSimulator(self)
 
 
@@ -187,7 +182,6 @@ class StateSpaceSimulator:
         self.last_h: float | None = None
 
     def start(self, t: float) -> None:
-        """Go to x0."""
         x0 = np.array(self.model.x0, dtype=float)
         self.z = np.concatenate([x0, np.zeros(self.size)]) if self.model.method == "ab2" else x0
         self.last_h = None
@@ -199,7 +193,6 @@ class StateSpaceSimulator:
         return linear_maps(self.model.A, self.model.B, h, degree, self.model.method)
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Advance by micro steps."""
         if h == 0.0:
             return t
         count = micro_steps(h, self.step_length)
@@ -233,9 +226,7 @@ class StateSpaceSimulator:
         return apply_matrix(self.D, u[1], slope) if len(u) > 1 else slope
 
     def rate(self, u: Array) -> Array:
-        """Return A x + B u."""
-        A = np.array(self.model.A, dtype=float).reshape(self.size, self.size)
-        B = np.array(self.model.B, dtype=float).reshape(self.size, len(self.model.inputs))
+        A, B = self.model.state_matrices
         return apply_matrix(B, u, apply_matrix(A, self.z[: self.size]))
 
     def energy(self) -> float:
@@ -244,11 +235,9 @@ class StateSpaceSimulator:
         return self.model.stored_energy.value(self.z[: self.size])
 
     def save(self) -> tuple[Array, float | None]:
-        """Return the state."""
         return self.z.copy(), self.last_h
 
     def restore(self, state: tuple[Array, float | None]) -> None:
-        """Go back to a saved state."""
         self.z, self.last_h = state[0].copy(), state[1]
 
     def close(self) -> None:
@@ -264,3 +253,43 @@ def Sum(*inputs: PortLike, gains: Sequence[float] | None = None, unit: str = "")
     """Return a model whose output `y` is the sum of its inputs, each times its gain."""
     weights = [1.0] * len(inputs) if gains is None else list(gains)
     return StateSpace(D=[weights], inputs=inputs, outputs=[Port("y", unit)])
+
+
+SENT = "_sent"
+"""What the input is called that an output shows: `force_sent` of `force`."""
+
+
+@dataclass(frozen=True, init=False)
+class StandIn(StateSpace):
+    """Stands in for a simulator on another host: it shows what was sent last, extrapolated to now.
+
+    Each of its inputs, `force_sent`, is the output `force` of the simulator `of`. Inputs come as polynomials,
+    fitted by the extrapolator of the connection that ends in it; outputs are these polynomials at the time
+    they are asked for (Gomes 2016, section 3.3: the artificial simulators S'). So it is linear, has no state,
+    and is judged by the linear reading like any other model.
+    """
+
+    of: str = ""
+
+    def __init__(self, shows: Iterable[PortLike], of: str = ""):
+        shown = parse_ports(shows)
+        names = [port.name for port in shown]
+        sent = [name + SENT for name in names]
+        twice = sorted({name for name in names + sent if (names + sent).count(name) > 1})
+        if not shown or twice:
+            what = f"two of its ports would be named `{twice[0]}`" if twice else "it has no ports"
+            raise ScenarioError(
+                f"a stand-in for `{of}` cannot be built: {what}", "shows", "names that differ"
+            )
+        super().__init__(
+            D=np.eye(len(shown)).tolist(),
+            inputs=[replace(port, name=port.name + SENT, feedthrough=()) for port in shown],
+            outputs=shown,
+        )
+        pairs = zip(self.outputs, shown, strict=True)
+        set_fields(self, outputs=tuple(replace(made, type=p.type, held=p.held) for made, p in pairs), of=of)
+
+    @property
+    def shows(self) -> tuple[Port, ...]:
+        pairs = zip(self.outputs, self.inputs, strict=True)
+        return tuple(replace(port, start=sent.start, feedthrough=()) for port, sent in pairs)

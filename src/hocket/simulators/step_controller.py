@@ -4,7 +4,7 @@ In:  the outputs whose error matters, as inputs
 Out: the time t and the step h as outputs, over a variable s that counts
 
 S_H of Gomes 2016, section 3.1. The time depends on what was seen before, the step on what is seen now, and
-nobody's outputs depend on the step: no algebraic loop arises.
+no outputs depend on the step: no algebraic loop arises.
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from hocket.model.clock import Duration
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Sample, Simulator
-from hocket.simulators.recipes import positive_duration
+from hocket.plan.instructions import REJECTED, SMALL, step_factor
+from hocket.simulators.recipes import positive_duration, set_fields
 from hocket.simulators.wrappers.timed import time_in_seconds
-
-SMALL = 1e-10
-"""An error below this part of the tolerance counts as this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +77,9 @@ class Attempts:
         return self._fit_to_stop(_AttemptState("go", float(model.begin), float(model.first), 0.0))
 
     def start(self, s: float) -> None:
-        """Go to the begin."""
         self.state = self._initial_state()
 
     def output(self, s: float, u: Array) -> Array:
-        """Tell the time and the step."""
         told = self._decide(u)[0]
         y = [told.t, told.h, told.back, float(told.accepted), told.error]
         if self.model.estimate == "copy":
@@ -91,7 +87,6 @@ class Attempts:
         return np.array(y)
 
     def step(self, s: float, h: float, u: Array) -> float:
-        """Go on to what comes next."""
         following = self._decide(u)[1]
         if following.phase == "stuck":
             raise self._tolerance_error(following)
@@ -99,20 +94,13 @@ class Attempts:
         return s + h
 
     def save(self) -> _AttemptState:
-        """Return the state."""
         return self.state
 
     def restore(self, state: _AttemptState) -> None:
-        """Go back to a saved state."""
         self.state = state
 
     def close(self) -> None:
         """Nothing is held."""
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the time stands still: it has come to its stop."""
-        return self.state.phase == "done"
 
     def _decide(self, u: Array) -> _Decision:
         state = self.state
@@ -135,7 +123,6 @@ class Attempts:
     def _begin_attempt(
         self, state: _AttemptState, y: tuple[float, ...], accepted: bool, error: float = 0.0
     ) -> _Decision:
-        """Begin an attempt at the time that was accepted last."""
         begun = replace(state, begun=True)
         match self.model.estimate:
             case "richardson":
@@ -181,7 +168,6 @@ class Attempts:
         return replace(state, h=count * self.grid, end=begin + (before + count) * self.grid)
 
     def _copy_difference(self, y: tuple[float, ...]) -> tuple[float, ...]:
-        """Return how far the copy is."""
         count = len(self.model.watched)
         return tuple(one - other for one, other in zip(y[:count], y[count:], strict=True))
 
@@ -201,11 +187,9 @@ class Attempts:
 
     def _factor(self, state: _AttemptState, ratio: float, accepted: bool) -> float:
         model, now = self.model, max(ratio, SMALL)
-        before, earlier = state.errors or (now, now)
-        first, second, third = model.gains if accepted else (1.0, 0.0, 0.0)
-        power = float(model.power)
-        factor: float = now ** (-first / power) * before ** (second / power) * earlier ** (-third / power)
-        return min(model.most if accepted else 0.9, max(model.least, model.safety * factor))
+        gains, most = (model.gains, model.most) if accepted else REJECTED
+        errors, limits = (now, *(state.errors or (now, now))), (model.least, most)
+        return step_factor(errors, float(model.power), gains, model.safety, limits)
 
     def _tolerance_error(self, state: _AttemptState) -> ConvergenceError:
         return ConvergenceError(
@@ -234,8 +218,8 @@ COPY = "copy"
 class StepController:
     """Steps as long as the error that they make in the `watched` signals is within the tolerance.
 
-    `estimate`: "richardson" makes a step, goes back, makes two of half its length and compares; "copy" has
-    two scenarios run side by side, one with the step and one with half of it, and nobody goes back; "defect"
+    `estimate`: "richardson" makes a step, rolls it back, makes two of half its length and compares; "copy"
+    has two scenarios run side by side, one with the step and one with half of it, without rollback; "defect"
     asks how far the signals are from where they were held. The error of signal i counts in parts of
     tolerance[i] + relative * |y_i|, `per` "step" or "unit" of time. The next step is that one times
     safety * e^-a/k * e'^b/k * e''^-c/k with (a, b, c) = `gains` and the errors e now, e' before, e'' before
@@ -283,27 +267,25 @@ class StepController:
     ):
         seen = parse_ports(watched)
         each = (float(tolerance),) * len(seen) if isinstance(tolerance, int | float) else tuple(tolerance)
-        facts = {
-            "watched": seen,
-            "stop": time_in_seconds(stop),
-            "tolerance": each,
-            "relative": float(relative),
-            "estimate": estimate,
-            "per": per,
-            "rejects": rejects and estimate != "copy",
-            "begin": time_in_seconds(begin),
-            "first": positive_duration(first, "first"),
-            "smallest": positive_duration(smallest, "smallest"),
-            "largest": positive_duration(largest, "largest"),
-            "gains": tuple(float(gain) for gain in gains),
-            "order": order,
-            "safety": float(safety),
-            "most": float(most),
-            "least": float(least),
-            "quantum": None if quantum is None else positive_duration(quantum, "quantum"),
-        }
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
+        lengths = {"first": first, "smallest": smallest, "largest": largest}
+        set_fields(
+            self,
+            watched=seen,
+            stop=time_in_seconds(stop),
+            tolerance=each,
+            relative=float(relative),
+            estimate=estimate,
+            per=per,
+            rejects=rejects and estimate != "copy",
+            begin=time_in_seconds(begin),
+            gains=tuple(map(float, gains)),
+            order=order,
+            safety=float(safety),
+            most=float(most),
+            least=float(least),
+            quantum=None if quantum is None else positive_duration(quantum, "quantum"),
+            **{name: positive_duration(length, name) for name, length in lengths.items()},
+        )
         if faults := list(self._faults()):
             raise ScenarioError(faults)
 
@@ -324,9 +306,8 @@ class StepController:
         if self.stop <= self.begin:
             yield Fault("it stops before it begins", "stop", "`stop` after `begin`")
         if self.quantum and ((self.stop - self.begin) / (2 * self.quantum)).denominator != 1:
-            yield Fault(
-                "the stop is not on the grid of half steps", "quantum", "a part of the time that passes"
-            )
+            what = "the stop is not on the grid of half steps"
+            yield Fault(what, "quantum", "a part of the time that passes")
         if not self.smallest <= self.first <= self.largest:
             yield Fault("the first step is out of bounds", "first", "smallest <= first <= largest")
         if len(self.gains) != 3:
@@ -341,7 +322,7 @@ class StepController:
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
-        """Time, step, where a step may go back to; whether t is accepted; the error, in tolerances."""
+        """Time, step, where a step may be rolled back to; whether t is accepted; the error, in tolerances."""
         reacts = tuple(port.name for port in self.inputs)
         copied = (Port("copy_t", "s"), Port("copy_h", "s", None, reacts))
         return (
@@ -355,11 +336,9 @@ class StepController:
 
     @property
     def abilities(self) -> Capabilities:
-        """It can go back; its steps are those of s."""
         return Capabilities(rewind=True, variable_step=False, input_degree=0)
 
     def open(self) -> Simulator:
-        """Make a live simulator."""
         return Attempts(self)
 
     @property

@@ -7,17 +7,20 @@ Out: an engine that runs the same plan with the same bits
 from __future__ import annotations
 
 import os
-from typing import Any
+import sys
+from collections.abc import Iterator
+from typing import Any, assert_never
 
 import numpy as np
 
-from hocket import _native  # type: ignore[attr-defined]
+import hocket._native as _native
+from hocket._native import FailureKind, InputKind
 from hocket.coupling.wiring import OWN, Drive
 from hocket.engine.algebraic_loops import no_convergence, no_solution
-from hocket.engine.ledger import stored_energies
-from hocket.engine.message_counter import encode_post, message_counts
+from hocket.engine.ledger import RunningAccount, stored_energies
+from hocket.engine.message_counter import hand_over, message_counts
 from hocket.engine.native.matrices import Matrices, add_projected, has_native_twin, linear_part, step_ticks
-from hocket.engine.native.program import can_reopen_accounts, encode_body, find_instructions
+from hocket.engine.native.program import can_reopen_accounts, find_instructions, program
 from hocket.engine.reference.iteration import SweepCounts, no_agreement
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts, tolerance_not_met
@@ -31,8 +34,10 @@ from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
 
-HOLD, POLYNOMIAL, HERMITE, NEPCE, PASSED, PASSED_HOLD, LATCH, CORRECTION = range(8)
-CALLS = ("step", "output", "slope", "save", "restore")
+SAMPLED = (
+    InputKind.polynomial, InputKind.hermite, InputKind.nepce, InputKind.latch, InputKind.correction
+)  # fmt: skip
+"""Extrapolators that look at samples, not only at the newest value."""
 VALUES = 1 << 16
 """How many numbers may wait before the rows are written."""
 ACCELERATORS = (type(None), Relax, Aitken, QuasiNewton, Newton)
@@ -79,72 +84,81 @@ class NativeEngine:
 
     def __init__(self, root: Level, recorded: list[RecordedTable], threads: int | None = None):
         self.root = root
-        self.levels: dict[int, Level] = {}
+        self.levels: list[Level] = []
         self.matrices = Matrices()
         self.recorded = recorded
-        self.native_rows: dict[int, Any] = {
-            index: _native.Rows(len(entry.rows.columns) + 1, min(entry.rows.interval, TICKS))
+        self.native_rows: dict[int, _native.RowBuffer] = {
+            index: _native.RowBuffer(
+                width=len(entry.rows.columns) + 1, interval=min(entry.rows.interval, TICKS)
+            )
             for index, entry in enumerate(recorded)
             if entry.child is None or isinstance(entry.level.children[entry.child], StateSpaceSimulator)
         }
         attach_micro_rows(entry for index, entry in enumerate(recorded) if index not in self.native_rows)
         outermost = self._build_level(root)
-        self.levels[outermost.address()] = root
-        count = len(os.sched_getaffinity(0)) if threads is None else threads
+        count = _cores() if threads is None else threads
         rows = list(self.native_rows.values())
-        self.engine = _native.Engine(outermost, rows, count, threads is not None)
+        self.engine = _native.Engine(level=outermost, rows=rows, threads=count, always=threads is not None)
 
     def run(self, steps: int, seconds: float) -> int:
         """Run up to so many steps for about so long; return how many were done. Raises what went wrong."""
-        done: int = self.engine.run(steps, seconds, VALUES)
+        done = self.engine.run(steps, seconds, VALUES)
         if done < 0:
             raise self._failure()
         return done
 
     def keep_last_rows(self) -> None:
         """Keep the last row of every level, though none may be due."""
-        self.engine.keep_last_rows()
+        self.engine.add_last_rows()
+
+    def _reports(self) -> Iterator[tuple[Level, _native.LevelReport]]:
+        return ((level, self.engine.report(number)) for number, level in enumerate(self.levels))
 
     def sweeps(self) -> dict[str, SweepCounts]:
         """Return how often the steps of each level were made again."""
-        return {
-            self.levels[address].path: SweepCounts(*counts[:3]) for address, *counts in self.engine.sweeps()
-        }
+        counts = ((level.path, report.iterations) for level, report in self._reports())
+        return {path: SweepCounts(each.repeats, each.total, each.most) for path, each in counts}
 
     def steps(self) -> dict[str, StepCounts]:
         """Return how many steps each adaptive level made."""
+        counts = ((level.path, report.steps) for level, report in self._reports())
         return {
-            self.levels[address].path: StepCounts(*counts[3:]) for address, *counts in self.engine.sweeps()
+            path: StepCounts(each.accepted, each.rejected, each.shortest, each.longest)
+            for path, each in counts
         }
 
     def energies(self) -> dict[str, list[tuple[float, float]]]:
         """Return what flowed and what moved through the bonds of each level: given and taken in turn."""
-        return {self.levels[address].path: flowed for address, flowed in self.engine.energies()}
+        return {
+            level.path: [(flow.energy, flow.moved) for flow in report.bonds]
+            for level, report in self._reports()
+            if report.bonds
+        }
 
     def messages(self) -> dict[str, Any]:
         """Return what passed from host to host."""
-        for address, links in self.engine.messages():
-            post = self.levels[address].traffic
-            assert post is not None
-            post.sent = {pair: Load(*link) for pair, link in zip(post.used, links, strict=True)}
-            return message_counts([self.levels[address]])
+        for level, report in self._reports():
+            if level.traffic is not None:
+                sent = (Load(link.messages, link.values) for link in report.links)
+                level.traffic.sent = dict(zip(level.traffic.used, sent, strict=True))
+                return message_counts([level])
         return {}
 
     def stored_energy(self) -> dict[str, float]:
         """Return the stored energy of every simulator that tells it."""
         found: dict[str, float] = {}
-        for address, level in self.levels.items():
+        for number, level in enumerate(self.levels):
             for child, simulator in enumerate(level.children):
                 linear = linear_part(simulator, level.memory.degrees[child])
                 if linear is not None and linear.model.stored_energy is not None:
-                    z = np.array(self.engine.state(address, child))
+                    z = np.array(self.engine.state(number, child))
                     found[level.name(child)] = linear.model.stored_energy.value(z[: linear.size])
         return stored_energies(self.root) | found
 
     @property
     def now(self) -> int:
         """The tick reached."""
-        return int(self.engine.now)
+        return self.engine.now
 
     def rows(self, index: int) -> Array:
         """Return the rows that wait for a recorded table, and forget them."""
@@ -152,13 +166,22 @@ class NativeEngine:
         waiting = first.taken() if first.count else None
         if index not in self.native_rows:
             return first.taken() if waiting is None else waiting
-        block: Array = self.native_rows[index].taken()
+        block = self.native_rows[index].take()
         return block if waiting is None else np.concatenate([waiting, block])
 
     # handing over
 
-    def _build_level(self, level: Level) -> Any:
+    def _build_level(self, level: Level) -> _native.Level:
         tick, start, denominator = level.clock.integer_ratio
+        built = _native.Level(
+            number=len(self.levels),
+            clock=_native.Clock(tick=tick, start=start, denominator=denominator),
+            length=level.length,
+            degree=level.degree,
+            inputs=len(level.starts),
+        )
+        self.levels.append(level)
+        lengths = step_ticks(level)
         micro = {
             (id(entry.level), entry.child): (
                 self.native_rows[index],
@@ -167,150 +190,197 @@ class NativeEngine:
             for index, entry in enumerate(self.recorded)
             if entry.child is not None and index in self.native_rows
         }
-        built = _native.Level(tick, start, denominator, level.length, level.degree, len(level.starts))
-        lengths = step_ticks(level)
         for child, simulator in enumerate(level.children):
             model, degree = level.wiring.models[child], level.memory.degrees[child]
-            sizes = degree + 1, len(model.inputs), len(model.outputs)
+            rows, inputs, outputs = degree + 1, len(model.inputs), len(model.outputs)
             if isinstance(simulator, StateSpaceSimulator):
-                linear = self.matrices.linear_model(simulator, level, degree, lengths[child])
-                rows, ports = micro.get((id(level), child), (None, []))
-                built.add_state_space(linear, simulator.z, simulator.last_h or 0.0, rows, ports)
+                buffer, ports = micro.get((id(level), child), (None, []))
+                built.add_state_space(
+                    model=self.matrices.linear_model(simulator, level, degree, lengths[child]),
+                    z=simulator.z,
+                    last_h=simulator.last_h or 0.0,
+                    micro=buffer,
+                    ports=ports,
+                )
             elif has_native_twin(simulator, degree):
                 balance = self.matrices.balanced_model(simulator, level, degree, lengths[child])
                 add_projected(built, simulator, balance)
             elif isinstance(simulator, Level):
                 inner = self._build_level(simulator)
-                self.levels[built.add_level(inner, *sizes)] = simulator
+                built.add_level(level=inner, rows=rows, inputs=inputs, outputs=outputs)
             elif hasattr(simulator, "native"):
-                built.add_native(simulator.native, *sizes)
+                built.add_native(simulator=simulator.native, rows=rows, inputs=inputs, outputs=outputs)
             else:
-                built.add_python(simulator, level.micro_rows.get(child), *sizes)
+                kept = level.micro_rows.get(child)
+                built.add_python(simulator=simulator, micro=kept, rows=rows, inputs=inputs, outputs=outputs)
         self._hand_over_memory(level, built)
         for index, entry in enumerate(self.recorded):
             if entry.level is level and entry.child is None:
-                children, ports, kinds = (list(part) for part in zip(*entry.rows.columns, strict=True))
-                built.record(self.native_rows[index], children, ports, kinds)
+                columns = [_column(*column) for column in entry.rows.columns]
+                built.record(rows=self.native_rows[index], columns=columns)
         if level.traffic is not None:
-            built.set_post(*encode_post(level.traffic))
-        built.set_programs(encode_body(level.plan.step, level), encode_body(level.plan.output, level))
+            hand_over(level.traffic, built)
+        built.set_programs(step=program(level.plan.step, level), output=program(level.plan.output, level))
         return built
 
-    def _hand_over_memory(self, level: Level, built: Any) -> None:
+    def _hand_over_memory(self, level: Level, built: _native.Level) -> None:
         memory, wiring = level.memory, level.wiring
-        first_output = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
-        whole: list[tuple[int, ...]] = []
-        real: list[tuple[float, ...]] = []
-        ringed: set[tuple[int, int]] = set()
+        first_output = np.cumsum([0, *(len(model.outputs) for model in wiring.models)]).tolist()
+        sampled: set[tuple[int, int]] = set()
         for child, drives in enumerate(wiring.drives):
             for index, drive in enumerate(drives):
                 if drive is None:
                     continue
                 kind, samples, alpha = _extrapolator_code(drive)
-                plain = kind == HOLD and drive.gain == 1.0 and drive.offset == 0.0
-                if kind in (POLYNOMIAL, HERMITE, NEPCE, LATCH, CORRECTION) or (
-                    level.adaptive and drive.child != OWN
-                ):
-                    ringed.add((drive.child, drive.port))
-                source = drive.port if drive.child == OWN else int(first_output[drive.child]) + drive.port
-                kept = memory.filters.get((child, index)) if kind == NEPCE else None
-                seen, before, after = (kept.seen, kept.before, kept.after) if kept else (0, 0.0, 0.0)
-                whole.append((kind, child, index, source, samples, int(plain), seen))
-                real.append((alpha, drive.gain, drive.offset, before, after))
-        built.add_drives(
-            np.array(whole, dtype=np.int64).reshape(-1, 7), np.array(real, dtype=float).reshape(-1, 5)
-        )
+                if kind in SAMPLED or (level.adaptive and drive.child != OWN):
+                    sampled.add((drive.child, drive.port))
+                kept = memory.filters.get((child, index)) if kind is InputKind.nepce else None
+                built.add_input(
+                    _native.FittedInput(
+                        kind=kind,
+                        child=child,
+                        input=index,
+                        source=drive.port if drive.child == OWN else first_output[drive.child] + drive.port,
+                        samples=samples,
+                        alpha=alpha,
+                        gain=drive.gain,
+                        offset=drive.offset,
+                        seen=kept.seen if kept else 0,
+                        before=kept.before if kept else 0.0,
+                        after=kept.after if kept else 0.0,
+                    )
+                )
         for text in wiring.texts:
-            built.add_text(text.child, text.port, text.target, text.target_port)
+            built.add_text(child=text.child, output=text.port, target=text.target, input=text.target_port)
         for drive in wiring.outputs:
-            built.add_output(int(first_output[drive.child]) + drive.port, drive.gain, drive.offset)
+            source = first_output[drive.child] + drive.port
+            built.add_output(source=source, gain=drive.gain, offset=drive.offset)
         for child, rings in enumerate(memory.rings):
             for port, ring in enumerate(rings):
                 sloped = memory.sloped[child]
-                if (child, port) in ringed or sloped:
+                if (child, port) in sampled or sloped:
                     ticks, values, slopes = zip(*ring, strict=True)
-                    built.set_ring(
-                        int(first_output[child]) + port,
-                        memory.depths[child][port],
-                        sloped,
-                        np.array(ticks, dtype=np.int64),
-                        np.array(values, dtype=float),
-                        np.array([slope or 0.0 for slope in slopes], dtype=float),
+                    built.add_samples(
+                        signal=first_output[child] + port,
+                        depth=memory.depths[child][port],
+                        sloped=sloped,
+                        ticks=np.array(ticks, dtype=np.int64),
+                        values=np.array(values, dtype=float),
+                        slopes=np.array([slope or 0.0 for slope in slopes], dtype=float),
                     )
         alike = can_reopen_accounts(level)
-        built.set_bonds(level.ledger.pairs)
-        for side in level.ledger.sides:
-            account, known = side.account, side.slopes
-            built.add_account(
-                account.child,
-                int(first_output[account.child]) + account.output,
-                account.input,
-                account.factor,
-                side.asked,
-                side.anew,
-                side.inside,
-                [] if known is None else [*known.x, *known.u, *known.du],
-                0 if known is None else len(known.x),
-                bool(known and known.du),
-                [side.power, side.energy, side.from_y, side.from_rest],
-                level.ticks[account.child] if alike else -1,
-            )
+        accounts = [
+            _account(side, first_output, level.ticks[side.account.child] if alike else -1)
+            for side in level.ledger.sides
+        ]
+        built.set_accounts(bonds=level.ledger.pairs, accounts=accounts)
         newest = [ring[-1][1] for rings in memory.rings for ring in rings]
-        u = np.concatenate([*(u.reshape(-1) for u in memory.u), np.zeros(0)])
-        built.set_state(
-            u, np.array(newest, dtype=float), np.array(memory.base, dtype=np.int64),
-            level.inputs[1].reshape(-1), level.inputs[0], level.offered[1].reshape(-1), level.offered[0],
-        )  # fmt: skip
+        used, offered = (
+            _native.OwnInputs(coefficients=coefficients.reshape(-1), base=base)
+            for base, coefficients in (level.inputs, level.offered)
+        )
+        built.set_memory(
+            u=np.concatenate([*(u.reshape(-1) for u in memory.u), np.zeros(0)]),
+            y=np.array(newest, dtype=float),
+            bases=np.array(memory.base, dtype=np.int64),
+            used=used,
+            offered=offered,
+        )
 
     def _failure(self) -> HocketError:
-        kind, address, child, port, call, tick, ticks, value, error = self.engine.failure()
-        level = self.levels.get(address, self.root)
-        name, t = level.name(child), level.clock.time(tick)
-        if kind == "not_finite":
-            return not_finite(name, level.wiring.models[child], port, value, t)
-        if kind == "stopped_early":
-            return EarlyError(name, value, t, level.clock.span(ticks), level.clock.time(tick + ticks))
-        if kind == "reported":
-            simulator: Any = level.children[child]
-            return simulator_error(name, CALLS[call], t, simulator.fault())
-        if kind == "no_agreement":
-            repeat = find_instructions(level.plan, Repeat)[port]
-            unknowns = level.unknowns_of(repeat)
-            level.now = tick
-            until, residuals = repeat.until or 0.0, self.engine.residuals()
-            return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
-        if kind == "no_energy":
-            return simulator_error(name, CALLS[call], t, energy_error(value))
-        if kind == "not_met":
-            return tolerance_not_met(
-                level, level.controller_of(find_instructions(level.plan, Adapt)[port]), tick, value
-            )
-        if kind in ("loop_singular", "loop_stuck"):
-            loop = find_instructions(level.plan, Solve)[port]
-            ports = [f"{level.path}.{path}" if level.path else path for path in loop.ports]
-            return no_solution(ports, t) if kind == "loop_singular" else no_convergence(ports, t, value)
-        if kind == "raised":
-            if not isinstance(error, Exception):
-                raise error  # Ctrl-C, or an order to exit: nobody's fault
-            failure = simulator_error(name, CALLS[call], t, error)
-            failure.__cause__ = error
-            return failure
-        return InternalError(f"`{name}` was asked for a step it was not prepared for", where=f"t = {t!r} s")
+        failure, error = self.engine.failure(), self.engine.take_error()
+        assert failure is not None
+        level, child = self.levels[failure.level], failure.child
+        name, t, call = level.name(child), level.clock.time(failure.tick), failure.call.name
+        match failure.kind:
+            case FailureKind.not_finite:
+                return not_finite(name, level.wiring.models[child], failure.port, failure.value, t)
+            case FailureKind.stopped_early:
+                span, end = level.clock.span(failure.ticks), level.clock.time(failure.tick + failure.ticks)
+                return EarlyError(name, failure.value, t, span, end)
+            case FailureKind.reported:
+                simulator: Any = level.children[child]
+                return simulator_error(name, call, t, simulator.fault())
+            case FailureKind.not_converged:
+                repeat = find_instructions(level.plan, Repeat)[failure.port]
+                unknowns = level.unknowns_of(repeat)
+                level.now = failure.tick
+                until, residuals = repeat.until or 0.0, self.engine.report(failure.level).residuals
+                return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
+            case FailureKind.no_energy:
+                return simulator_error(name, call, t, energy_error(failure.value))
+            case FailureKind.tolerance_not_met:
+                pace = level.controller_of(find_instructions(level.plan, Adapt)[failure.port])
+                return tolerance_not_met(level, pace, failure.tick, failure.value)
+            case FailureKind.loop_singular:
+                return no_solution(_loop_ports(level, failure.port), t)
+            case FailureKind.loop_not_converged:
+                return no_convergence(_loop_ports(level, failure.port), t, failure.value)
+            case FailureKind.raised:
+                if not isinstance(error, Exception):
+                    raise error or KeyboardInterrupt  # Ctrl-C, or an order to exit: nobody's fault
+                blamed = simulator_error(name, call, t, error)
+                blamed.__cause__ = error
+                return blamed
+            case FailureKind.internal | FailureKind.none:
+                what = f"`{name}` was asked for a step it was not prepared for"
+                return InternalError(what, where=f"t = {t!r} s")
+        assert_never(failure.kind)
 
 
-def _extrapolator_code(drive: Drive) -> tuple[int, int, float]:
+def _cores() -> int:
+    """Return how many cores this process may use; only Linux tells of fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _loop_ports(level: Level, number: int) -> list[str]:
+    """Return the ports of an algebraic loop of a level's plan, by their paths."""
+    loop = find_instructions(level.plan, Solve)[number]
+    return [f"{level.path}.{path}" if level.path else path for path in loop.ports]
+
+
+def _column(child: int, port: int, is_input: bool) -> _native.Column:
+    """Return what a column of a level's table shows."""
+    kinds = _native.ColumnKind
+    kind = kinds.ledger if child < 0 else kinds.input if is_input else kinds.output
+    return _native.Column(kind=kind, child=child, port=port)
+
+
+def _account(side: RunningAccount, first_output: list[int], since: int) -> _native.Account:
+    """Return one side of a power bond; `since`: the tick of the step under way, or -1."""
+    account, known = side.account, side.slopes
+    return _native.Account(
+        child=account.child,
+        input=account.input,
+        signal=first_output[account.child] + account.output,
+        factor=account.factor,
+        asked=side.asked,
+        anew=side.anew,
+        inside=side.inside,
+        state_shares=[] if known is None else list(known.x),
+        input_shares=[] if known is None else list(known.u),
+        feedthrough=[] if known is None else list(known.du),
+        power=side.power,
+        energy=side.energy,
+        from_y=side.from_y,
+        from_rest=side.from_rest,
+        since=since,
+    )
+
+
+def _extrapolator_code(drive: Drive) -> tuple[InputKind, int, float]:
     """Return how the native engine knows an extrapolator: kind, samples, alpha."""
     match drive.extrapolation:
         case Polynomial(degree) if drive.child != OWN and degree > 0:
-            return POLYNOMIAL, degree + 1, 0.0
+            return InputKind.polynomial, degree + 1, 0.0
         case Latch():
-            return LATCH, 2, 0.0
+            return InputKind.latch, 2, 0.0
         case Hermite(samples):
-            return HERMITE, samples, 0.0
+            return InputKind.hermite, samples, 0.0
         case Nepce(alpha):
-            return NEPCE, 1, alpha
+            return InputKind.nepce, 1, alpha
         case BalanceCorrection(alpha):
-            return CORRECTION, 2, alpha
+            return InputKind.correction, 2, alpha
     if drive.child != OWN:
-        return HOLD, 1, 0.0
-    return (PASSED if drive.extrapolation is None else PASSED_HOLD), 1, 0.0
+        return InputKind.hold, 1, 0.0
+    return (InputKind.passed if drive.extrapolation is None else InputKind.passed_hold), 1, 0.0

@@ -6,18 +6,19 @@ Out: what compiled code keeps of its model; children of native levels
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from hocket import _native  # type: ignore[attr-defined]
+import hocket._native as _native
 from hocket.engine.reference.level import Level
 from hocket.plan import Step, walk
 from hocket.simulators.energy_projection import Projected
 from hocket.simulators.methods import micro_steps
+from hocket.simulators.power_balance import Seat
 from hocket.simulators.state_space import StateSpaceSimulator
 
-NONE = np.zeros(0)
+Key: TypeAlias = tuple[int, int, tuple[int, ...], bool]
 
 
 def has_native_twin(simulator: Any, degree: int) -> TypeGuard[Projected]:
@@ -44,31 +45,42 @@ class Matrices:
     """Models that are equal share them."""
 
     def __init__(self) -> None:
-        self.models: dict[Any, Any] = {}
+        self.models: dict[Key, _native.LinearModel] = {}
+        self.balances: dict[Key, _native.Balance] = {}
 
     def linear_model(
         self, simulator: StateSpaceSimulator, level: Level, degree: int, ticks: tuple[int, ...]
-    ) -> Any:
+    ) -> _native.LinearModel:
         """Return those of a linear simulator."""
         key = id(simulator.model), degree, ticks, level.adaptive
         if key not in self.models:
             self.models[key] = _build_linear(simulator, level, degree, ticks, None)
         return self.models[key]
 
-    def balanced_model(self, simulator: Projected, level: Level, degree: int, ticks: tuple[int, ...]) -> Any:
+    def balanced_model(
+        self, simulator: Projected, level: Level, degree: int, ticks: tuple[int, ...]
+    ) -> _native.Balance:
         """Return those of one whose state follows the agreed energy."""
         key = id(simulator.recipe), degree, ticks, level.adaptive
-        if key not in self.models:
+        if key not in self.balances:
             linear = _build_linear(simulator.plain, level, degree, ticks, simulator)
-            self.models[key] = _build_balance(simulator, linear)
-        return self.models[key]
+            self.balances[key] = _build_balance(simulator, linear)
+        return self.balances[key]
 
 
-def add_projected(built: Any, simulator: Projected, balance: Any) -> None:
+def add_projected(built: _native.Level, simulator: Projected, balance: _native.Balance) -> None:
     """Hand over what a balanced simulator is doing."""
     plain, agreed = simulator.plain, simulator.agreed
-    t, *terms = (0.0,) if agreed is None else (agreed.t, agreed.parts, agreed.paid, agreed.work.tolist())
-    built.add_projected(balance, plain.z, plain.last_h or 0.0, simulator.work, simulator.brought, t, terms)
+    built.add_projected(
+        balance=balance,
+        z=plain.z,
+        last_h=plain.last_h or 0.0,
+        work=simulator.work,
+        brought=simulator.brought,
+        agreed=None
+        if agreed is None
+        else _native.Agreed(t=agreed.t, parts=agreed.parts, paid=agreed.paid, work=agreed.work.tolist()),
+    )
 
 
 def _build_linear(
@@ -77,45 +89,71 @@ def _build_linear(
     degree: int,
     lengths: tuple[int, ...],
     around: Projected | None,
-) -> Any:
+) -> _native.LinearModel:
     model, clock = simulator.model, level.clock
-    size, inputs, outputs = simulator.size, len(model.inputs), len(model.outputs)
-    made = _native.linear(
-        degree + 1, simulator.maps(1.0, degree).first is not None,
-        np.array(model.A, dtype=float), np.array(model.B, dtype=float), simulator.C, simulator.D,
-        size, inputs, outputs,
-    )  # fmt: skip
+    linear = _native.LinearModel(
+        rows=degree + 1,
+        multistep=simulator.maps(1.0, degree).first is not None,
+        size=simulator.size,
+        inputs=len(model.inputs),
+        outputs=len(model.outputs),
+        A=np.array(model.A, dtype=float),
+        B=np.array(model.B, dtype=float),
+        C=simulator.C,
+        D=simulator.D,
+    )
 
-    def step_maps(ticks: int) -> tuple[Any, ...]:
+    def step_maps(ticks: int) -> _native.StepMaps:
         """Return a step of a length: its micro steps, the matrices of one, and the work of bonds."""
         h = clock.span(ticks)
         count = micro_steps(h, simulator.step_length)
         maps = simulator.maps(h / count, degree)
-        first = (maps.first.Phi, maps.first.Gamma) if maps.first is not None else (NONE, NONE)
-        works = NONE if around is None else around.works(h, degree)
-        return h, count, h / count, maps.Phi, maps.Gamma, *first, works
+        return _native.StepMaps(
+            ticks=ticks,
+            h=h,
+            count=count,
+            micro_h=h / count,
+            Phi=maps.Phi,
+            Gamma=maps.Gamma,
+            first_Phi=None if maps.first is None else maps.first.Phi,
+            first_Gamma=None if maps.first is None else maps.first.Gamma,
+            works=None if around is None else around.works(h, degree),
+        )
 
     for ticks in lengths:
-        made.add(ticks, *step_maps(ticks))
+        linear.add(step_maps(ticks))
     if level.adaptive:
-        made.ask(step_maps)
-    return made
+        linear.ask(step_maps)
+    return linear
 
 
-def _build_balance(simulator: Projected, linear: Any) -> Any:
+def _build_balance(simulator: Projected, linear: _native.LinearModel) -> _native.Balance:
     recipe, stored = simulator.recipe, simulator.plain.model.stored_energy
-    seats = [
-        (
-            seat.output,
-            seat.input,
-            seat.told,
-            seat.share,
-            -1 if seat.booked is None else seat.booked,
-            seat.sign,
-            [(view.output, view.input, view.share, view.sign, view.bonds) for view in seat.beyond],
-        )
-        for seat in simulator.seats
-    ]
-    held = NONE if stored.held is None else stored.held
-    straight = recipe.power == "linear"
-    return _native.balance(linear, len(recipe.inputs), seats, stored.Q, held, recipe.whole or 0.0, straight)
+    return _native.Balance(
+        linear=linear,
+        inputs=len(recipe.inputs),
+        seats=[_seat(seat) for seat in simulator.seats],
+        Q=stored.Q,
+        held=stored.held,
+        whole=recipe.whole or 0.0,
+        straight=recipe.power == "linear",
+    )
+
+
+def _seat(seat: Seat) -> _native.Seat:
+    assert seat.told is not None
+    assert seat.share is not None
+    return _native.Seat(
+        output=seat.output,
+        input=seat.input,
+        told=seat.told,
+        share=seat.share,
+        booked=seat.booked,
+        sign=seat.sign,
+        beyond=[
+            _native.View(
+                output=view.output, input=view.input, share=view.share, sign=view.sign, bonds=view.bonds
+            )
+            for view in seat.beyond
+        ],
+    )

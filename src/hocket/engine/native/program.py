@@ -1,16 +1,28 @@
 """A plan as the native engine runs it: operations on many children at once.
 
 In:  a body of instructions, and the level it is for
-Out: Operations, handed over as tuples; neighbours of one kind are merged
+Out: operations of compiled code; neighbours of one kind are merged
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field
-from typing import Any, TypeVar, get_args
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
 
+import hocket._native as _native
+from hocket._native import (
+    CloseAccountsOperation,
+    FeedOperation,
+    OpenAccountsOperation,
+    Operation,
+    ReadOperation,
+    StepOperation,
+    StepReadOperation,
+)
 from hocket.engine.algebraic_loops import SLOPE, VALUE, Unknown, output_nodes
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import controlled_outputs
@@ -19,7 +31,6 @@ from hocket.plan import (
     Adapt,
     Admit,
     Body,
-    Estimate,
     Feed,
     Instruction,
     Next,
@@ -35,32 +46,9 @@ from hocket.plan import (
     Together,
     walk,
 )
+from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.traverse import inner_bodies, named_simulators
 from hocket.simulators.state_space import StateSpaceSimulator
-
-
-@dataclass
-class Operation:
-    """The twin of `Operation` in level.hpp; the order of the fields is that of the tuple."""
-
-    kind: str
-    children: list[int] = field(default_factory=list)
-    count: int = 0
-    """Ticks of a step, or how often."""
-    parallel: bool = False
-    bodies: list[list[Operation]] = field(default_factory=list)
-    signals: list[int] = field(default_factory=list)
-    slopes: list[int] = field(default_factory=list)
-    number: int = 0
-    """Which one of its kind it is in the plan of its level."""
-    until: float = -1.0
-    accelerator: str = ""
-    numbers: list[float] = field(default_factory=list)
-    """Of the accelerator, or of the step control."""
-    degrees: list[int] = field(default_factory=list)
-    """Of the extrapolations whose error is looked at."""
-    part: tuple[int, int] = (1, 1)
-    """Numerator and denominator of a step: its part of the level's step."""
 
 
 def insert_accounts(operations: list[Operation], level: Level) -> list[Operation]:
@@ -71,11 +59,51 @@ def insert_accounts(operations: list[Operation], level: Level) -> list[Operation
     stepped = closing.stepped if alike and _reads_twice(level) else None
     for last, now in zip(before, operations, strict=False):
         program += closing.flush_before(now)
-        *rest, end = _with_accounts(now, last, level, alike, stepped)
-        program += rest
-        if not closing.defer(end, now.children):
-            program.append(end)
+        if not isinstance(now, (StepOperation, ReadOperation, StepReadOperation)):
+            program.append(now)
+            continue
+        accounts = _accounts(now, level, stepped)
+        if accounts.none:
+            program.append(now)
+            continue
+        if not isinstance(now, ReadOperation) and not alike:
+            program.append(OpenAccountsOperation(held=accounts.held, moving=accounts.moving))
+        program.append(now)
+        if isinstance(now, StepReadOperation) and alike:
+            closing.wait(now, accounts, fed=_feeds(last, now))
+        elif not isinstance(now, StepOperation):
+            program.append(_close(accounts, reopens=alike))
     return [*program, *closing.flush()]
+
+
+@dataclass
+class _Accounts:
+    """Accounts by their numbers: those of held inputs, and those of inputs that move within a step."""
+
+    held: list[int] = field(default_factory=list)
+    moving: list[int] = field(default_factory=list)
+
+    @property
+    def none(self) -> bool:
+        """Whether there are none."""
+        return not self.held and not self.moving
+
+
+def _close(
+    accounts: _Accounts,
+    reopens: bool,
+    ticks: int = 0,
+    fraction: _native.Fraction | None = None,
+    fed: bool = False,
+) -> CloseAccountsOperation:
+    return CloseAccountsOperation(
+        held=accounts.held,
+        moving=accounts.moving,
+        ticks=ticks,
+        fraction=fraction or _native.Fraction(numerator=1, denominator=1),
+        reopens=reopens,
+        fed=fed,
+    )
 
 
 class _PendingCloses:
@@ -85,72 +113,60 @@ class _PendingCloses:
     """
 
     def __init__(self) -> None:
-        self.waiting: dict[tuple[int, int, tuple[int, int]], Operation] = {}
+        self.waiting: dict[tuple[int, bool, int, int], tuple[_native.Fraction, _Accounts]] = {}
         self.children: set[int] = set()
         self.stepped: set[int] = set()
         """Who made a step, and was not read since."""
 
-    def defer(self, operation: Operation, children: list[int]) -> bool:
-        """Keep an operation that closes accounts of children for later; return whether it can be."""
-        if operation.kind != "close" or operation.count == 0:
-            return False
-        count, number, part = operation.count, operation.number, operation.part
-        fresh = Operation("close", count=count, number=number, part=part)
-        together = self.waiting.setdefault((count, number, part), fresh)
-        together.signals += operation.signals
-        together.slopes += operation.slopes
-        self.children |= set(children)
-        return True
+    def wait(self, step: StepReadOperation, accounts: _Accounts, fed: bool) -> None:
+        """Keep accounts of a step that was read for later; `fed`: its inputs were fed right before it."""
+        fraction = step.fraction
+        key = step.ticks, fed, fraction.numerator, fraction.denominator
+        _, together = self.waiting.setdefault(key, (fraction, _Accounts()))
+        together.held += accounts.held
+        together.moving += accounts.moving
+        self.children |= set(step.children)
 
     def flush_before(self, operation: Operation) -> list[Operation]:
         """Return what must be closed before an operation."""
-        others = operation.kind in ("feed", "step_read") and self.children.isdisjoint(operation.children)
-        return [] if others else self.flush()
+        if isinstance(operation, (FeedOperation, StepReadOperation)) and self.children.isdisjoint(
+            operation.children
+        ):
+            return []
+        return self.flush()
 
     def flush(self) -> list[Operation]:
         """Return what waits; nothing does after that."""
-        every = list(self.waiting.values())
+        every: list[Operation] = [
+            _close(accounts, True, ticks, fraction, fed)
+            for (ticks, fed, _, _), (fraction, accounts) in self.waiting.items()
+        ]
         self.waiting, self.children = {}, set()
         return every
 
 
-def _with_accounts(
-    operation: Operation, last: Operation | None, level: Level, alike: bool, stepped: set[int] | None
-) -> list[Operation]:
-    """Return an operation with the accounts of power bonds that it opens before and closes after it.
+def _accounts(
+    operation: StepOperation | ReadOperation | StepReadOperation, level: Level, stepped: set[int] | None
+) -> _Accounts:
+    """Return the accounts of power bonds that an operation opens or closes.
 
-    `alike` says that accounts are opened again as they are closed. Steps of one length whose inputs the
-    `last` operation fed need no look at the clock. Where outputs are read twice, only who `stepped` since
-    the first time has something to close.
+    Where outputs are read twice, only who `stepped` since the first time has something to close.
     """
-    if operation.kind not in ("step", "read", "step_read"):
-        return [operation]
-    closing = operation.children
+    children = operation.children
     if stepped is not None:
-        stepped |= set(() if operation.kind == "read" else operation.children)
-        closing = [child for child in operation.children if child in stepped]
-        stepped -= set(() if operation.kind == "step" else operation.children)
-    numbers = [number for child in closing for number in level.ledger.of.get(child, ())]
-    if not numbers:
-        return [operation]
-    held = [number for number in numbers if level.ledger.has_held_input(level, number)]
-    rest = [number for number in numbers if number not in set(held)]
-    before = [Operation("open", signals=rest, slopes=held)]
-    fixed = alike and operation.kind == "step_read"
-    fed = last is not None and last.kind == "feed" and set(operation.children) <= set(last.children)
-    after = Operation(
-        "close",
-        count=operation.count if fixed else 0,
-        number=int(alike) + int(fixed and fed),
-        signals=rest,
-        slopes=held,
-        part=operation.part,
-    )
-    return [
-        *(before if operation.kind != "read" and not alike else ()),
-        operation,
-        *((after,) if operation.kind != "step" else ()),
-    ]
+        stepped |= set(() if isinstance(operation, ReadOperation) else children)
+        closing = [child for child in children if child in stepped]
+        stepped -= set(() if isinstance(operation, StepOperation) else children)
+        children = closing
+    accounts = _Accounts()
+    for number in (number for child in children for number in level.ledger.of.get(child, ())):
+        (accounts.held if level.ledger.has_held_input(level, number) else accounts.moving).append(number)
+    return accounts
+
+
+def _feeds(last: Operation | None, step: StepReadOperation) -> bool:
+    """Return whether the operation before a step fed its inputs: it needs no look at the clock then."""
+    return isinstance(last, FeedOperation) and set(step.children) <= set(last.children)
 
 
 def can_reopen_accounts(level: Level) -> bool:
@@ -205,9 +221,9 @@ def _is_sequential(instruction: Instruction) -> bool:
 T = TypeVar("T", Solve, Repeat, Adapt)
 
 
-def encode_body(body: Body, level: Level) -> list[tuple[Any, ...]]:
-    """Return a body as plain tuples."""
-    return [astuple(operation) for operation in _compile_body(body, level)]
+def program(body: Body, level: Level) -> list[_native.Operation]:
+    """Return what the native engine executes for a body."""
+    return insert_accounts(_merge_operations(body, level), level)
 
 
 def find_instructions(plan: Plan, kind: type[T]) -> list[T]:
@@ -222,26 +238,37 @@ def _instruction_number(level: Level, instruction: Solve | Repeat | Adapt) -> in
     return next(number for number, each in enumerate(alike) if each is instruction)
 
 
-def _compile_body(body: Body, level: Level) -> list[Operation]:
-    return insert_accounts(_merge_operations(body, level), level)
+@dataclass
+class _Many:
+    """A Feed or Read of several simulators, while more may join it."""
+
+    kind: type[_native.FeedOperation] | type[_native.ReadOperation]
+    children: list[int]
 
 
-def _merge_operations(body: Body, level: Level) -> list[Operation]:
-    operations: list[Operation] = []
+def _merge_operations(body: Body, level: Level) -> list[_native.Operation]:
+    operations: list[_native.Operation | _Many] = []
     for instruction in body:
         fresh = _compile_instruction(instruction, level)
-        if operations:
-            last = operations[-1]
-            if fresh.kind == last.kind in ("feed", "read"):
-                last.children = last.children + fresh.children
-                continue
-            read = [child for child in last.children if level.wiring.models[child].outputs]
-            both = (last.kind, fresh.kind) == ("step", "read") and fresh.children == read
-            if both and _all_native(level, last.children):
-                last.kind = "step_read"
-                continue
-        operations.append(fresh)
-    return operations
+        last = operations[-1] if operations else None
+        if isinstance(last, _Many) and isinstance(fresh, _Many) and last.kind is fresh.kind:
+            last.children += fresh.children
+        elif isinstance(last, _native.StepOperation) and _reads(last, fresh, level):
+            operations[-1] = _native.StepReadOperation(
+                children=last.children, ticks=last.ticks, fraction=last.fraction, parallel=last.parallel
+            )
+        else:
+            operations.append(fresh)
+    return [each.kind(children=each.children) if isinstance(each, _Many) else each for each in operations]
+
+
+def _reads(step: _native.StepOperation, then: _native.Operation | _Many, level: Level) -> bool:
+    """Return whether an operation reads what a step moved, so that compiled code does both in one call."""
+    if not isinstance(then, _Many) or then.kind is not _native.ReadOperation:
+        return False
+    children = step.children
+    read = [child for child in children if level.wiring.models[child].outputs]
+    return then.children == read and _all_native(level, children)
 
 
 def _all_native(level: Level, children: list[int]) -> bool:
@@ -249,89 +276,119 @@ def _all_native(level: Level, children: list[int]) -> bool:
     return all(isinstance(s, (StateSpaceSimulator, Level)) or hasattr(s, "native") for s in simulators)
 
 
-def _compile_instruction(instruction: Instruction, level: Level) -> Operation:
+def _compile_instruction(instruction: Instruction, level: Level) -> _native.Operation | _Many:
     number = level.number
     match instruction:
         case Feed(sim):
-            return Operation("feed", [number[sim]])
+            return _Many(_native.FeedOperation, [number[sim]])
         case Read(sim):
-            return Operation("read", [number[sim]])
+            return _Many(_native.ReadOperation, [number[sim]])
         case Step(sim, fraction):
-            ticks = int(level.length * fraction)
-            return Operation("step", [number[sim]], ticks, part=(fraction.numerator, fraction.denominator))
+            return _step([number[sim]], fraction, level)
         case Admit():
-            return Operation("admit")
+            return _native.AdmitOperation()
         case Record():
-            return Operation("record")
+            return _native.RecordOperation()
         case Solve(sims, ports):
             places: list[Unknown] = [(child, port, VALUE) for child, port in output_nodes(level, ports)]
-            signals = _signal_numbers(level, places, VALUE)
-            which = _instruction_number(level, instruction)
-            return Operation("solve", [number[sim] for sim in sims], signals=signals, number=which)
+            return _native.SolveOperation(
+                children=[number[sim] for sim in sims],
+                number=_instruction_number(level, instruction),
+                values=_signal_numbers(level, places, VALUE),
+            )
         case Save(sims):
-            return Operation("save", [number[sim] for sim in sims])
+            return _native.SaveOperation(children=[number[sim] for sim in sims])
         case Restore(sims):
-            return Operation("restore", [number[sim] for sim in sims])
+            return _native.RestoreOperation(children=[number[sim] for sim in sims])
         case Repeat():
             return _compile_repeat(instruction, level)
         case Adapt():
             return _compile_adapt(instruction, level)
         case Next(bodies):
-            return Operation("next", bodies=[_compile_body(inner, level) for inner in bodies])
+            return _native.NextOperation(bodies=[program(inner, level) for inner in bodies])
         case Times(n, inner):
-            return Operation("times", count=n, bodies=[_compile_body(inner, level)])
+            return _native.TimesOperation(body=program(inner, level), count=n)
         case Together(bodies):
             return _compile_together(bodies, level)
     raise InternalError(f"the native engine does not know {instruction}")
 
 
-def _compile_together(bodies: tuple[Body, ...], level: Level) -> Operation:
-    each = [_compile_instruction(inner[0], level) for inner in bodies if len(inner) == 1]
-    alike = all((one.kind, one.count) == (each[0].kind, each[0].count) for one in each)
-    if len(each) == len(bodies) and alike and each[0].kind in ("feed", "read", "step"):
-        children = [one.children[0] for one in each]
-        return Operation(each[0].kind, children, each[0].count, each[0].kind == "step", part=each[0].part)
-    return Operation("together", parallel=True, bodies=[_compile_body(inner, level) for inner in bodies])
+def _step(
+    children: list[int], fraction: Fraction, level: Level, parallel: bool = False
+) -> _native.StepOperation:
+    part = _native.Fraction(numerator=fraction.numerator, denominator=fraction.denominator)
+    ticks = int(level.length * fraction)
+    return _native.StepOperation(children=children, ticks=ticks, fraction=part, parallel=parallel)
 
 
-def _compile_repeat(repeat: Repeat, level: Level) -> Operation:
+def _compile_together(bodies: tuple[Body, ...], level: Level) -> _native.Operation | _Many:
+    each = [inner[0] for inner in bodies if len(inner) == 1]
+    if len(each) == len(bodies):
+        children = [level.number[one.sim] for one in each if isinstance(one, (Feed, Read, Step))]
+        if all(isinstance(one, Feed) for one in each):
+            return _Many(_native.FeedOperation, children)
+        if all(isinstance(one, Read) for one in each):
+            return _Many(_native.ReadOperation, children)
+        lengths = {one.fraction for one in each if isinstance(one, Step)}
+        if all(isinstance(one, Step) for one in each) and len(lengths) == 1:
+            return _step(children, lengths.pop(), level, parallel=True)
+    return _native.TogetherOperation(bodies=[program(inner, level) for inner in bodies])
+
+
+def _compile_repeat(repeat: Repeat, level: Level) -> _native.RepeatOperation:
     places = level.unknowns_of(repeat).places
-    led = repeat.accelerate
-    return Operation(
-        "repeat",
-        count=repeat.at_most,
-        bodies=[_compile_body(repeat.body, level)],
-        signals=_signal_numbers(level, places, VALUE),
-        slopes=_signal_numbers(level, places, SLOPE),
+    return _native.RepeatOperation(
+        body=program(repeat.body, level),
         number=_instruction_number(level, repeat),
-        until=-1.0 if repeat.until is None else repeat.until,
-        accelerator="" if led is None else type(led).__name__,
-        numbers=[] if led is None else [float(number) for number in astuple(led)],
+        at_most=repeat.at_most,
+        until=repeat.until,
+        values=_signal_numbers(level, places, VALUE),
+        slopes=_signal_numbers(level, places, SLOPE),
+        accelerator=_accelerator(repeat.accelerate),
     )
 
 
-ESTIMATES: tuple[str, ...] = get_args(Estimate)
+def _accelerator(chosen: Accelerator | None) -> _native.Accelerator:
+    match chosen:
+        case None:
+            return _native.FixedPoint()
+        case Relax(factor):
+            return _native.Relaxation(factor=factor)
+        case Aitken(first):
+            return _native.Aitken(first=first)
+        case QuasiNewton(reuse, limit):
+            return _native.IqnIls(reuse=reuse, filter=limit)
+        case Newton(falls):
+            return _native.Newton(falls=falls)
+    raise InternalError(f"{chosen!r:.60} was handed to the native engine, which does not know it")
 
 
-def _compile_adapt(adapt: Adapt, level: Level) -> Operation:
+def _compile_adapt(adapt: Adapt, level: Level) -> _native.AdaptOperation:
     control, pace = adapt.control, level.controller_of(adapt)
     places = controlled_outputs(level)
-    numbers = [
-        control.tolerance, ESTIMATES.index(control.estimate), control.per_unit, *control.gains,
-        pace.quantum, pace.wanted, pace.largest, control.rejects, control.safety, control.most, control.least,
-        pace.power,
-    ]  # fmt: skip
-    return Operation(
-        "adapt",
-        bodies=[_compile_body(adapt.body, level)],
-        signals=_signal_numbers(level, [(child, port, VALUE) for child, port, _ in places], VALUE),
+    return _native.AdaptOperation(
+        body=program(adapt.body, level),
         number=_instruction_number(level, adapt),
-        numbers=[float(number) for number in numbers],
+        signals=_signal_numbers(level, [(child, port, VALUE) for child, port, _ in places], VALUE),
         degrees=[degree for _, _, degree in places],
+        controller=_native.StepSizeController(
+            tolerance=control.tolerance,
+            estimate=_native.Estimate[control.estimate],
+            per_unit=control.per_unit,
+            gains=control.gains,
+            quantum=pace.quantum,
+            largest=pace.largest,
+            wanted=pace.wanted,
+            rejects=control.rejects,
+            safety=control.safety,
+            most=control.most,
+            least=control.least,
+            power=pace.power,
+        ),
     )
 
 
-def _signal_numbers(level: Level, places: Any, what: int) -> list[int]:
+def _signal_numbers(level: Level, places: Iterable[Unknown], what: int) -> list[int]:
     """Return where outputs are in the array of all outputs of the level."""
     first = np.cumsum([0, *(len(model.outputs) for model in level.wiring.models)])
     return [int(first[child]) + port for child, port, meant in places if meant == what]

@@ -118,7 +118,7 @@ class Level:
         self.pace: MacroStepController | None = None
         self._handed_back: dict[int, Unknowns] = {}
         self.accelerators: dict[int, LiveAccelerator] = {}
-        self.blueprint: Any = None
+        self.tree: Any = None
         """The Blueprint it was built from."""
         self.traffic: Post | None = None
         """Counts what passes from host to host; None: all run on one."""

@@ -21,7 +21,7 @@ from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hermite, Hold, Polynomial, interpolate_samples, value_at
 from hocket.model.protocols import Sample
 from hocket.plan import Adapt, Body, Control
-from hocket.plan.instructions import Next
+from hocket.plan.instructions import REJECTED, SMALL, Next, step_factor
 from hocket.plan.verify.body_faults import steps_in, turn_order
 
 if TYPE_CHECKING:
@@ -77,15 +77,11 @@ class MacroStepController:
 
     def next_span(self, span: int, ratio: float, accepted: bool) -> int:
         """Return the step to try after one of this length whose error was so many tolerances."""
-        control, now = self.control, max(ratio, 1e-10)
-        first, second, third = control.gains if accepted else (1.0, 0.0, 0.0)
+        control, errors = self.control, (max(ratio, SMALL), self.before, self.earlier)
+        gains, most = (control.gains, control.most) if accepted else REJECTED
         # where the error stays the same, the steps settle at an error of safety ** power tolerances
-        factor = control.safety ** (first - second + third) * now ** (-first / self.power)
-        if second != 0.0:
-            factor = factor * self.before ** (second / self.power)
-        if third != 0.0:
-            factor = factor * self.earlier ** (-third / self.power)
-        factor = min(control.most if accepted else 0.9, max(control.least, factor))
+        safety = control.safety ** (gains[0] - gains[1] + gains[2])
+        factor = step_factor(errors, self.power, gains, safety, (control.least, most))
         parts = keep_leading_bits(int(factor * float(span) / float(self.quantum)))
         return min(self.largest, max(self.quantum, parts * self.quantum))
 
@@ -93,7 +89,7 @@ class MacroStepController:
         """Take note of a step; one that was cut off says less about how long they may be."""
         following = self.next_span(span, ratio, accepted=True)
         self.wanted = max(self.wanted, following) if cut and ratio <= 1.0 else following
-        self.earlier, self.before = self.before, max(ratio, 1e-10)
+        self.earlier, self.before = self.before, max(ratio, SMALL)
 
 
 def keep_leading_bits(parts: int) -> int:

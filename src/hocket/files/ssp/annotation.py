@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from hocket.files.ssp.nodes import ImportFindings, Node
+from hocket.files.ssp.package import ImportFindings, Node
 from hocket.files.ssp.vocabulary import SSC, SSD
 from hocket.files.toml import layout
 from hocket.files.toml.codec import FILE, LEVEL, MODELS
@@ -58,7 +58,6 @@ def read_annotation(node: Node | None, element: str, findings: ImportFindings) -
 
 
 def count_foreign_annotations(root: Node, findings: ImportFindings) -> None:
-    """Count the annotations of other tools."""
     for child in root.children:
         if child.tag == "Annotation" and child.get("type") != TYPE:
             findings.foreign[child.get("type")] += 1
@@ -71,9 +70,8 @@ def annotate(parent: Element, element: str, table: dict[str, Any]) -> None:
         annotations = SubElement(parent, f"{SSD}Annotations")
         annotation = SubElement(annotations, f"{SSC}Annotation", type=TYPE)
         text = layout.format_document(Section(table))
-        SubElement(annotation, f"{{{NAMESPACE}}}{element}").text = (
-            f"\n{text}" if len(table) > 1 else text.strip()
-        )
+        text = f"\n{text}" if len(table) > 1 else text.strip()
+        SubElement(annotation, f"{{{NAMESPACE}}}{element}").text = text
 
 
 def encode_annotation(thing: Any, element: str, place: str) -> tuple[dict[str, Any], list[Any]]:

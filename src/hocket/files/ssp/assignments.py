@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from hocket.errors import list_names
 from hocket.files.ssp.connection_ports import find_owning_variable
-from hocket.files.ssp.nodes import ImportFindings, list_names
+from hocket.files.ssp.package import ImportFindings
+from hocket.files.ssp.parameter_values import ParameterSetting
 from hocket.files.ssp.parts import Component, System, SystemElement
-from hocket.files.ssp.transformations import ParameterSetting
 from hocket.files.ssp.unit_definitions import NamedUnit, fmu_unit
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import WHOLE, FmuVariable
@@ -94,7 +95,7 @@ def _assign_to_component(
         if name in component.values:
             component.values[name] = _adapt_type(component.values[name], found)
     if calculated:
-        what = f"the FMU of `{component.name}` calculates {list_names(calculated)}"
+        what = f"the FMU of `{component.name}` calculates {list_names(dict.fromkeys(calculated), 3)}"
         findings.note(f"{what}: the values given are not set")
 
 
@@ -143,4 +144,4 @@ def _unused_value_notes(found: Iterable[ParameterSetting]) -> Iterator[str]:
         if not setting.parameter.used:
             by_file[setting.node.file].append(setting.parameter.name)
     for file, names in by_file.items():
-        yield f"nothing takes {list_names(names)} of {file}"
+        yield f"nothing takes {list_names(dict.fromkeys(names), 3)} of {file}"

@@ -7,24 +7,21 @@ Out: Spots by connector, as they are called inside
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import product
 from typing import TypeAlias
 
-from hocket.files.ssp.nodes import ImportFindings
-from hocket.files.ssp.parameter_sets import REALS, WHOLES
+from hocket.files.ssp.package import ImportFindings
+from hocket.files.ssp.parameter_values import REALS, WHOLES
 from hocket.files.ssp.parts import Component, ConnectionEnd, Connector, DirectedConnection, System
 from hocket.files.ssp.unit_definitions import IDENTITY, NamedUnit, fmu_unit, recognised_name, unit_conversion
 from hocket.files.ssp.vocabulary import flatten_array
 from hocket.model.ports import Port, PortType
 from hocket.model.protocols import Model
+from hocket.simulators.fmu.ports import indices
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import Description, FmuVariable
-
-_ARRAY_ELEMENT = re.compile(r"(.+)\[[\d, ]+\]")
+from hocket.simulators.fmu.variables import Description, FmuVariable, element_name, split_element
 
 
 def find_variable(component: Component, name: str) -> FmuVariable | None:
@@ -45,13 +42,10 @@ def _arrays(description: Description) -> dict[str, FmuVariable]:
     """Return the first element of every array that is written as single variables, by the array's name."""
     arrays: dict[str, FmuVariable] = {}
     for name, found in description.by_name.items():
-        match = _ARRAY_ELEMENT.fullmatch(name)
-        if match:
-            arrays.setdefault(match[1], found)
+        array, place = split_element(name)
+        if place:
+            arrays.setdefault(array, found)
     return arrays
-
-
-_ELEMENT = re.compile(r"(.+)\[([\d, ]+)\]")
 
 
 @dataclass(frozen=True)
@@ -69,23 +63,22 @@ class Spot:
     @property
     def index(self) -> tuple[int, ...]:
         """Its place in an array; () for a scalar."""
-        match = _ELEMENT.fullmatch(self.port.name)
-        return tuple(int(number) for number in match[2].split(",")) if match else ()
+        return split_element(self.port.name)[1]
 
 
-def select_spots(spots: Sequence[Spot], indices: tuple[int, ...]) -> list[Spot]:
+def select_spots(spots: Sequence[Spot], wanted: tuple[int, ...]) -> list[Spot]:
     """Return the elements that indices name, from 1; all if there are none. Raises ValueError."""
-    if not indices:
+    if not wanted:
         return list(spots)
     if not spots:
         raise ValueError("of 0")
     axes = len(spots[0].index)
-    wanted = [indices] if len(indices) == axes else [(index,) for index in indices] if axes == 1 else []
+    places = [wanted] if len(wanted) == axes else [(index,) for index in wanted] if axes == 1 else []
     by_index = {spot.index: spot for spot in spots}
-    if not wanted or any(index not in by_index for index in wanted):
+    if not places or any(index not in by_index for index in places):
         sizes = " x ".join(str(max(axis)) for axis in zip(*by_index, strict=True)) or "1"
         raise ValueError(f"of {sizes}")
-    return [by_index[index] for index in wanted]
+    return [by_index[index] for index in places]
 
 
 class FmuPorts:
@@ -98,9 +91,9 @@ class FmuPorts:
         for side, ports, texts in zip(self.sides, numbers, model.texts, strict=True):
             for port in (*ports, *map(Port, texts)):
                 side.setdefault(port.name, []).append(port)
-                match = _ELEMENT.fullmatch(port.name)
-                if match:
-                    side.setdefault(match[1], []).append(port)
+                array, place = split_element(port.name)
+                if place:
+                    side.setdefault(array, []).append(port)
 
     def spots(self, end: ConnectionEnd, source: bool, findings: ImportFindings) -> list[Spot]:
         """Return what an end of a connection stands for; raises ValueError if there is no such element."""
@@ -113,9 +106,8 @@ class FmuPorts:
         if own and connector and connector.unit and connector.unit != own:
             _note_other_unit(self.component, end, connector.unit, own, findings)
         items = found.items if found else {}
-        return select_spots(
-            [Spot(f"{self.name}.{port.name}", port, unit, items) for port in ports], end.indices
-        )
+        spots = [Spot(f"{self.name}.{port.name}", port, unit, items) for port in ports]
+        return select_spots(spots, end.indices)
 
 
 def _note_other_unit(
@@ -159,15 +151,14 @@ class SystemPorts:
         for name, connector in system.connectors.items():
             if self.kind(name) in _NOT_DURING_A_RUN:
                 self.spots[name] = []
-            elif (indices := self._indices(name, connector)) is not None:
-                self.spots[name] = list(self._make_spots(name, connector, indices))
+            elif (places := self._indices(name, connector)) is not None:
+                self.spots[name] = list(self._make_spots(name, connector, places))
 
     def kind(self, name: str) -> str:
         """Return the kind of a connector, told or concluded."""
         return self.system.kinds.get(name) or self.system.connectors[name].kind
 
     def inputs(self) -> list[Port]:
-        """Return the inputs of the level."""
         return [spot.port for name in self.spots if self.kind(name) == "input" for spot in self.spots[name]]
 
     def outputs(self, driven: Collection[str]) -> list[Port]:
@@ -175,7 +166,7 @@ class SystemPorts:
         names = [name for name in self.spots if self.kind(name) != "input"]
         return [spot.port for name in names for spot in self.spots[name] if spot.path in driven]
 
-    def _make_spots(self, name: str, connector: Connector, indices: list[tuple[int, ...]]) -> Iterator[Spot]:
+    def _make_spots(self, name: str, connector: Connector, places: list[tuple[int, ...]]) -> Iterator[Spot]:
         others = list(self._connected_spots(name))
         units = {unit for spot, wire in others if (unit := spot.unit) and not wire.link.suppress}
         unit = connector.unit or (units.pop() if len(units) == 1 else None)
@@ -185,10 +176,9 @@ class SystemPorts:
         items = connector.items or next((spot.items for spot, _ in others if spot.items), {})
         starts = self._starts(name, items)
         called = self._port_name(name)
-        for number, index in enumerate(indices):
-            inside = f"[{','.join(map(str, index))}]" if index else ""
+        for number, index in enumerate(places):
             start = starts[number] if number < len(starts) else None
-            port = Port(f"{called}{inside}", recognised_name(unit), start, (), kind, held)
+            port = Port(element_name(called, index), recognised_name(unit), start, (), kind, held)
             yield Spot(port.name, port, unit, items, own=True)
 
     def _connected_spots(self, name: str) -> Iterator[tuple[Spot, DirectedConnection]]:
@@ -232,11 +222,11 @@ class SystemPorts:
         if math.prod(sizes) > _MOST:
             self.findings.fault(connector.node, f"`{name}` has {math.prod(sizes)} values", f"at most {_MOST}")
             return None
-        return list(product(*(range(1, size + 1) for size in sizes)))
+        return list(indices(tuple(sizes)))
 
     def _like_others(self, name: str, connector: Connector) -> list[tuple[int, ...]] | None:
-        indices = list(dict.fromkeys(spot.index for spot, _ in self._connected_spots(name)))
-        if not indices:
+        places = list(dict.fromkeys(spot.index for spot, _ in self._connected_spots(name)))
+        if not places:
             what = f"nothing says how many values the connector `{name}` has"
             self.findings.fault(connector.node, what, 'such as <Dimension size="3"/>')
-        return indices or None
+        return places or None

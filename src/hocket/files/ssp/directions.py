@@ -6,30 +6,30 @@ Out: its Wires; what cannot be a connection is noted
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from hocket.errors import suggest_nearest
 from hocket.files.ssp.connection_ports import find_owning_variable, find_variable
-from hocket.files.ssp.nodes import ImportFindings
+from hocket.files.ssp.package import ImportFindings
+from hocket.files.ssp.parameter_values import NONE
 from hocket.files.ssp.parts import (
     Component,
     ConnectionEnd,
     Connector,
     DictionaryReference,
     DirectedConnection,
-    SignalDictionary,
     SspConnection,
     System,
     SystemElement,
 )
-from hocket.files.ssp.transformations import NONE
 
 
 @dataclass(frozen=True, eq=False)
 class Tap:
-    """A connection to a reference: the end that is no reference, and the systems down to it."""
+    """A connection to a reference: the end that is not one, and the systems down to it."""
 
     end: ConnectionEnd
     link: SspConnection
@@ -41,50 +41,42 @@ class Tap:
 class Hubs:
     """The entries of the dictionaries of one system that are in use."""
 
+    system: System
     writers: dict[tuple[str, str], list[Tap]] = field(default_factory=lambda: defaultdict(list))
     readers: dict[tuple[str, str], list[Tap]] = field(default_factory=lambda: defaultdict(list))
-    dictionaries: dict[str, SignalDictionary] = field(default_factory=dict)
-
-    @staticmethod
-    def of(system: System) -> Hubs:
-        """Return those of a system."""
-        if system.hubs is None:
-            system.hubs = Hubs(dictionaries=system.dictionaries)
-        assert isinstance(system.hubs, Hubs)
-        return system.hubs
 
     @staticmethod
     def add_connection(
         source: ConnectionEnd,
         target: ConnectionEnd,
         link: SspConnection,
-        stack: tuple[System, ...],
+        stack: tuple[Hubs, ...],
         findings: ImportFindings,
     ) -> None:
         """Take note of a connection from or to a reference."""
-        here = stack[-1]
-        parts = [here.parts.get(end.element or "") for end in (source, target)]
+        systems = tuple(hubs.system for hubs in stack)
+        parts = [systems[-1].parts.get(end.element or "") for end in (source, target)]
         references = [part for part in parts if isinstance(part, DictionaryReference)]
         if len(references) == 2:
             findings.fault(link.node, f"`{source}` and `{target}` are both references to dictionaries")
             return
         wanted = references[0].dictionary
-        depth = next((i for i in reversed(range(len(stack))) if wanted in stack[i].dictionaries), None)
+        depth = next((i for i in reversed(range(len(stack))) if wanted in systems[i].dictionaries), None)
         if depth is None:
-            known = [name for system in stack for name in system.dictionaries]
+            known = [name for system in systems for name in system.dictionaries]
             what = f"there is no signal dictionary `{wanted}`"
             findings.fault(references[0].node, what, "", suggest_nearest(wanted, known))
             return
-        hubs = Hubs.of(stack[depth])
+        hubs = stack[depth]
         reads = parts[0] is references[0]
         entry, end = (source, target) if reads else (target, source)
-        known_entries = stack[depth].dictionaries[wanted].entries
+        known_entries = systems[depth].dictionaries[wanted].entries
         if entry.connector not in known_entries:
             what = f"the signal dictionary `{wanted}` has no entry `{entry.connector}`"
             findings.fault(link.node, what, "", suggest_nearest(entry.connector, known_entries))
             return
         taps = hubs.readers if reads else hubs.writers
-        taps[wanted, entry.connector].append(Tap(end, link, stack[depth:]))
+        taps[wanted, entry.connector].append(Tap(end, link, systems[depth:]))
 
     def connect(self, findings: ImportFindings) -> None:
         """Connect the writer of every entry with its readers."""
@@ -98,18 +90,15 @@ class Hubs:
                 what = f"{name} is written to by {listed}"
                 findings.fault(writers[1].link.node, what, "one source")
             else:
-                entry = self.dictionaries[key[0]].entries[key[1]]
+                entry = self.system.dictionaries[key[0]].entries[key[1]]
                 for reader in readers:
                     _connect_taps(writers[0], reader, f"{key[0]}.{key[1]}", entry)
 
 
 def _connect_taps(writer: Tap, reader: Tap, name: str, entry: Connector) -> None:
     """Lead a wire from the writer up to the lowest system that has both, and down to the reader."""
-    depth = 0
-    while depth + 1 < min(len(writer.path), len(reader.path)) and (
-        writer.path[depth + 1] is reader.path[depth + 1]
-    ):
-        depth += 1
+    shared = zip(writer.path, reader.path, strict=False)
+    depth = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], shared)) - 1
     middle = writer.path[depth]
     source = _route_end(writer, depth, name, entry, "output")
     target = _route_end(reader, depth, name, entry, "input")
@@ -156,19 +145,19 @@ _INSIDE: dict[str, Role] = {
 _WORDS: dict[Role, str] = {"source": "output", "constant": "parameter", "target": "input"}
 
 
-def direct_connections(system: System, findings: ImportFindings, around: tuple[System, ...] = ()) -> None:
+def direct_connections(system: System, findings: ImportFindings, around: tuple[Hubs, ...] = ()) -> None:
     """Fill in the wires of a system and of those in it, innermost first."""
-    stack = (*around, system)
+    stack = (*around, Hubs(system))
     for part in system.parts.values():
         if isinstance(part, System):
             direct_connections(part, findings, stack)
     for link in system.links:
         _direct_link(link, stack, findings)
-    Hubs.of(system).connect(findings)
+    stack[-1].connect(findings)
 
 
-def _direct_link(link: SspConnection, stack: tuple[System, ...], findings: ImportFindings) -> None:
-    system = stack[-1]
+def _direct_link(link: SspConnection, stack: tuple[Hubs, ...], findings: ImportFindings) -> None:
+    system = stack[-1].system
     roles = [_role(end, link, system, findings) for end in (link.start, link.end)]
     one, other = roles
     if one is None or other is None:

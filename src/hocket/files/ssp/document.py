@@ -12,10 +12,17 @@ from pathlib import Path
 
 from hocket.errors import FileError
 from hocket.files.ssp import annotation
-from hocket.files.ssp.bindings import read_bindings
-from hocket.files.ssp.nodes import ImportFindings, Node
-from hocket.files.ssp.package import Package, open_package
-from hocket.files.ssp.parameter_sets import REALS, TYPES, check_version
+from hocket.files.ssp.package import ImportFindings, Node, Package, open_package
+from hocket.files.ssp.parameter_values import (
+    REALS,
+    TYPES,
+    ParameterSetting,
+    binding_settings,
+    check_version,
+    read_mapping,
+    read_parameter_set,
+    read_transformation,
+)
 from hocket.files.ssp.parts import (
     Component,
     ConnectionEnd,
@@ -27,9 +34,8 @@ from hocket.files.ssp.parts import (
     System,
     SystemElement,
 )
-from hocket.files.ssp.transformations import read_transformation
 from hocket.files.ssp.unit_definitions import NamedUnit, look_up_unit, read_units
-from hocket.files.ssp.vocabulary import DEFINITION, FMU, INTERFACES, PACKAGE, TRUTHS
+from hocket.files.ssp.vocabulary import DEFINITION, FMU, INTERFACES, MAPPING, PACKAGE, SET, TRUTHS
 from hocket.simulators.fmu.recipe import Fmu
 
 _KINDS = (
@@ -67,7 +73,6 @@ def read_connectors(
 
 
 def read_connection(node: Node, findings: ImportFindings) -> SspConnection:
-    """Return a connection."""
     ends = []
     for side in ("start", "end"):
         written = node.get(f"{side}Indices")
@@ -117,6 +122,60 @@ def _nested_systems(node: Node) -> Iterator[Node]:
         yield from _nested_systems(child)
 
 
+def read_bindings(
+    element: Node, document: Document, component: Path | None, findings: ImportFindings
+) -> list[tuple[str, ParameterSetting]]:
+    """Return what the bindings of an element set; `component` is where `sourceBase="component"` starts."""
+    found: list[tuple[str, ParameterSetting]] = []
+    for node in element.all("ParameterBindings", "ParameterBinding"):
+        if node.get("type") not in ("", SET):
+            findings.fault(node, f"a parameter binding has the type `{node.get('type')}`", f"`{SET}`")
+            continue
+        values = _binding_content(
+            node, node.child("ParameterValues"), "ParameterSet", document, component, findings
+        )
+        if values is None:
+            continue
+        mapped = None
+        mapping = node.child("ParameterMapping")
+        if mapping is not None:
+            if mapping.get("type") not in ("", MAPPING):
+                what = f"a parameter mapping has the type `{mapping.get('type')}`"
+                findings.fault(mapping, what, f"`{MAPPING}`")
+                continue
+            inside = _binding_content(mapping, mapping, "ParameterMapping", document, component, findings)
+            if inside is None:
+                continue
+            mapped = read_mapping(inside, findings)
+        parameters = read_parameter_set(values, document.units, findings)
+        found += binding_settings(parameters, node.attributes.get("prefix", ""), mapped, findings)
+    return found
+
+
+def _binding_content(
+    node: Node,
+    inline: Node | None,
+    tag: str,
+    document: Document,
+    component: Path | None,
+    findings: ImportFindings,
+) -> Node | None:
+    """Return the set or mapping that a node refers to, or that stands in it; None after noting a fault."""
+    source = node.get("source")
+    if not source:
+        inside = inline.child(tag) if inline else None
+        if inside is None:
+            findings.fault(node, f"a <{node.tag}> without a source and without content", f"a <{tag}>")
+        return inside
+    base, package = document.folder, document.package
+    if node.get("sourceBase") == "component":
+        if component is None:
+            return None  # what is wrong with the component is noted already
+        base, package = component, Package(component, "inside the component", closed=True)
+    path = package.find(source, node, base, findings)
+    return package.root(path, tag, node, findings) if path else None
+
+
 class SystemReader:
     """Reads systems; a `chain` holds the files and systems that refer to each other down to here."""
 
@@ -125,7 +184,6 @@ class SystemReader:
         self.fmus: dict[Path, Fmu | None] = {}
 
     def outermost(self, document: Document, chain: tuple[str, ...] = ()) -> System | None:
-        """Return the system of a document."""
         node = document.root.child("System")
         if node is None:
             self.findings.fault(document.root, "there is no <System> in it", "the outermost system")
@@ -133,7 +191,6 @@ class SystemReader:
         return self.system(node, document, (*chain, str(document.path)))
 
     def system(self, node: Node, document: Document, chain: tuple[str, ...]) -> System:
-        """Return a system with everything in it."""
         findings = self.findings
         system = System(node.get("name"), node, document, self._connectors(node, document))
         system.level = annotation.read_annotation(node, "Level", findings)
@@ -159,10 +216,8 @@ class SystemReader:
         if node.tag == "System":
             return self.system(node, document, chain)
         if node.tag == "SignalDictionaryReference":
-            connectors = self._connectors(node, document)
-            return DictionaryReference(
-                node.get("name"), node, document, connectors, dictionary=node.get("dictionary")
-            )
+            connectors, dictionary = self._connectors(node, document), node.get("dictionary")
+            return DictionaryReference(node.get("name"), node, document, connectors, dictionary=dictionary)
         if node.tag == "Component":
             return self._component(node, document, chain)
         return None
@@ -220,9 +275,8 @@ class SystemReader:
         elif wanted != "any":
             component.options["interface"] = INTERFACES[wanted]
         if path not in self.fmus:
-            self.fmus[path] = findings.attempt(
-                node, lambda: Fmu(path.name, folder=path.parent), f"`{component.name}`: "
-            )
+            about = f"`{component.name}`: "
+            self.fmus[path] = findings.attempt(node, lambda: Fmu(path.name, folder=path.parent), about)
         component.fmu = self.fmus[path]
         base = component.fmu.unpacked_folder if component.fmu else None
         component.bindings = read_bindings(node, document, base, findings)
@@ -245,9 +299,9 @@ class SystemReader:
             return self._make_placeholder(node, document)
         other = read_document(package, inside, node, findings)
         system = self.outermost(other, chain) if other else None
-        return (
-            self._adopt_system(node, system, document) if system else self._make_placeholder(node, document)
-        )
+        if system is None:
+            return self._make_placeholder(node, document)
+        return self._adopt_system(node, system, document)
 
     def _same_document(
         self, node: Node, fragment: str, document: Document, chain: tuple[str, ...]

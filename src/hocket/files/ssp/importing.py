@@ -19,17 +19,17 @@ from hocket.files.ssp.assignments import assign_values
 from hocket.files.ssp.directions import direct_connections
 from hocket.files.ssp.document import SystemReader, read_document
 from hocket.files.ssp.level_builder import LevelBuilder
-from hocket.files.ssp.nodes import ImportFindings
-from hocket.files.ssp.package import open_package
+from hocket.files.ssp.package import ImportFindings, open_package
 from hocket.files.ssp.parts import Component, Document, System
 from hocket.files.ssp.unit_definitions import AffineMap
 from hocket.files.ssp.vocabulary import DEFAULT
 from hocket.model.clock import format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
 from hocket.model.scenario import Scenario
 from hocket.model.units import conversion
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.simulators.fmu.recipe import Fmu
 
 
@@ -57,9 +57,8 @@ def settle_inputs(
         if isinstance(model, Composite):
             inside = {c.target[len(name) + 1 :] for c in connections if c.target.startswith(f"{name}.")}
             models[name] = settle_inputs(model, inside, findings, f"{path}{name}.")
-    return composite.with_scenario(
-        scenario.with_changes(models=models, connections=connections, inputs=ports)
-    )
+    changed = scenario.with_changes(models=models, connections=connections, inputs=ports)
+    return composite.with_scenario(changed)
 
 
 def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:
@@ -75,9 +74,8 @@ def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:
         inner = {target.start}
         if target.start is None and isinstance(model, Composite):
             inner = set(_starts(model.scenario, target))
-        line = AffineMap(*conversion(port.unit, target.unit)).then(
-            AffineMap(connection.gain, connection.offset)
-        )
+        units = AffineMap(*conversion(port.unit, target.unit))
+        line = units.then(AffineMap(connection.gain, connection.offset))
         for start in inner:
             back = None if start is None or not line.gain else line.inverse()(start)
             yield None if back is None else float(f"{back:.14g}")
@@ -88,7 +86,6 @@ _TRIED = 10_000
 
 
 def default_step(system: System, start: Fraction, stop: Fraction | None) -> tuple[Fraction, str]:
-    """Return the step and the reason for it."""
     span = stop - start if stop is not None and stop > start else None
     usual = _DEFAULT, "since nothing says how long the run is"
     if span is not None:
@@ -110,21 +107,15 @@ def _requested_steps(
         if isinstance(part, System):
             yield from _requested_steps(part, usual, span, f"{name}.")
         elif isinstance(part, Component) and part.fmu is not None:
-            asked, own = (
-                _finite_seconds(part.fmu.description.step),
-                _finite_seconds(_internal_step(part, part.fmu)),
-            )
+            description = part.fmu.description
+            solved = part.options.get("interface") == "model-exchange"
+            internal = None if solved or description.cs is None else description.cs.fixed_step
+            asked, own = _finite_seconds(description.step), _finite_seconds(internal)
             if asked:
                 yield asked, f"which `{name}` asks for"
             elif own:
                 step = own * _step_multiple(own, usual, span)
                 yield step, f"a multiple of the {format_duration(own)} that `{name}` steps by inside"
-
-
-def _internal_step(component: Component, fmu: Fmu) -> float | None:
-    """Return the step that an FMU keeps to inside."""
-    solved = component.options.get("interface") == "model-exchange"
-    return None if solved or fmu.description.cs is None else fmu.description.cs.fixed_step
 
 
 def _step_multiple(own: Fraction, usual: Fraction, span: Fraction | None) -> int:
@@ -196,7 +187,6 @@ def _build_study(document: Document, system: System, findings: ImportFindings) -
 def _run_times(
     document: Document, findings: ImportFindings
 ) -> tuple[Fraction, Fraction | None, Fraction | None]:
-    """Return when the run starts and stops, and the time between rows."""
     node = document.root.child("DefaultExperiment")
     told: dict[str, Fraction] = {}
     for name in ("start", "stop"):
@@ -216,7 +206,7 @@ def _run_times(
 def _check_scenario(composite: Composite, document: Document, findings: ImportFindings) -> None:
     """Note what hocket itself finds wrong with the scenario."""
     try:
-        _ = composite.blueprint
+        _ = plan_tree(composite)
     except ScenarioError as error:
         shown = document.package.display_name(document.path)
         for fault in error.faults:

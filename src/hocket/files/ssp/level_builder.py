@@ -14,7 +14,7 @@ from hocket.coupling.wiring import describe_loss
 from hocket.files.fmus import free_name, legal_names
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.connection_ports import FmuPorts, Spot, SystemPorts, select_spots
-from hocket.files.ssp.nodes import ImportFindings
+from hocket.files.ssp.package import ImportFindings
 from hocket.files.ssp.parts import (
     Component,
     ConnectionEnd,
@@ -25,11 +25,11 @@ from hocket.files.ssp.parts import (
 )
 from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, unit_conversion
 from hocket.files.ssp.vocabulary import LOOKUP
+from hocket.model.composite import Composite, traits_of
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
-from hocket.model.scenario import Connection, Scenario, traits_of
+from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import Gain
@@ -58,7 +58,6 @@ class ConnectionBuilder:
     def connect(
         self, source: Spot, target: Spot, wire: DirectedConnection, extrapolation: Extrapolator | None
     ) -> None:
-        """Add a connection."""
         node = wire.link.node
         if target.path in self._driven:
             sources = f"`{self._driven[target.path]}` and `{source.path}`"
@@ -168,15 +167,13 @@ class LevelBuilder:
         self.inside: dict[str, LevelBuilder] = {}
         self.ports: dict[str, FmuPorts] = {}
         self.own: SystemPorts | None = None
-        self.names = legal_names(
-            name for name, part in system.parts.items() if not isinstance(part, DictionaryReference)
-        )
+        parts = system.parts.items()
+        self.names = legal_names(name for name, part in parts if not isinstance(part, DictionaryReference))
         for written, name in self.names.items():
             if written != name:
                 findings.names[f"{path}{name}"] = written
-                findings.note(
-                    f"`{written}` is called `{name}` here: models have no dots and spaces in a name"
-                )
+                what = f"`{written}` is called `{name}` here"
+                findings.note(f"{what}: models have no dots and spaces in a name")
 
     def composite(self, step: Fraction) -> Composite | None:
         """Return the system as a level; None if there is nothing in it, or something is wrong with it."""
@@ -194,15 +191,14 @@ class LevelBuilder:
         if "orchestrator" in how:
             how["orchestrator"] = _extend_order(how["orchestrator"], wires.between)
         outputs = own.outputs({connection.target for connection in wires.connections})
-        return self.findings.attempt(
-            self.system.node,
-            lambda: Composite(
-                Scenario(self.models, wires.connections, own.inputs(), outputs, record, **more), step, **how
-            ),
-        )
+
+        def build() -> Composite:
+            parts = self.models, wires.connections, own.inputs(), outputs, record
+            return Composite(Scenario(*parts, **more), step, **how)
+
+        return self.findings.attempt(self.system.node, build)
 
     def _build_models(self, step: Fraction) -> None:
-        """Make the models."""
         for part in self.system.parts.values():
             if isinstance(part, System):
                 name = self.names[part.name]
@@ -233,9 +229,8 @@ class LevelBuilder:
         if sources is None or targets is None:
             return
         if len(sources) != len(targets):
-            what = (
-                f"`{wire.source}` and `{wire.target}` are connected: {len(sources)} to {len(targets)} values"
-            )
+            counts = f"{len(sources)} to {len(targets)} values"
+            what = f"`{wire.source}` and `{wire.target}` are connected: {counts}"
             self.findings.fault(wire.link.node, what, "as many on both sides")
             return
         extrapolation = read_annotation(wire.link.node, "Connection", self.findings).get("extrapolation")
@@ -258,7 +253,6 @@ class LevelBuilder:
     def _inner_spots(
         self, end: ConnectionEnd, element: str, source: bool, wire: DirectedConnection
     ) -> list[Spot] | None:
-        """Return what an end at a system stands for."""
         inner, name = self.inside.get(element), self.names[element]
         if inner is None or inner.own is None or name not in self.models:
             if inner is not None and source and not any(inner.system.components()):
@@ -290,4 +284,4 @@ def _extend_order(orchestrator: Any, between: dict[str, str]) -> Any:
         order += [name for name, target in left.items() if target in members]
         order.append(group)
     order += [name for name in left if name not in order]
-    return replace(orchestrator, order=order)
+    return replace(orchestrator, order=tuple(order))

@@ -19,15 +19,14 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.fmus import free_name
-from hocket.files.ssp.annotation import NAMESPACE, annotate, encode_annotation
-from hocket.files.ssp.folding import foldable
-from hocket.files.ssp.nodes import MalformedError, parse_xml
-from hocket.files.ssp.system_writer import SystemWriter
+from hocket.files.ssp.annotation import NAMESPACE
+from hocket.files.ssp.package import MalformedError, parse_xml
+from hocket.files.ssp.system_writer import SystemWriter, foldable
 from hocket.files.ssp.vocabulary import DEFAULT, SSD, register_prefixes
 from hocket.model.clock import seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Scenario
-from hocket.planning.prepare import Composite
 from hocket.simulators.fmu.recipe import Fmu
 
 _WHEN = (2000, 1, 1, 0, 0, 0)
@@ -35,7 +34,7 @@ _WHEN = (2000, 1, 1, 0, 0, 0)
 
 
 def write_ssp(what: Experiment | Composite, path: Path | str) -> None:
-    """Write an SSP, 1.0 unless something in it needs 2.0; raises ScenarioError for what is no FMU.
+    """Write an SSP, 1.0 unless something in it needs 2.0; raises ScenarioError for what is not an FMU.
 
     Connections that reach into a level get connectors there. A factor (`Gain`) becomes a part of its
     connection. What SSP has no words for stands in annotations, which `read_ssp` reads back.
@@ -93,7 +92,6 @@ def _sources(scenario: Scenario) -> dict[Path, str]:
 
 
 def _add_fmu(archive: zipfile.ZipFile, fmu: Path, name: str) -> None:
-    """Add an FMU, an archive or a folder."""
     if fmu.is_file():
         archive.writestr(zipfile.ZipInfo(name, _WHEN), fmu.read_bytes(), zipfile.ZIP_STORED)
         return
@@ -105,7 +103,6 @@ def _add_fmu(archive: zipfile.ZipFile, fmu: Path, name: str) -> None:
 
 
 def ssd_text(study: Experiment, sources: dict[Path, str]) -> bytes:
-    """Return the text of the SSD."""
     register_prefixes(NAMESPACE)
     writer = SystemWriter(sources)
     root = ElementTree.Element(f"{SSD}SystemStructureDescription", name=study.name)
@@ -118,11 +115,9 @@ def ssd_text(study: Experiment, sources: dict[Path, str]) -> bytes:
     if study.stop is not None:
         experiment.set("stopTime", _format_time(study.stop))
         run["stop"] = _inexact_time(study.stop)
-    table, faults = encode_annotation(SimpleNamespace(**run), "Run", "run")
-    annotate(experiment, "Run", table)
-    faults = [*writer.faults, *faults]
-    if faults:
-        raise ScenarioError(faults)
+    writer.annotate(experiment, "Run", SimpleNamespace(**run), "run")
+    if writer.faults:
+        raise ScenarioError(writer.faults)
     writer.needs.finish()
     ElementTree.indent(root)
     text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)

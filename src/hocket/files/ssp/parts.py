@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hocket.files.ssp.nodes import Node
-from hocket.files.ssp.package import Package
-from hocket.files.ssp.transformations import ParameterSetting, Transformation
+from hocket.files.ssp.package import Node, Package
+from hocket.files.ssp.parameter_values import ParameterSetting, Transformation
 from hocket.files.ssp.unit_definitions import NamedUnit
-
-if TYPE_CHECKING:
-    from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.variables import element_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +32,6 @@ class Document:
 
     @property
     def folder(self) -> Path:
-        """Where its references start."""
         return self.path.parent
 
 
@@ -65,8 +62,7 @@ class ConnectionEnd:
     indices: tuple[int, ...]
 
     def __str__(self) -> str:
-        inside = f"[{','.join(map(str, self.indices))}]" if self.indices else ""
-        name = f"{self.connector}{inside}"
+        name = element_name(self.connector, self.indices)
         return name if self.element is None else f"{self.element}.{name}"
 
 
@@ -130,7 +126,7 @@ class Component(SystemElement):
     fmu: Fmu | None = None
     """As it is, without parameters; None: it could not be read."""
     observed: dict[str, None] = field(default_factory=dict)
-    """Variables that are no outputs but are connected."""
+    """Variables that are not outputs but are connected."""
     options: dict[str, Any] = field(default_factory=dict)
     """How it is run."""
 
@@ -150,7 +146,6 @@ class System(SystemElement):
     links: list[SspConnection] = field(default_factory=list)
     wires: list[DirectedConnection] = field(default_factory=list)
     dictionaries: dict[str, SignalDictionary] = field(default_factory=dict)
-    hubs: Any = None
     level: dict[str, Any] = field(default_factory=dict)
     """What hocket's own annotation says."""
 

@@ -1,28 +1,31 @@
-"""What an SSD defines once and refers to by name: units and enumerations.
+"""Systems as elements of an SSD, with the units and enumerations that they refer to by name.
 
-In:  the units and enumerations of ports and variables
-Out: <Units> and <Enumerations>
+In:  a Composite of FMUs, and of models that an SSP writes as a part of a connection
+Out: <System> with its <ParameterBindings>, <Units> and <Enumerations>
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 from hocket.errors import Fault
 from hocket.files.ssp.annotation import annotate, encode_annotation
-from hocket.files.ssp.folding import Fold, fold_models
-from hocket.files.ssp.parameter_writer import fmu_values, port_values, write_bindings
-from hocket.files.ssp.unit_definitions import BASES, IDENTITY, AffineMap, NamedUnit, fmu_unit, unit_definition
-from hocket.files.ssp.vocabulary import FMU, INTERFACES, SSC, SSD, TAGS, Needs
+from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, NamedUnit, fmu_unit, unit_definition
+from hocket.files.ssp.vocabulary import FMU, INTERFACES, LOOKUP, SSC, SSD, SSV, TAGS, Needs
+from hocket.model.composite import Composite, traits_of
 from hocket.model.ports import Port
+from hocket.model.protocols import Model
 from hocket.model.scenario import Connection, Scenario
-from hocket.planning.prepare import Composite
+from hocket.model.units import conversion
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.variables import BASES, FmuVariable, split_element
+from hocket.simulators.python import Python
+from hocket.simulators.state_space import StateSpace
 
 
 @dataclass
@@ -33,7 +36,7 @@ class Definitions:
     enumerations: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def add_unit(self, name: str, fmu: Fmu | None) -> bool:
-        """Keep a unit that is referred to; False if nobody knows what it is."""
+        """Keep a unit that is referred to; False if it is not known what it is."""
         if not name or name in self.units:
             return bool(name)
         told = fmu_unit(fmu, name) if fmu else None
@@ -54,7 +57,6 @@ class Definitions:
         return made
 
     def write(self, root: Element) -> None:
-        """Append the enumerations and units that were referred to."""
         if self.enumerations:
             parent = SubElement(root, f"{SSD}Enumerations")
             for name, items in self.enumerations.items():
@@ -108,6 +110,158 @@ class ConnectedPorts:
             ]
         return owner, name, self.ports[id(model)][source][name]
 
+    def effect(self, connection: Connection) -> AffineMap:
+        """Return what a connection does to a number, units and all."""
+        source, target = (
+            self.find_port(connection.source, True)[2],
+            self.find_port(connection.target, False)[2],
+        )
+        units = AffineMap(*conversion(source.unit, target.unit))
+        return units.then(AffineMap(connection.gain, connection.offset))
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A scenario with some models folded into its connections: factors, and the tables of an import."""
+
+    scenario: Scenario
+    gone: frozenset[str] = frozenset()
+    suppressed: frozenset[Connection] = frozenset()
+    """Connections that hold the whole effect: units are not to be converted again."""
+    tables: dict[Connection, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+
+    def level(self, composite: Composite) -> Composite:
+        """Return the level around this scenario; an order no longer names the models that are gone."""
+        orchestrator: Any = composite.orchestrator
+        given = traits_of(orchestrator).order
+        if given is not None and given != "auto" and self.gone:
+            groups = [
+                group if isinstance(group, str) else tuple(name for name in group if name not in self.gone)
+                for group in given
+                if group not in self.gone
+            ]
+            orchestrator = replace(orchestrator, order=tuple(group for group in groups if group))
+        return composite.with_changes(scenario=self.scenario, orchestrator=orchestrator)
+
+
+def foldable(name: str, model: Model, driven: Collection[str]) -> bool:
+    """Return whether a model is a factor, or a table that an import has made, and something drives it."""
+    if isinstance(model, Python):
+        return model.cls == LOOKUP and f"{name}.u" in driven
+    alone = isinstance(model, StateSpace) and not model.A and len(model.inputs) == len(model.outputs) == 1
+    return alone and f"{name}.{model.inputs[0].name}" in driven
+
+
+def fold_models(scenario: Scenario) -> Fold:
+    """Return a scenario without the models that a connection can stand for."""
+    driven = {c.target for c in scenario.connections if c.target not in scenario.output_names}
+    gone = {name for name, model in scenario.models.items() if foldable(name, model, driven)}
+    if not gone:
+        return Fold(scenario)
+    ends = ConnectedPorts(scenario)
+    kept: list[Connection] = []
+    suppressed: set[Connection] = set()
+    tables: dict[Connection, tuple[tuple[int, int], ...]] = {}
+    for connection in scenario.connections:
+        owner = connection.source.partition(".")[0]
+        if connection.target.partition(".")[0] in gone and connection.target not in scenario.output_names:
+            continue
+        if owner not in gone or connection.source in scenario.input_names:
+            kept.append(connection)
+            continue
+        line, table, source = _trace_source(scenario, connection, gone, ends)
+        made = replace(connection, source=source, gain=line.gain, offset=line.offset)
+        kept.append(made)
+        suppressed.add(made)
+        if table:
+            tables[made] = table
+    models = {name: model for name, model in scenario.models.items() if name not in gone}
+    left = scenario.with_changes(models=models, connections=kept)
+    return Fold(left, frozenset(gone), frozenset(suppressed), tables)
+
+
+def _trace_source(
+    scenario: Scenario, connection: Connection, gone: set[str], ends: ConnectedPorts
+) -> tuple[AffineMap, tuple[tuple[int, int], ...], str]:
+    """Return what happens between the first model that stays and the target, and the first source."""
+    line = ends.effect(connection)
+    table: tuple[tuple[int, int], ...] = ()
+    source = connection.source
+    while source not in scenario.input_names and source.partition(".")[0] in gone:
+        name = source.partition(".")[0]
+        model = scenario.models[name]
+        if isinstance(model, StateSpace):
+            line = AffineMap(model.D[0][0]).then(line)
+        elif isinstance(model, Python):
+            table = tuple((int(a), int(b)) for a, b in model.parameters.get("table", ()))
+        before = next(c for c in scenario.connections if c.target == f"{name}.{model.inputs[0].name}")
+        line, source = ends.effect(before).then(line), before.source
+    return line, table, source
+
+
+class ParameterValue(NamedTuple):
+    """A value to be written: flat, with the sizes of its array."""
+
+    name: str
+    tag: str
+    values: list[Any]
+    sizes: tuple[int, ...] = ()
+
+
+def write_bindings(parent: Element, values: Iterable[ParameterValue], name: str, needs: Needs) -> None:
+    """Append the bindings of an element; nothing for no values."""
+    written = list(values)
+    if not written:
+        return
+    binding = SubElement(SubElement(parent, f"{SSD}ParameterBindings"), f"{SSD}ParameterBinding")
+    inline = SubElement(SubElement(binding, f"{SSD}ParameterValues"), f"{SSV}ParameterSet", name=name)
+    needs.versioned.append(inline)
+    parameters = SubElement(inline, f"{SSV}Parameters")
+    for value in written:
+        parameter = SubElement(parameters, f"{SSV}Parameter", name=value.name)
+        typed = SubElement(parameter, f"{SSV}{needs.tag(value.tag)}")
+        texts = [_format_value(value.tag, each) for each in value.values]
+        if value.tag in ("String", "Enumeration", "Binary") and len(texts) != 1:
+            for text in texts:
+                SubElement(typed, f"{SSV}Value", value=text)
+        else:
+            typed.set("value", " ".join(texts))
+        for size in value.sizes:
+            needs.require_version_2("an array of parameters")
+            SubElement(parameter, f"{SSC}Dimension", size=str(size))
+
+
+def _format_value(tag: str, value: Any) -> str:
+    if tag == "Boolean":
+        return "true" if value else "false"
+    if tag == "Binary":
+        return bytes(value).hex()
+    return repr(float(value)) if tag in ("Real", "Float32") else str(value)
+
+
+def port_values(ports: Iterable[Port]) -> Iterator[ParameterValue]:
+    for port in ports:
+        if port.start is not None:
+            whole = port.type != "real" and float(port.start).is_integer()
+            tag = ("Boolean" if port.type == "boolean" else "Integer") if whole else "Real"
+            yield ParameterValue(port.name, tag, [int(port.start) if whole else port.start])
+
+
+def fmu_values(fmu: Fmu) -> Iterator[ParameterValue]:
+    """Yield what an FMU is given, arrays whole."""
+    for name, values in fmu.settings.given.items():
+        variable = fmu.description.by_name[name]
+        yield _typed_value(variable, list(values), shape(variable, fmu.settings.sizes))
+
+
+def _typed_value(variable: FmuVariable, values: list[Any], of: tuple[int, ...]) -> ParameterValue:
+    tag = TAGS[variable.type]
+    if variable.type == "enumeration":
+        items = {number: item for item, number in variable.items.items()}
+        named = [items.get(value) for value in values]
+        tag, values = ("Integer", values) if None in named else (tag, named)
+    return ParameterValue(variable.name, tag, values, of)
+
 
 @dataclass
 class SystemWriter:
@@ -120,7 +274,6 @@ class SystemWriter:
     faults: list[Fault] = field(default_factory=list)
 
     def write_system(self, parent: Element, name: str, composite: Composite) -> None:
-        """Append a system with everything in it."""
         fold = fold_models(composite.scenario)
         scenario = fold.scenario
         node = SubElement(parent, f"{SSD}System", name=name)
@@ -143,9 +296,13 @@ class SystemWriter:
             connections = SubElement(node, f"{SSD}Connections")
             for connection in scenario.connections:
                 self._write_connection(connections, connection, fold, ends)
-        table, faults = encode_annotation(fold.level(composite), "Level", name)
+        self.annotate(node, "Level", fold.level(composite), name)
+
+    def annotate(self, node: Element, element: str, thing: Any, place: str) -> None:
+        """Append what SSP has no words for."""
+        table, faults = encode_annotation(thing, element, place)
         self.faults += faults
-        annotate(node, "Level", table)
+        annotate(node, element, table)
 
     def _write_port(self, parent: Element, port: Port, kind: str) -> None:
         connector = SubElement(parent, f"{SSD}Connector", name=port.name, kind=kind)
@@ -173,12 +330,9 @@ class SystemWriter:
             for variable in used:
                 self._write_variable(connectors, fmu, variable.name)
         write_bindings(node, fmu_values(fmu), name, self.needs)
-        table, faults = encode_annotation(fmu, "Model", name)
-        self.faults += faults
-        annotate(node, "Model", table)
+        self.annotate(node, "Model", fmu, name)
 
     def _write_variable(self, parent: Element, fmu: Fmu, name: str) -> None:
-        """Append the connector of a variable."""
         variable = fmu.description.by_name[name]
         if variable.causality in ("local", "independent", "structuralParameter"):
             self.needs.require_version_2(f"a connector of the kind {variable.causality}")
@@ -225,9 +379,7 @@ class SystemWriter:
         elif line != IDENTITY:
             gain, offset = repr(connection.gain), repr(connection.offset)
             SubElement(node, f"{SSC}LinearTransformation", factor=gain, offset=offset)
-        own_table, faults = encode_annotation(connection, "Connection", connection.target)
-        self.faults += faults
-        annotate(node, "Connection", own_table)
+        self.annotate(node, "Connection", connection, connection.target)
 
 
 def _write_map_table(parent: Element, kind: str, table: Iterable[tuple[int, int]]) -> None:
@@ -239,7 +391,4 @@ def _write_map_table(parent: Element, kind: str, table: Iterable[tuple[int, int]
 
 def _connector_and_indices(fmu: Fmu, port: str) -> tuple[str, tuple[int, ...]]:
     """Return the variable a port belongs to, with its place in the array."""
-    if port in fmu.description.by_name:
-        return port, ()
-    base, _, inside = port.rpartition("[")
-    return base, tuple(int(number) for number in inside.rstrip("]").split(","))
+    return (port, ()) if port in fmu.description.by_name else split_element(port)

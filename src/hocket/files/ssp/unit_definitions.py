@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from hocket.files.ssp.nodes import ImportFindings, Node
+from hocket.files.ssp.package import ImportFindings, Node
 from hocket.model.units import conversion
+from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.variables import BASES
 
-if TYPE_CHECKING:
-    from hocket.simulators.fmu.recipe import Fmu
-
-
-BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 _ANGLE = BASES.index("rad")
 
 
@@ -29,11 +26,9 @@ class AffineMap(NamedTuple):
     offset: float = 0.0
 
     def then(self, other: AffineMap) -> AffineMap:
-        """Return this line followed by another."""
         return AffineMap(other.gain * self.gain, other.gain * self.offset + other.offset)
 
     def inverse(self) -> AffineMap:
-        """Return the way back."""
         return AffineMap(1.0 / self.gain, -self.offset / self.gain)
 
     def is_close(self, other: AffineMap) -> bool:
@@ -68,7 +63,6 @@ class NamedUnit:
 
     @property
     def to_base(self) -> AffineMap:
-        """How a value becomes one in base units."""
         return AffineMap(self.factor, self.offset)
 
 
@@ -121,7 +115,6 @@ def recognised_name(unit: NamedUnit | None) -> str:
 
 
 def read_units(parent: Node, findings: ImportFindings) -> dict[str, NamedUnit]:
-    """Return the units that a file defines, by name."""
     units: dict[str, NamedUnit] = {}
     for node in parent.all("Units", "Unit"):
         name = node.attributes.get("name", "")
@@ -133,7 +126,7 @@ def read_units(parent: Node, findings: ImportFindings) -> dict[str, NamedUnit]:
             exponents = tuple(int(float(base.get(key) or 0)) for key in BASES)
             factor, offset = float(base.get("factor") or 1), float(base.get("offset") or 0)
         except (ValueError, OverflowError):
-            findings.fault(base, f"the unit `{name}` has a base unit that is no number", "whole exponents")
+            findings.fault(base, f"the unit `{name}` has a base unit that is not a number", "whole exponents")
             continue
         if not factor or not math.isfinite(factor) or not math.isfinite(offset):
             findings.fault(base, f"the unit `{name}` has the factor {base.get('factor')}", "a factor but 0")
@@ -149,7 +142,6 @@ def look_up_unit(name: str, units: Mapping[str, NamedUnit]) -> NamedUnit | None:
 
 
 def fmu_unit(fmu: Fmu, name: str) -> NamedUnit | None:
-    """Return a unit as the FMU defines it."""
     told = fmu.description.units.get(name)
     if told is None or told.exponents is None:
         return look_up_unit(name, {})

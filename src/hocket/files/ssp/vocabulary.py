@@ -66,7 +66,6 @@ class Needs:
     versioned: list[Element] = field(default_factory=list)
 
     def require_version_2(self, reason: str) -> None:
-        """Ask for 2.0."""
         self.reason = self.reason or reason
 
     def tag(self, tag: str) -> str:

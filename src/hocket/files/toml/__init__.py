@@ -24,8 +24,8 @@ from hocket.files.toml.syntax import (
     open_document,
     parse_document,
 )
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
-from hocket.planning.prepare import Composite
 
 
 def read(path: Path | str, *, check: bool = True) -> Experiment:
@@ -103,14 +103,15 @@ def _check_scenario(composite: Composite, place: FilePlace) -> None:
 
     After faults of the file, only what is wrong with connections between models that could be read.
     """
-    from hocket.planning.prepare import draft_blueprint, prepare_composite
+    from hocket.planning.planner import draft_tree
+    from hocket.planning.prepare import prepare_composite
 
     findings = place.findings
     findings.places[""] = place
     whole = not findings.faults
     only_bonds = all("bonds" in spot.keys for spot, _ in findings.faults)
     try:
-        _ = draft_blueprint(composite) if whole else prepare_composite(composite, tries=False)
+        _ = draft_tree(composite) if whole else prepare_composite(composite, tries=False)
     except ScenarioError as error:
         for fault in error.faults:
             if only_bonds or _concerns_readable_models(fault, findings):

@@ -30,13 +30,13 @@ from hocket.files.toml.registered_kinds import (
 )
 from hocket.files.toml.table_kinds import OUTPUTS, PORTS, Field, TableKind, table_kind
 from hocket.model.bonds import Bond
+from hocket.model.composite import Composite, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
 from hocket.model.experiment import Experiment, Tuning
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
-from hocket.model.scenario import Connection, Insertion, Orchestrator, Scenario
-from hocket.planning.prepare import Composite, StartMode
+from hocket.model.scenario import Connection, Insertion, Scenario
 
 
 def _build_connection(

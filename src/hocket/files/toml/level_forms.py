@@ -14,10 +14,10 @@ from typing import Any
 from hocket.files.toml.model_kinds import unwrap_model
 from hocket.files.toml.syntax import WRONG, FilePlace, describe_value, open_document
 from hocket.files.toml.table_kinds import KindFamily, Section, TableKind
+from hocket.model.composite import Composite
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, CheckableModel, Model, Simulator
 from hocket.model.scenario import Connection, Scenario
-from hocket.planning.prepare import Composite
 
 
 class _UnreadModel:

@@ -429,7 +429,7 @@ SHOWN = PortsForm(
 
 
 def _stand_in_kind() -> TableKind:
-    from hocket.simulators.stand_in import StandIn
+    from hocket.simulators.state_space import StandIn
 
     return table_kind(
         "stand-in",

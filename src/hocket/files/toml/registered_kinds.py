@@ -42,9 +42,9 @@ from hocket.files.toml.syntax import FilePlace
 from hocket.files.toml.table_kinds import PORTS, Field, KindFamily, TableKind, table_kind
 from hocket.model import registry
 from hocket.model.clock import Duration
+from hocket.model.composite import Orchestrator
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
-from hocket.model.scenario import Orchestrator
 from hocket.plan.accelerators import Accelerator
 
 

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN, Drive, Wiring, wire
+from hocket.model.composite import as_level
 from hocket.model.extrapolators import Hold, Latch
 from hocket.model.protocols import Model
-from hocket.model.scenario import Scenario, as_level
+from hocket.model.scenario import Scenario
 
 Node: TypeAlias = tuple[int, int]
 """An output: number of the child, number of the output."""

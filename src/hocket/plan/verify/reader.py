@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from hocket.model.scenario import as_level
+from hocket.model.composite import as_level
 from hocket.plan.instructions import (
     WHOLE,
     Adapt,

@@ -23,10 +23,11 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import Duration, format_duration
+from hocket.model.composite import as_level, traits_of
 from hocket.model.extrapolators import Hold
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Model
-from hocket.model.scenario import Connection, Insertion, Scenario, as_level, traits_of
+from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators.adaptive import GAINS, PER, Controller, Per
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.planning.compiler.contract import algebraic_loops, levels, solves_loops
@@ -49,7 +50,7 @@ from hocket.simulators.wrappers.timed import BACK, STEP, TIME, Timed, followed_d
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 PORTS = ("t", "h", "accepted", "error")

@@ -15,14 +15,15 @@ from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, wire_unchecked
 from hocket.errors import ScenarioError, suggest_nearest
+from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, as_level
 from hocket.model.equations import Equation
 from hocket.model.protocols import Extrapolator, Model
-from hocket.model.scenario import CapabilityRequest, DemandingOrchestrator, Scenario, as_level
+from hocket.model.scenario import Scenario
 from hocket.planning.compiler.capability_table import feedthrough_origin, walk_models
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 PASSES: dict[str, tuple[tuple[str, str, str], ...]] = {

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hocket.model.clock import format_duration
+from hocket.model.composite import as_level
 from hocket.model.protocols import Model
-from hocket.model.scenario import as_level
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 YES, NO = "yes", "no"

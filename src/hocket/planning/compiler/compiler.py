@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hocket.errors import Fault, ScenarioError
-from hocket.model.scenario import Insertion, as_level
+from hocket.model.composite import as_level
+from hocket.model.scenario import Insertion
 from hocket.planning.compiler.contract import Pass, insertions, levels, triviality_faults
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.compiler.modularity import Modularity
+from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.timed import Timed
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 ORDER = ("modularity", "loops", "distribution", "accuracy")
@@ -74,7 +76,9 @@ class Compilation:
         return lines
 
 
-def compile(level: Composite, passes: Sequence[Pass] | None = None, *, in_order: bool = True) -> Compilation:
+def compile_level(
+    level: Composite, passes: Sequence[Pass] | None = None, *, in_order: bool = True
+) -> Compilation:
     """Return a trivial level that does what this one should, with every change told.
 
     Without `passes` those are run that are needed: constraints and loops, and hosts where the scenario has
@@ -145,7 +149,7 @@ def _plan_faults(level: Composite) -> tuple[Fault, ...]:
     each: Any
     for path, each in [("", level), *told]:
         try:
-            each.plan()
+            plan_tree(each)
         except ScenarioError as error:
             faults += [replace(fault, where=f"{path}{fault.where}") for fault in error.faults]
     return tuple(faults)

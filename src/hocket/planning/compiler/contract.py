@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
-from hocket.coupling.wiring import scenario_faults, wire_unchecked
+from hocket.coupling.wiring import scenario_faults
 from hocket.errors import Fault
-from hocket.model.scenario import Insertion, algorithm_layers, as_level, traits_of
+from hocket.model.composite import algorithm_layers, as_level, traits_of
+from hocket.model.scenario import Insertion
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 class Pass(Protocol):
@@ -70,7 +71,7 @@ def algebraic_loops(level: Composite) -> list[tuple[str, ...]]:
     Those too that run through simulators which do not evaluate again: left alone, each sees the other a step
     late there, which may grow without end.
     """
-    feedthrough = Feedthrough(wire_unchecked(with_level_ports(level.scenario)), at_start=True)
+    feedthrough = feedthrough_graph(with_level_ports(level.scenario), at_start=True)
     return [tuple(feedthrough.name(node) for node in loop) for loop in feedthrough.loops]
 
 

@@ -15,15 +15,16 @@ import numpy as np
 
 from hocket.coupling.constraint_groups import ConstraintGroup, find_equation_port, is_level_input
 from hocket.errors import Fault, HocketError
+from hocket.model.composite import as_level
 from hocket.model.equations import Equation
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Model
-from hocket.model.scenario import Scenario, as_level
+from hocket.model.scenario import Scenario
 from hocket.simulators.constraint import Coupler
 from hocket.simulators.wrappers.derivatives import Sloped
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 GROWS = 1.75

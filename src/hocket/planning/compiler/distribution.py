@@ -15,32 +15,25 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire_unchecked
 from hocket.errors import Fault, ScenarioError
 from hocket.model import registry
 from hocket.model.bonds import Bond
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.composite import Orchestrator, algorithm_layers, as_level, traits_of
 from hocket.model.extrapolators import Polynomial
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
-from hocket.model.scenario import (
-    Connection,
-    Insertion,
-    Orchestrator,
-    Scenario,
-    algorithm_layers,
-    as_level,
-    traits_of,
-)
+from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate
 from hocket.planning.compiler.contract import SOLVER
-from hocket.simulators.stand_in import SENT, StandIn
+from hocket.simulators.state_space import SENT, StandIn
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 def crossing_connections(scenario: Scenario, hosts: Hosts) -> Iterator[tuple[Connection, str, str]]:
@@ -428,7 +421,7 @@ def _information_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
 
 def _loop_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
     placed = hosts.host_by_model()
-    graph = Feedthrough(wire_unchecked(with_level_ports(scenario)), at_start=True)
+    graph = feedthrough_graph(with_level_ports(scenario), at_start=True)
     for loop in graph.loops:
         ends = {placed[graph.wiring.names[child]] for child, _ in loop}
         if len(ends) > 1:

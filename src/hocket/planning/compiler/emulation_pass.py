@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from hocket.errors import HocketError
 from hocket.model.clock import format_duration
+from hocket.model.composite import as_level, traits_of
 from hocket.model.protocols import Model
-from hocket.model.scenario import as_level, traits_of
 from hocket.planning.compiler.capability_needs import Need, needs
 from hocket.planning.compiler.capability_table import walk_models
 from hocket.simulators.fmu.recipe import Fmu
@@ -25,7 +25,7 @@ from hocket.simulators.wrappers.replay import Replay
 from hocket.simulators.wrappers.substeps import Substepped
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 SHORT = Fraction(1, 1000)

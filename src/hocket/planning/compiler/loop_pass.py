@@ -11,20 +11,20 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
-from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
-from hocket.coupling.wiring import wire_unchecked
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.composite import as_level, traits_of
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model
-from hocket.model.scenario import Connection, Insertion, Scenario, as_level, traits_of
+from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.plan import Accelerator
 from hocket.planning.compiler.contract import SOLVER, algebraic_loops, levels, solves_loops
 from hocket.planning.compiler.sublevels import allows_grouping, free_name, gather_models
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 How: TypeAlias = Literal["outputs", "steps", "delay"]
@@ -162,7 +162,7 @@ def _show_reacting_outputs(inside: Scenario, around: Scenario, name: str) -> Sce
     looks at the run, would see it a step late.
     """
     ported: Any = with_level_ports(around).models[name]
-    graph = Feedthrough(wire_unchecked(ported.scenario))
+    graph = feedthrough_graph(ported.scenario)
     read = {child for turn in graph.rounds(only_from_outside=True) for child in turn.read}
     shown = {
         graph.name(node): graph.wiring.models[node[0]].outputs[node[1]]

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from hocket.coupling.wiring import wire_unchecked
 from hocket.model.bonds import Bond
+from hocket.model.composite import Orchestrator, traits_of
 from hocket.model.hosts import Hosts
-from hocket.model.scenario import Connection, Insertion, Orchestrator, Scenario, traits_of
+from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import GaussSeidel
 from hocket.orchestrators.gauss_seidel import best_order
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

@@ -15,17 +15,18 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, scenario_faults, wire_unchecked
 from hocket.errors import Fault
 from hocket.model.clock import common_tick
+from hocket.model.composite import as_level, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
-from hocket.model.scenario import Connection, Scenario, as_level, traits_of
+from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.planning.compiler.contract import algebraic_loops, solves_loops
 from hocket.simulators.wrappers.timed import reserved_inputs
 
 if TYPE_CHECKING:
-    from hocket.planning.prepare import Composite
+    from hocket.model.composite import Composite
 
 
 WHOLE = "whole"

@@ -12,11 +12,10 @@ from typing import Any
 
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.errors import ScenarioError
+from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.protocols import Extrapolator
-from hocket.model.scenario import traits_of
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.planning.prepare import Composite
 from hocket.search.nest.hierarchy import LevelGroup
 
 GRAIN = 10**6

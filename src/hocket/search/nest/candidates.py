@@ -24,10 +24,9 @@ from hocket.analysis.source_playback import with_sources
 from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radius
 from hocket.errors import HocketError, ScenarioError
 from hocket.model.clock import format_duration
+from hocket.model.composite import Composite, as_level, traits_of
 from hocket.model.protocols import Model
-from hocket.model.scenario import as_level, traits_of
 from hocket.planning.parameters import with_cold_starts
-from hocket.planning.prepare import Composite
 from hocket.search.nest.algorithm_variants import AS_IT_IS, AlgorithmVariant, LevelAlgorithm
 from hocket.search.nest.connection_strengths import Strengths, strengths
 from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
@@ -173,7 +172,7 @@ class CandidateJudge:
     stop: Fraction
     """How long it runs, in seconds from its start."""
     start: Fraction = Fraction(0)
-    told: Callable[[int], None] | None = None
+    progress: Callable[[int], None] | None = None
     """Called with how many candidates were read."""
     known: dict[tuple[LevelGroup, Fraction, AlgorithmVariant, bool], Candidate | None] = field(
         default_factory=dict
@@ -250,8 +249,8 @@ class CandidateJudge:
                 self.known[key] = self._judge_candidate(*key)
             except (HocketError, np.linalg.LinAlgError, OverflowError):
                 self.known[key] = None
-            if self.told:
-                self.told(len(self.known))
+            if self.progress:
+                self.progress(len(self.known))
         return self.known[key]
 
     def _judge_candidate(

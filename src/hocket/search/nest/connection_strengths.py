@@ -32,8 +32,9 @@ from hocket.analysis.exact_solution import (
 )
 from hocket.analysis.forced_response import DrivenSolution, driven_solution
 from hocket.analysis.source_playback import PlayedSource, played_sources
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 
 CONSTANTS = (1 / 2, 5 / 12, 3 / 8, 251 / 720)
 """Of Adams-Bashforth formulas, by degree."""
@@ -143,7 +144,7 @@ class _ExtrapolatedConnection:
 
 def _extrapolated_connections(composite: Composite) -> Iterator[_ExtrapolatedConnection]:
     """Yield the connections between different simulators of the outermost level."""
-    design = composite.blueprint
+    design = plan_tree(composite)
     leaves = design.leaves
     wiring = leaves.wiring
     first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
@@ -184,7 +185,7 @@ class _CoupledSystem:
 
     @staticmethod
     def of(composite: Composite) -> _CoupledSystem:
-        wiring = composite.blueprint.leaves.wiring
+        wiring = plan_tree(composite).leaves.wiring
         blocks = [
             _static_system(model) if isinstance(model, PlayedSource) else leaf_system(name, model)[:4]
             for name, model in zip(wiring.names, wiring.models, strict=True)

@@ -15,8 +15,8 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
+from hocket.model.composite import Composite
 from hocket.model.scenario import Connection, Insertion, Scenario
-from hocket.planning.prepare import Composite
 
 PASS = "nesting"
 LONG = 40

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 
 from hocket.analysis.bond_energy import balanced_leaves
 from hocket.errors import Fault, ScenarioError
-from hocket.files.formats import read
+from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.model.arguments import expect_call, is_number
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.planning.compiler.contract import levels
-from hocket.planning.prepare import Composite
 from hocket.search.nest.algorithm_variants import (
     AS_IT_IS,
     explicit_orchestrator,
@@ -38,8 +38,7 @@ RUN = 250
 LONGEST = 10_000
 """Steps of a run that are judged."""
 
-Nestable: TypeAlias = Composite | Experiment | Path | str
-Told: TypeAlias = Callable[[int, int], None]
+CountCallback: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,30 +111,30 @@ class Nesting:
 
 
 def nest(
-    what: Nestable,
+    what: ExperimentLike,
     tolerance: float | None = None,
     *,
     stop: Duration | None = None,
     work: float = 1.0,
     keep: bool = False,
-    told: Told | None = None,
+    progress: CountCallback | None = None,
 ) -> Nesting:
     """Return a hierarchy for a flat scenario, if one is better than flat at equal work; nothing is run.
 
     With a tolerance (of the largest error, relative to the values) the fewest exchanges that keep it are
     looked for, without one the least error for `work` times the exchanges of now. `keep` leaves the
-    algorithm as it is. `told` is called with how many couplings were read, and of how many about.
+    algorithm as it is. `progress` is called with how many couplings were read, and of how many about.
     """
     study = _read_nestable(what, stop)
-    expect_call("told", told, "two numbers: done, of about")
+    expect_call("progress", progress, "two numbers: done, of about")
     _check_nestable(study.composite, tolerance, work)
     span, notes = _span(study)
     judge = CandidateJudge(study.composite, span, study.start)
     if not judge.strengths.connections:
         raise ScenarioError("nothing is connected, so there is nothing to exchange more often", "connections")
     trees = trees_of(judge)
-    if told:
-        judge.told = _progress_reporter(told, trees, keep)
+    if progress:
+        judge.progress = _progress_reporter(progress, trees, keep)
     found = Comparison(judge, StepSearch(judge), trees, tolerance, work)
     tried = [AS_IT_IS, *(() if keep else explicit_variants(study.composite))]
     more = [] if keep else list(iterative_variants(study.composite))
@@ -155,23 +154,16 @@ def nest(
     )  # fmt: skip
 
 
-def _progress_reporter(told: Told, trees: tuple[LevelGroup, ...], keep: bool) -> Callable[[int], None]:
+def _progress_reporter(
+    progress: CountCallback, trees: tuple[LevelGroup, ...], keep: bool
+) -> Callable[[int], None]:
     several = 1 if keep else 1 + WAYS
     expected = 10 + 10 * several * len(trees)
-    return lambda done: told(done, max(expected, done))
+    return lambda done: progress(done, max(expected, done))
 
 
-def _read_nestable(what: Nestable, stop: Duration | None) -> Experiment:
-    match what:
-        case Experiment():
-            study = what
-        case Composite():
-            study = Experiment(what)
-        case str() | Path():
-            study = read(what)
-        case _:
-            expected = "a Composite, or the path of a scenario file"
-            raise ScenarioError(f"{what!r:.60} cannot be nested", expected=expected)
+def _read_nestable(what: ExperimentLike, stop: Duration | None) -> Experiment:
+    study = as_experiment(what, done="nested")
     try:
         end = study.stop if stop is None else seconds(stop)
     except ValueError as error:

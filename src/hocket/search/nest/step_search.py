@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from hocket.model.clock import format_duration
-from hocket.planning.prepare import Composite
+from hocket.model.composite import Composite
 from hocket.search.nest.algorithm_variants import AS_IT_IS, AlgorithmVariant
 from hocket.search.nest.candidates import RATIOS, Candidate, CandidateJudge
 from hocket.search.nest.clusters import Promise, promising_trees

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hocket.errors import ScenarioError
+from hocket.model.composite import Composite
 from hocket.plan import Adapt, Body, Feed, Instruction, Next, Read, Repeat, Solve, Step, Times, Together, Try
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 
 MANY = 20
@@ -46,7 +47,7 @@ def work_of(composite: Composite, sweeps: Mapping[str, int | None] | None = None
 
     Levels that are not among them make `many`.
     """
-    design = composite.blueprint
+    design = plan_tree(composite)
     counter = _Counter(sweeps or {}, many)
     return counter.body(design, design.plan.step) * float(1 / composite.step)
 

@@ -33,13 +33,14 @@ from hocket.errors import HocketError, ScenarioError, suggest_nearest
 from hocket.execution.run import run
 from hocket.files.run_folder import Run
 from hocket.model.arguments import is_number
+from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Nepce
 from hocket.model.protocols import Array, Model
-from hocket.model.scenario import traits_of
 from hocket.plan import Repeat, walk
 from hocket.plan.cost import Cost, plan_cost
 from hocket.planning.parameters import leaves, scale_steps, with_cold_starts
-from hocket.planning.prepare import Composite, without_constraints
+from hocket.planning.planner import plan_tree
+from hocket.planning.prepare import without_constraints
 from hocket.search.nest.work import Work, work_of
 from hocket.simulators.recipes import load
 from hocket.simulators.state_space import StateSpace
@@ -104,11 +105,11 @@ class Case:
     def cost(self) -> Cost:
         """Steps of each simulator, and messages between hosts."""
         known = {path: float(count) for path, count in self._sweeps.items() if count is not None}
-        return plan_cost(self.composite.blueprint, known)
+        return plan_cost(plan_tree(self.composite), known)
 
     @cached_property
     def _sweeps(self) -> dict[str, int | None]:
-        plans = [level.plan.step for level in self.composite.blueprint.levels()]
+        plans = [level.plan.step for level in plan_tree(self.composite).levels()]
         if all(each.until is None for plan in plans for _, each in walk(plan) if isinstance(each, Repeat)):
             return {}
         try:
@@ -137,7 +138,7 @@ def counted_outputs(composite: Composite, ports: Sequence[str], patterns: tuple[
 
 def units_of(composite: Composite, patterns: tuple[str, ...]) -> list[str]:
     """Return the units of the outputs that count, each once; outputs without a unit fit to all."""
-    wiring = composite.blueprint.leaves.wiring
+    wiring = plan_tree(composite).leaves.wiring
     units = {
         f"{name}.{port.name}": port.unit
         for name, model in zip(wiring.names, wiring.models, strict=True)
@@ -224,7 +225,7 @@ def measured_seconds(composite: Composite, stop: Fraction | None, start: Fractio
 def step_seconds(composite: Composite, start: Fraction = Fraction(0)) -> dict[str, float]:
     """Return how long a step of each simulator takes, by itself, with its inputs at their start values."""
     found: dict[str, float] = {}
-    for level in composite.blueprint.levels():
+    for level in plan_tree(composite).levels():
         for child, model in enumerate(level.wiring.models):
             if child not in level.inner:
                 found[level.name(child)] = _step_seconds(model, float(start), float(level.composite.step))

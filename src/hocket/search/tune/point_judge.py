@@ -27,9 +27,10 @@ from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import HocketError
 from hocket.model.clock import Clock, seconds
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.planning.parameters import FINE, leaves, with_cold_starts, with_step
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.planning.tree import clock_of
 from hocket.search.nest.work import Work
 from hocket.search.tune.choices import apply_choices
@@ -98,7 +99,7 @@ class ScalableReading:
     @cached_property
     def _start(self) -> tuple[Level, Array, Clock] | None:
         """A live level at its start, z there from unit states, and its clock; None: the start has a past."""
-        design = self.linear.blueprint
+        design = plan_tree(self.linear)
         root = open_level(design, clock_of(design))
         initialise(root, 0.0)
         rings = [ring for level in levels_of(root) for rings in level.memory.rings for ring in rings]

@@ -18,9 +18,9 @@ from hocket.analysis.stability_map import is_step, with_values
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import seconds
+from hocket.model.composite import Composite, as_level, traits_of
 from hocket.model.extrapolators import Hermite
-from hocket.model.scenario import as_level, traits_of
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.search.nest.hierarchy import LevelGroup, parse_hierarchy
 
 Point: TypeAlias = tuple[int, ...]
@@ -148,7 +148,7 @@ def _level(composite: Composite, path: str, where: str) -> Composite:
         inner = found.scenario.models.get(name)
         found = as_level(inner) if inner is not None else None
         if found is None:
-            known = [each.path for each in composite.blueprint.levels() if each.path]
+            known = [each.path for each in plan_tree(composite).levels() if each.path]
             hint = (
                 suggest_nearest(path, known)
                 if known

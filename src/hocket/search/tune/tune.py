@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.model.arguments import expect, expect_call, expect_folder, is_whole
 from hocket.model.clock import Duration, format_duration, seconds
-from hocket.planning.prepare import Composite
+from hocket.model.composite import Composite
+from hocket.model.scenario import Connections
+from hocket.planning.planner import plan_tree
 from hocket.search.tune.choices import apply_choices, default_space, near_now
 from hocket.search.tune.evaluation_pool import Journal, Workers, search_identity
 from hocket.search.tune.genetic import FEW, FEWER, all_points, genetic_search
@@ -43,13 +46,14 @@ EARLY = 100
 
 
 def tune(
-    composite: Composite,
+    what: ExperimentLike,
     over: Mapping[str, str] | None = None,
     goals: Sequence[str] | None = None,
     *,
+    connections: Connections = (),
     limits: Mapping[str, float] | None = None,
     stop: Duration | None = None,
-    start: Duration = 0,
+    start: Duration | None = None,
     search: How = "auto",
     budget: int = BUDGET,
     seed: int = 1,
@@ -74,7 +78,7 @@ def tune(
         hint = suggest_nearest(str(search), get_args(How))
         raise ScenarioError(f"there is no search `{search}`", "search", "", hint)
     goals = (goals,) if isinstance(goals, str) else goals
-    _check_tune_arguments(composite, over, goals, limits)
+    _check_tune_arguments(over, goals, limits)
     expect(is_whole(budget, 1), "budget", budget, "how many couplings to judge, one or more")
     expect(is_whole(seed), "seed", seed, "a whole number from 0 on")
     expect(workers is None or is_whole(workers, 1), "workers", workers, "one or more, or None")
@@ -82,8 +86,12 @@ def tune(
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: done, of all")
     expect_call("early", early, "the answer so far")
-    _ = composite.blueprint  # raises with all faults of the scenario
-    ends, begins = _times(stop, start)
+    experiment = as_experiment(what, connections, done="tuned")
+    composite = experiment.composite
+    _ = plan_tree(composite)  # raises with all faults of the scenario
+    ends, begins = _times(
+        experiment.stop if stop is None else stop, experiment.start if start is None else start
+    )
     span = None if ends is None else ends - begins
     count, wanted = choose_objectives(composite, goals, limits, span, begins)
     chosen = _space(
@@ -133,10 +141,8 @@ def tune(
         return answer(points, [journal.known[point] for point in points])
 
 
-def _check_tune_arguments(composite: object, over: object, goals: object, limits: object) -> None:
-    """Refuse what is no system, no space and no objectives."""
-    hint = 'hk.read("car.toml").composite, or `hocket tune car.toml`'
-    expect(isinstance(composite, Composite), "composite", composite, "a Composite", hint)
+def _check_tune_arguments(over: object, goals: object, limits: object) -> None:
+    """Refuse what is neither a space nor objectives."""
     texts = isinstance(over, Mapping) and all(isinstance(each, str) for pair in over.items() for each in pair)
     expect(over is None or texts, "over", over, 'texts by name: {"step": "1 ms:10 ms:20:log"}')
     names = isinstance(goals, Sequence) and all(isinstance(each, str) for each in goals)

@@ -24,9 +24,10 @@ from hocket.analysis.forced_response import driven_solution
 from hocket.analysis.source_playback import played_sources, with_sources
 from hocket.errors import HocketError, ScenarioError
 from hocket.execution.run import run
+from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.planning.parameters import leaves, scale_steps
-from hocket.planning.prepare import Composite
+from hocket.planning.planner import plan_tree
 from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.objectives import Case, Objective, mixed_units_note
 from hocket.search.tune.point_judge import Numbers
@@ -385,7 +386,7 @@ def _truth(case: Case) -> tuple[Truth, str]:
     known = (StateSpace, Table, Csv, Function)
     if all(isinstance(model, known) for _, model in leaves(case.composite)):
         played = with_sources(case.linear, case.stop, case.start)
-        jumps = any(level.composite.sampled for level in played.blueprint.levels())
+        jumps = any(level.composite.sampled for level in plan_tree(played).levels())
         solution = (
             driven_solution(played, case.stop, case.start)
             if played_sources(played) or jumps
@@ -405,7 +406,7 @@ def _finer(composite: Composite) -> tuple[Composite, int]:
     for part in FINER[:-1]:
         made = scale_steps(composite, Fraction(1, part))
         try:
-            _ = made.blueprint
+            _ = plan_tree(made)
         except HocketError:
             continue
         return made, part

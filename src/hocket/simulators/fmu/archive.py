@@ -44,6 +44,10 @@ class Limits:
     """Bytes per byte of the archive, once there are more than `unsuspicious`."""
     unsuspicious: int = 100_000_000
 
+    def allowed(self, archive: Path) -> int:
+        """Return how many bytes an archive may unpack to."""
+        return min(self.size, max(self.unsuspicious, self.ratio * archive.stat().st_size))
+
 
 LIMITS = Limits()
 
@@ -60,9 +64,8 @@ def unpack_archive(path: Path, holds: str = DESCRIPTION) -> Path:
         raise FileError(f"`{path}` cannot be read: {error.strerror}", str(path)) from None
     if stat.S_ISDIR(status.st_mode):
         if not (path / holds).is_file():
-            raise FileError(
-                f"the folder holds no `{holds}`", str(path), f"an archive, or a folder with `{holds}`"
-            )
+            expected = f"an archive, or a folder with `{holds}`"
+            raise FileError(f"the folder holds no `{holds}`", str(path), expected)
         return path
     key = str(path), status.st_mtime_ns, status.st_size, holds
     kept = _known.get(key)
@@ -72,7 +75,6 @@ def unpack_archive(path: Path, holds: str = DESCRIPTION) -> Path:
 
 
 def _unpack_into_cache(path: Path, holds: str) -> Path:
-    """Unpack into the cache, unless that was done before."""
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -87,9 +89,8 @@ def _unpack_into_cache(path: Path, holds: str) -> Path:
     try:
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
     except OSError as error:
-        raise FileError(
-            f"it cannot be unpacked: {error}", str(path), "a folder to write to", _SPACE
-        ) from None
+        what = f"it cannot be unpacked: {error}"
+        raise FileError(what, str(path), "a folder to write to", _SPACE) from None
     try:
         extract_archive(path, fresh / "content")
         return _move_into_place(fresh / "content", place, entries)
@@ -112,9 +113,8 @@ def _move_into_place(fresh: Path, place: Path, entries: dict[str, zipfile.ZipInf
             # somebody has removed files from it: it makes room
             with contextlib.suppress(OSError):
                 place.rename(fresh.parent / "broken")
-    raise FileError(
-        f"`{place}` is damaged and cannot be replaced", str(place), "", "remove it, and try again"
-    )
+    what = f"`{place}` is damaged and cannot be replaced"
+    raise FileError(what, str(place), "", "remove it, and try again")
 
 
 def _is_complete(place: Path, entries: dict[str, zipfile.ZipInfo]) -> bool:
@@ -136,8 +136,7 @@ def extract_archive(archive: Path, folder: Path, limits: Limits = LIMITS) -> Non
     """
     with _open_archive(archive) as opened:
         entries = _safe_entries(opened, archive, limits)
-        allowed = min(limits.size, max(limits.unsuspicious, limits.ratio * archive.stat().st_size))
-        written = 0
+        allowed, written = limits.allowed(archive), 0
         folder.mkdir(parents=True)
         for name, entry in entries.items():
             target = folder / name
@@ -177,9 +176,8 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         raise FileError(f"the archive cannot be unpacked: {error}", where, "a plain zip archive") from None
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
-        raise FileError(
-            f"the archive cannot be unpacked: {error}", where, "", _SPACE if full else ""
-        ) from None
+        hint = _SPACE if full else ""
+        raise FileError(f"the archive cannot be unpacked: {error}", where, "", hint) from None
 
 
 def _safe_entries(archive: zipfile.ZipFile, path: Path, limits: Limits) -> dict[str, zipfile.ZipInfo]:
@@ -188,9 +186,8 @@ def _safe_entries(archive: zipfile.ZipFile, path: Path, limits: Limits) -> dict[
     where = str(path)
     if len(listed) > limits.files:
         raise FileError(f"the archive holds {len(listed):,} files", where, f"at most {limits.files:,}")
-    declared = sum(entry.file_size for entry in listed)
-    allowed = min(limits.size, max(limits.unsuspicious, limits.ratio * path.stat().st_size))
-    if declared > allowed:
+    allowed = limits.allowed(path)
+    if sum(entry.file_size for entry in listed) > allowed:
         raise _too_large(path, allowed, limits)
     entries: dict[str, zipfile.ZipInfo] = {}
     for entry in listed:
@@ -224,16 +221,11 @@ def _is_folder(entry: zipfile.ZipInfo) -> bool:
 
 def _too_large(path: Path, allowed: int, limits: Limits) -> FileError:
     what = f"the archive unpacks to more than {allowed:,} bytes"
+    expected, hint = f"at most {limits.size:,} bytes", "unpack it yourself, and name the folder"
     if allowed < limits.size:
-        return FileError(
-            what,
-            str(path),
-            f"at most {limits.ratio} times its own size",
-            "do not trust this file: a zip bomb?",
-        )
-    return FileError(
-        what, str(path), f"at most {limits.size:,} bytes", "unpack it yourself, and name the folder"
-    )
+        expected = f"at most {limits.ratio} times its own size"
+        hint = "do not trust this file: a zip bomb?"
+    return FileError(what, str(path), expected, hint)
 
 
 def _check_holds(entries: dict[str, zipfile.ZipInfo], path: Path, holds: str) -> None:

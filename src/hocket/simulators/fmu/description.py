@@ -10,7 +10,7 @@ import contextlib
 import importlib
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ElementTree
@@ -18,14 +18,6 @@ from xml.etree.ElementTree import Element, ElementTree
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.simulators.fmu.description_xml import read_essentials, repair_description
 from hocket.simulators.fmu.variables import BASES, FLOATS, WHOLE, Description, FmuInterface, FmuVariable, Unit
-
-__all__ = [
-    "Description",
-    "FmuInterface",
-    "FmuVariable",
-    "Unit",
-    "read_description",
-]
 
 _read: dict[str, tuple[tuple[int, int], Description]] = {}
 
@@ -47,9 +39,8 @@ def read_description(folder: Path, where: str = "") -> Description:
 def _parse_description(file: Path, where: str) -> Description:
     version, root = read_essentials(file, where)
     found, problems = _read_with_fmpy(file, root, version, where)
-    return _DescriptionReader(version, root, found, problems, f"{where}, {file.name}").description(
-        file.parent
-    )
+    reader = _DescriptionReader(version, root, found, problems, f"{where}, {file.name}")
+    return reader.description(file.parent)
 
 
 def _read_with_fmpy(file: Path, root: Element, version: str, where: str) -> tuple[Any, list[str]]:
@@ -114,7 +105,6 @@ class _DescriptionReader:
                 what = "a state derivative does not say of which state: model exchange is not possible"
                 raise FileError(what, self.where, "the attribute `derivative`")
         experiment = found.defaultExperiment
-        binaries = folder / "binaries"
         return Description(
             version=self.version,
             name=found.modelName or "",
@@ -135,9 +125,7 @@ class _DescriptionReader:
             step=self.experiment(experiment, "stepSize"),
             units={unit.name: _unit(unit) for unit in found.unitDefinitions},
             log_categories=tuple(category.name for category in found.logCategories),
-            platforms=tuple(sorted(f.name for f in binaries.iterdir() if f.is_dir()))
-            if binaries.is_dir()
-            else (),
+            platforms=tuple(sorted(place.name for place in (folder / "binaries").glob("*/"))),
             problems=tuple(self.problems),
         )
 
@@ -157,54 +145,34 @@ class _DescriptionReader:
     def interface(self, found: Any) -> FmuInterface | None:
         if found is None:
             return None
-        if self.version == "1.0":
-            return self.old_interface(found.modelIdentifier)
-        element = self.root.find(type(found).__name__)
-        assert element is not None
-        told = element.attrib
+        # FMI 1 keeps the capabilities in an element of its own, which FMPy does not read
+        kind = "Implementation/*/Capabilities" if self.version == "1.0" else type(found).__name__
+        element = self.root.find(kind)
+        told: Mapping[str, str] = {} if element is None else element.attrib
+        order = told.get("maxOutputDerivativeOrder", "0")
 
         def says(name: str) -> bool:
             return told.get(name) in ("true", "1")
 
-        internal = told.get("fixedInternalStepSize")
+        outside = self.root.find("Implementation/CoSimulation_Tool") is not None
         return FmuInterface(
             identifier=found.modelIdentifier,
-            needs_execution_tool=found.needsExecutionTool,
-            only_once=found.canBeInstantiatedOnlyOncePerProcess,
+            needs_execution_tool=outside or says("needsExecutionTool"),
+            only_once=says("canBeInstantiatedOnlyOncePerProcess"),
             can_save=found.canGetAndSetFMUstate,
             can_serialise=found.canSerializeFMUstate,
             # FMI 3 has an s more
             directional=says("providesDirectionalDerivative") or says("providesDirectionalDerivatives"),
             adjoint=found.providesAdjointDerivatives,
-            variable_step=says("canHandleVariableCommunicationStepSize") or element.tag == "ModelExchange",
-            fixed_step=self.value("CoSimulation", "fixedInternalStepSize", internal, float),
+            variable_step=says("canHandleVariableCommunicationStepSize") or kind == "ModelExchange",
+            fixed_step=self.value(kind, "fixedInternalStepSize", told.get("fixedInternalStepSize"), float),
             interpolates_inputs=says("canInterpolateInputs"),
-            output_derivatives=int(told.get("maxOutputDerivativeOrder", "0")),
+            output_derivatives=self.value(kind, "maxOutputDerivativeOrder", order, int),
             event_mode=says("hasEventMode"),
             early_return=says("mightReturnEarlyFromDoStep"),
             intermediate_update=says("providesIntermediateUpdate"),
             asynchronous=says("canRunAsynchronuously"),
             completed_step=bool(getattr(found, "needsCompletedIntegratorStep", False)),
-            evaluates_discrete=says("providesEvaluateDiscreteStates"),
-        )
-
-    def old_interface(self, identifier: str) -> FmuInterface:
-        """FMI 1 keeps the abilities in an element of its own, which FMPy does not read."""
-        element = self.root.find("Implementation/*/Capabilities")
-        told: Mapping[str, str] = {} if element is None else element.attrib
-        order = "maxOutputDerivativeOrder"
-
-        def says(name: str) -> bool:
-            return told.get(name) in ("true", "1")
-
-        return FmuInterface(
-            identifier=identifier,
-            needs_execution_tool=self.root.find("Implementation/CoSimulation_Tool") is not None,
-            only_once=says("canBeInstantiatedOnlyOncePerProcess"),
-            variable_step=says("canHandleVariableCommunicationStepSize"),
-            interpolates_inputs=says("canInterpolateInputs"),
-            output_derivatives=self.value("Capabilities", order, told.get(order, "0"), int),
-            asynchronous=says("canRunAsynchronuously"),
         )
 
     def states(self, wanted: bool) -> tuple[tuple[str, str], ...]:
@@ -213,9 +181,8 @@ class _DescriptionReader:
             state = unknown.variable.derivative
             if state is None or isinstance(state, str):
                 if wanted:
-                    self.problems.append(
-                        f"`{unknown.variable.name}` does not say of which state it is the derivative"
-                    )
+                    name = unknown.variable.name
+                    self.problems.append(f"`{name}` does not say of which state it is the derivative")
                 continue
             pairs.append((state.name, unknown.variable.name))
         return tuple(pairs)
@@ -227,12 +194,9 @@ class _DescriptionReader:
         for variable in self.found.modelVariables:
             if variable.causality == "output":
                 element = self.elements[variable.name].find("DirectDependency")
-                names = (
-                    None
-                    if element is None
-                    else [(child.text or "").strip() for child in element.iter("Name")]
-                )
-                declared[variable.name] = None if names is None else tuple(names)
+                names = () if element is None else element.iter("Name")
+                told = tuple((child.text or "").strip() for child in names)
+                declared[variable.name] = None if element is None else told
         return declared
 
     def variable(self, found: Any) -> FmuVariable:
@@ -246,13 +210,12 @@ class _DescriptionReader:
             text = inner.get(name)
             return getattr(declared, name) if text is None and declared is not None else text
 
-        dimensions = tuple(
-            dimension.start if dimension.variable is None else dimension.variable.name
-            for dimension in found.dimensions
-        )
+        def declared_number(name: str, kinds: Collection[str], parse: Callable[[str], Any]) -> Any:
+            text = declared_attribute(name) if kind in kinds else None
+            return self.value(found.name, name, text, parse)
+
         parse = _parser(kind)
         start = self.start(found.name, kind, inner, found.shape)
-        derivative = found.derivative
         return FmuVariable(
             name=found.name,
             reference=found.valueReference,
@@ -262,33 +225,20 @@ class _DescriptionReader:
             initial=self.initial(found, inner, start),
             start=start,
             unit=(declared_attribute("unit") if kind in FLOATS else "") or "",
-            minimum=self.value(found.name, "min", declared_attribute("min"), parse)
-            if kind in _BOUNDED
-            else None,
-            maximum=self.value(found.name, "max", declared_attribute("max"), parse)
-            if kind in _BOUNDED
-            else None,
-            nominal=self.value(found.name, "nominal", declared_attribute("nominal"), float)
-            if kind in FLOATS
-            else None,
+            minimum=declared_number("min", _BOUNDED, parse),
+            maximum=declared_number("max", _BOUNDED, parse),
+            nominal=declared_number("nominal", FLOATS, float),
             items={} if declared is None or kind != "enumeration" else self.items(declared),
-            dimensions=dimensions,
+            dimensions=tuple(d.start if d.variable is None else d.variable.name for d in found.dimensions),
             about=found.description or "",
-            derivative_of=None if derivative is None or isinstance(derivative, str) else derivative.name,
+            derivative_of=getattr(found.derivative, "name", None),
             intermediate_update=element.get("intermediateUpdate") in ("true", "1"),
             reinit=inner.get("reinit") in ("true", "1"),
-            previous=self.previous(element),
             clocks=tuple(clock.name for clock in found.clocks or ()),
             alias_of=None if found.alias is None else found.alias.name,
             relative=declared_attribute("relativeQuantity") in ("true", "1", True),
             negated=self.version == "1.0" and element.get("alias") == "negatedAlias",
         )
-
-    def previous(self, element: Element) -> str | None:
-        reference = element.get("previous") if self.version == "3.0" else None
-        if reference is None:
-            return None
-        return next(n for n, e in self.elements.items() if int(e.get("valueReference", -1)) == int(reference))
 
     def initial(self, found: Any, inner: Element, start: Any) -> str | None:
         if self.version != "1.0":
@@ -307,22 +257,18 @@ class _DescriptionReader:
     def start(self, name: str, kind: str, inner: Element, shape: tuple[int, ...]) -> Any:
         """Return the start value; of an array a flat tuple, one value for all elements or one for each."""
         parse = _parser(kind)
+        text = inner.get("start")
+        texts = None if text is None else text.split() if shape else [text]
         if self.version == "3.0" and kind in ("string", "binary"):
-            texts = [element.get("value", "") for element in inner.findall("Start")]
-            texts = texts or None  # type: ignore[assignment]
-        else:
-            text = inner.get("start")
-            texts = None if text is None else text.split() if shape else [text]  # type: ignore[assignment]
+            texts = [element.get("value", "") for element in inner.findall("Start")] or None
         if texts is None or kind == "clock":
             return None
         values = tuple(self.value(name, "start", text, parse) for text in texts)
         if not shape:
             return values[0] if values else None
         if len(values) not in (1, math.prod(shape)):
-            expected = f"1 or {math.prod(shape)}"
-            self.problems.append(
-                f"`{name}` has {len(values)} start values, not {expected}: they are left out"
-            )
+            what = f"`{name}` has {len(values)} start values, not 1 or {math.prod(shape)}"
+            self.problems.append(f"{what}: they are left out")
             return None
         return values
 
@@ -332,9 +278,8 @@ class _DescriptionReader:
         try:
             return parse(text)
         except ValueError:
-            self.faults.append(
-                Fault(f"`{role}` of `{name}` is `{text}`", self.where, _EXPECTED.get(parse, ""))
-            )
+            what = f"`{role}` of `{name}` is `{text}`"
+            self.faults.append(Fault(what, self.where, _EXPECTED.get(parse, "")))
             return None
 
 

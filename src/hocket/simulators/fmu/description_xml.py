@@ -38,9 +38,8 @@ def read_essentials(file: Path, where: str) -> tuple[str, Element]:
         root = ElementTree.parse(file, ElementTree.XMLParser(target=_Builder())).getroot()
     except ElementTree.ParseError as error:
         line, column = error.position
-        raise FileError(
-            f"it is not XML: {error.msg.partition(':')[0]}", f"{inside}, line {line}, column {column}"
-        ) from None
+        what = f"it is not XML: {error.msg.partition(':')[0]}"
+        raise FileError(what, f"{inside}, line {line}, column {column}") from None
     except (ValueError, LookupError) as error:
         raise FileError(f"it cannot be read: {error}", inside) from None
     except OSError as error:
@@ -75,10 +74,8 @@ def _version(root: Element, inside: str) -> str:
 def _interface_faults(root: Element, version: str) -> Iterator[Fault]:
     if version == "1.0":
         if root.find("Implementation") is None:
-            hint = "export it for co-simulation, or as FMI 2"
-            yield Fault(
-                "it is for model exchange in FMI 1, which hocket does not run", "", "FMI 2 or 3", hint
-            )
+            what, hint = "it is for model exchange in FMI 1", "export it for co-simulation, or as FMI 2"
+            yield Fault(f"{what}, which hocket does not run", "", "FMI 2 or 3", hint)
         yield from _identifier_faults(root, "it")
         return
     interfaces = [root.find(name) for name in ("CoSimulation", "ModelExchange")]
@@ -127,7 +124,7 @@ def _variable_faults(variables: list[Element], version: str) -> Iterator[Fault]:
 
 
 def _internal(variable: Element) -> bool:
-    """Return whether nobody need know a variable: two of one name then do no harm."""
+    """Return whether a variable need not be known outside: two of one name then do no harm."""
     inner = variable.get("causality", "local") in ("local", "internal", "none")
     return inner and variable.get("variability") != "parameter"
 
@@ -153,9 +150,8 @@ def _reference_faults(root: Element, variables: list[Element], version: str) -> 
             yield Fault(f"`{unknown.tag}` in `ModelStructure` has no `{attribute}`")
         for number in (*(own or "").split(), *unknown.get("dependencies", "").split()):
             if _normalise_reference(number) not in known:
-                yield Fault(
-                    f"`{unknown.tag}` in `ModelStructure` names the {word} {number}, which no variable has"
-                )
+                what = f"`{unknown.tag}` in `ModelStructure` names the {word} {number}"
+                yield Fault(f"{what}, which no variable has")
     for variable, holder in holders:
         told = {} if holder is None else holder.attrib
         for role in ("derivative", "previous", "clocks"):
@@ -177,11 +173,8 @@ def _dimension_faults(variables: list[Element]) -> Iterator[Fault]:
             size = by_reference.get(_normalise_reference(dimension.get("valueReference", "none")))
             if size is None:
                 yield Fault(f"a dimension of `{name}` names no variable that exists")
-            elif (
-                size.get("causality") not in ("structuralParameter",)
-                and size.get("variability") != "constant"
-            ):
-                yield Fault(f"`{size.get('name')}`, a dimension of `{name}`, is no structural parameter")
+            elif size.get("causality") != "structuralParameter" and size.get("variability") != "constant":
+                yield Fault(f"`{size.get('name')}`, a dimension of `{name}`, is not a structural parameter")
             elif not (size.get("start") or "").strip().isdecimal():
                 yield Fault(f"`{size.get('name')}`, a dimension of `{name}`, has no start value")
 
@@ -197,16 +190,13 @@ _TYPE_ATTRIBUTES = {
 }
 _ITEM_ATTRIBUTES = {"name", "value", "description"}
 _PARAMETERS = ("parameter", "calculatedParameter", "structuralParameter")
-_CHANGING = {
+_ALLOWED = {
     "discrete": ("input", "output", "local"),
     "continuous": ("input", "output", "local", "independent"),
-}
-_STILL = {
     "constant": ("output", "local"),
     "fixed": (*_PARAMETERS, "local"),
     "tunable": (*_PARAMETERS, "local"),
 }
-_ALLOWED = _CHANGING | _STILL
 
 
 def repair_description(root: Element, version: str) -> tuple[Element, list[str]]:

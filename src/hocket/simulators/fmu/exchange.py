@@ -1,143 +1,50 @@
 """A model exchange FMU at work: hocket integrates it, and lets it handle its events.
 
 In:  an Fmu
-Out: a live simulator; with a fixed-step method `native` is what a level steps without Python
+Out: a live simulator; with a fixed-step method `native` is what a level steps without Python, else events are
+     located between the steps of a solver
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from hocket.errors import SimulatorError
 from hocket.model.protocols import Array, Simulator
 from hocket.simulators.fmu.live import (
     ELSEWHERE,
     CoSimulation,
-    _contiguous_array,
+    contiguous_array,
     element_count,
     load_fmu,
-    port_ranges,
     state_count,
 )
 from hocket.simulators.fmu.variables import FmuVariable
-
-if TYPE_CHECKING:
-    from hocket.simulators.fmu.recipe import Fmu
-
+from hocket.simulators.methods import Cvode, DormandPrince, import_cvode
 
 _NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
+_EVENTS, _STILL = 10_000, 1000
+"""So many in one step, or at one time, are taken to be endless."""
+_HALVINGS = 40
+"""Of a solver's step, until an event is located."""
+_TINY = 1e-13
+
+Between: TypeAlias = Callable[[float], Array]
+SolverSteps: TypeAlias = Iterator[tuple[float, float, Array, Callable[[], Between]]]
+"""From, to, the state there, and what tells the states between."""
 
 
-def jacobian(live: ModelExchange, u: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the slopes of rates and outputs over states and inputs, at the present time and state."""
-    exchange, model = live.exchange, live.model
-    x, kept = exchange.x, exchange.inputs
-    size, point = len(x), np.concatenate([x, u])
-    whole = np.zeros((size + len(model.outputs), len(point)))
-    unknowns, rows = _rates(live), list(range(size))
-    if gives_directional(live):
-        for variable, places in port_ranges(model, "output"):
-            if variable.moves:
-                unknowns.append(variable)
-                rows += [size + place for place in places]
-        _evaluate_at(live, point, size)
-        for variable, columns in _knowns(live, size):
-            whole[np.ix_(rows, list(columns))] = directional_columns(live, unknowns, variable, len(rows))
-    else:
-        rows = []
-    reals = [size + number for number, port in enumerate(model.outputs) if port.type == "real"]
-    missing = [row for row in (*range(size), *reals) if row not in rows]
-    if missing:
-        whole[missing] = _differences(live, point, size)[missing]
-    _evaluate_at(live, np.concatenate([x, kept]), size)
-    return whole[:size, :size], whole[:size, size:], whole[size:, :size], whole[size:, size:]
-
-
-def gives_directional(live: ModelExchange) -> bool:
-    """Return whether it tells directional derivatives."""
-    return live.model.interface_used.directional and bool(live.exchange.has_directional)
-
-
-def state_slopes(live: ModelExchange) -> Array:
-    """Return A where it stands, from directional derivatives."""
-    unknowns = _rates(live)
-    size = sum(element_count(live.model, variable) for variable in unknowns)
-    states = [columns for columns in _knowns(live, size) if columns[1].start < size]
-    return np.hstack([directional_columns(live, unknowns, variable, size) for variable, _ in states])
-
-
-def directional_columns(
-    live: ModelExchange, unknowns: list[FmuVariable], known: FmuVariable, count: int
-) -> Array:
-    """Return how the unknowns change with each element of one known variable."""
-    width = element_count(live.model, known)
-    references = [variable.reference for variable in unknowns]
-    columns = []
-    for element in range(width):
-        seed = [float(element == other) for other in range(width)]
-        column = live.exchange.directional(references, [known.reference], seed, count)
-        if column is None:
-            raise live.fault()
-        columns.append(column)
-    return np.array(columns).T.reshape(count, width)
-
-
-def _rates(live: ModelExchange) -> list[FmuVariable]:
-    description = live.model.description
-    return [description.by_name[rate] for _, rate in description.states]
-
-
-def _knowns(live: ModelExchange, size: int) -> Iterator[tuple[FmuVariable, range]]:
-    """Yield the states and the inputs that may move, each with its columns."""
-    description, place = live.model.description, 0
-    for state, _ in description.states:
-        variable = description.by_name[state]
-        count = element_count(live.model, variable)
-        yield variable, range(place, place + count)
-        place += count
-    for variable, places in port_ranges(live.model, "input"):
-        if variable.moves:
-            yield variable, range(size + places.start, size + places.stop)
-
-
-def _differences(live: ModelExchange, point: Array, size: int) -> Array:
-    """Return the slopes of rates and outputs, from central differences scaled by nominal values."""
-    nominals = live.exchange.nominals()
-    if nominals is None:
-        raise live.fault()
-    slopes = np.zeros((size + len(live.model.outputs), len(point)))
-    for variable, columns in _knowns(live, size):
-        for column in columns:
-            scale = nominals[column] if column < size else variable.nominal or 1.0
-            ends, moved = [], []
-            for sign in (1.0, -1.0):
-                there = point.copy()
-                there[column] += sign * _NUDGE * max(abs(point[column]), abs(scale))
-                moved.append(there[column])
-                ends.append(_evaluate_at(live, there, size))
-            slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
-    return slopes
-
-
-def _evaluate_at(live: ModelExchange, point: Array, size: int) -> Array:
-    """Return rates and outputs at other states and inputs."""
-    found = live.exchange.probe(point[:size].copy(), point[size:].copy(), len(live.model.outputs))
-    if found is None:
-        raise live.fault()
-    return np.concatenate(found)
-
-
-def open_simulator(model: Fmu) -> Simulator:
+def open_simulator(model: Any) -> Simulator:
     """Load the FMU; nothing is instantiated yet."""
-    exchange = load_fmu(ModelExchange, model)
     if model.method not in ELSEWHERE or not state_count(model):
-        return exchange
-    from hocket.simulators.fmu.model_exchange_solvers import Cvode, DormandPrince
-
-    return Cvode(exchange) if model.method == "cvode" else DormandPrince(exchange)
+        return load_fmu(ModelExchange, model)
+    return load_fmu(CvodeExchange if model.method == "cvode" else DormandPrinceExchange, model)
 
 
 class ModelExchange(CoSimulation):
@@ -146,12 +53,288 @@ class ModelExchange(CoSimulation):
     @property
     def exchange(self) -> Any:
         """What a solver elsewhere calls; the FMU leaves initialisation, if that is still to do."""
-        self._require_success(self.native.ready())
-        return self.native.exchange
+        self._require(self.driver.ready())
+        return self.driver.exchange
 
     def jacobian(self, t: float, u: Array) -> tuple[Array, Array, Array, Array]:
         """Return A, B, C, D where it stands: x' = A x + B u, y = C x + D u for small changes.
 
-        Inputs that only change at events have columns of zeros, outputs that are no reals rows of zeros.
+        Inputs that only change at events have columns of zeros, outputs that are not real rows of zeros.
         """
-        return jacobian(self, _contiguous_array(u)[0])
+        exchange, model = self.exchange, self.model
+        x, kept = exchange.x, exchange.inputs
+        size, point = len(x), np.concatenate([x, contiguous_array(u)[0]])
+        whole = np.zeros((size + len(model.outputs), len(point)))
+        unknowns, rows = self._rate_variables(), list(range(size))
+        if self._gives_directional:
+            for variable, places in model.port_layout.output_ranges:
+                if variable.moves and variable.causality == "output":
+                    unknowns.append(variable)
+                    rows += [size + place for place in places]
+            self._evaluate_at(point, size)
+            for variable, columns in self._knowns(size):
+                columns_found = self._directional_columns(unknowns, variable, len(rows))
+                whole[np.ix_(rows, list(columns))] = columns_found
+        else:
+            rows = []
+        reals = [size + number for number, port in enumerate(model.outputs) if port.type == "real"]
+        missing = [row for row in (*range(size), *reals) if row not in rows]
+        if missing:
+            whole[missing] = self._differences(point, size)[missing]
+        self._evaluate_at(np.concatenate([x, kept]), size)
+        return whole[:size, :size], whole[:size, size:], whole[size:, :size], whole[size:, size:]
+
+    @property
+    def _gives_directional(self) -> bool:
+        return self.model.interface_used.directional and bool(self.exchange.has_directional)
+
+    def _directional_columns(self, unknowns: list[FmuVariable], known: FmuVariable, count: int) -> Array:
+        """Return how the unknowns change with each element of one known variable."""
+        width = element_count(self.model, known)
+        references = [variable.reference for variable in unknowns]
+        columns = []
+        for element in range(width):
+            seed = [float(element == other) for other in range(width)]
+            columns.append(
+                self._require(self.exchange.directional(references, [known.reference], seed, count))
+            )
+        return np.array(columns).T.reshape(count, width)
+
+    def _rate_variables(self) -> list[FmuVariable]:
+        description = self.model.description
+        return [description.by_name[rate] for _, rate in description.states]
+
+    def _knowns(self, size: int) -> Iterator[tuple[FmuVariable, range]]:
+        """Yield the states and the inputs that may move, each with its columns."""
+        description, place = self.model.description, 0
+        for state, _ in description.states:
+            variable = description.by_name[state]
+            count = element_count(self.model, variable)
+            yield variable, range(place, place + count)
+            place += count
+        for variable, places in self.model.port_layout.input_ranges:
+            if variable.moves:
+                yield variable, range(size + places.start, size + places.stop)
+
+    def _differences(self, point: Array, size: int) -> Array:
+        """Return the slopes of rates and outputs, from central differences scaled by nominal values."""
+        nominals = self._require(self.exchange.nominals())
+        slopes = np.zeros((size + len(self.model.outputs), len(point)))
+        for variable, columns in self._knowns(size):
+            for column in columns:
+                scale = nominals[column] if column < size else variable.nominal or 1.0
+                ends, moved = [], []
+                for sign in (1.0, -1.0):
+                    there = point.copy()
+                    there[column] += sign * _NUDGE * max(abs(point[column]), abs(scale))
+                    moved.append(there[column])
+                    ends.append(self._evaluate_at(there, size))
+                slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
+        return slopes
+
+    def _evaluate_at(self, point: Array, size: int) -> Array:
+        """Return rates and outputs at other states and inputs."""
+        states, inputs = point[:size].copy(), point[size:].copy()
+        return np.concatenate(self._require(self.exchange.probe(states, inputs, len(self.model.outputs))))
+
+
+class _Trial:
+    """The first step after a save: the first rollback is not believed, it is made again."""
+
+    def __init__(self, state: Any):
+        self.state = state
+        self.step: tuple[float, float, Array, Array] | None = None
+        """Time, length, inputs, and the outputs after it."""
+
+
+class SolvedExchange(ModelExchange):
+    """A model exchange FMU and a solver."""
+
+    def __init__(self, model: Any):
+        super().__init__(model)
+        self.longest = None if model.step is None else float(model.step)
+        self._trusted = False
+        self._trial: _Trial | None = None
+
+    @property
+    def native(self) -> Any:
+        """Steps are made in Python: the native engine must not see that there is compiled code inside."""
+        raise AttributeError("its steps are made in Python")
+
+    def start(self, t: float) -> None:
+        self._trial = None
+        super().start(t)
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        self._advance(t, h, u)
+        if self._trial is not None and self._trial.step is None:
+            self._trial.step = t, h, np.array(u), self._current_outputs()
+        return t + h
+
+    def save(self) -> Any:
+        state = self._save()
+        if not self._trusted and (self._trial is None or self._trial.step is None):
+            self._trial = _Trial(state)
+        return state
+
+    def restore(self, state: Any) -> None:
+        """Roll back; the first time it is checked that the FMU goes on from there as before."""
+        self._restore(state)
+        trial, self._trial = self._trial, None
+        if self._trusted or trial is None or trial.state is not state or trial.step is None:
+            return
+        t, h, u, before = trial.step
+        self._advance(t, h, u)
+        after = self._current_outputs()
+        if not np.allclose(after, before, rtol=1e-9, atol=1e-9, equal_nan=True):
+            what = "it says that it can save and restore its state, but the same step"
+            raise SimulatorError(f"{what} from t = {t:.12g} s ended at {before} before and at {after} after")
+        self._trusted = True
+        self._restore(state)
+
+    def _save(self) -> Any:
+        return (super().save(),)
+
+    def _restore(self, state: Any) -> None:
+        super().restore(state[0])
+
+    def _current_outputs(self) -> Array:
+        return self.output(0.0, self.exchange.inputs[np.newaxis])
+
+    def _advance(self, t: float, h: float, u: Array) -> None:
+        exchange = self.exchange
+        self._require(exchange.enter(t, contiguous_array(u)))
+        s, events, still = 0.0, 0, 0
+        while s < h:
+            timed = exchange.due(h)
+            stop = min(max(timed, s), h)
+            happens = stop >= timed
+            still += 1
+            if stop > s:
+                still = 0
+                with np.errstate(all="ignore"):  # numbers that are not finite show in the outputs
+                    s, event = self._integrate(exchange, t, s, stop)
+                happens = event or (happens and s == stop)
+            if happens:
+                events += 1
+                if events > _EVENTS or still > _STILL:
+                    what = f"its events do not settle: {events} of them between {t:g} s and {t + s:g} s"
+                    raise SimulatorError(what)
+                self._require(exchange.event())
+        exchange.leave()
+
+    def _integrate(self, exchange: Any, t: float, s: float, stop: float) -> tuple[float, bool]:
+        """Integrate up to `stop`, or to an event before it; return the time reached, and if by an event."""
+        self._require(exchange.watch(s, stop - s))
+        # what rounding leaves beside an event: no solver begins there
+        if stop - s <= _TINY * max(abs(t), stop):
+            x = exchange.x + (stop - s) * self._rates(exchange, s, exchange.x)
+            return stop, bool(self._require(exchange.accept(stop, x)))
+        for low, high, x, between in self._steps(exchange, t, s, stop):
+            crossed = bool(self._require(exchange.crossed(high, x)))
+            if crossed:
+                high, x = self._locate_event(exchange, low, high, x, between())
+            if self._require(exchange.accept(high, x)) or crossed:
+                return high, True
+        return stop, False
+
+    def _locate_event(
+        self, exchange: Any, low: float, high: float, x: Array, between: Between
+    ) -> tuple[float, Array]:
+        """Return the time just behind the first crossing, and the state there."""
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            there = between(middle)
+            if self._require(exchange.crossed(middle, there)):
+                high, x = middle, there
+            else:
+                low = middle
+        return high, x
+
+    @abstractmethod
+    def _steps(self, exchange: Any, t: float, s: float, stop: float) -> SolverSteps:
+        """Yield the solver's steps."""
+
+    def _rates(self, exchange: Any, s: float, x: Array) -> Array:
+        rates: Array | None = exchange.rates(s, x)
+        if rates is None:
+            if not exchange.discarded:
+                raise self.fault()
+            rates = np.full(len(x), math.nan)  # the solver tries a shorter step
+        return rates
+
+    def _tolerances(self, exchange: Any) -> Array:
+        nominals = self._require(exchange.nominals())
+        return np.asarray(self.model.atol * np.where(nominals > 0.0, nominals, 1.0))
+
+
+class DormandPrinceExchange(SolvedExchange):
+    """Integrated by an adaptive explicit pair."""
+
+    def __init__(self, model: Any):
+        super().__init__(model)
+        self.pair = DormandPrince(model.rtol, self.longest)
+
+    def start(self, t: float) -> None:
+        self.pair.size = None
+        super().start(t)
+
+    def _save(self) -> Any:
+        return *super()._save(), self.pair.size
+
+    def _restore(self, state: Any) -> None:
+        super()._restore(state)
+        self.pair.size = state[1]
+
+    def _steps(self, exchange: Any, t: float, s: float, stop: float) -> SolverSteps:
+        def rates(s: float, x: Array) -> Array:
+            return self._rates(exchange, s, x)
+
+        for solver in self.pair.steps(rates, t, s, exchange.x, stop, self._tolerances(exchange)):
+            yield float(solver.t_old), float(solver.t), solver.y, solver.dense_output
+
+
+class CvodeExchange(SolvedExchange):
+    """Integrated by CVODE, begun anew in every step and after every event."""
+
+    def __init__(self, model: Any):
+        super().__init__(model)
+        import_cvode()
+        self.solver: Cvode | None = None
+        self.tolerances: Array | None = None
+
+    def close(self) -> None:
+        self.solver = self.tolerances = None
+        super().close()
+
+    def _steps(self, exchange: Any, t: float, s: float, stop: float) -> SolverSteps:
+        solver = self._prepare_solver(exchange)
+        solver.begin(s, exchange.x)
+        each = exchange.indicators or self.model.interface_used.completed_step
+        reached = s
+        while reached < stop:
+            low, (reached, x) = reached, solver.step(t, stop, "onestep" if each else "normal", stop)
+            # it interpolates when it is asked for an earlier time
+            yield low, reached, x, lambda: lambda s: solver.step(t, s, "normal", None)[1]
+
+    def _prepare_solver(self, exchange: Any) -> Cvode:
+        """Return a solver, a new one where nominal values have changed."""
+        tolerances = self._tolerances(exchange)
+        if self.solver is not None and np.array_equal(self.tolerances, tolerances):  # type: ignore[arg-type]
+            return self.solver
+
+        def rates(s: float, x: Array, filled: Array) -> None:
+            filled[:] = self._rates(exchange, s, x)
+
+        def slopes(s: float, x: Array, _: Array, filled: Array) -> None:
+            self._rates(exchange, s, x)  # it must stand there
+            unknowns, size = self._rate_variables(), len(x)
+            states = (variable for variable, columns in self._knowns(size) if columns.start < size)
+            filled[:] = np.hstack([self._directional_columns(unknowns, state, size) for state in states])
+
+        jacobian = slopes if self._gives_directional else None
+        self.tolerances = tolerances
+        self.solver = Cvode(rates, self.model.rtol, tolerances, self.longest, jacobian)
+        return self.solver

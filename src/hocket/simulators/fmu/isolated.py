@@ -15,20 +15,19 @@ import subprocess
 import sys
 import tempfile
 import weakref
+from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from hocket import _native  # type: ignore[attr-defined]
+import hocket._native as _native
 from hocket.errors import SimulatorError
 from hocket.model.clock import format_duration
 from hocket.model.protocols import Array
 from hocket.simulators.fmu import live
-from hocket.simulators.fmu.live import deliver
+from hocket.simulators.fmu.live import contiguous_array, deliver
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
@@ -40,7 +39,7 @@ _DOING = {
     "ready": ("its initialisation", "during its initialisation"),
     "step": ("a step", "during a step"),
     "output": ("evaluating its outputs", "while its outputs were evaluated"),
-    "slope": ("evaluating its slopes", "while its slopes were evaluated"),
+    "slope": ("evaluating its output derivatives", "while its output derivatives were evaluated"),
     "jacobian": ("evaluating its derivatives", "while its derivatives were evaluated"),
     "save": ("saving its state", "while its state was saved"),
     "restore": ("restoring its state", "while its state was restored"),
@@ -87,8 +86,8 @@ def describe_signal(code: int) -> str:
 
 _PACKAGES = ("hocket", "hocket.simulators", "hocket.simulators.fmu")
 _DERIVED = (
-    "file", "unpacked_folder", "description", "settings", "port_layout", "inputs", "outputs", "texts", "exchange",
-    "interface_used", "binary",
+    "file", "unpacked_folder", "description", "settings", "port_layout", "inputs", "outputs", "texts",
+    "exchange", "interface_used", "binary",
 )  # fmt: skip
 _ROOM = 64 << 20
 """Bytes for texts and pickles; only those that are used take memory."""
@@ -123,7 +122,7 @@ def _model_snapshot(model: Fmu) -> SimpleNamespace:
 
 
 def _memory(size: int) -> int:
-    """Return the file descriptor of memory to share: it has no name, and goes with the last who holds it."""
+    """Return the file descriptor of memory to share: it has no name, and goes with its last holder."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("hocket")
     else:
@@ -210,13 +209,10 @@ class IsolatedFmu:
             self.native = self._door
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        """Call a function of `serving.py`."""
         self._wait_up()
         if not self._door.call(name, pickle.dumps((name, arguments)), self._limit):
             raise self.fault()
         return pickle.loads(self._door.payload)
-
-    # Simulator
 
     def start(self, t: float) -> None:
         """Start the FMU anew; in a new process if the last one has ended."""
@@ -230,28 +226,24 @@ class IsolatedFmu:
         """Leave initialisation: the inputs are as they shall be."""
         self._call("ready")
 
-    def output(self, t: float, u: Array) -> Array:
-        """Return the outputs under these inputs."""
+    def _ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what compiled code answers by itself."""
         self._wait_up()
-        y: Array | None = self._door.output(t, _contiguous_array(u))
-        if y is None:
+        answer = question(*arguments)
+        if answer is None:
             raise self.fault()
+        return answer
+
+    def output(self, t: float, u: Array) -> Array:
+        y: Array = self._ask(self._door.output, t, contiguous_array(u))
         return y
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Advance by h; return the time reached."""
-        self._wait_up()
-        reached: float | None = self._door.step(t, h, _contiguous_array(u))
-        if reached is None:
-            raise self.fault()
+        reached: float = self._ask(self._door.step, t, h, contiguous_array(u))
         return reached
 
     def slope(self, t: float, u: Array) -> Array:
-        """Return the time derivatives of the outputs."""
-        self._wait_up()
-        slopes: Array | None = self._door.slope(t, _contiguous_array(u))
-        if slopes is None:
-            raise self.fault()
+        slopes: Array = self._ask(self._door.slope, t, contiguous_array(u))
         return slopes
 
     def save(self) -> RemoteState:
@@ -261,7 +253,7 @@ class IsolatedFmu:
         return RemoteState(self._call("save", forgotten), self._forgotten)
 
     def restore(self, state: RemoteState) -> None:
-        """Go back to a state; that of an earlier process is not known any more."""
+        """Roll back to a state; that of an earlier process is not known any more."""
         self._call("restore", state.number if state.forgotten is self._forgotten else None)
 
     def close(self) -> None:
@@ -284,18 +276,12 @@ class IsolatedFmu:
             self._process.kill()
             self._process.wait()
 
-    # the slow lane
-
     def text(self, port: int) -> bytes:
-        """Return a string or binary output."""
         value: bytes = self._call("text", port)
         return value
 
     def set_text(self, port: int, value: bytes) -> None:
-        """Set a string or binary input."""
         self._call("set_text", port, value)
-
-    # what went wrong
 
     def fault(self) -> SimulatorError:
         """Return the error for the call that failed last; raises what a Ctrl-C meanwhile has raised."""
@@ -317,10 +303,5 @@ class IsolatedExchange(IsolatedFmu):
     """A live model exchange FMU in a process of its own, where hocket integrates it."""
 
     def jacobian(self, t: float, u: Array) -> tuple[Array, Array, Array, Array]:
-        """Return A, B, C, D where it stands."""
-        matrices: tuple[Array, Array, Array, Array] = self._call("jacobian", t, _contiguous_array(u))
+        matrices: tuple[Array, Array, Array, Array] = self._call("jacobian", t, contiguous_array(u))
         return matrices
-
-
-def _contiguous_array(u: Array) -> Array:
-    return np.ascontiguousarray(u, dtype=float)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from hocket import _native  # type: ignore[attr-defined]
+import hocket._native as _native
 from hocket.errors import SimulatorError
 from hocket.model.protocols import Array
-from hocket.simulators.fmu.ports import ValueGroup, shape
+from hocket.simulators.fmu.ports import ValueGroup, group_calls, shape
 from hocket.simulators.fmu.values import Setting
-from hocket.simulators.fmu.variables import FLOATS, FmuVariable
+from hocket.simulators.fmu.variables import FmuVariable
 from hocket.simulators.methods import TABLEAUX
 
 if TYPE_CHECKING:
@@ -32,12 +32,10 @@ ELSEWHERE = ("adaptive", "cvode")
 
 
 def element_count(model: Fmu, variable: FmuVariable) -> int:
-    """Return how many numbers a variable holds."""
     return math.prod(shape(variable, model.settings.sizes))
 
 
 def state_count(model: Fmu) -> int:
-    """Return how many continuous states it has."""
     description = model.description
     return sum(element_count(model, description.by_name[state]) for state, _ in description.states)
 
@@ -47,13 +45,14 @@ def exchange_facts(model: Fmu) -> dict[str, Any]:
     count = state_count(model)
     method = "euler" if model.method in ELSEWHERE and count == 0 else model.method
     tableau = None if method in ELSEWHERE else TABLEAUX.get(method, TABLEAUX["heun"])
-    every, moving = _moving_groups(model)
+    inputs = model.port_layout.input_ranges
+    moving = [each for each in inputs if each[0].moves]
     return {
         "states": count,
         "indicators": model.description.event_indicators,
         "completed_step": model.interface_used.completed_step,
-        "all_move": every,
-        "moving": moving,
+        "all_move": len(moving) == len(inputs),
+        "moving": _encode_groups(group_calls(model.description, moving)),
         "a": [] if tableau is None else [weight for row in tableau.a for weight in row],
         "b": [] if tableau is None else list(tableau.b),
         "c": [] if tableau is None else list(tableau.c),
@@ -61,29 +60,6 @@ def exchange_facts(model: Fmu) -> dict[str, Any]:
         "longest": 0.0 if model.step is None else float(model.step),
         "atol": model.atol,
     }
-
-
-def port_ranges(model: Fmu, causality: str) -> list[tuple[FmuVariable, range]]:
-    """Return the numeric inputs or outputs, each with the numbers of its ports."""
-    found, place = [], 0
-    for variable in model.description.variables:
-        if variable.causality == causality and variable.alias_of is None and variable.numeric:
-            count = element_count(model, variable)
-            found.append((variable, range(place, place + count)))
-            place += count
-    return found
-
-
-def _moving_groups(model: Fmu) -> tuple[bool, tuple[ValueGroup, ...]]:
-    every = port_ranges(model, "input")
-    chosen = [(variable, places) for variable, places in every if variable.moves]
-    groups = []
-    for kind in FLOATS:
-        own = [(variable, places) for variable, places in chosen if variable.type == kind]
-        if own:
-            references = tuple(variable.reference for variable, _ in own)
-            groups.append(ValueGroup(kind, references, tuple(place for _, places in own for place in places)))
-    return len(chosen) == len(every), tuple(groups)
 
 
 LOGGER = logging.getLogger("hocket.fmu")
@@ -105,6 +81,7 @@ DONE, EARLY = 0, 1
 _LOUDER = "with logging=True, or --log on the command line, it may say more"
 
 Live = TypeVar("Live", bound="CoSimulation")
+T = TypeVar("T")
 
 _counts: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
 
@@ -138,126 +115,108 @@ class CoSimulation:
         prefix = f"{used.identifier}_" if description.major == 1 else ""
         number = next(_counts[used.identifier])
         name = used.identifier if number == 1 else f"{used.identifier}_{number}"
-        self.native = _native.fmu(
+        self.driver = _native.fmu(
             description.major, str(model.binary), prefix, {"name": name, **driver_facts(model)}
         )
 
     @property
+    def native(self) -> Any:
+        """What a level of the native engine steps without Python."""
+        return self.driver
+
+    @property
     def early(self) -> bool:
         """Whether its level handles steps that end early; set before the start."""
-        return bool(self.native.early)
+        return bool(self.driver.early)
 
     @early.setter
     def early(self, wanted: bool) -> None:
-        self.native.early = wanted
-
-    # Simulator
+        self.driver.early = wanted
 
     def start(self, t: float) -> None:
         """Instantiate it anew, set what was asked for, and enter initialisation at time t."""
-        native = self.native
-        self._require_success(native.instantiate())
+        native = self.driver
+        self._require(native.instantiate())
         settings = self.model.settings.settings
         structural = [setting for setting in settings if setting.stage == "structural"]
         if structural:
-            self._require_success(native.configure(True))
+            self._require(native.configure(True))
             for setting in structural:
                 self._set(setting)
-            self._require_success(native.configure(False))
+            self._require(native.configure(False))
         for setting in settings:
             if setting.stage == "start":
                 self._set(setting)
-        self._require_success(native.begin(float(t), self.stop_time, self.model.tolerance))
+        self._require(native.begin(float(t), self.stop_time, self.model.tolerance))
 
     def _set(self, setting: Setting) -> None:
         references = list(setting.references)
         if setting.type in ("string", "binary"):
             texts = [value.encode() if isinstance(value, str) else value for value in setting.values]
-            self._require_success(self.native.put_texts(references, texts, setting.type == "binary"))
-        elif setting.type in ("int64", "enumeration"):
-            self._require_success(
-                self.native.put_whole(_CODES[setting.type], references, list(setting.values))
-            )
-        elif setting.type == "uint64":
+            self._require(self.driver.put_texts(references, texts, setting.type == "binary"))
+        elif setting.type in ("int64", "uint64", "enumeration"):
             wrapped = [value - 2**64 if value >= 2**63 else value for value in setting.values]
-            self._require_success(self.native.put_whole(_CODES[setting.type], references, wrapped))
+            self._require(self.driver.put_whole(_CODES[setting.type], references, wrapped))
         else:
             values = [float(value) for value in setting.values]
-            self._require_success(self.native.put(_CODES[setting.type], references, values))
+            self._require(self.driver.put(_CODES[setting.type], references, values))
 
     def ready(self) -> None:
         """Leave initialisation: the inputs are as they shall be."""
-        self._require_success(self.native.ready())
+        self._require(self.driver.ready())
 
     def output(self, t: float, u: Array) -> Array:
-        """Return the outputs under these inputs."""
-        y: Array | None = self.native.output(_contiguous_array(u))
-        return self._require_array(y)
+        y: Array = self._require(self.driver.output(contiguous_array(u)))
+        return y
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Advance by h; the time reached is earlier where the FMU stopped early or discarded the step."""
-        result = self.native.step(t, h, _contiguous_array(u))
+        result = self.driver.step(t, h, contiguous_array(u))
         if result == DONE:
             return t + h
         if result == EARLY:
-            return float(self.native.reached)
+            return float(self.driver.reached)
         raise self.fault()
 
     def slope(self, t: float, u: Array) -> Array:
-        """Return the time derivatives of the outputs."""
-        return self._require_array(self.native.slope(_contiguous_array(u)))
+        slope: Array = self._require(self.driver.slope(contiguous_array(u)))
+        return slope
 
     def save(self) -> Any:
-        """Return the FMU's state."""
-        saved = _native.saved(self.native)
-        if saved is None:
-            raise self.fault()
-        return saved
+        return self._require(self.driver.save())
 
     def restore(self, state: Any) -> None:
-        """Go back; the first time it is checked that the FMU goes on from there as before."""
-        self._require_success(self.native.restore(state))
+        """Roll back; the first time it is checked that the FMU goes on from there as before."""
+        self._require(self.driver.restore(state))
 
     def close(self) -> None:
         """Terminate and free it, in whatever state it is."""
-        self.native.close()
+        self.driver.close()
         deliver()
 
-    # the slow lane
-
     def text(self, port: int) -> bytes:
-        """Return a string or binary output."""
-        value: bytes | None = self.native.text(port)
-        if value is None:
-            raise self.fault()
+        value: bytes = self._require(self.driver.text(port))
         return value
 
     def set_text(self, port: int, value: bytes) -> None:
-        """Set a string or binary input."""
-        self._require_success(self.native.set_text(port, value))
+        self._require(self.driver.set_text(port, value))
 
-    # what went wrong
-
-    def _require_success(self, good: bool) -> None:
-        if not good:
+    def _require(self, answer: T | None) -> T:
+        """Return what a call answered; raises the fault for None, False and numbers below zero."""
+        if answer is None or answer is False or (isinstance(answer, int) and answer < 0):
             raise self.fault()
-
-    def _require_array(self, y: Array | None) -> Array:
-        if y is None:
-            raise self.fault()
-        return y
+        return answer
 
     def fault(self) -> SimulatorError:
         """Return the error for the call that failed last, with the FMU's own words."""
         deliver()
-        said = self.native.complaint
-        problem = self.native.problem or "a call failed"
+        said = self.driver.complaint
+        problem = self.driver.problem or "a call failed"
         hint = "" if said or self.model.logging else _LOUDER
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 
 
 def driver_facts(model: Fmu) -> dict[str, Any]:
-    """Return what compiled code needs to know."""
     description, used, faces = model.description, model.interface_used, model.port_layout
     moving = {
         variable.name
@@ -285,19 +244,14 @@ def driver_facts(model: Fmu) -> dict[str, Any]:
         ],
         "discrete": [
             place
-            for variable, places in port_ranges(model, "input")
+            for variable, places in model.port_layout.input_ranges
             if not variable.moves
             for place in places
         ],
         "texts_in": _texts(faces.text_input_groups),
         "texts_out": _texts(faces.text_output_groups),
-        **({"exchange": _exchange(model)} if model.exchange else {}),
+        **({"exchange": exchange_facts(model)} if model.exchange else {}),
     }
-
-
-def _exchange(model: Fmu) -> dict[str, Any]:
-    known = exchange_facts(model)
-    return {**known, "moving": _encode_groups(known["moving"])}
 
 
 def _resources(model: Fmu) -> str:
@@ -323,5 +277,5 @@ def _texts(groups: tuple[ValueGroup, ...]) -> list[tuple[int, bool]]:
     return [placed[place] for place in sorted(placed)]
 
 
-def _contiguous_array(u: Array) -> Array:
+def contiguous_array(u: Array) -> Array:
     return np.ascontiguousarray(u, dtype=float)

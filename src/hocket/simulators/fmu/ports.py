@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
 from hocket.model.ports import Port
 from hocket.model.units import define_unit, difference
-from hocket.simulators.fmu.variables import Description, FmuVariable
+from hocket.simulators.fmu.variables import Description, FmuVariable, element_name
 
 AT_MOST = 1_000_000
 """Ports of one FMU."""
@@ -45,15 +45,14 @@ class PortLayout:
     """The names of those that go in, and of those that come out."""
     text_input_groups: tuple[ValueGroup, ...]
     text_output_groups: tuple[ValueGroup, ...]
+    input_ranges: tuple[tuple[FmuVariable, range], ...] = ()
+    """The numeric inputs, each with the numbers of its ports."""
+    output_ranges: tuple[tuple[FmuVariable, range], ...] = ()
 
     def with_starts(self, starts: Mapping[str, float]) -> PortLayout:
         """Return the same faces, inputs starting at other values."""
-        if not starts:
-            return self
-        return replace(
-            self,
-            inputs=tuple(replace(p, start=starts[p.name]) if p.name in starts else p for p in self.inputs),
-        )
+        inputs = (replace(p, start=starts[p.name]) if p.name in starts else p for p in self.inputs)
+        return replace(self, inputs=tuple(inputs)) if starts else self
 
 
 def shape(variable: FmuVariable, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -64,11 +63,6 @@ def shape(variable: FmuVariable, sizes: Mapping[str, int]) -> tuple[int, ...]:
 def indices(shape: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
     """Yield the indices of an array's elements, from 1, the last one running fastest."""
     return itertools.product(*(range(1, size + 1) for size in shape))
-
-
-def element_name(name: str, index: tuple[int, ...]) -> str:
-    """Return the name of an element: `x[1]`, `A[1,2]`."""
-    return f"{name}[{','.join(map(str, index))}]" if index else name
 
 
 def start_values(variable: FmuVariable, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
@@ -107,9 +101,8 @@ def _layout_ports(
     for variable in (*inputs, *outputs):
         if variable.negated:
             what = f"`{variable.name}` is a negated alias, which hocket does not turn round"
-            faults.append(
-                Fault(what, "", "", "export the FMU as FMI 2, or connect the variable it stands for")
-            )
+            hint = "export the FMU as FMI 2, or connect the variable it stands for"
+            faults.append(Fault(what, "", "", hint))
     count = sum(math.prod(shape(variable, sizes)) for variable in (*inputs, *outputs))
     if count > AT_MOST:
         faults.append(Fault(f"it has {count:,} ports", "", f"at most {AT_MOST:,}", "smaller arrays"))
@@ -120,6 +113,7 @@ def _layout_ports(
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
     numbers_out, texts_out = _split(outputs)
+    ranges_in, ranges_out = _ranges(numbers_in, sizes), _ranges(numbers_out, sizes)
     found = PortLayout(
         tuple(port for variable in numbers_in for port in _ports(variable, sizes, with_start=True)),
         tuple(
@@ -127,17 +121,19 @@ def _layout_ports(
             for variable in numbers_out
             for port in _ports(variable, sizes)
         ),
-        _group_calls(description, numbers_in, sizes),
-        _group_calls(description, numbers_out, sizes),
+        group_calls(description, ranges_in),
+        group_calls(description, ranges_out),
         (_names(texts_in, sizes), _names(texts_out, sizes)),
-        _group_calls(description, texts_in, sizes),
-        _group_calls(description, texts_out, sizes),
+        group_calls(description, _ranges(texts_in, sizes)),
+        group_calls(description, _ranges(texts_out, sizes)),
+        ranges_in,
+        ranges_out,
     )
     for role, ports in (("inputs", found.inputs), ("outputs", found.outputs)):
         names = [port.name for port in ports]
         if len(set(names)) < len(names):
             twice = sorted({name for name in names if names.count(name) > 1})[:8]
-            what = f"two {role} are named {', '.join(f'`{name}`' for name in twice)}"
+            what = f"two {role} are named {list_names(twice, 8)}"
             faults.append(Fault(what, "", "", "an array and a variable named as its element"))
     return found, tuple(faults)
 
@@ -192,25 +188,32 @@ def _names(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[str,
     )
 
 
-def _group_calls(
-    description: Description, variables: list[FmuVariable], sizes: Mapping[str, int]
+def _ranges(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[tuple[FmuVariable, range], ...]:
+    """Return variables, each with the numbers of its elements in all of them."""
+    counts = [math.prod(shape(variable, sizes)) for variable in variables]
+    ends = itertools.accumulate(counts)
+    return tuple(
+        (variable, range(end - count, end))
+        for variable, count, end in zip(variables, counts, ends, strict=True)
+    )
+
+
+def group_calls(
+    description: Description, ranges: Iterable[tuple[FmuVariable, range]]
 ) -> tuple[ValueGroup, ...]:
     """Return one group per type, in the order the types come first."""
     calls: dict[str, tuple[list[int], list[int]]] = {}
-    place = 0
-    for variable in variables:
-        references, places = calls.setdefault(description.call_type(variable), ([], []))
-        count = math.prod(shape(variable, sizes))
+    for variable, places in ranges:
+        references, every = calls.setdefault(description.call_type(variable), ([], []))
         references.append(variable.reference)
-        places.extend(range(place, place + count))
-        place += count
+        every.extend(places)
     return tuple(ValueGroup(kind, tuple(r), tuple(p)) for kind, (r, p) in calls.items())
 
 
 def _feedthrough(
     description: Description, sizes: Mapping[str, int], inputs: list[FmuVariable]
 ) -> Callable[[FmuVariable], tuple[str, ...]]:
-    """Return what tells the inputs a variable reacts to at once; where nothing is declared, all of them."""
+    """Return what tells the inputs with direct feedthrough to a variable; where none is declared, all."""
     elements = {v.name: _names([v], sizes) for v in inputs if v.numeric}
     every = tuple(itertools.chain.from_iterable(elements.values()))
     kept: dict[tuple[str, int], tuple[str, ...]] = {}

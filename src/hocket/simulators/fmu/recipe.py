@@ -7,7 +7,7 @@ Out: a Model; nothing of the FMU is loaded before it is opened
 from __future__ import annotations
 
 import importlib
-import math
+import inspect
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
+from hocket.model.arguments import is_number, is_positive
 from hocket.model.clock import Duration, format_duration
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Simulator
@@ -30,7 +31,7 @@ from hocket.simulators.fmu.values import Settings, check_settings
 from hocket.simulators.fmu.variables import FLOATS, Description, FmuInterface, array_of
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
-from hocket.simulators.recipes import Recipe, positive_duration
+from hocket.simulators.recipes import Recipe, positive_duration, set_fields
 
 InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
 
@@ -45,8 +46,8 @@ class Fmu(Recipe):
     co-simulation where there is one. `isolate` gives it a process of its own (None: where the FMU allows one
     instance per process only), whose calls may take `time_limit`. `observe` names variables to put out beside
     the outputs, as they are at the end of each step. With `reevaluate` the outputs are got again when inputs
-    change between steps. `early_return` lets a step end early, at an event, and its level go back and meet it
-    there (None: as an FMI 3 FMU declares). `tolerance` is told to the FMU. `method`, `step`, `rtol` and
+    change between steps. `early_return` lets a step end early, at an event, and its level roll back and meet
+    it there (None: as an FMI 3 FMU declares). `tolerance` is told to the FMU. `method`, `step`, `rtol` and
     `atol` are those of `Ode`, for model exchange. Paths start in `folder`.
     """
 
@@ -88,37 +89,28 @@ class Fmu(Recipe):
         **more: Any,
     ):
         if interface not in _INTERFACES:
-            expected = ", ".join(_INTERFACES)
-            raise ScenarioError(
-                f"`{interface}` is no interface",
-                "`interface`",
-                expected,
-                suggest_nearest(interface, _INTERFACES),
-            )
-        for name, value in (
-            ("path", str(path)),
-            ("values", _merge_parameters(parameters, more, str(path))),
-            ("interface", interface),
-            ("isolate", isolate),
-            ("observe", (observe,) if isinstance(observe, str) else tuple(observe)),
-            ("reevaluate", bool(reevaluate)),
-            ("early_return", early_return),
-            ("tolerance", tolerance),
-            ("logging", bool(logging)),
-            ("step", None if step is None else positive_duration(step, "step")),
-            ("time_limit", positive_duration(time_limit, "time_limit")),
-            ("folder", str(folder)),
-        ):
-            object.__setattr__(self, name, value)
-        faults = [*self._refusals(), *self._option_faults(method, step, rtol, atol)]
+            expected, hint = ", ".join(_INTERFACES), suggest_nearest(interface, _INTERFACES)
+            raise ScenarioError(f"`{interface}` is not an interface", "`interface`", expected, hint)
+        set_fields(
+            self,
+            path=str(path),
+            values=_merge_parameters(parameters, more, str(path)),
+            interface=interface,
+            isolate=isolate,
+            observe=(observe,) if isinstance(observe, str) else tuple(observe),
+            reevaluate=bool(reevaluate),
+            early_return=early_return,
+            tolerance=tolerance,
+            logging=bool(logging),
+            step=None if step is None else positive_duration(step, "step"),
+            time_limit=positive_duration(time_limit, "time_limit"),
+            folder=str(folder),
+        )
+        faults = [*self._refusals(), *self._option_faults(method=method, step=step, rtol=rtol, atol=atol)]
         relative = next((r for r in (rtol, tolerance, self.description.tolerance) if r is not None), 1e-6)
-        relative = relative if _is_number(relative) else 1e-6
-        for name, value in (
-            ("method", method or "adaptive"),
-            ("rtol", relative),
-            ("atol", relative / 1000 if atol is None else atol),
-        ):
-            object.__setattr__(self, name, value)
+        relative = relative if is_number(relative) else 1e-6
+        atol = relative / 1000 if atol is None else atol
+        set_fields(self, method=method or "adaptive", rtol=relative, atol=atol)
         try:
             _ = self.port_layout
         except ScenarioError as error:
@@ -135,7 +127,6 @@ class Fmu(Recipe):
 
     @cached_property
     def file(self) -> Path:
-        """Where it is."""
         return Path(os.path.abspath(os.path.join(self.folder, self.path)))
 
     @cached_property
@@ -145,7 +136,6 @@ class Fmu(Recipe):
 
     @cached_property
     def description(self) -> Description:
-        """What its model description says."""
         return read_description(self.unpacked_folder, str(self.file))
 
     @property
@@ -157,21 +147,12 @@ class Fmu(Recipe):
     def options(self) -> dict[str, Any]:
         """The keywords that remake it, where they differ from the defaults; `folder` aside."""
         relative = next((r for r in (self.tolerance, self.description.tolerance) if r is not None), 1e-6)
-        every: tuple[tuple[str, Any, Any], ...] = (
-            ("interface", self.interface, "auto"),
-            ("isolate", self.isolate, None),
-            ("observe", self.observe, ()),
-            ("reevaluate", self.reevaluate, True),
-            ("early_return", self.early_return, None),
-            ("tolerance", self.tolerance, None),
-            ("logging", self.logging, False),
-            ("method", self.method, "adaptive"),
-            ("step", None if self.step is None else format_duration(self.step), None),
-            ("rtol", self.rtol, relative),
-            ("atol", self.atol, self.rtol / 1000),
-            ("time_limit", format_duration(self.time_limit), "60 s"),
-        )
-        return {name: value for name, value, default in every if value != default}
+        defaults = {name: p.default for name, p in inspect.signature(Fmu).parameters.items()}
+        defaults |= {"method": "adaptive", "rtol": relative, "atol": self.rtol / 1000}
+        step = None if self.step is None else format_duration(self.step)
+        told = {**vars(self), "step": step, "time_limit": format_duration(self.time_limit)}
+        names = [name for name in self.__dataclass_fields__ if name not in ("path", "values", "folder")]
+        return {name: told[name] for name in names if told[name] != defaults[name]}
 
     @cached_property
     def settings(self) -> Settings:
@@ -202,7 +183,7 @@ class Fmu(Recipe):
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """The numeric outputs and what is observed, with the inputs they react to at once."""
+        """The numeric outputs and what is observed, with their direct feedthrough."""
         return self.port_layout.outputs
 
     @property
@@ -213,9 +194,8 @@ class Fmu(Recipe):
     @property
     def exchange(self) -> bool:
         """Whether hocket integrates it: model exchange."""
-        return self.interface == "model-exchange" or (
-            self.interface == "auto" and self.description.cs is None
-        )
+        alone = self.interface == "auto" and self.description.cs is None
+        return alone or self.interface == "model-exchange"
 
     @property
     def interface_used(self) -> FmuInterface:
@@ -224,7 +204,6 @@ class Fmu(Recipe):
 
     @property
     def is_isolated(self) -> bool:
-        """Whether it gets a process of its own."""
         return self.interface_used.only_once if self.isolate is None else self.isolate
 
     @cached_property
@@ -243,7 +222,6 @@ class Fmu(Recipe):
 
     @cached_property
     def abilities(self) -> Capabilities:
-        """What the description declares and the binary exports."""
         used, major = self.interface_used, self.description.major
         there = self._available_functions((*STATE[major], *INPUT_SLOPES[major], OUTPUT_SLOPES[major]))
         rewind = used.can_save and major > 1 and there.issuperset(STATE[major])
@@ -268,9 +246,8 @@ class Fmu(Recipe):
         if major < 3:
             return self.interface_used.interpolates_inputs and there.issuperset(INPUT_SLOPES[major])
         inputs = (v for v in self.description.variables if v.causality == "input" and v.type in FLOATS)
-        followed = all(
-            v.type == "real" and v.intermediate_update and not v.dimensions for v in inputs if v.moves
-        )
+        moving = [v for v in inputs if v.moves]
+        followed = all(v.type == "real" and v.intermediate_update and not v.dimensions for v in moving)
         return self.interface_used.intermediate_update and followed
 
     def _available_functions(self, names: tuple[str, ...]) -> set[str]:
@@ -281,7 +258,6 @@ class Fmu(Recipe):
             return set(names)  # open() refuses it; until then the description is believed
 
     def open(self) -> Simulator:
-        """Load it; in a process of its own if it is to be isolated."""
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         return cast("Simulator", module.open_simulator(self))
@@ -297,27 +273,22 @@ class Fmu(Recipe):
             yield Fault("it is for model exchange in FMI 1", where, "co-simulation, or FMI 2 or 3")
         clocked = description.clocked_names
         if clocked:
-            listed = ", ".join(f"`{name}`" for name in clocked[:8])
-            more = f" and {len(clocked) - 8} more" if len(clocked) > 8 else ""
-            yield Fault(f"it has clocks, which hocket does not tick: {listed}{more}", where)
+            yield Fault(f"it has clocks, which hocket does not tick: {list_names(clocked, 8)}", where)
 
-    def _option_faults(
-        self, method: str | None, step: Duration | None, rtol: float | None, atol: float | None
-    ) -> Iterator[Fault]:
-        where = str(self.file)
-        own = (("method", method), ("step", step), ("rtol", rtol), ("atol", atol))
+    def _option_faults(self, **own: Any) -> Iterator[Fault]:
+        """Yield what is wrong with options; `own` are those of the solver."""
+        where, method = str(self.file), own["method"]
         if not self.exchange:
-            for name, value in own:
+            for name, value in own.items():
                 if value is not None:
                     what = f"`{name}` is given, but the FMU has a solver of its own"
                     hint = 'interface="model-exchange"' if self.description.me is not None else ""
                     yield Fault(what, where, "only for model exchange", hint)
         if method is not None and method not in METHODS:
-            yield Fault(
-                f"`{method}` is not a method", where, ", ".join(METHODS), suggest_nearest(method, METHODS)
-            )
-        for name, value in (("tolerance", self.tolerance), ("rtol", rtol), ("atol", atol)):
-            if value is not None and not (_is_number(value) and 0.0 < value < math.inf):
+            hint = suggest_nearest(method, METHODS)
+            yield Fault(f"`{method}` is not a method", where, ", ".join(METHODS), hint)
+        for name, value in (("tolerance", self.tolerance), ("rtol", own["rtol"]), ("atol", own["atol"])):
+            if value is not None and not is_positive(value):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "a number above zero")
         for name, value in (("isolate", self.isolate), ("early_return", self.early_return)):
             if value not in (None, True, False):
@@ -330,7 +301,9 @@ def _merge_parameters(
     if parameters is not None and not isinstance(parameters, Mapping):
         raise ScenarioError(f"`parameters` is {parameters!r:.60}", where, 'such as {"mass": 2.0}')
     first = dict(parameters or {})
-    wrong = [Fault(f"{name!r:.40} is no name", where, "text") for name in first if not isinstance(name, str)]
+    wrong = [
+        Fault(f"{name!r:.40} is not a name", where, "text") for name in first if not isinstance(name, str)
+    ]
     wrong += [Fault(f"`{name}` is given twice", where) for name in more if name in first]
     if wrong:
         raise ScenarioError(wrong)
@@ -341,10 +314,6 @@ def _freeze_value(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     return tuple(map(_freeze_value, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def remake_fmu(

@@ -22,7 +22,7 @@ def main(fd: int, parent: int, at: int, length: int) -> None:
     sys.meta_path.insert(0, SameFiles)
     for name, path in boot["packages"].items():
         _stand_in(name, path)
-    from hocket import _native  # type: ignore[attr-defined]
+    import hocket._native as _native
 
     server = _native.Server(fd, parent)
     os.close(fd)
@@ -40,7 +40,6 @@ class SameFiles(PathFinder):
 
     @classmethod
     def find_spec(cls, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """Return where a module of hocket is."""
         return super().find_spec(name, path, target) if name.startswith("hocket.") else None
 
 
@@ -65,7 +64,7 @@ def _open_live(model: Any, number: int) -> Any:
 
 
 class Service:
-    """Answers what compiled code cannot."""
+    """Answers what compiled code cannot; what has no method here is asked of the live FMU."""
 
     def __init__(self, server: Any, live: Any):
         self.server = server
@@ -75,7 +74,6 @@ class Service:
         self.closed = False
 
     def run(self) -> None:
-        """Answer until closed."""
         while not self.closed:
             try:
                 question = self.server.serve(getattr(self.live, "native", None))
@@ -97,20 +95,15 @@ class Service:
             server.answer_numbers(live.slope(server.t, server.u))
         else:
             name, arguments = pickle.loads(server.question)
-            server.answer(pickle.dumps(getattr(self, name)(*arguments)))
+            asked = self if hasattr(self, name) else live
+            server.answer(pickle.dumps(getattr(asked, name)(*arguments)))
 
     def start(self, t: float, stop: float | None, early: bool) -> None:
-        """Start the FMU anew."""
         for name, value in (("early", early), ("stop_time", stop)):
             if hasattr(self.live, name):
                 setattr(self.live, name, value)
         self.states.clear()
         self.live.start(t)
-
-    def ready(self) -> None:
-        """Leave initialisation."""
-        if hasattr(self.live, "ready"):
-            self.live.ready()
 
     def save(self, forgotten: list[int]) -> int:
         """Keep the state; return its number."""
@@ -121,28 +114,13 @@ class Service:
         return self.count
 
     def restore(self, number: int | None) -> None:
-        """Go back to a state."""
         if number not in self.states:
             from hocket.errors import SimulatorError
 
             raise SimulatorError("the state was saved before the last start")
         self.live.restore(self.states[number])
 
-    def text(self, port: int) -> bytes:
-        """Return a string or binary output."""
-        value: bytes = self.live.text(port)
-        return value
-
-    def set_text(self, port: int, value: bytes) -> None:
-        """Set a string or binary input."""
-        self.live.set_text(port, value)
-
-    def jacobian(self, t: float, u: Any) -> Any:
-        """Return A, B, C, D."""
-        return self.live.jacobian(t, u)
-
     def fault(self) -> None:
-        """Raise what went wrong in compiled code."""
         raise self.live.fault()
 
     def close(self) -> None:

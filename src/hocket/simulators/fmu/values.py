@@ -16,12 +16,18 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.simulators.fmu.ports import element_name, indices, shape, start_values
-from hocket.simulators.fmu.variables import FLOATS, WHOLE, Description, FmuVariable
+from hocket.simulators.fmu.ports import indices, shape, start_values
+from hocket.simulators.fmu.variables import (
+    FLOATS,
+    WHOLE,
+    Description,
+    FmuVariable,
+    element_name,
+    split_element,
+)
 
 Stage: TypeAlias = Literal["structural", "start"]
 
-_ELEMENT = re.compile(r"(.+)\[(\d+(?:,\s*\d+)*)\]")
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -46,6 +52,8 @@ class Settings:
     """The structural parameters that hold the sizes of arrays."""
     starts: Mapping[str, float] = field(default_factory=dict)
     """The start values given to inputs, by port."""
+    given: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """All values of each variable that something was given for, flat; a negated alias as the user sees it."""
 
 
 class _UnfitValueError(Exception):
@@ -79,6 +87,7 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
                 given.append(one)
     sizes = dict(description.sizes)
     held: dict[tuple[str, int], tuple[_GivenValue, tuple[Any, ...]]] = {}
+    whole: dict[str, tuple[Any, ...]] = {}
     # sizes first: they decide the shapes of the rest
     for structural in (True, False):
         for group in _by_variable(given, structural):
@@ -88,6 +97,9 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
             except _UnfitValueError as wrong:
                 faults.append(wrong.fault)
                 continue
+            whole[variable.name] = values
+            if variable.negated:
+                values = tuple(-value for value in values)
             key = description.call_type(variable), variable.reference
             if key in held and held[key][1] != values:
                 both = f"`{held[key][0].written}` and `{group[0].written}`"
@@ -103,7 +115,7 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
         if one.variable.causality == "input" and one.variable.numeric
         for index, value in zip(indices(shape(one.variable, sizes)), values, strict=True)
     }
-    return Settings(_calls(held), sizes, starts)
+    return Settings(_calls(held), sizes, starts, whole)
 
 
 def _resolve_name(
@@ -112,18 +124,16 @@ def _resolve_name(
     """Yield the variables a name means: itself, an element, or in FMI 1 and 2 the elements of an array."""
     known = description.by_name
     variable = known.get(name)
-    match = _ELEMENT.fullmatch(name)
+    base, index = split_element(name)
     if variable is not None:
         yield _GivenValue(name, known[variable.alias_of] if variable.alias_of else variable, None, value)
         return
-    if match and match[1] in known and known[match[1]].dimensions:
-        array = known[match[1]]
-        index = tuple(int(number) for number in match[2].split(","))
+    if index and base in known and known[base].dimensions:
+        array = known[base]
         yield _GivenValue(name, known[array.alias_of] if array.alias_of else array, index, value)
         return
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
-        numbers = (m[2] for m in map(_ELEMENT.fullmatch, known) if m and m[1] == name)
-        found = {tuple(int(number) for number in text.split(",")) for text in numbers}
+        found = {place for array, place in map(split_element, known) if place and array == name}
         if found:
             yield from _resolve_scalars(name, value, found, known, faults)
             return
@@ -166,7 +176,6 @@ def _refusal_reason(variable: FmuVariable) -> str:
 
 
 def _by_variable(given: list[_GivenValue], structural: bool) -> list[list[_GivenValue]]:
-    """Return what is given, variable by variable."""
     groups: dict[str, list[_GivenValue]] = {}
     for one in given:
         if (one.variable.causality == "structuralParameter") == structural:
@@ -181,9 +190,8 @@ def _variable_values(
     of = shape(variable, sizes)
     wholes = [one for one in group if one.index is None]
     if wholes:
-        raw = (
-            _flatten_shape(variable.name, wholes[-1].value, of) if variable.dimensions else [wholes[-1].value]
-        )
+        value = wholes[-1].value
+        raw = _flatten_shape(variable.name, value, of) if variable.dimensions else [value]
         values = [
             _convert_value(variable, value, element_name(variable.name, index))
             for value, index in zip(raw, indices(of), strict=True)
@@ -197,11 +205,10 @@ def _variable_values(
     for one in group:
         if one.index is not None:
             values[_flat_position(one, of)] = _convert_value(variable, one.value, one.written)
-    return tuple(-value for value in values) if variable.negated else tuple(values)
+    return tuple(values)
 
 
 def _flat_position(one: _GivenValue, of: tuple[int, ...]) -> int:
-    """Return the number of an element in the flat array."""
     index = one.index or ()
     if len(index) != len(of) or not all(1 <= i <= size for i, size in zip(index, of, strict=True)):
         expected = f"indices from 1, shape {_format_shape(of)}"
@@ -228,7 +235,7 @@ def _format_shape(of: tuple[int, ...]) -> str:
 
 
 def _convert_value(variable: FmuVariable, value: Any, name: str) -> Any:
-    """Return a value as its type wants it; raises _WrongError."""
+    """Return a value as its type wants it; raises _UnfitValueError."""
     if isinstance(value, np.generic):
         value = value.item()
     if variable.type == "string":
@@ -241,14 +248,11 @@ def _convert_value(variable: FmuVariable, value: Any, name: str) -> Any:
         if not isinstance(value, (bool, int)) or value not in (0, 1):
             raise _UnfitValueError(f"`{name}` is {value!r:.60}", "true or false")
         return bool(value)
-    convert = (
-        _convert_item
-        if variable.type == "enumeration"
-        else _convert_whole
-        if variable.type in WHOLE
-        else _convert_real
-    )
-    number: float = convert(variable, value, name)
+    if variable.type == "enumeration":
+        number: float = _convert_item(variable, value, name)
+    else:
+        convert = _convert_whole if variable.type in WHOLE else _convert_real
+        number = convert(variable, value, name)
     low, high = variable.minimum, variable.maximum
     unit = f" {variable.unit}" if variable.unit else ""
     if low is not None and number < low:
@@ -311,7 +315,6 @@ def _convert_bytes(value: Any, name: str) -> bytes:
 
 
 def _calls(held: Mapping[tuple[str, int], tuple[_GivenValue, tuple[Any, ...]]]) -> tuple[Setting, ...]:
-    """Return one setting per stage and type."""
     calls: dict[tuple[Stage, str], tuple[list[int], list[Any]]] = {}
     for (kind, reference), (one, values) in held.items():
         stage: Stage = "structural" if one.variable.causality == "structuralParameter" else "start"

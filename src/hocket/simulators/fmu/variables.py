@@ -1,7 +1,7 @@
-"""The names of the elements of arrays: `x[1]`, `A[1,2]`; some tools write `A[1, 2]`.
+"""What an FMU declares: variables, interfaces, units; and the names of the elements of arrays.
 
-In:  a name
-Out: the name of the array
+In:  what a model description says
+Out: frozen data
 """
 
 from __future__ import annotations
@@ -17,10 +17,26 @@ from hocket.model.ports import PortType
 INDICES = re.compile(r"\[\d+(?:,\s*\d+)*\]")
 
 
+def split_element(name: str) -> tuple[str, tuple[int, ...]]:
+    """Return the array whose element a name would be, and its indices; () if it ends in none.
+
+    Elements are `x[1]`, `A[1,2]`; some tools write `A[1, 2]`.
+    """
+    array, bracket, rest = name.rpartition("[")
+    if not array or not INDICES.fullmatch(bracket + rest):
+        return name, ()
+    return array, tuple(int(number) for number in rest.rstrip("]").split(","))
+
+
+def element_name(name: str, index: tuple[int, ...]) -> str:
+    """Return the name of an element: `x[1]`, `A[1,2]`."""
+    return f"{name}[{','.join(map(str, index))}]" if index else name
+
+
 def array_of(name: str) -> str:
     """Return the array whose element a name would be; empty if it ends in no indices."""
-    array, bracket, rest = name.rpartition("[")
-    return array if INDICES.fullmatch(bracket + rest) else ""
+    array, indices = split_element(name)
+    return array if indices else ""
 
 
 WHOLE = ("integer", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -60,8 +76,6 @@ class FmuVariable:
     """FMI 3: may be set or got in the middle of a step."""
     reinit: bool = False
     """Of a state: the FMU may set it anew at an event."""
-    previous: str | None = None
-    """Of a clocked state: the variable with its value at the tick before."""
     clocks: tuple[str, ...] = ()
     alias_of: str | None = None
     """FMI 3: the variable it is another name of."""
@@ -126,7 +140,6 @@ class FmuInterface:
     asynchronous: bool = False
     completed_step: bool = False
     """Model exchange: wants to be told of every completed step."""
-    evaluates_discrete: bool = False
 
 
 BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
@@ -143,7 +156,6 @@ class Unit:
 
     @property
     def base(self) -> str:
-        """The base units, as a text."""
         powers = zip(BASES, self.exponents or (), strict=False)
         return "*".join(f"{name}**{power}" for name, power in powers if power)
 
@@ -165,7 +177,7 @@ class Description:
     tool: str = ""
     date: str = ""
     dependencies: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """Per output and derivative the variables it depends on at once, states too; None: not told."""
+    """Per output and derivative the variables with direct feedthrough to it, states too; None: not told."""
     initial_unknowns: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     states: tuple[tuple[str, str], ...] = ()
     """The continuous states, each with its derivative."""
@@ -183,12 +195,10 @@ class Description:
 
     @property
     def major(self) -> int:
-        """1, 2 or 3."""
         return int(self.version[0])
 
     @cached_property
     def by_name(self) -> dict[str, FmuVariable]:
-        """The variables by their names."""
         return {variable.name: variable for variable in self.variables}
 
     @cached_property

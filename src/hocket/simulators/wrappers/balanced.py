@@ -6,28 +6,24 @@ Out: a Model like it for any engine
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.arguments import is_positive
+from hocket.model.arguments import is_number, is_positive, is_whole
 from hocket.model.bonds import Balance
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model, Simulator
-from hocket.model.scenario import as_level
 from hocket.simulators.declared_energy import linear_faults
 from hocket.simulators.energy_projection import Projected
 from hocket.simulators.ode import Ode
 from hocket.simulators.power_balance import InversionBalance, PartnerView, Seat, SubsteppedBalance
 from hocket.simulators.state_space import StateSpace
+from hocket.simulators.wrappers.emulation import ModelWrapper, check_wrapped
 
 Agreed: TypeAlias = Literal["product", "linear"]
-
-_SHARED = ("class_name", "path", "is_isolated", "step")
-"""What else is read off models, where they have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ class BondSide:
 
 
 @dataclass(frozen=True)
-class Balanced:
+class Balanced(ModelWrapper):
     """A model that keeps the power agreed on its bonds (Moshagen 2021, section 2; formulas, section 5).
 
     The agreed power is the product of the two signals as they are extrapolated. Both sides know both: one
@@ -102,8 +98,8 @@ class Balanced:
     `linked` adds the ports that a bond connects: `<output>_told`, from that output with the extrapolation
     of the partner's input, so that what was told is known at all levels and in iterations; for the energy
     form an output `share`, the energy that it stores, and `<input>_share`, from the partner's (below zero:
-    not told, and not limited), and the ports of what is `beyond`. With them nobody gives more than it has
-    (see `limits`). An output `<input>_work` tells the energy that came in through each bond; where a side
+    not told, and not limited), and the ports of what is `beyond`. With them no simulator gives more than it
+    has. An output `<input>_work` tells the energy that came in through each bond; where a side
     `settles`, `<input>_booked` comes from the partner's. Without `linked`, what was told is the output and
     its slope as last read, else through the last two outputs; inputs then count to their slopes, and a level
     with `Polynomial(1)` must start cold.
@@ -120,22 +116,11 @@ class Balanced:
     """The step in s for which energies are agreed, where the model makes shorter ones."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.model, type) or not hasattr(self.model, "open"):
-            raise ScenarioError(
-                f"`{self.model!r:.60}` is no model", "Balanced", "such as a `StateSpace(...)`"
-            )
-        if as_level(self.model) is not None:
-            hint = "`Balanced` around the model inside that has the ports"
-            raise ScenarioError("a level is not balanced as a whole", "Balanced", "one simulator", hint)
+        check_wrapped(self.model, "Balanced", "balanced")
         object.__setattr__(self, "bonds", _check_sides(self.bonds))
         faults = [*self._option_faults(), *self._port_faults(), *self._model_faults()]
         if faults:
             raise ScenarioError(faults)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _SHARED:
-            return getattr(self.model, name)
-        raise AttributeError(f"`Balanced` has no attribute `{name}`")
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
@@ -147,7 +132,7 @@ class Balanced:
         return (
             *self.model.inputs,
             *(Port(name, unit) for name, unit in told.items()),
-            *(Port(name, "J", start=-1.0, held=True) for name in shares),  # below zero: nobody tells
+            *(Port(name, "J", start=-1.0, held=True) for name in shares),  # below zero: not told
             *beyond,
         )
 
@@ -183,12 +168,11 @@ class Balanced:
 
     @property
     def abilities(self) -> Capabilities:
-        """Those of the model inside, under inputs of any degree; micro steps only where they show the law."""
+        # micro steps only where they show the law
         micro = self.model.abilities.micro and self._is_integrated and self.form == "inversion"
         return replace(self.model.abilities, input_degree=None, micro=micro)
 
     def open(self) -> Simulator:
-        """Make a live simulator of the form."""
         if self.form == "energy":
             return Projected(self)
         return InversionBalance(self) if self._is_integrated else SubsteppedBalance(self)
@@ -230,21 +214,16 @@ class Balanced:
             ("power", self.power, ("product", "linear")),
         ):
             if value not in known:
-                yield Fault(
-                    f"`{name}` cannot be {value!r}",
-                    "Balanced",
-                    " or ".join(known),
-                    suggest_nearest(str(value), known),
-                )
+                hint = suggest_nearest(str(value), known)
+                yield Fault(f"`{name}` cannot be {value!r}", "Balanced", " or ".join(known), hint)
         if not is_positive(self.eps):
             yield Fault(f"`eps` is {self.eps!r}", "Balanced", "a number above zero, such as 0.05")
-        if isinstance(self.substeps, bool) or not isinstance(self.substeps, int) or self.substeps < 1:
+        if not is_whole(self.substeps, 1):
             yield Fault(f"`substeps` is {self.substeps!r}", "Balanced", "a whole number above zero")
         for side in self.bonds:
-            if not isinstance(side.sign, (int, float)) or not math.isfinite(side.sign) or side.sign == 0:
-                yield Fault(
-                    f"the sign of `{side.output}` and `{side.input}` is {side.sign!r}", "Balanced", "+1 or -1"
-                )
+            if not is_number(side.sign) or side.sign == 0:
+                what = f"the sign of `{side.output}` and `{side.input}` is {side.sign!r}"
+                yield Fault(what, "Balanced", "+1 or -1")
             for role, number in (("scale", side.scale), ("eps", side.eps)):
                 if number is not None and not is_positive(number):
                     what = f"the {role} of `{side.output}` and `{side.input}` is {number!r}"
@@ -263,20 +242,17 @@ class Balanced:
         given = [side.input for side in self.bonds]
         for name in sorted({name for name in given if given.count(name) > 1}):
             yield Fault(f"the input `{name}` is in two bonds", "Balanced", "one bond per input")
-        taken = {port.name for port in self.model.inputs} & {
-            f"{name}_{end}"
-            for side in self.bonds
-            for name, end in ((side.output, "told"), (side.input, "share"))
-        }
-        taken |= {port.name for port in self.model.inputs} & {
-            port.name for side in self.bonds for port in side.ports
-        }
-        if self.linked and taken:
-            yield Fault(f"the input `{min(taken)}` has a name that bonds use", "Balanced", "another name")
-        used = {"share"} if self._has_shares else set()
-        used |= {f"{side.input}_work" for side in self.bonds} if self.linked else set()
-        for name in sorted(used & {port.name for port in self.model.outputs}):
-            yield Fault(f"the output `{name}` has a name that bonds use", "Balanced", "another name")
+        added: dict[str, set[str]] = {"input": set(), "output": {"share"} if self._has_shares else set()}
+        for side in self.bonds if self.linked else ():
+            added["input"] |= {
+                f"{side.output}_told",
+                f"{side.input}_share",
+                *(port.name for port in side.ports),
+            }
+            added["output"].add(f"{side.input}_work")
+        for role, ports in (("input", self.model.inputs), ("output", self.model.outputs)):
+            for name in sorted(added[role] & {port.name for port in ports}):
+                yield Fault(f"the {role} `{name}` has a name that bonds use", "Balanced", "another name")
 
     def _model_faults(self) -> Iterator[Fault]:
         model: Any = self.model
@@ -287,9 +263,8 @@ class Balanced:
             yield Fault("a model without a state stores nothing to balance", "Balanced", "a model with `x0`")
         kind = type(model).__name__
         if self.form == "energy" and not self._is_integrated:
-            what = (
-                f"balance by energy moves the state, and the state of this `{kind}` is not hocket's to move"
-            )
+            own = f"the state of this `{kind}` is not hocket's to move"
+            what = f"balance by energy moves the state, and {own}"
             expected = "a `StateSpace` or an `Ode` with `energy`: stored energy that is told is not enough"
             yield Fault(what, "Balanced", expected, '`balance = "inversion"`, which needs neither')
         elif self.form == "energy" and self.energy is None:
@@ -298,9 +273,8 @@ class Balanced:
             hint = 'declare `energy`; or `balance = "inversion"`, which needs none'
             yield Fault(what, "Balanced", expected, hint)
         elif self.form == "energy" and isinstance(model, StateSpace):
-            yield from linear_faults(
-                model, [(side.output, side.input, float(side.sign)) for side in self.bonds]
-            )
+            sides = [(side.output, side.input, float(side.sign)) for side in self.bonds]
+            yield from linear_faults(model, sides)
         divided = self.form == "inversion" and self.substeps > 1 and not self._is_integrated
         if divided and not model.abilities.variable_step:
             what = f"the step of this `{kind}` cannot be divided by {self.substeps}, as inversion wants it"
@@ -315,5 +289,6 @@ def _check_sides(bonds: Any) -> tuple[BondSide, ...]:
         raise ScenarioError("there are no bonds", "Balanced", 'such as `[BondSide("f", "v", -1)]`')
     for side in listed:
         if not isinstance(side, BondSide):
-            raise ScenarioError(f"`{side!r:.60}` is no bond", "Balanced", 'such as `BondSide("f", "v", -1)`')
+            such_as = 'such as `BondSide("f", "v", -1)`'
+            raise ScenarioError(f"`{side!r:.60}` is not a bond", "Balanced", such_as)
     return tuple(listed)

@@ -1,4 +1,4 @@
-"""Slopes for those who tell none: differences of outputs.
+"""Output derivatives for simulators that do not tell them: differences of outputs.
 
 In:  a Model whose simulators do not tell the time derivatives of their outputs
 Out: a Model like it whose simulators do, by a trial step that is taken back, or from the steps before
@@ -14,27 +14,26 @@ import numpy as np
 
 from hocket.errors import ScenarioError
 from hocket.model.clock import Duration, format_duration
-from hocket.model.extrapolators import shift_origin
 from hocket.model.protocols import Array, Capabilities, Model, Simulator
 from hocket.simulators.recipes import positive_duration
 from hocket.simulators.wrappers.emulation import (
     Emulating,
+    LiveWrapper,
     check_wrapped,
-    forward_methods,
     outputs_of,
-    start_inner,
+    shift_inputs,
 )
 
 
 @dataclass(frozen=True, init=False)
 class Sloped(Emulating):
-    """A model like the one inside that tells slopes, by differences of its outputs.
+    """A model like the one inside that tells output derivatives, by differences of its outputs.
 
-    With `trial`, a short time: two steps of it are made and taken back, and the slope is that of the parabola
-    through the three outputs: error trial^2 y'''/3, and rounding of about 1e-16 y / trial. The one inside
-    must go back and take any step. Without `trial`: the parabola through the last three outputs, each a step
-    apart, under the inputs as they were then. Its error is h^2 y'''/3 with h the step; jumps of inputs are
-    seen a step late; the first slope is zero and the second of first order.
+    With `trial`, a short time: two steps of it are made and rolled back, and the slope is that of the
+    parabola through the three outputs: error trial^2 y'''/3, and rounding of about 1e-16 y / trial. The one
+    inside must roll back and take any step. Without `trial`: the parabola through the last three outputs,
+    each a step apart, under the inputs as they were then. Its error is h^2 y'''/3 with h the step; jumps of
+    inputs are seen a step late; the first slope is zero and the second of first order.
     """
 
     model: Model
@@ -42,15 +41,15 @@ class Sloped(Emulating):
     emulates: ClassVar[str] = "slopes"
 
     def __init__(self, model: Model, trial: Duration | None = None):
-        check_wrapped(model, "Sloped", "given slopes")
+        check_wrapped(model, "Sloped", "given output derivatives")
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "trial", None if trial is None else positive_duration(trial, "trial"))
         able = model.abilities
         if trial is not None and not (able.rewind and able.variable_step):
-            lacks = "cannot go back" if not able.rewind else "accepts only the step of its level"
+            lacks = "cannot roll back" if not able.rewind else "accepts only the step of its level"
             first = "`Replay` (replay = true)" if not able.rewind else "`Substepped` (substep = ...)"
             raise ScenarioError(
-                f"a trial step is short and taken back, and `{type(model).__name__}` {lacks}",
+                f"a trial step is short and rolled back, and `{type(model).__name__}` {lacks}",
                 "slopes",
                 "save() and restore(), and any step",
                 f'`Sloped(model)`, slopes = "backward" in a file; or {first} first',
@@ -58,56 +57,34 @@ class Sloped(Emulating):
 
     @property
     def emulation(self) -> str:
-        """What is emulated, and how."""
-        how = (
-            "backward differences" if self.trial is None else f"trial steps of {format_duration(self.trial)}"
-        )
-        return f"slopes by {how}"
+        if self.trial is None:
+            return "output derivatives by backward differences"
+        return f"output derivatives by trial steps of {format_duration(self.trial)}"
 
     @property
     def price(self) -> str:
-        """What that costs and loses."""
         if self.trial is None:
-            return "the first slope is zero, later ones lag by the step squared, jumps of inputs come late"
-        return "every slope makes two steps and takes them back"
+            return (
+                "the first derivative is zero, later ones lag by the step squared, jumps of inputs come late"
+            )
+        return "each output derivative makes two steps and rolls them back"
 
     @property
     def abilities(self) -> Capabilities:
-        """Those of the model inside, and slopes; micro steps are not told, trials would be among them."""
+        # micro steps are not told: trials would be among them
         return replace(self.model.abilities, slopes=True, micro=False)
 
     def open(self) -> Simulator:
-        """Make a live simulator that tells slopes."""
         return _BackwardSlopes(self) if self.trial is None else _TrialSlopes(self)
 
 
-class _SlopeSimulator:
+class _SlopeSimulator(LiveWrapper):
     """What both ways share: all but the slope is done by the one inside."""
 
     def __init__(self, recipe: Sloped):
-        self.inner: Any = recipe.model.open()
+        names = "stop_time", "early", "ready", "prefers", "energy", "save", "restore"
+        super().__init__(recipe.model, *names)
         self.jumps = [number for number, port in enumerate(recipe.outputs) if port.discrete]
-        forward_methods(
-            self, self.inner, "stop_time", "early", "ready", "prefers", "energy", "save", "restore"
-        )
-
-    def start(self, t: float) -> None:
-        """Start the one inside."""
-        start_inner(self, self.inner, t)
-
-    def output(self, t: float, u: Array) -> Array:
-        """Ask the one inside."""
-        y: Array = self.inner.output(t, u)
-        return y
-
-    def step(self, t: float, h: float, u: Array) -> float:
-        """Step the one inside."""
-        reached: float = self.inner.step(t, h, u)
-        return reached
-
-    def close(self) -> None:
-        """Close the one inside."""
-        self.inner.close()
 
     def _zero_jumps(self, slope: list[float]) -> Array:
         """Return slopes; of what jumps from value to value it is zero."""
@@ -131,9 +108,9 @@ class _TrialSlopes(_SlopeSimulator):
             y = [outputs_of(self.inner, t, u)]
             for number in range(2):
                 begun, end = t + number * e, t + (number + 1) * e
-                returned = self.inner.step(begun, e, _shift_inputs(u, number * e))
+                returned = self.inner.step(begun, e, shift_inputs(u, number * e))
                 reached = end if returned is None else float(returned)
-                y.append(outputs_of(self.inner, reached, _shift_inputs(u, reached - t)))
+                y.append(outputs_of(self.inner, reached, shift_inputs(u, reached - t)))
                 if abs(reached - end) > 1e-9 * e + 1e-15 * abs(end):
                     return self._zero_jumps(_slopes_before_event(y, number * e, reached - t))
         finally:
@@ -158,12 +135,10 @@ class _BackwardSlopes(_SlopeSimulator):
             self.save, self.restore = self._save, self._restore
 
     def start(self, t: float) -> None:
-        """Forget the steps before."""
         super().start(t)
         self.past = ()
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Keep the outputs, then step."""
         if h > 0.0:
             known = tuple(each for each in self.past if each[0] < t)
             self.past = (*known[-1:], (t, outputs_of(self.inner, t, u)))
@@ -189,7 +164,3 @@ class _BackwardSlopes(_SlopeSimulator):
     def _restore(self, state: Any) -> None:
         kept, self.past = state
         self.inner.restore(kept)
-
-
-def _shift_inputs(u: Array, s: float) -> Array:
-    return u if s == 0.0 or len(u) == 1 else np.array(shift_origin(list(u), s))

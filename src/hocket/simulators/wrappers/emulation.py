@@ -8,42 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hocket.errors import ScenarioError
+from hocket.model.composite import as_level
+from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Model
-from hocket.model.scenario import as_level
-from hocket.simulators.wrappers.replay import Replay
 
 SETTINGS = ("stop_time", "early")
 """What engines may set on a simulator before it starts."""
-_SHARED = ("class_name", "path", "is_isolated", "period", "description", "energy")
-"""What else is read off models, where they have it."""
 
 
-class Emulating:
+class ModelWrapper:
     """A model around another one: ports and names are those of the one inside."""
 
     model: Model
-    shared: tuple[str, ...] = _SHARED
+    shared: ClassVar[tuple[str, ...]] = ("class_name", "path", "is_isolated", "step")
+    """What else is read off models, where they have it."""
 
     def __getattr__(self, name: str) -> Any:
-        if name != "shared" and name in self.shared:
+        if name in type(self).shared:
             return getattr(self.model, name)
         raise AttributeError(f"`{type(self).__name__}` has no attribute `{name}`")
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        """Those of the model inside."""
         return self.model.inputs
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """Those of the model inside."""
         return self.model.outputs
+
+
+class Emulating(ModelWrapper):
+    """A wrapper that emulates a capability; `emulation` says how, `price` what that costs and loses."""
+
+    shared: ClassVar[tuple[str, ...]] = (
+        "class_name", "path", "is_isolated", "period", "description", "energy",
+    )  # fmt: skip
 
     def without_period(self) -> Any:
         """Return the same model in the step of its level."""
@@ -66,39 +71,58 @@ def innermost_model(model: Any) -> Any:
 
 
 def is_emulation(model: object) -> bool:
-    """Return whether a model is a wrapper that emulates an ability."""
-    return isinstance(model, (Emulating, Replay))
+    """Return whether a model is a wrapper that emulates a capability."""
+    return isinstance(model, Emulating)
 
 
 def check_wrapped(model: Any, name: str, verb: str) -> None:
-    """Refuse what is no model, and a level."""
+    """Refuse what is not a model; and a level, if `verb` says what is not done to it as a whole."""
     if isinstance(model, type) or not hasattr(model, "open"):
-        raise ScenarioError(f"`{model!r:.60}` is no model", name, "such as `Python(Tank)`")
-    if as_level(model) is not None:
+        raise ScenarioError(f"`{model!r:.60}` is not a model", name, "such as `Python(Tank)`")
+    if verb and as_level(model) is not None:
         hint = f"`{name}` around each of those in it that need it"
         raise ScenarioError(f"a level is not {verb} as a whole", name, "one simulator", hint)
 
 
-def forward_methods(wrapper: Any, inner: Any, *names: str) -> None:
-    """Give a live wrapper the methods of the one inside that it has, and what engines may set."""
-    wrapper.settles = bool(getattr(inner, "settles", False))
-    for name in SETTINGS:
-        if name in names and hasattr(inner, name):
-            setattr(wrapper, name, getattr(inner, name))
-    for name in names:
-        if name not in SETTINGS and hasattr(inner, name):
-            setattr(wrapper, name, getattr(inner, name))
+class LiveWrapper:
+    """A live simulator around another one, which does what is not defined here."""
 
+    def __init__(self, model: Model, *names: str):
+        """Open the model; of its simulator those of these methods and settings are shown that it has."""
+        self.inner: Any = model.open()
+        self.settles = bool(getattr(self.inner, "settles", False))
+        for name in names:
+            if hasattr(self.inner, name):
+                setattr(self, name, getattr(self.inner, name))
 
-def start_inner(wrapper: Any, inner: Any, t: float) -> None:
-    """Start the one inside, with what was set on the wrapper."""
-    for name in SETTINGS:
-        if name in vars(wrapper):
-            setattr(inner, name, getattr(wrapper, name))
-    inner.start(t)
+    def start(self, t: float) -> None:
+        self._hand_over_settings()
+        self.inner.start(t)
+
+    def _hand_over_settings(self) -> None:
+        """Set on the one inside what the engine has set here."""
+        for name in SETTINGS:
+            if name in vars(self):
+                setattr(self.inner, name, vars(self)[name])
+
+    def output(self, t: float, u: Array) -> Array:
+        y: Array = self.inner.output(t, u)
+        return y
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        reached: float = self.inner.step(t, h, u)
+        return reached
+
+    def close(self) -> None:
+        self.inner.close()
 
 
 def outputs_of(simulator: Any, t: float, u: Array) -> list[float]:
     """Return the outputs as plain numbers, one for each port."""
     y = simulator.output(t, u)
     return [float(y)] if isinstance(y, (int, float)) else [float(value) for value in np.reshape(y, -1)]
+
+
+def shift_inputs(u: Array, s: float) -> Array:
+    """Return the coefficients of the same inputs in powers of the time since s later."""
+    return u if s == 0.0 or len(u) == 1 else np.array(shift_origin(list(u), s))

@@ -1,6 +1,6 @@
-"""Which outputs follow which inputs at once, for models that do not say: told, or tried out.
+"""Direct feedthrough of models that do not say which outputs have it: told, or tried out.
 
-In:  a Model, and what it reacts to; or nothing, and its simulators are pushed
+In:  a Model, and its direct feedthrough; or nothing, and its simulators are pushed
 Out: a Model like it whose outputs list these inputs
 """
 
@@ -25,9 +25,9 @@ PUSHES = 3
 
 @dataclass(frozen=True, init=False)
 class Reacting(Emulating):
-    """A model like the one inside whose outputs react at once to the inputs given here, and to no others.
+    """A model like the one inside, with direct feedthrough from the inputs given here and from no others.
 
-    `{"y": ["u"]}`: outputs that are not named react to none. `probed` says that it was found by trying.
+    `{"y": ["u"]}`: outputs that are not named have none. `probed` says that it was found by trying.
     """
 
     model: Model
@@ -42,7 +42,7 @@ class Reacting(Emulating):
         feedthrough: Feedthrough | tuple[tuple[str, tuple[str, ...]], ...],
         probed: bool = False,
     ):
-        check_wrapped(model, "Reacting", "given reactions")
+        check_wrapped(model, "Reacting", "given direct feedthrough")
         told = feedthrough if isinstance(feedthrough, Mapping) else dict(feedthrough)
         made = with_feedthrough(model.outputs, model.inputs, told, "feedthrough")
         listed = tuple((port.name, tuple(port.feedthrough)) for port in made if port.feedthrough)
@@ -52,32 +52,27 @@ class Reacting(Emulating):
 
     @property
     def emulation(self) -> str:
-        """What is emulated, and how."""
         return "feedthrough by probing" if self.probed else "feedthrough as told"
 
     @property
     def price(self) -> str:
-        """What that costs and loses."""
-        return "a reaction that did not show when it was tried is missed" if self.probed else "nothing"
+        return "feedthrough that did not show when it was tried is missed" if self.probed else "nothing"
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """Those of the model inside, with other reactions."""
         known = dict(self.feedthrough)
         return tuple(replace(port, feedthrough=known.get(port.name, ())) for port in self.model.outputs)
 
     @property
     def abilities(self) -> Capabilities:
-        """Those of the model inside."""
         return self.model.abilities
 
     def open(self) -> Simulator:
-        """Open the model inside: nothing else is different."""
         return self.model.open()
 
 
 def with_probed_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> Reacting:
-    """Return the model with the reactions that were seen when it was tried."""
+    """Return the model with the direct feedthrough that was seen when it was tried."""
     return Reacting(model, probe_feedthrough(model, h, t, seed), probed=True)
 
 
@@ -98,16 +93,15 @@ def probe_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> 
     simulator: Any = model.open()
     try:
         simulator.start(t)
-        u = _start_inputs(model)
+        u = np.array([[port.start or 0.0 for port in model.inputs]], dtype=float).reshape(1, -1)
         simulator.output(t, u)
         if hasattr(simulator, "ready"):
             simulator.ready()
         _push_inputs(model, simulator, t, u, rng, moved)
         for steps in (1, 2, 4):
             for _ in range(steps):
-                returned = simulator.step(
-                    t, h, _perturb_inputs(model, u, rng)
-                )  # at rest a product may hide it
+                # under other inputs: at rest a product may hide a reaction
+                returned = simulator.step(t, h, _perturb_inputs(model, u, rng))
                 t = t + h if returned is None else float(returned)
             _push_inputs(model, simulator, t, u, rng, moved)
     finally:
@@ -118,10 +112,6 @@ def probe_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> 
         port.name: tuple(name for name, seen in zip(names, row, strict=True) if seen)
         for port, row in zip(model.outputs, moved, strict=True)
     }
-
-
-def _start_inputs(model: Model) -> Array:
-    return np.array([[port.start or 0.0 for port in model.inputs]], dtype=float).reshape(1, -1)
 
 
 def _push_inputs(
@@ -146,7 +136,6 @@ def _perturb_inputs(model: Model, u: Array, rng: np.random.Generator) -> Array:
 
 
 def _other_values(port: Port, value: float, rng: np.random.Generator) -> Iterator[float]:
-    """Yield other values of an input."""
     if port.type == "boolean":
         yield 1.0 - value
     elif port.type != "real":

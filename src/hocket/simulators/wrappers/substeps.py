@@ -1,4 +1,4 @@
-"""Any step for those who accept one only: steps of their own, and outputs interpolated between them.
+"""Any step for simulators that accept one length only, by steps of their own and interpolated outputs.
 
 In:  a Model whose simulators step by one length, and that length
 Out: a Model like it that can be stepped by any
@@ -14,15 +14,15 @@ import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.clock import Duration, format_duration, seconds
-from hocket.model.extrapolators import shift_origin, value_at
+from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array, Capabilities, Model, Simulator
 from hocket.simulators.recipes import positive_duration
 from hocket.simulators.wrappers.emulation import (
     Emulating,
+    LiveWrapper,
     check_wrapped,
-    forward_methods,
     outputs_of,
-    start_inner,
+    shift_inputs,
 )
 
 
@@ -32,10 +32,11 @@ class Substepped(Emulating):
 
     A step that ends on this grid is several sub-steps and nothing else. Where it ends between, the one inside
     steps past the end, under inputs led on by their polynomials, and outputs are the line between its last
-    two: error substep^2 y''/8. It then waits, so inputs act up to one sub-step late. Outputs that react at
-    once follow new inputs by the difference these make at the end of the sub-step. What jumps (booleans, held
-    reals) is held until the sub-step ends. Inputs that the one inside would hold are taken at the middle of
-    each sub-step. Energies and slopes are not handed on: `Sloped` around it tells those of the line.
+    two: error substep^2 y''/8. It then waits, so inputs act up to one sub-step late. Outputs with direct
+    feedthrough follow new inputs by the difference these make at the end of the sub-step. What jumps
+    (booleans, held reals) is held until the sub-step ends. Inputs that the one inside would hold are taken at
+    the middle of each sub-step. Energies and slopes are not handed on: `Sloped` around it tells those of the
+    line.
     """
 
     model: Model
@@ -62,55 +63,49 @@ class Substepped(Emulating):
 
     @property
     def emulation(self) -> str:
-        """What is emulated, and how."""
         return f"any step by sub-steps of {format_duration(self.substep)}"
 
     @property
     def price(self) -> str:
-        """What that costs and loses."""
         return "between sub-steps outputs are on a line, and inputs act up to one sub-step late"
 
     @property
     def abilities(self) -> Capabilities:
-        """Those of the model inside, and any step; of its order nothing can be told from outside."""
+        # nothing can be told of its order from outside
         inner = self.model.abilities
         degree = inner.input_degree or None
         return replace(inner, variable_step=True, slopes=False, micro=False, order=None, input_degree=degree)
 
     def open(self) -> Simulator:
-        """Make a live simulator with a grid of its own."""
         return _SubstepSimulator(self)
 
 
-class _SubstepSimulator:
+class _SubstepSimulator(LiveWrapper):
     """A simulator at the first point of its grid that is not before the time of its caller."""
 
     def __init__(self, recipe: Substepped):
+        super().__init__(recipe.model, "stop_time", "ready")
         self.own = recipe.substep
         self.h = float(recipe.substep)
         self.holds = recipe.model.abilities.input_degree == 0
         self.reacts = recipe.model.abilities.reevaluates and any(p.feedthrough for p in recipe.outputs)
         self.jumps = frozenset(number for number, port in enumerate(recipe.outputs) if port.discrete)
-        self.inner: Any = recipe.model.open()
         self.begun = Fraction(0)
         self.count = 0
         """Sub-steps made since the start."""
         self.line: tuple[list[float], list[float], float, Array] | None = None
         """Outputs at the last two points; when the step began that led past its end, and its inputs."""
-        forward_methods(self, self.inner, "stop_time", "ready")
         if hasattr(self.inner, "save"):
             self.save, self.restore = self._save, self._restore
 
     def start(self, t: float) -> None:
-        """Begin the grid at t."""
-        start_inner(self, self.inner, t)
+        super().start(t)
         self.begun, self.count, self.line = seconds(t), 0, None
 
     def output(self, t: float, u: Array) -> Array:
-        """Return the outputs: of the one inside where it stands, else those between its last two points."""
         end = self._time(self.count)
         if self._meets(t, end) or self.line is None:
-            y: Array = np.asarray(self.inner.output(t, self._inputs_at_once(u)))
+            y: Array = np.asarray(self.inner.output(t, self._point_inputs(u)))
             return y
         before, after, base, stepped = self.line
         part = 1.0 - (end - t) / self.h
@@ -119,8 +114,8 @@ class _SubstepSimulator:
             for number, (a, b) in enumerate(zip(before, after, strict=True))
         ]
         if self.reacts:
-            new = outputs_of(self.inner, end, self._inputs_at_once(u))
-            old = outputs_of(self.inner, end, self._inputs_at_once(_shift_inputs(stepped, t - base)))
+            new = self._outputs_under(end, u, 0.0)
+            old = self._outputs_under(end, stepped, t - base)
             between = [
                 y if number in self.jumps else y + (a - b)
                 for number, (y, a, b) in enumerate(zip(between, new, old, strict=True))
@@ -128,29 +123,19 @@ class _SubstepSimulator:
         return np.array(between)
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Make the sub-steps that are needed to reach t + h."""
         if h == 0.0:
-            return (
-                float(self.inner.step(t, h, self._inputs_at_once(u)))
-                if self._meets(t, self._time(self.count))
-                else t
-            )
+            meets = self._meets(t, self._time(self.count))
+            return float(self.inner.step(t, h, self._point_inputs(u))) if meets else t
         end = t + h
         while self._time(self.count) < end and not self._meets(end, self._time(self.count)):
             self._advance(t, end, u)
         return end
 
-    def close(self) -> None:
-        """Close the one inside."""
-        self.inner.close()
-
     def _advance(self, t: float, end: float, u: Array) -> None:
         """Make one sub-step; where it leads past the end, keep what is on both sides."""
         begun, there = self._time(self.count), self._time(self.count + 1)
         past = there > end and not self._meets(end, there)
-        before = (
-            outputs_of(self.inner, begun, self._inputs_at_once(_shift_inputs(u, begun - t))) if past else []
-        )
+        before = self._outputs_under(begun, u, begun - t) if past else []
         returned = self.inner.step(begun, self.h, self._substep_inputs(u, begun - t))
         reached = there if returned is None else float(returned)
         if not self._meets(reached, there):
@@ -160,23 +145,19 @@ class _SubstepSimulator:
                 hint="another `substep`",
             )
         self.count += 1
-        self.line = None
-        if past:
-            given = np.array(u)
-            self.line = (
-                before,
-                outputs_of(self.inner, there, self._inputs_at_once(_shift_inputs(u, there - t))),
-                t,
-                given,
-            )
+        self.line = (before, self._outputs_under(there, u, there - t), t, np.array(u)) if past else None
+
+    def _outputs_under(self, t: float, u: Array, s: float) -> list[float]:
+        """Return the outputs at t under the inputs s after the time that their coefficients are about."""
+        return outputs_of(self.inner, t, self._point_inputs(shift_inputs(u, s)))
 
     def _substep_inputs(self, u: Array, s: float) -> Array:
         """Return the inputs of a sub-step that begins s after the step."""
         if self.holds and len(u) > 1:
             return np.array([value_at(list(u), s + 0.5 * self.h)])
-        return _shift_inputs(u, s)
+        return shift_inputs(u, s)
 
-    def _inputs_at_once(self, u: Array) -> Array:
+    def _point_inputs(self, u: Array) -> Array:
         """Return inputs as the one inside takes them at one time."""
         return u[:1] if self.holds else u
 
@@ -192,7 +173,3 @@ class _SubstepSimulator:
     def _restore(self, state: Any) -> None:
         kept, self.count, self.line = state
         self.inner.restore(kept)
-
-
-def _shift_inputs(u: Array, s: float) -> Array:
-    return u if s == 0.0 or len(u) == 1 else np.array(shift_origin(list(u), s))

@@ -16,10 +16,11 @@ import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.clock import Duration, seconds
+from hocket.model.composite import as_level
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Model, Sample, Simulator
-from hocket.model.scenario import as_level
+from hocket.simulators.wrappers.emulation import LiveWrapper, check_wrapped
 
 TIME, STEP, BACK = "clock_t", "clock_h", "clock_back"
 """The inputs that a step controller drives."""
@@ -32,7 +33,7 @@ class Timed:
     """The model inside, stepped from the told time `clock_t` by the told step `clock_h`, whatever s is.
 
     delta_s(s, 1, x, (u, t, h)) = delta(t, h, x, u) (Gomes 2016, section 3.1). A step that begins at
-    `clock_back` may be taken back: where that time is told again, the state is the one it had there. Outputs
+    `clock_back` may be rolled back: where that time is told again, the state is the one it had there. Outputs
     are those at the told time. `begin` is the time at the start. `degrees`: of the polynomials in t by which
     inputs are extrapolated, from the times that were told (left out: all are held). A model that holds its
     inputs is given what they are in the middle of the step, which is as good as a line.
@@ -43,8 +44,7 @@ class Timed:
     degrees: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.model, type) or not hasattr(self.model, "open"):
-            raise ScenarioError(f"`{self.model!r:.60}` is no model", "Timed", "such as a StateSpace(...)")
+        check_wrapped(self.model, "Timed", "")
         if as_level(self.model) is not None and not self.model.abilities.variable_step:
             hint = "`Timed` around each of those in it, or Adaptive(...) as its orchestrator"
             raise ScenarioError("a level with a fixed step", "Timed", "one that accepts any step", hint)
@@ -58,29 +58,26 @@ class Timed:
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
-        """Those of the model inside, then the time, the step, and where it may be asked to go back to."""
+        """Those of the model inside, then the time, the step, and where it may be asked to roll back to."""
         starts = (float(self.begin), 0.0, float(self.begin))
         told = (replace(port, start=start) for port, start in zip(TOLD, starts, strict=True))
         return (*self.model.inputs, *told)
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
-        """Those of the model inside; all react to the time."""
+        """Those of the model inside; the time has direct feedthrough to all of them."""
         return tuple(replace(port, feedthrough=(*port.feedthrough, TIME)) for port in self.model.outputs)
 
     @property
     def abilities(self) -> Capabilities:
-        """To go back, where the model inside can; a step of s is one step, however long."""
-        inner = self.model.abilities
-        return Capabilities(rewind=inner.rewind, variable_step=False, input_degree=0)
+        # a step of s is one step, however long
+        return Capabilities(rewind=self.model.abilities.rewind, variable_step=False, input_degree=0)
 
     def open(self) -> Simulator:
-        """Make a live simulator."""
         return _TimedSimulator(self)
 
 
 def reserved_inputs(inputs: Iterable[Port]) -> list[str]:
-    """Return the inputs whose names a Timed takes."""
     return [port.name for port in inputs if port.name in (TIME, STEP, BACK)]
 
 
@@ -91,7 +88,6 @@ def followed_degree(model: Model, degree: int) -> int:
 
 
 def time_in_seconds(begin: Duration) -> Fraction:
-    """Return the time of the start."""
     try:
         return seconds(begin)
     except ValueError as error:
@@ -106,7 +102,7 @@ class _InputSample(NamedTuple):
 
 
 class _RollbackPoint(NamedTuple):
-    """Where a step began that may be taken back."""
+    """Where a step began that may be rolled back."""
 
     t: float
     state: Any
@@ -115,25 +111,23 @@ class _RollbackPoint(NamedTuple):
     past: tuple[_InputSample, ...]
 
 
-class _TimedSimulator:
+class _TimedSimulator(LiveWrapper):
     """The simulator inside, and the two places where it may stand: where it came to, and where it began.
 
-    Asked for outputs at the other place it goes there, and keeps its state here: nobody can tell.
+    Asked for outputs at the other place it goes there, and keeps its state here: it cannot be told apart.
     """
 
     def __init__(self, timed: Timed):
         model = timed.model
+        super().__init__(model, "ready")
         self.begin, self.degrees = float(timed.begin), timed.degrees
         self.degree = max(timed.degrees, default=0)
         honoured = model.abilities.input_degree
         self.honoured = 8 if honoured is None else honoured
         self.width = len(model.inputs)
-        self.inner: Any = model.open()
         self.rewinds = model.abilities.rewind
         self.level = as_level(model) is not None
-        self.settles = self.level or bool(getattr(self.inner, "settles", False))
-        if hasattr(self.inner, "ready"):
-            self.ready = self.inner.ready
+        self.settles = self.settles or self.level
         self._begin()
 
     def _begin(self) -> None:
@@ -155,7 +149,6 @@ class _TimedSimulator:
         self.inner.start(self.begin)
 
     def output(self, s: float, u: Array) -> Array:
-        """Return the outputs at the told time."""
         given, t = self._split_inputs(u)
         place = self.place
         if place is not None and place.t == t != self.now and place.seen is not None and not self.away:
@@ -231,15 +224,9 @@ class _TimedSimulator:
             self.away, self.aside = False, None
 
     def save(self) -> Any:
-        """Return the state, with the place to go back to."""
         return self.inner.save(), self.now, self.place, self.away, self.aside, self.past, self.begun
 
     def restore(self, state: Any) -> None:
-        """Go back to a saved state."""
         inner, self.now, self.place, self.away, self.aside, self.past, self.begun = state
         self.seen = None
         self.inner.restore(inner)
-
-    def close(self) -> None:
-        """Close the one inside."""
-        self.inner.close()

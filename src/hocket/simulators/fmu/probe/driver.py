@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.errors import HocketError, SimulatorError
+from hocket.errors import HocketError, SimulatorError, list_names
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.binaries import exported_functions
 from hocket.simulators.fmu.live import deliver
-from hocket.simulators.fmu.probe.findings import Found, list_names
+from hocket.simulators.fmu.probe.findings import Found
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import FmuVariable, array_of
 
@@ -59,10 +59,10 @@ def alternative_value(port: Port, variable: FmuVariable) -> float:
 Inputs: TypeAlias = Callable[[int], Array]
 
 ROUNDING = 1e-9
-"""What may differ after a rewind, for numbers of the size of one; the engine allows as much."""
+"""What may differ after a rollback, for numbers of the size of one; the engine allows as much."""
 
 
-class ShortStep(SimulatorError):  # noqa: N818 - what happened is no error
+class ShortStep(SimulatorError):  # noqa: N818 - what happened is not an error
     """A step ended before its time."""
 
     def __init__(self, t: float, end: float, reached: float):
@@ -110,10 +110,7 @@ class ProbeBench:
         return values.reshape(1, -1)
 
     def time(self, n: float) -> float:
-        """Return the time after n steps."""
         return self.t0 + n * self.h
-
-    # what the FMU does
 
     @contextmanager
     def simulator(self, model: Fmu | None = None, early: bool = False) -> Iterator[Any]:
@@ -156,12 +153,11 @@ class ProbeBench:
         return np.array(rows).reshape(len(rows), len(self.names))
 
     def save(self, simulator: Any) -> Any:
-        """Return its state."""
         self.note("saving its state")
         return simulator.save()
 
     def restore(self, simulator: Any, state: Any) -> None:
-        """Go back; raises SimulatorError where hocket itself finds that the next step is not the same."""
+        """Roll back; raises SimulatorError where hocket itself finds that the next step is not the same."""
         self.note("restoring its state")
         simulator.restore(state)
 
@@ -189,8 +185,6 @@ class ProbeBench:
         course.rows = np.array(rows).reshape(len(rows), len(self.names))
         return course
 
-    # what checks ask
-
     @cached_property
     def repeatable_steps(self) -> int:
         """How many steps a check may make several times; never more than went well."""
@@ -208,7 +202,7 @@ class ProbeBench:
     def refute_claim(self, claim: str, *functions: str) -> Found | None:
         """Return what is to be said where the binary lacks functions that a claim needs."""
         lacking = self.missing_functions(*functions)
-        told = f"it says that {claim}, but its binary lacks {list_names(lacking)}"
+        told = f"it says that {claim}, but its binary lacks {list_names(lacking, 4)}"
         return ("false", told) if lacking else None
 
     def gap(self, ones: Array, others: Array) -> tuple[float, str]:
@@ -230,5 +224,4 @@ def relative_differences(ones: Array, others: Array) -> Array:
 
 
 def error_sentence(error: HocketError) -> str:
-    """Return the sentence of an error."""
     return error.faults[0].what

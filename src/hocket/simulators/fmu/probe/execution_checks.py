@@ -1,4 +1,4 @@
-"""Whether an FMU goes back to a saved state, and forgets those that are not needed any more.
+"""Whether an FMU loads, steps, rolls back to saved states and forgets those that are not needed any more.
 
 In:  a bench
 Out: a verdict and a sentence from each check
@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from hocket.errors import SimulatorError, count
+from hocket.errors import SimulatorError, count, list_names
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.binaries import STATE, required_functions
 from hocket.simulators.fmu.probe.driver import ROUNDING, ProbeBench, ShortStep, error_sentence
 from hocket.simulators.fmu.probe.findings import (
-    INTEGRATED,
     Found,
     format_seconds,
     judge_claim,
-    list_names,
     quote_messages,
 )
 
@@ -31,11 +29,11 @@ _KEPT = 100
 
 
 def rewind_refusal(bench: ProbeBench) -> Found | None:
-    """Return what is to be said where there is nothing to rewind."""
+    """Return what is to be said where it cannot roll back."""
     if not bench.used.can_save:
         return "not declared", "it does not declare that its state can be saved"
     if not bench.rewinds:
-        return "untried", "it does not rewind"
+        return "untried", "it does not roll back"
     return bench.refute_claim("its state can be saved", *STATE[bench.major])
 
 
@@ -102,7 +100,6 @@ def check_memory(bench: ProbeBench) -> Found:
 
 
 def _resident() -> int | None:
-    """Return how many bytes of memory this process has."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
@@ -126,7 +123,7 @@ def check_loading(bench: ProbeBench) -> Found:
     kind = "model exchange" if bench.model.exchange else "co-simulation"
     what = f"FMI {bench.major}, {kind}: loaded and initialised in {format_seconds(lasted)}"
     if lacking:
-        what += f"; its binary lacks {list_names(lacking)}"
+        what += f"; its binary lacks {list_names(lacking, 4)}"
     return "true", what + quote_messages(bench.said)
 
 
@@ -206,8 +203,6 @@ _MANY = 200
 
 def check_variable_step(bench: ProbeBench) -> Found:
     """Make steps whole, in halves, and one in unequal parts."""
-    if bench.model.exchange:
-        return INTEGRATED
     if not bench.used.variable_step:
         return "not declared", f"only steps of {bench.h:.6g} s were made"
     few = min(bench.repeatable_steps, 10)
@@ -232,15 +227,13 @@ def check_variable_step(bench: ProbeBench) -> Found:
 
 
 def check_early_return(bench: ProbeBench) -> Found:
-    """Go back wherever a step ends early, and meet it there."""
-    if bench.model.exchange:
-        return INTEGRATED
+    """Roll back wherever a step ends early, and meet it there."""
     declared, course = bench.used.early_return, bench.course
     if not declared and not course.short:
         return "not declared", f"no step of {len(course.rows)} ended early"
     if rewind_refusal(bench):
         seen = course.ended if course.short else "it may end steps early"
-        return "untried" if declared else "not declared", f"{seen}; it cannot go back to meet that time"
+        return "untried" if declared else "not declared", f"{seen}; it cannot roll back to meet that time"
     steps = max(bench.repeatable_steps, len(course.rows) + 1 if course.short else 0)
     shorts: list[str] = []
     with bench.simulator(early=declared) as simulator:
@@ -257,7 +250,7 @@ def check_early_return(bench: ProbeBench) -> Found:
 def _meet_early_end(
     bench: ProbeBench, simulator: Any, t: float, end: float, u: Array, shorts: list[str]
 ) -> None:
-    """Go to the end of a step; where one ends early, go back and meet it there."""
+    """Go to the end of a step; where one ends early, roll back and meet it there."""
     aim = end
     while end - t > 1e-9 * bench.h and len(shorts) <= _MANY:
         state = bench.save(simulator)

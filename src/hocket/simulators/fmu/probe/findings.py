@@ -1,6 +1,6 @@
 """What a probe finds.
 
-In:  of each ability a verdict and a sentence
+In:  of each capability a verdict and a sentence
 Out: a Probe, and whether the FMU can be trusted
 """
 
@@ -19,13 +19,12 @@ INTEGRATED: Found = "not declared", "hocket integrates it"
 
 
 def judge_claim(good: bool, what: str) -> Found:
-    """Return a verdict on what was declared."""
     return "true" if good else "false", what
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of one ability."""
+    """What was found of one capability."""
 
     name: str
     verdict: Verdict
@@ -58,12 +57,6 @@ class Probe:
         if self.failed_checks:
             return f"not to be trusted: {', '.join(self.failed_checks)}"
         return "all that it declares is true"
-
-
-def list_names(names: Sequence[str], quote: str = "`") -> str:
-    """Return the first four, and how many more there are."""
-    shown = ", ".join(f"{quote}{name}{quote}" for name in names[:4])
-    return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def quote_messages(said: Sequence[str]) -> str:

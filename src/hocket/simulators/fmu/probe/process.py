@@ -13,7 +13,6 @@ import importlib
 import json
 import logging
 import math
-import mmap
 import os
 import pickle
 import signal
@@ -31,37 +30,34 @@ from hocket.errors import HocketError, InternalError
 from hocket.model.clock import format_duration
 from hocket.simulators.fmu.isolated import describe_signal
 from hocket.simulators.fmu.live import LOGGER
-from hocket.simulators.fmu.probe import execution_checks as rewinding
-from hocket.simulators.fmu.probe import execution_checks as running
-from hocket.simulators.fmu.probe import execution_checks as stepping
-from hocket.simulators.fmu.probe import response_checks as derivatives
-from hocket.simulators.fmu.probe import response_checks as reactions
+from hocket.simulators.fmu.probe import execution_checks, response_checks
 from hocket.simulators.fmu.probe.driver import ProbeBench
-from hocket.simulators.fmu.probe.findings import Finding, Found
+from hocket.simulators.fmu.probe.findings import INTEGRATED, Finding, Found
 from hocket.simulators.fmu.recipe import Fmu
 
 CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
-    "loads": running.check_loading,
-    "steps": running.check_stepping,
-    "repeats": running.check_repeatability,
-    "instances": running.check_instances,
-    "rewind": rewinding.check_rewind,
-    "memory": rewinding.check_memory,
-    "variable step": stepping.check_variable_step,
-    "feedthrough": reactions.check_feedthrough,
-    "reevaluate": reactions.check_reevaluation,
-    "input derivatives": derivatives.check_input_derivatives,
-    "output derivatives": derivatives.check_output_derivatives,
-    "directional derivatives": derivatives.check_directional,
-    "early return": stepping.check_early_return,
-    "texts": running.check_texts,
-    "arrays": running.check_arrays,
+    "loads": execution_checks.check_loading,
+    "steps": execution_checks.check_stepping,
+    "repeats": execution_checks.check_repeatability,
+    "instances": execution_checks.check_instances,
+    "rewind": execution_checks.check_rewind,
+    "memory": execution_checks.check_memory,
+    "variable step": execution_checks.check_variable_step,
+    "feedthrough": response_checks.check_feedthrough,
+    "reevaluate": response_checks.check_reevaluation,
+    "input derivatives": response_checks.check_input_derivatives,
+    "output derivatives": response_checks.check_output_derivatives,
+    "directional derivatives": response_checks.check_directional,
+    "early return": execution_checks.check_early_return,
+    "texts": execution_checks.check_texts,
+    "arrays": execution_checks.check_arrays,
 }
 """What is looked at, in this order."""
+_CO_SIMULATION = ("variable step", "input derivatives", "output derivatives", "early return")
+"""What only co-simulation declares."""
 
 
 def run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
-    """Yield what the checks of these names find."""
     dead = ""
     for name in names:
         if dead:
@@ -70,7 +66,8 @@ def run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
         bench.said.clear()
         try:
             with _capture_messages(bench.said):
-                verdict, what = CHECKS[name](bench)
+                integrated = bench.model.exchange and name in _CO_SIMULATION
+                verdict, what = INTEGRATED if integrated else CHECKS[name](bench)
         except HocketError as error:
             fault = error.faults[0]
             verdict, what = "false", fault.what
@@ -200,7 +197,6 @@ def _lines(file: Path) -> list[str]:
 
 
 def _describe_end(code: int, late: bool, doing: str, words: list[str], model: Fmu) -> str:
-    """Return how a process ended."""
     if late or (code < 0 and -code == getattr(signal, "SIGALRM", 0)):
         what = f"it took longer than {format_duration(model.time_limit)}"
     elif code < 0:
@@ -216,17 +212,14 @@ def serve(folder: str) -> None:
     place = Path(folder)
     model, names, failed = pickle.loads((place / "job").read_bytes())
     patience = math.ceil(float(model.time_limit)) + 5
-    with (
-        open(place / "note", "r+b") as file,
-        mmap.mmap(file.fileno(), _NOTE) as memory,
-        open(place / "found", "a") as found,
-    ):
+    with open(place / "note", "r+b", buffering=0) as file, open(place / "found", "a") as found:
 
         def note(text: str) -> None:
-            memory[:] = text.encode()[:_NOTE].ljust(_NOTE, b"\0")
+            file.seek(0)
+            file.write(text.encode()[:_NOTE].ljust(_NOTE, b"\0"))
 
         def tell(line: str) -> None:
-            if hasattr(signal, "alarm"):  # ends this process should nobody watch it any more
+            if hasattr(signal, "alarm"):  # ends this process should it not be watched any more
                 signal.alarm(patience)
             found.write(line + "\n")
             found.flush()

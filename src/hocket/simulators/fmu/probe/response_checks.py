@@ -13,21 +13,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.errors import SimulatorError, count
+from hocket.errors import SimulatorError, count, list_names
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.binaries import DIRECTIONAL, INPUT_SLOPES, OUTPUT_SLOPES
 from hocket.simulators.fmu.probe.driver import ROUNDING, ProbeBench, error_sentence, relative_differences
-from hocket.simulators.fmu.probe.findings import INTEGRATED, Found, judge_claim, list_names
+from hocket.simulators.fmu.probe.findings import Found, judge_claim
 from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 from hocket.simulators.fmu.variables import FmuInterface
 
 
 def check_input_derivatives(bench: ProbeBench) -> Found:
     """Let inputs move during steps, and compare with inputs held during small steps."""
-    if bench.model.exchange:
-        return INTEGRATED
     if not (bench.used.interpolates_inputs or bench.used.intermediate_update):
         return "not declared", "inputs are held during a step"
     if refuted := bench.refute_claim("it interpolates its inputs", *INPUT_SLOPES[bench.major]):
@@ -73,11 +71,9 @@ def check_input_derivatives(bench: ProbeBench) -> Found:
 
 def check_output_derivatives(bench: ProbeBench) -> Found:
     """Compare slopes of outputs with differences over three small steps."""
-    if bench.model.exchange:
-        return INTEGRATED
     if bench.used.output_derivatives < 1:
-        return "not declared", "it does not tell slopes"
-    if refuted := bench.refute_claim("it tells the slopes of outputs", OUTPUT_SLOPES[bench.major]):
+        return "not declared", "it does not tell output derivatives"
+    if refuted := bench.refute_claim("it tells output derivatives", OUTPUT_SLOPES[bench.major]):
         return refuted
     if not bench.model.abilities.slopes:
         return "untried", "not all outputs are reals"
@@ -87,14 +83,14 @@ def check_output_derivatives(bench: ProbeBench) -> Found:
         bench.walk(simulator, few)
         t, u = bench.time(few), bench.u(few)
         y = [bench.step(simulator, t + k * e, e, u) for k in range(3)]
-        bench.note(f"getting slopes at {t + 3 * e:.6g} s")
+        bench.note(f"getting output derivatives at {t + 3 * e:.6g} s")
         slope = np.array(simulator.slope(t + 3 * e, u), dtype=float)
     estimate = (3.0 * y[2] - 4.0 * y[1] + y[0]) / (2.0 * e)
     bend = np.abs(y[2] - 2.0 * y[1] + y[0]) / e
     noise = 1e-6 * np.max(np.abs(y)) / bench.h + 1e-12
     wrong = ~(np.abs(slope - estimate) <= 1e-3 * (np.abs(slope) + np.abs(estimate)) + 2.0 * bend + noise)
     worst = int(np.argmax(wrong if np.any(wrong) else np.abs(slope - estimate)))
-    told = f"the slope of `{bench.names[worst]}` is {slope[worst]:.6g}"
+    told = f"the derivative of `{bench.names[worst]}` is {slope[worst]:.6g}"
     return judge_claim(not np.any(wrong), f"{told}, differences show {estimate[worst]:.6g}")
 
 
@@ -200,14 +196,14 @@ def _measure_reactions(bench: ProbeBench) -> _Reactions:
 
 
 def _portless_verdict(bench: ProbeBench) -> Found | None:
-    """Return what is to be said where nothing can react."""
+    """Return what is to be said where there can be no feedthrough."""
     if bench.model.inputs and bench.model.outputs:
         return None
     return "not declared", f"it has no {'inputs' if bench.model.outputs else 'outputs'}"
 
 
 def check_feedthrough(bench: ProbeBench) -> Found:
-    """Compare the reactions with those declared."""
+    """Compare the direct feedthrough with that declared."""
     if refused := _portless_verdict(bench):
         return refused
     inputs, description, seen = bench.model.inputs, bench.model.description, _measure_reactions(bench)
@@ -220,7 +216,7 @@ def check_feedthrough(bench: ProbeBench) -> Found:
         for column, port in enumerate(inputs[: seen.tried]):
             allowed = port.name in output.feedthrough
             freely = at_first is None or bench.variable(port).name in at_first
-            pair = f"`{output.name}` to `{port.name}`"
+            pair = f"`{port.name}` to `{output.name}`"
             declared += allowed
             if not allowed and (seen.between[row, column] or (seen.first[row, column] and not freely)):
                 lies.append(pair)
@@ -228,15 +224,19 @@ def check_feedthrough(bench: ProbeBench) -> Found:
                 idle.append(pair)
     part = "" if seen.tried == len(inputs) else f"; only {seen.tried} of {len(inputs):,} inputs were tried"
     if lies:
-        return "false", f"it reacts at once, which it does not declare: {list_names(lies, '')}{part}"
+        return "false", f"it has direct feedthrough that it does not declare: {_list_pairs(lies)}{part}"
     reacted = declared - len(idle)
     if not told:
-        taken = "it declares no dependencies: every output is taken to react to every input"
-        return "not declared", f"{taken}; {reacted} of {count(declared, 'reaction')} seen{part}"
+        taken = "it declares no dependencies: every input is taken to have direct feedthrough to every output"
+        return "not declared", f"{taken}; {reacted} of {count(declared, 'pair')} seen{part}"
     if not declared:
-        return "true", f"it declares that no output reacts to an input at once, and none does{part}"
-    never = f"; never seen: {list_names(idle, '')}" if idle else ""
-    return "true", f"{count(reacted, 'reaction')} seen of {declared} declared, none besides{never}{part}"
+        return "true", f"it declares no direct feedthrough, and has none{part}"
+    never = f"; never seen: {_list_pairs(idle)}" if idle else ""
+    return "true", f"{count(reacted, 'pair')} seen of {declared} declared, none besides{never}{part}"
+
+
+def _list_pairs(pairs: list[str]) -> str:
+    return list_names(pairs, 4, "")
 
 
 def check_reevaluation(bench: ProbeBench) -> Found:
@@ -256,4 +256,4 @@ def check_reevaluation(bench: ProbeBench) -> Found:
     if np.any(seen.first):
         return "not declared", f"outputs do not follow inputs between steps, which FMI leaves open: {_ADVICE}"
     lost = f": {_ADVICE}, nothing is lost" if relied else ""
-    return "not declared", f"no output reacts to an input at once{lost}"
+    return "not declared", f"there is no direct feedthrough{lost}"

@@ -1,0 +1,175 @@
+// FMUs as Python sees them; simulators/fmu/live.py is the only user.
+// In:  what the model description says, as numbers
+// Out: a live FMU, driven call by call or handed to a level
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "binding/arrays.hpp"
+#include "fmu/model_exchange.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hocket {
+
+void bind_exchange(nb::module_& module);
+std::shared_ptr<const ExchangeSetup> exchange_setup(const nb::dict& facts);
+
+using Groups = std::vector<std::tuple<int, std::vector<fmi::Reference>, std::vector<int>>>;
+using Texts = std::vector<std::pair<fmi::Reference, bool>>;
+
+std::vector<Group> groups(const Groups& given) {
+    std::vector<Group> result;
+    for (const auto& [type, references, places] : given)
+        result.push_back({static_cast<Type>(type), references, places});
+    return result;
+}
+
+namespace {
+
+std::shared_ptr<Fmu> fmu(int version, const std::string& library, const std::string& prefix,
+                         const nb::dict& facts) {
+    Setup setup;
+    setup.name = nb::cast<std::string>(facts["name"]);
+    setup.token = nb::cast<std::string>(facts["token"]);
+    setup.resources = nb::cast<std::string>(facts["resources"]);
+    setup.logging = nb::cast<bool>(facts["logging"]);
+    setup.events = nb::cast<bool>(facts["events"]);
+    setup.early = nb::cast<bool>(facts["early"]);
+    setup.feeds_through = nb::cast<bool>(facts["feeds_through"]);
+    setup.variable = nb::cast<bool>(facts["variable"]);
+    setup.interpolates = nb::cast<bool>(facts["interpolates"]);
+    setup.inputs = nb::cast<int>(facts["inputs"]);
+    setup.outputs = nb::cast<int>(facts["outputs"]);
+    setup.set = groups(nb::cast<Groups>(facts["set"]));
+    setup.get = groups(nb::cast<Groups>(facts["get"]));
+    setup.continuous = nb::cast<std::vector<int>>(facts["continuous"]);
+    setup.discrete = nb::cast<std::vector<int>>(facts["discrete"]);
+    for (const auto& [reference, binary] : nb::cast<Texts>(facts["texts_in"])) {
+        setup.texts_in.push_back(reference);
+        setup.binary_in.push_back(binary);
+    }
+    for (const auto& [reference, binary] : nb::cast<Texts>(facts["texts_out"])) {
+        setup.texts_out.push_back(reference);
+        setup.binary_out.push_back(binary);
+    }
+    if (facts.contains("exchange")) setup.exchange = exchange_setup(nb::cast<nb::dict>(facts["exchange"]));
+    auto loaded = Library::load(library, prefix);
+    if (version == 1) return make_fmu1(std::move(loaded), std::move(setup));
+    if (version == 2) return make_fmu2(std::move(loaded), std::move(setup));
+    return make_fmu3(std::move(loaded), std::move(setup));
+}
+
+void check(const Fmu& fmu, const Numbers& u) {
+    if (static_cast<int>(u.shape(1)) != fmu.setup.inputs || u.shape(0) < 1)
+        throw std::invalid_argument(std::to_string(u.shape(1)) + " inputs were given, it has " +
+                                    std::to_string(fmu.setup.inputs));
+}
+
+}  // namespace
+
+void bind_fmus(nb::module_& module) {
+    bind_exchange(module);
+    nb::class_<Saved>(module, "FmuState");
+    nb::class_<Fmu, Simulator>(module, "Fmu")
+        .def("instantiate", &Fmu::instantiate)
+        .def("put",
+             [](Fmu& self, int type, const std::vector<fmi::Reference>& references,
+                const std::vector<double>& values) {
+                 return self.put(static_cast<Type>(type), references, values);
+             })
+        .def("put_whole",
+             [](Fmu& self, int type, const std::vector<fmi::Reference>& references,
+                const std::vector<std::int64_t>& values) {
+                 return self.put_whole(static_cast<Type>(type), references, values);
+             })
+        .def("put_texts",
+             [](Fmu& self, const std::vector<fmi::Reference>& references,
+                const std::vector<nb::bytes>& values, bool binary) {
+                 std::vector<std::string> texts;
+                 for (const nb::bytes& value : values) texts.emplace_back(value.c_str(), value.size());
+                 return self.put_texts(references, texts, binary);
+             })
+        .def("configure", &Fmu::configure)
+        .def(
+            "begin",
+            [](Fmu& self, double t, std::optional<double> stop, std::optional<double> tolerance) {
+                return self.begin(t, stop.has_value(), stop.value_or(0.0), tolerance.has_value(),
+                                  tolerance.value_or(0.0));
+            },
+            "t"_a, "stop"_a.none(), "tolerance"_a.none())
+        .def("ready", &Fmu::ready)
+        .def("close", &Fmu::close)
+        // 0: done, 1: it ended early, 2: it failed
+        .def("step",
+             [](Fmu& self, double t, double h, const Numbers& u) {
+                 check(self, u);
+                 self.set_rows(static_cast<int>(u.shape(0)));
+                 if (self.step({0, 0, t, h}, u.data())) return 0;
+                 return self.failure().kind == Failure::Kind::stopped_early ? 1 : 2;
+             })
+        // None: it failed
+        .def("output",
+             [](Fmu& self, const Numbers& u) -> nb::object {
+                 check(self, u);
+                 bool good = true;
+                 nb::object y = numbers(self.setup.outputs, [&](double* data) {
+                     good = self.output(0, u.data(), data) || self.failure().kind == Failure::Kind::none;
+                 });
+                 return good ? y : nb::none();
+             })
+        .def("slope",
+             [](Fmu& self, const Numbers& u) -> nb::object {
+                 check(self, u);
+                 bool good = true;
+                 nb::object y =
+                     numbers(self.setup.outputs, [&](double* data) { good = self.slope(0, u.data(), data); });
+                 return good ? y : nb::none();
+             })
+        .def_prop_ro("can_save", &Fmu::can_save)
+        // None: it failed
+        .def("save",
+             [](const std::shared_ptr<Fmu>& self) -> nb::object {
+                 auto* saved = new Saved(self);
+                 nb::object made = nb::cast(saved, nb::rv_policy::take_ownership);
+                 return self->save(*saved) ? made : nb::none();
+             })
+        .def("restore", [](Fmu& self, Saved& saved) { return self.restore(saved); })
+        .def("text",
+             [](Fmu& self, int port) -> nb::object {
+                 std::string value;
+                 return self.get_text(port, value) ? nb::object(nb::bytes(value.data(), value.size()))
+                                                   : nb::none();
+             })
+        .def("set_text",
+             [](Fmu& self, int port, const nb::bytes& value) {
+                 return self.set_text(port, {value.c_str(), value.size()});
+             })
+        .def_prop_ro("problem", &Fmu::problem)
+        .def_prop_ro("reached", &Fmu::reached)
+        .def_prop_ro("complaint", &Fmu::complaint)
+        .def_prop_rw(
+            "early", [](const Fmu& self) { return self.setup.early; },
+            [](Fmu& self, bool early) { self.setup.early = early; })
+        .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)
+        .def_prop_ro("name", [](const Fmu& self) { return self.setup.name; });
+    module.def("fmu", &fmu);
+    module.def("take_log", [] {
+        nb::list messages;
+        for (const Message& m : take_log()) {
+            const auto text = [](const std::string& raw) {
+                return nb::steal(
+                    PyUnicode_DecodeUTF8(raw.data(), static_cast<Py_ssize_t>(raw.size()), "replace"));
+            };
+            messages.append(nb::make_tuple(text(m.name), m.status, text(m.category), text(m.text)));
+        }
+        return messages;
+    });
+}
+
+}  // namespace hocket

@@ -1,0 +1,289 @@
+// Levels as engine/native.py builds them, by keyword.
+// In:  what a level of the interpreter has after its start
+// Out: a LevelBuilder
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include "binding/arrays.hpp"
+#include "binding/level_builder.hpp"
+#include "binding/operation_caster.hpp"
+#include "binding/python_simulator.hpp"
+#include "engine/projected.hpp"
+#include "engine/state_space.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hocket {
+
+namespace {
+
+void make_level(LevelBuilder* self, int number, Clock clock, std::int64_t length, int degree, int inputs) {
+    new (self) LevelBuilder{std::make_shared<Level>(number, clock, length, degree, inputs)};
+}
+
+// children
+
+void add_state_space(LevelBuilder& self, const std::shared_ptr<Linear>& model, const AnyNumbers& z,
+                     double last_h, const std::shared_ptr<RowBuffer>& micro, std::vector<int> ports) {
+    Level& level = *self.level;
+    std::unique_ptr<MicroRows> rows;
+    if (micro)
+        rows =
+            std::make_unique<MicroRows>(micro, std::move(ports), &level.state.clock, std::vector<double>());
+    level.models.insert(model);
+    level.add_child(state_space(*model, to_vector(z), last_h, std::move(rows)), model->rows, model->inputs,
+                    model->outputs);
+}
+
+void add_projected(LevelBuilder& self, const std::shared_ptr<Balance>& balance, const AnyNumbers& z,
+                   double last_h, const AnyNumbers& work, double brought,
+                   const std::optional<Agreed>& agreed) {
+    const Linear& linear = *balance->linear;
+    const int outputs = linear.outputs + 1 + static_cast<int>(balance->seats.size());
+    self.level->add_child(
+        projected(balance, to_vector(z), last_h, to_vector(work), brought, agreed.value_or(Agreed{})),
+        linear.rows, balance->inputs, outputs);
+}
+
+void add_python(LevelBuilder& self, nb::object simulator, nb::object micro, int rows, int inputs,
+                int outputs) {
+    auto child = std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
+                                                   self.level->state.clock, std::move(micro));
+    self.level->add_child(std::move(child), rows, inputs, outputs);
+}
+
+void add_native(LevelBuilder& self, std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
+    self.level->add_child(std::move(simulator), rows, inputs, outputs);
+}
+
+void add_level(LevelBuilder& self, LevelBuilder& level, int rows, int inputs, int outputs) {
+    self.level->add_child(std::move(level.level), rows, inputs, outputs);
+}
+
+// the exchange memory
+
+void add_samples(LevelBuilder& self, int signal, int depth, bool sloped, const Integers64& ticks,
+                 const Vector& values, const Vector& slopes) {
+    LevelState& state = self.level->state;
+    state.add_ring(signal, depth, sloped);
+    for (std::size_t k = 0; k < ticks.size(); ++k)
+        state.memory.ring(signal).push(ticks.data()[k], values.data()[k], slopes.data()[k]);
+}
+
+void set_memory(LevelBuilder& self, const Vector& u, const Vector& y, const Integers64& bases, OwnInputs used,
+                OwnInputs offered) {
+    LevelState& state = self.level->state;
+    ExchangeMemory& memory = state.memory;
+    if (u.size() != memory.u.size() || y.size() != memory.y.size() || bases.size() != state.children.size() ||
+        used.coefficients.size() != memory.used.coefficients.size() ||
+        offered.coefficients.size() != memory.offered.coefficients.size())
+        throw std::invalid_argument("an exchange memory of another size");
+    std::copy(u.data(), u.data() + u.size(), memory.u.begin());
+    std::copy(y.data(), y.data() + y.size(), memory.y.begin());
+    for (std::size_t k = 0; k < bases.size(); ++k) state.children[k].base = bases.data()[k];
+    memory.used = std::move(used);
+    memory.offered = std::move(offered);
+}
+
+void set_messages(LevelBuilder& self, int signals, const std::vector<std::vector<int>>& links,
+                  std::vector<MessageCounter::Member> members) {
+    auto counter = std::make_unique<MessageCounter>();
+    counter->versions.resize(signals);
+    for (const auto& link : links) counter->links.push_back({link, std::vector<std::int64_t>(link.size())});
+    counter->members = std::move(members);
+    self.level->messages = std::move(counter);
+}
+
+void bind_inputs(nb::module_& module) {
+    using Kind = FittedInput::Kind;
+    nb::enum_<Kind>(module, "InputKind")
+        .value("hold", Kind::hold)
+        .value("polynomial", Kind::polynomial)
+        .value("hermite", Kind::hermite)
+        .value("nepce", Kind::nepce)
+        .value("passed", Kind::passed)
+        .value("passed_hold", Kind::passed_hold)
+        .value("latch", Kind::latch)
+        .value("correction", Kind::correction);
+    nb::class_<FittedInput>(module, "FittedInput")
+        .def(
+            "__init__",
+            [](FittedInput* self, Kind kind, int child, int input, int source, int samples, double alpha,
+               double gain, double offset, std::int64_t seen, double before, double after) {
+                new (self) FittedInput{.kind = kind,
+                                       .child = child,
+                                       .input = input,
+                                       .source = source,
+                                       .samples = samples,
+                                       .alpha = alpha,
+                                       .gain = gain,
+                                       .offset = offset,
+                                       .filter = {seen, before, after}};
+            },
+            nb::kw_only(), "kind"_a, "child"_a, "input"_a, "source"_a, "samples"_a, "alpha"_a, "gain"_a,
+            "offset"_a, "seen"_a = 0, "before"_a = 0.0, "after"_a = 0.0);
+    nb::class_<OwnInputs>(module, "OwnInputs")
+        .def(
+            "__init__",
+            [](OwnInputs* self, const Vector& coefficients, std::int64_t base) {
+                new (self) OwnInputs{{coefficients.data(), coefficients.data() + coefficients.size()}, base};
+            },
+            nb::kw_only(), "coefficients"_a, "base"_a);
+}
+
+void bind_account(nb::module_& module) {
+    nb::class_<AccountSetup>(module, "Account")
+        .def(
+            "__init__",
+            [](AccountSetup* self, int child, int input, int signal, double factor, bool asked, bool anew,
+               int inside, std::vector<double> state_shares, std::vector<double> input_shares,
+               std::vector<double> feedthrough, double power, double energy, double from_y, double from_rest,
+               std::int64_t since) {
+                new (self) AccountSetup{child,
+                                        input,
+                                        signal,
+                                        factor,
+                                        asked,
+                                        anew,
+                                        inside,
+                                        std::move(state_shares),
+                                        std::move(input_shares),
+                                        std::move(feedthrough),
+                                        power,
+                                        energy,
+                                        from_y,
+                                        from_rest,
+                                        since};
+            },
+            nb::kw_only(), "child"_a, "input"_a, "signal"_a, "factor"_a, "asked"_a, "anew"_a, "inside"_a,
+            "state_shares"_a, "input_shares"_a, "feedthrough"_a, "power"_a, "energy"_a, "from_y"_a,
+            "from_rest"_a, "since"_a);
+}
+
+void bind_messages(nb::module_& module) {
+    using Input = MessageCounter::Input;
+    using Output = MessageCounter::Output;
+    using Member = MessageCounter::Member;
+    nb::class_<Input>(module, "LinkedInput")
+        .def(
+            "__init__",
+            [](Input* self, int signal, int link, int place) {
+                new (self) Input{signal, link, place, 0, false};
+            },
+            nb::kw_only(), "signal"_a, "link"_a = -1, "place"_a = -1);
+    nb::class_<Output>(module, "LinkedOutput")
+        .def(nb::init<int, std::vector<int>>(), nb::kw_only(), "signal"_a, "reacts"_a);
+    nb::class_<Member>(module, "Member")
+        .def(
+            "__init__",
+            [](Member* self, std::vector<Input> inputs, std::vector<Output> outputs) {
+                new (self) Member{std::move(inputs), std::move(outputs)};
+            },
+            nb::kw_only(), "inputs"_a, "outputs"_a);
+}
+
+void bind_rows(nb::module_& module) {
+    nb::class_<RowBuffer>(module, "RowBuffer")
+        .def(
+            "__init__",
+            [](RowBuffer* self, int width, std::int64_t interval) {
+                new (self) RowBuffer{.width = width, .interval = interval, .data = {}};
+            },
+            nb::kw_only(), "width"_a, "interval"_a)
+        .def("__len__", &RowBuffer::count)
+        .def("take", [](RowBuffer& self) {
+            const std::size_t count = self.count(), width = static_cast<std::size_t>(self.width);
+            auto* data = new double[std::max<std::size_t>(self.data.size(), 1)];
+            std::copy(self.data.begin(), self.data.end(), data);
+            self.data.clear();
+            nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
+            return nb::ndarray<nb::numpy, double>(data, {count, width}, owner);
+        });
+    using Kind = Column::Kind;
+    nb::enum_<Kind>(module, "ColumnKind")
+        .value("input", Kind::input)
+        .value("output", Kind::output)
+        .value("ledger", Kind::ledger);
+    nb::class_<Column>(module, "Column")
+        .def(nb::init<Kind, int, int>(), nb::kw_only(), "kind"_a, "child"_a, "port"_a);
+}
+
+}  // namespace
+
+void bind_levels(nb::module_& module) {
+    nb::class_<Clock>(module, "Clock")
+        .def(
+            "__init__",
+            [](Clock* self, std::int64_t tick, std::int64_t start, std::int64_t denominator) {
+                Clock clock;
+                clock.tick = tick;
+                clock.start = start;
+                clock.denominator = denominator;
+                new (self) Clock(clock);
+            },
+            nb::kw_only(), "tick"_a, "start"_a, "denominator"_a);
+    bind_inputs(module);
+    bind_account(module);
+    bind_messages(module);
+    bind_rows(module);
+    nb::class_<LevelBuilder>(module, "Level")
+        .def("__init__", &make_level, nb::kw_only(), "number"_a, "clock"_a, "length"_a, "degree"_a,
+             "inputs"_a)
+        .def("add_state_space", &add_state_space, nb::kw_only(), "model"_a, "z"_a, "last_h"_a,
+             "micro"_a.none(), "ports"_a)
+        .def("add_projected", &add_projected, nb::kw_only(), "balance"_a, "z"_a, "last_h"_a, "work"_a,
+             "brought"_a, "agreed"_a.none())
+        .def("add_python", &add_python, nb::kw_only(), "simulator"_a, "micro"_a.none(), "rows"_a, "inputs"_a,
+             "outputs"_a)
+        .def("add_native", &add_native, nb::kw_only(), "simulator"_a, "rows"_a, "inputs"_a, "outputs"_a)
+        .def("add_level", &add_level, nb::kw_only(), "level"_a, "rows"_a, "inputs"_a, "outputs"_a)
+        .def(
+            "add_input", [](LevelBuilder& self, const FittedInput& input) { self.level->add_input(input); },
+            "input"_a)
+        .def(
+            "add_text",
+            [](LevelBuilder& self, int child, int output, int target, int input) {
+                self.level->add_text(child, output, target, input);
+            },
+            nb::kw_only(), "child"_a, "output"_a, "target"_a, "input"_a)
+        .def(
+            "add_output",
+            [](LevelBuilder& self, int source, double gain, double offset) {
+                self.level->add_output(source, gain, offset);
+            },
+            nb::kw_only(), "source"_a, "gain"_a, "offset"_a)
+        .def("add_samples", &add_samples, nb::kw_only(), "signal"_a, "depth"_a, "sloped"_a, "ticks"_a,
+             "values"_a, "slopes"_a)
+        .def("set_memory", &set_memory, nb::kw_only(), "u"_a, "y"_a, "bases"_a, "used"_a, "offered"_a)
+        // the first accounts are those of the bonds, two for each
+        .def(
+            "set_accounts",
+            [](LevelBuilder& self, std::size_t bonds, const std::vector<AccountSetup>& accounts) {
+                self.level->ledger.accounts.bonds = bonds;
+                for (const AccountSetup& account : accounts) self.level->ledger.accounts.add(account);
+            },
+            nb::kw_only(), "bonds"_a, "accounts"_a)
+        .def("set_messages", &set_messages, nb::kw_only(), "signals"_a, "links"_a, "members"_a)
+        .def(
+            "set_programs",
+            [](LevelBuilder& self, Program step, Program output) {
+                self.level->set_programs(std::move(step), std::move(output));
+            },
+            nb::kw_only(), "step"_a, "output"_a)
+        .def(
+            "record",
+            [](LevelBuilder& self, std::shared_ptr<RowBuffer> rows, std::vector<Column> columns) {
+                self.level->record(std::move(rows), std::move(columns));
+            },
+            nb::kw_only(), "rows"_a, "columns"_a);
+}
+
+}  // namespace hocket

@@ -1,0 +1,106 @@
+// Model exchange as Python sees it; simulators/fmu/exchange.py is the only user.
+// In:  the description's facts; the calls of a solver in Python
+// Out: an FMU that tells rates, and handles its events
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "binding/arrays.hpp"
+#include "fmu/model_exchange.hpp"
+
+namespace nb = nanobind;
+
+namespace hocket {
+
+std::vector<Group> groups(
+    const std::vector<std::tuple<int, std::vector<fmi::Reference>, std::vector<int>>>& given);
+
+std::shared_ptr<const ExchangeSetup> exchange_setup(const nb::dict& facts) {
+    auto setup = std::make_shared<ExchangeSetup>();
+    setup->states = nb::cast<int>(facts["states"]);
+    setup->indicators = nb::cast<int>(facts["indicators"]);
+    setup->completed_step = nb::cast<bool>(facts["completed_step"]);
+    setup->all_move = nb::cast<bool>(facts["all_move"]);
+    setup->moving =
+        groups(nb::cast<std::vector<std::tuple<int, std::vector<fmi::Reference>, std::vector<int>>>>(
+            facts["moving"]));
+    setup->method.a = nb::cast<std::vector<double>>(facts["a"]);
+    setup->method.b = nb::cast<std::vector<double>>(facts["b"]);
+    setup->method.c = nb::cast<std::vector<double>>(facts["c"]);
+    setup->method.multistep = nb::cast<bool>(facts["multistep"]);
+    setup->method.longest = nb::cast<double>(facts["longest"]);
+    setup->method.atol = nb::cast<double>(facts["atol"]);
+    return setup;
+}
+
+// None, -1 and false: it failed
+void bind_exchange(nb::module_& module) {
+    nb::class_<Exchange>(module, "Exchange")
+        .def("enter", [](Exchange& self, double t,
+                         const Numbers& u) { return self.enter(t, static_cast<int>(u.shape(0)), u.data()); })
+        .def("rates",
+             [](Exchange& self, double s, const Vector& x) -> nb::object {
+                 bool good = true;
+                 nb::object dx =
+                     numbers(x.shape(0), [&](double* data) { good = self.rates(s, x.data(), data); });
+                 return good ? dx : nb::none();
+             })
+        .def("watch", &Exchange::watch)
+        .def("crossed",
+             [](Exchange& self, double s, const Vector& x) {
+                 bool crossed = false;
+                 return self.crossed(s, x.data(), crossed) ? static_cast<int>(crossed) : -1;
+             })
+        .def("accept",
+             [](Exchange& self, double s, const Vector& x) {
+                 bool event = false;
+                 return self.accept(s, x.data(), event) ? static_cast<int>(event) : -1;
+             })
+        .def("event", &Exchange::event)
+        .def("leave", &Exchange::leave)
+        .def("due", &Exchange::due)
+        .def("probe",
+             [](Exchange& self, const Vector& x, const Vector& u, std::size_t outputs) -> nb::object {
+                 std::vector<double> y(outputs);
+                 bool good = true;
+                 nb::object dx = numbers(x.shape(0), [&](double* data) {
+                     good = self.probe(x.data(), u.data(), data, y.data());
+                 });
+                 if (!good) return nb::none();
+                 return nb::make_tuple(
+                     dx, numbers(outputs, [&](double* data) { std::copy(y.begin(), y.end(), data); }));
+             })
+        .def("directional",
+             [](Exchange& self, const std::vector<fmi::Reference>& unknowns,
+                const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
+                std::size_t count) -> nb::object {
+                 std::vector<double> result(count);
+                 if (!self.directional(unknowns, knowns, seed, result)) return nb::none();
+                 return numbers(count, [&](double* data) { std::copy(result.begin(), result.end(), data); });
+             })
+        .def("nominals",
+             [](Exchange& self) -> nb::object {
+                 bool good = true;
+                 nb::object values =
+                     numbers(self.x().size(), [&](double* data) { good = self.nominals(data); });
+                 return good ? values : nb::none();
+             })
+        .def_prop_ro("x",
+                     [](const Exchange& self) {
+                         return numbers(self.x().size(), [&](double* data) {
+                             std::copy(self.x().begin(), self.x().end(), data);
+                         });
+                     })
+        .def_prop_ro("inputs",
+                     [](const Exchange& self) {
+                         const auto& u = self.inputs();
+                         return numbers(u.size(), [&](double* data) { std::copy(u.begin(), u.end(), data); });
+                     })
+        .def_prop_ro("indicators", &Exchange::indicators)
+        .def_prop_ro("has_directional", &Exchange::has_directional)
+        .def_prop_ro("discarded", &Exchange::discarded);
+}
+
+}  // namespace hocket

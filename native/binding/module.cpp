@@ -1,0 +1,220 @@
+// The door between Python and the native engine; engine/native.py is its only user.
+// In:  a LevelBuilder with its level
+// Out: an Engine that runs a number of steps and hands out rows, counts and failures
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+
+#include "binding/level_builder.hpp"
+#include "binding/python_simulator.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hocket {
+
+void bind_fmus(nb::module_& module);
+void bind_isolated(nb::module_& module);
+void bind_levels(nb::module_& module);
+void bind_linear_models(nb::module_& module);
+void bind_operations(nb::module_& module);
+
+namespace {
+
+// What was sent over a link between hosts.
+struct LinkLoad {
+    std::int64_t messages, values;
+};
+
+// What went through one side of a power bond: in sum, and whichever way.
+struct BondFlow {
+    double energy, moved;
+};
+
+// What a level counted.
+struct LevelReport {
+    IterationCounts iterations;
+    StepCounts steps;
+    std::vector<double> residuals;  // of the newest iteration
+    std::vector<BondFlow> bonds;    // given and taken, in turn
+    std::vector<LinkLoad> links;
+};
+
+class Engine {
+  public:
+    Engine(LevelBuilder& outermost, std::vector<std::shared_ptr<RowBuffer>> rows, int threads, bool always)
+        : level_(std::move(outermost.level)), rows_(std::move(rows)) {
+        if (threads > 1) {
+            pool_ = std::make_unique<ThreadPool>(threads);
+            level_->share(pool_.get(), always, level_->needs_python());
+        }
+    }
+
+    // Runs up to `steps` steps; returns earlier when rows wait, or when `seconds` have passed.
+    std::int64_t run(std::int64_t steps, double seconds, std::size_t most_values) {
+        if (level_->needs_python()) return run_unlocked(steps, seconds, most_values);
+        nb::gil_scoped_release release;
+        return run_unlocked(steps, seconds, most_values);
+    }
+
+    std::optional<Failure> failure() const {
+        const Failure& first = level_->state.failures.first();
+        return first.kind == Failure::Kind::none ? std::nullopt : std::optional(first);
+    }
+
+    // What the simulator raised that failed; None: nothing.
+    nb::object take_error() const {
+        const Failure& f = level_->state.failures.first();
+        if (f.kind != Failure::Kind::raised) return nb::none();
+        auto* simulator = dynamic_cast<PythonSimulator*>(child(f.level, f.child).get());
+        return simulator ? simulator->take_error() : nb::none();
+    }
+
+    std::int64_t now() const { return level_->state.now; }
+
+    void add_last_rows() { level_->add_last_rows(); }
+
+    LevelReport report(int number) const {
+        const Level& level = find(number);
+        LevelReport report{level.iterations(), level.steps(), level.residuals(), {}, {}};
+        const Accounts& accounts = level.ledger.accounts;
+        for (std::size_t k = 0; k < 2 * accounts.bonds; ++k)
+            report.bonds.push_back({accounts.energy[k], accounts.moved[k]});
+        if (level.messages)
+            for (const MessageCounter::Link& link : level.messages->links)
+                report.links.push_back({link.messages, link.values});
+        return report;
+    }
+
+    // The numbers of a simulator's state.
+    std::vector<double> state(int level, int number) const {
+        Snapshot found;
+        child(level, number)->save(found);
+        return found.numbers();
+    }
+
+  private:
+    static const Level* find(const Level& level, int number) {
+        if (level.state.number == number) return &level;
+        for (const Level* inner : level.levels_inside())
+            if (const Level* found = find(*inner, number)) return found;
+        return nullptr;
+    }
+    const Level& find(int number) const {
+        if (const Level* found = find(*level_, number)) return *found;
+        throw std::out_of_range("there is no such level");
+    }
+    const std::shared_ptr<Simulator>& child(int level, int number) const {
+        return find(level).state.children.at(number).simulator;
+    }
+
+    std::int64_t run_unlocked(std::int64_t steps, double seconds, std::size_t most_values) {
+        const auto begin = std::chrono::steady_clock::now();
+        std::int64_t done = 0, look = 1, next_look = 1;
+        while (done < steps) {
+            if (!level_->run_step()) return -1 - done;
+            if (++done < next_look) continue;
+            for (const auto& rows : rows_)
+                if (rows->data.size() >= most_values) return done;
+            const double took =
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+            if (took >= seconds) return done;
+            // look at the clock about a thousand times per round, not at every step
+            const double wanted = seconds / 1000.0 / std::max(took / static_cast<double>(done), 1e-9);
+            look = std::max<std::int64_t>(
+                1, std::min<std::int64_t>(look * 2, static_cast<std::int64_t>(wanted)));
+            next_look = done + look;
+        }
+        return done;
+    }
+
+    std::shared_ptr<Level> level_;
+    std::vector<std::shared_ptr<RowBuffer>> rows_;
+    std::unique_ptr<ThreadPool> pool_;
+};
+
+void bind_failure(nb::module_& module) {
+    using Kind = Failure::Kind;
+    nb::enum_<Kind>(module, "FailureKind")
+        .value("none", Kind::none)
+        .value("raised", Kind::raised)
+        .value("stopped_early", Kind::stopped_early)
+        .value("not_finite", Kind::not_finite)
+        .value("internal", Kind::internal)
+        .value("loop_singular", Kind::loop_singular)
+        .value("loop_not_converged", Kind::loop_not_converged)
+        .value("reported", Kind::reported)
+        .value("not_converged", Kind::not_converged)
+        .value("tolerance_not_met", Kind::tolerance_not_met)
+        .value("no_energy", Kind::no_energy);
+    nb::enum_<Call>(module, "Call")
+        .value("step", Call::step)
+        .value("output", Call::output)
+        .value("slope", Call::slope)
+        .value("save", Call::save)
+        .value("restore", Call::restore);
+    nb::class_<Failure>(module, "Failure")
+        .def_ro("kind", &Failure::kind)
+        .def_ro("level", &Failure::level)
+        .def_ro("child", &Failure::child)
+        .def_ro("port", &Failure::port)
+        .def_ro("call", &Failure::call)
+        .def_ro("tick", &Failure::tick)
+        .def_ro("ticks", &Failure::ticks)
+        .def_ro("value", &Failure::value);
+}
+
+void bind_report(nb::module_& module) {
+    nb::class_<IterationCounts>(module, "IterationCounts")
+        .def_ro("repeats", &IterationCounts::repeats)
+        .def_ro("total", &IterationCounts::total)
+        .def_ro("most", &IterationCounts::most);
+    nb::class_<StepCounts>(module, "StepCounts")
+        .def_ro("accepted", &StepCounts::accepted)
+        .def_ro("rejected", &StepCounts::rejected)
+        .def_ro("shortest", &StepCounts::shortest)
+        .def_ro("longest", &StepCounts::longest);
+    nb::class_<BondFlow>(module, "BondFlow")
+        .def_ro("energy", &BondFlow::energy)
+        .def_ro("moved", &BondFlow::moved);
+    nb::class_<LinkLoad>(module, "LinkLoad")
+        .def_ro("messages", &LinkLoad::messages)
+        .def_ro("values", &LinkLoad::values);
+    nb::class_<LevelReport>(module, "LevelReport")
+        .def_ro("iterations", &LevelReport::iterations)
+        .def_ro("steps", &LevelReport::steps)
+        .def_ro("residuals", &LevelReport::residuals)
+        .def_ro("bonds", &LevelReport::bonds)
+        .def_ro("links", &LevelReport::links);
+}
+
+}  // namespace
+
+}  // namespace hocket
+
+NB_MODULE(_native, module) {
+    using namespace hocket;
+    nb::class_<Simulator>(module, "Simulator");
+    bind_fmus(module);
+    bind_isolated(module);
+    bind_operations(module);
+    bind_linear_models(module);
+    bind_levels(module);
+    bind_failure(module);
+    bind_report(module);
+    nb::class_<Engine>(module, "Engine")
+        .def(nb::init<LevelBuilder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>(), nb::kw_only(),
+             "level"_a, "rows"_a, "threads"_a, "always"_a)
+        .def("run", &Engine::run, "steps"_a, "seconds"_a, "most_values"_a)
+        .def("failure", &Engine::failure)
+        .def("take_error", &Engine::take_error)
+        .def("report", &Engine::report, "level"_a)
+        .def("state", &Engine::state, "level"_a, "child"_a)
+        .def("add_last_rows", &Engine::add_last_rows)
+        .def_prop_ro("now", &Engine::now);
+}

@@ -1,0 +1,184 @@
+#include "binding/python_simulator.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <cmath>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hocket {
+
+PythonSimulator::PythonSimulator(nb::object simulator, int rows, int inputs, int outputs, const Clock& clock,
+                                 nb::object micro)
+    : step_(simulator.attr("step")),
+      output_(simulator.attr("output")),
+      micro_(std::move(micro)),
+      rows_(rows),
+      inputs_(inputs),
+      outputs_(outputs),
+      clock_(&clock) {
+    if (nb::hasattr(simulator, "slope")) slope_ = simulator.attr("slope");
+    if (nb::hasattr(simulator, "save")) save_ = simulator.attr("save");
+    if (nb::hasattr(simulator, "restore")) restore_ = simulator.attr("restore");
+}
+
+PyObject* PythonSimulator::view(const double* u) {
+    View& slot = views_[0].at == u || views_[0].at == nullptr ? views_[0] : views_[1];
+    if (slot.at != u || !slot.array.is_valid()) {
+        const std::size_t shape[2] = {static_cast<std::size_t>(rows_), static_cast<std::size_t>(inputs_)};
+        slot.array = nb::cast(nb::ndarray<nb::numpy, const double>(u, 2, shape, nb::handle()),
+                              nb::rv_policy::reference);
+        slot.at = u;
+    }
+    return slot.array.ptr();
+}
+
+bool PythonSimulator::raised(Call call, std::int64_t tick) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace) PyException_SetTraceback(value, trace);
+    error_ = nb::steal(value);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    failure_.kind = Failure::Kind::raised;
+    failure_.call = call;
+    failure_.tick = tick;
+    return false;
+}
+
+nb::object PythonSimulator::take_error() { return std::move(error_); }
+
+bool PythonSimulator::step(const Span& span, const double* u) {
+    const auto [tick, ticks, t, h] = span;
+    PyObject* arguments[4] = {nullptr, PyFloat_FromDouble(t), PyFloat_FromDouble(h), view(u)};
+    PyObject* reached =
+        PyObject_Vectorcall(step_.ptr(), arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+    Py_DECREF(arguments[1]);
+    Py_DECREF(arguments[2]);
+    if (!reached) return raised(Call::step, tick);
+    if (reached == Py_None) {
+        Py_DECREF(reached);
+        return true;
+    }
+    const double at = PyFloat_AsDouble(reached);
+    Py_DECREF(reached);
+    if (at == -1.0 && PyErr_Occurred()) return raised(Call::step, tick);
+    const double end = clock_->time(tick + ticks);
+    if (!(std::fabs(at - end) <= 1e-9 * h + 4.0 * 0x1p-52 * std::fabs(end))) {
+        failure_.kind = Failure::Kind::stopped_early;
+        failure_.value = at;
+        failure_.tick = tick;
+        failure_.ticks = ticks;
+        return false;
+    }
+    return true;
+}
+
+bool PythonSimulator::evaluate(PyObject* method, Call call, std::int64_t tick, const double* u, double* y) {
+    PyObject* arguments[3] = {nullptr, PyFloat_FromDouble(clock_->time(tick)), view(u)};
+    PyObject* result =
+        PyObject_Vectorcall(method, arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+    Py_DECREF(arguments[1]);
+    if (!result) return raised(call, tick);
+    const bool taken = take_numbers(result, y, outputs_);
+    Py_DECREF(result);
+    return taken || raised(call, tick);
+}
+
+bool PythonSimulator::output(std::int64_t tick, const double* u, double* y) {
+    return evaluate(output_.ptr(), Call::output, tick, u, y);
+}
+
+bool PythonSimulator::slope(std::int64_t tick, const double* u, double* dy) {
+    return evaluate(slope_.ptr(), Call::slope, tick, u, dy);
+}
+
+// A state, and how far the rows of the micro steps went.
+struct State {
+    nb::object state, mark;
+};
+
+bool PythonSimulator::save(Snapshot& to) {
+    try {
+        auto state = std::make_shared<State>();
+        state->state = save_();
+        if (!micro_.is_none()) state->mark = micro_.attr("mark")();
+        to.of_its_own = state;
+        return true;
+    } catch (nb::python_error& error) {
+        error.restore();
+        return raised(Call::save, 0);
+    }
+}
+
+bool PythonSimulator::restore(Snapshot& from) {
+    try {
+        const auto& state = *static_cast<State*>(from.of_its_own.get());
+        restore_(state.state);
+        if (!micro_.is_none()) micro_.attr("back_to")(state.mark);
+        return true;
+    } catch (nb::python_error& error) {
+        error.restore();
+        return raised(Call::restore, 0);
+    }
+}
+
+namespace {
+
+bool wrong_size(Py_ssize_t have, int count) {
+    PyErr_Format(PyExc_ValueError, "%zd outputs were returned, expected %d", have, count);
+    return false;
+}
+
+bool take_one(PyObject* item, double* y) {
+    *y = PyFloat_AsDouble(item);
+    return !(*y == -1.0 && PyErr_Occurred());
+}
+
+bool take_buffer(PyObject* result, double* y, int count) {
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(result, &buffer, PyBUF_FORMAT | PyBUF_ND | PyBUF_C_CONTIGUOUS) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    const bool doubles = buffer.format && buffer.format[0] == 'd' && buffer.format[1] == 0 &&
+                         buffer.len == static_cast<Py_ssize_t>(sizeof(double)) * count;
+    if (doubles)
+        for (int i = 0; i < count; ++i) y[i] = static_cast<const double*>(buffer.buf)[i];
+    PyBuffer_Release(&buffer);
+    return doubles;
+}
+
+}  // namespace
+
+bool take_numbers(PyObject* result, double* y, int count) {
+    if (result == Py_None) {
+        PyErr_Format(PyExc_TypeError, "output() returned None, expected %d numbers", count);
+        return false;
+    }
+    if (PyFloat_Check(result) || PyLong_Check(result))
+        return count == 1 ? take_one(result, y) : wrong_size(1, count);
+    if (PyList_Check(result) || PyTuple_Check(result)) {
+        const Py_ssize_t have = PySequence_Fast_GET_SIZE(result);
+        if (have != count) return wrong_size(have, count);
+        PyObject** items = PySequence_Fast_ITEMS(result);
+        for (int i = 0; i < count; ++i)
+            if (!take_one(items[i], y + i)) return false;
+        return true;
+    }
+    if (PyObject_CheckBuffer(result) && take_buffer(result, y, count)) return true;
+    // anything else that NumPy can read as numbers
+    try {
+        nb::object flat =
+            nb::module_::import_("numpy").attr("asarray")(nb::handle(result), "dtype"_a = "float64");
+        flat = flat.attr("reshape")(-1).attr("tolist")();
+        return take_numbers(flat.ptr(), y, count);
+    } catch (nb::python_error& error) {
+        error.restore();
+        return false;
+    }
+}
+
+}  // namespace hocket

@@ -1,0 +1,48 @@
+// Simulators written in Python: called on the thread that holds the interpreter lock.
+// In:  a live Python simulator
+// Out: a native one that calls it with views of the engine's memory: no copies, no conversions
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "engine/simulator.hpp"
+
+namespace hocket {
+
+class PythonSimulator final : public Simulator {
+  public:
+    PythonSimulator(nanobind::object simulator, int rows, int inputs, int outputs, const Clock& clock,
+                    nanobind::object micro);
+    bool step(const Span& span, const double* u) override;
+    bool output(std::int64_t tick, const double* u, double* y) override;
+    bool slope(std::int64_t tick, const double* u, double* dy) override;
+    bool save(Snapshot& to) override;
+    bool restore(Snapshot& from) override;
+    bool needs_python() const override { return true; }
+    Failure failure() const override { return failure_; }
+
+    // The error a call has raised, taken from the interpreter.
+    nanobind::object take_error();
+
+  private:
+    PyObject* view(const double* u);
+    bool evaluate(PyObject* method, Call call, std::int64_t tick, const double* u, double* y);
+    bool raised(Call call, std::int64_t tick);
+
+    nanobind::object step_, output_, slope_, save_, restore_;
+    nanobind::object micro_;  // the rows of its micro steps, or None
+    nanobind::object error_;
+    int rows_, inputs_, outputs_;
+    const Clock* clock_;
+    Failure failure_;
+    struct View {
+        const double* at = nullptr;
+        nanobind::object array;
+    };
+    View views_[2];  // the polynomials themselves, and the same seen from the end of the step
+};
+
+// Copies numbers out of whatever a simulator returned; false with a Python error set.
+bool take_numbers(PyObject* result, double* y, int count);
+
+}  // namespace hocket

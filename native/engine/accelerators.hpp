@@ -1,0 +1,102 @@
+// The next guess of an iteration: the twin of accelerating.py, operation for operation.
+// In:  after each sweep what it was given and what it found
+// Out: what the next one is given
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "engine/snapshot.hpp"
+
+namespace hocket {
+
+using Values = std::vector<double>;
+// Gives numbers to a sweep and returns what it finds; false: it failed.
+using Sweep = std::function<bool(const Values&, Values&)>;
+
+class Accelerator {
+  public:
+    virtual ~Accelerator() = default;
+    virtual void begin() {}
+    virtual bool leads() const { return true; }  // false: the next guess is what was found
+    // The next guess takes the place of `given`; false: a sweep failed, or `stuck`.
+    virtual bool next(Values& given, const Values& found, const Sweep& sweep) = 0;
+    virtual void save(Snapshot& to) const { to.begin(); }
+    virtual void restore(Snapshot& from) { from.rewind(); }
+    bool stuck = false;  // a matrix could not be solved with
+};
+
+// Without acceleration: the next guess is what was found.
+class FixedPoint final : public Accelerator {
+  public:
+    bool leads() const override { return false; }
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+};
+
+// By a constant factor.
+class Relaxation final : public Accelerator {
+  public:
+    explicit Relaxation(double factor) : factor_(factor) {}
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+
+  private:
+    double factor_;
+};
+
+// A relaxation whose factor follows from the last two residuals (Irons & Tuck 1969).
+class Aitken final : public Accelerator {
+  public:
+    explicit Aitken(double first) : first_(first), factor_(first) {}
+    void begin() override;
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+    void save(Snapshot& to) const override;
+    void restore(Snapshot& from) override;
+
+  private:
+    double first_, factor_;
+    Values scale_, before_;
+};
+
+// Newton's method with a Jacobian learned from the sweeps: IQN-ILS (Degroote, Bathe & Vierendeels 2009).
+class IqnIls final : public Accelerator {
+  public:
+    IqnIls(std::int64_t reuse, double filter) : reuse_(reuse), filter_(filter) {}
+    void begin() override;
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+    void save(Snapshot& to) const override;
+    void restore(Snapshot& from) override;
+
+  private:
+    struct Column {
+        std::int64_t age = 0;
+        Values residual, found;  // how they changed
+    };
+    void orthogonalise();
+
+    std::int64_t reuse_;
+    double filter_;
+    std::vector<Column> columns_;
+    Values scale_;
+    bool begun_ = false;
+    Values last_residual_, last_found_;
+    std::vector<Values> directions_, R_;
+};
+
+// Newton's method, with a Jacobian by one more sweep for each number.
+class Newton final : public Accelerator {
+  public:
+    explicit Newton(double falls) : falls_(falls) {}
+    void begin() override { before_ = std::numeric_limits<double>::infinity(); }
+    bool next(Values& given, const Values& found, const Sweep& sweep) override;
+    void save(Snapshot& to) const override;
+    void restore(Snapshot& from) override;
+
+  private:
+    double falls_;
+    Values matrix_;
+    double before_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace hocket

@@ -1,0 +1,64 @@
+// Samples become polynomials: the twin of memory.py's feeding, and of signals.py.
+// In:  the samples in the exchange memory
+// Out: coefficients for the inputs of children
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/level_state.hpp"
+#include "engine/operations.hpp"
+
+namespace hocket {
+
+// One driven input that is more than a copied value.
+struct FittedInput {
+    enum class Kind : int { hold, polynomial, hermite, nepce, passed, passed_hold, latch, correction };
+    Kind kind = Kind::hold;
+    int child = 0;
+    int input = 0;
+    int source = 0;  // an output of a sibling, or an input of the level
+    int samples = 1;
+    double alpha = 0.0;
+    double gain = 1.0;
+    double offset = 0.0;
+    struct Filter {  // what NEPCE remembers
+        std::int64_t seen = 0;
+        double before = 0.0, after = 0.0;
+    } filter;
+    bool converts = false;  // gain or offset change the value
+};
+
+class InputFitting {
+  public:
+    explicit InputFitting(LevelState& state) : state_(state) {}
+
+    void add(const FittedInput& input);
+    const FittedInput& operator[](int number) const { return inputs_[number]; }
+    FittedInput::Filter& filter(int number) { return inputs_[number].filter; }
+
+    // What a Feed of these children has to do.
+    FedInputs collect(const std::vector<int>& children) const;
+    bool feed(const FedInputs& fed) {
+        ExchangeMemory& memory = state_.memory;
+        for (const Copy& copy : fed.copies) memory.u[copy.to] = memory.y[copy.from];
+        for (int child : fed.based) state_.children[child].base = state_.slots[child].tick;
+        if (!fed.fits.empty()) fit(fed.fits);
+        for (int child : fed.texted)
+            if (!pass_texts(child)) return false;
+        return true;
+    }
+
+    void save(Snapshot& to) const;
+    void restore(Snapshot& from);
+
+  private:
+    void fit(const std::vector<int>& numbers);
+    void fit(FittedInput& input);
+    bool pass_texts(int child);
+
+    LevelState& state_;
+    std::vector<FittedInput> inputs_;
+};
+
+}  // namespace hocket

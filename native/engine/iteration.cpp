@@ -1,0 +1,79 @@
+#include "engine/iteration.hpp"
+
+#include "engine/residual.hpp"
+
+namespace hocket {
+
+namespace {
+
+constexpr double grown = 1e12;
+
+}  // namespace
+
+bool Iteration::repeat(RepeatOperation& operation) {
+    ++state_.iterating;
+    const bool good = iterate(operation);
+    --state_.iterating;
+    return good;
+}
+
+bool Iteration::iterate(RepeatOperation& operation) {
+    const std::size_t size = operation.unknowns.size();
+    if (!runner_.run(operation.body)) return false;
+    if (size == 0) {
+        counts_.add(1);
+        return true;
+    }
+    Accelerator& accelerator = *operation.accelerator;
+    const double length = state_.step_seconds();
+    std::int64_t count = 1;
+    Values given(size), found(size), change(size), first;
+    const Sweep sweep = [&](const Values& numbers, Values& to) {
+        ++count;
+        to.resize(size);
+        if (messages_ && accelerator.leads() && count > 2) messages_->renew(operation.unknowns.values);
+        state_.memory.write(operation.unknowns, length, numbers.data());
+        if (!runner_.run(operation.body)) return false;
+        state_.memory.read(operation.unknowns, length, to.data());
+        return true;
+    };
+    state_.memory.read(operation.unknowns, length, given.data());
+    accelerator.begin();
+    residuals_.clear();
+    for (int turn = 1; turn < operation.at_most; ++turn) {
+        if (!sweep(given, found)) return false;
+        if (operation.until >= 0.0) {
+            for (std::size_t i = 0; i < size; ++i) change[i] = found[i] - given[i];
+            const int n = static_cast<int>(size);
+            if (first.empty()) first = found;
+            if (relative(change.data(), found.data(), n) <= operation.until) {
+                counts_.add(count);
+                return true;
+            }
+            // beside values that grow too, growth would not show
+            residuals_.push_back(relative(change.data(), first.data(), n));
+            if (!(residuals_.back() <= grown * std::max(1.0, residuals_.front()))) break;
+        }
+        if (turn + 1 < operation.at_most && !accelerator.next(given, found, sweep))
+            return accelerator.stuck ? fail(operation) : false;
+    }
+    if (operation.until >= 0.0) return fail(operation);
+    counts_.add(count);
+    return true;
+}
+
+bool Iteration::fail(const RepeatOperation& operation) {
+    return state_.fail(
+        {.kind = Failure::Kind::not_converged, .child = 0, .port = operation.number, .tick = state_.now});
+}
+
+void Iteration::save(Snapshot& to) const {
+    to.inner.resize(accelerators_.size());
+    for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->save(to.inner[k]);
+}
+
+void Iteration::restore(Snapshot& from) {
+    for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->restore(from.inner[k]);
+}
+
+}  // namespace hocket

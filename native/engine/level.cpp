@@ -1,0 +1,330 @@
+#include "engine/level.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace hocket {
+
+namespace {
+
+// Whether a body passes texts: a text is asked of its source, which another thread may be stepping.
+bool passes_texts(Program& body) {
+    bool found = false;
+    const auto look = [&]<class T>(T& each) {
+        if constexpr (requires { each.inputs.texted; }) found = found || !each.inputs.texted.empty();
+        for_each_body(each, [&](Program& inner) { found = found || passes_texts(inner); });
+    };
+    for (Operation& operation : body) std::visit(look, operation);
+    return found;
+}
+
+// The child that a body of a Next steps, and how far.
+std::pair<int, std::int64_t> step_of(const Program& body) {
+    for (const Operation& operation : body) {
+        if (const auto* step = std::get_if<StepOperation>(&operation))
+            return {step->children[0], step->ticks};
+        if (const auto* both = std::get_if<StepReadOperation>(&operation))
+            return {both->children[0], both->ticks};
+    }
+    return {0, 1};
+}
+
+}  // namespace
+
+Level::Level(int number, Clock clock, std::int64_t length, int degree, int inputs)
+    : state(number, clock, length, degree, inputs),
+      ledger(state),
+      fitting_(state),
+      stepping_(state),
+      loop_(state, fitting_, stepping_, messages),
+      rollback_(state, fitting_, ledger),
+      iteration_(state, *this, messages),
+      control_(state, *this, *this, ledger),
+      recorder_(state, ledger) {}
+
+// building
+
+void Level::add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
+    python_ = python_ || simulator->needs_python();
+    foreign_ = foreign_ || simulator->foreign();
+    state.add_child(std::move(simulator), rows, inputs, outputs);
+}
+
+void Level::add_text(int from, int source, int to, int target) {
+    state.children[to].texts.push_back({from, source, target});
+}
+
+void Level::add_output(int source, double gain, double offset) {
+    outputs_.push_back({source, gain, offset, gain != 1.0 || offset != 0.0});
+}
+
+void Level::record(std::shared_ptr<RowBuffer> rows, std::vector<Column> columns) {
+    recorder_.record(std::move(rows), std::move(columns));
+}
+
+void Level::share(ThreadPool* pool, bool always, bool locked) {
+    parallel_.share(pool, always);
+    locked_ = locked;
+    for (Level* level : levels_inside()) level->share(pool, always, locked);
+}
+
+std::vector<Level*> Level::levels_inside() const {
+    std::vector<Level*> found;
+    for (const Child& child : state.children)
+        if (auto* level = dynamic_cast<Level*>(child.simulator.get())) found.push_back(level);
+    return found;
+}
+
+void Level::set_programs(Program step, Program output) {
+    step_program_ = std::move(step);
+    output_program_ = std::move(output);
+    ledger.place();
+    prepare(step_program_);
+    prepare(output_program_);
+    stepping_.prepare();
+}
+
+void Level::prepare(Program& program) {
+    const auto prepare_one = [this](auto& each) {
+        for_each_body(each, [this](Program& body) { prepare(body); });
+        prepare(each);
+    };
+    for (Operation& operation : program) std::visit(prepare_one, operation);
+}
+
+void Level::prepare(StepReadOperation& operation) {
+    const std::vector<int>& list = operation.children;
+    for (std::size_t k = 1; k < list.size(); ++k)
+        if (list[k] != list[k - 1] + 1) return;
+    if (list.empty()) return;
+    operation.begin = list.front();
+    operation.end = list.back() + 1;
+    operation.prefetches = state.hot[operation.begin] != nullptr;
+}
+
+void Level::prepare(SolveOperation& operation) {
+    operation.inputs = fitting_.collect(operation.children);
+    loop_.widen(operation);
+}
+
+void Level::prepare(TogetherOperation& operation) {
+    for (Program& body : operation.bodies)
+        operation.workload.parallel = operation.workload.parallel && !passes_texts(body);
+}
+
+// the life of a step
+
+bool Level::run_step() { return own_step(state.now, state.length); }
+
+bool Level::step(const Span& span, const double* polynomials) {
+    const std::int64_t tick = span.tick, count = span.ticks, length = state.length;
+    const bool whole = control_.active() || count % length == 0;
+    if (whole || tick == state.now) state.memory.offer(tick, polynomials);
+    if (control_.active()) return own_step(tick, count);
+    if (whole) {
+        for (std::int64_t start = tick; start < tick + count; start += length)
+            if (!own_step(start, length)) return false;
+        return true;
+    }
+    return tick + count == state.now + length ? own_step(state.now, length) : true;
+}
+
+bool Level::own_step(std::int64_t tick, std::int64_t ticks) {
+    state.now = tick;
+    state.reached = tick + ticks;
+    state.step.tick = tick;
+    if (state.timed) state.step.t = state.clock.time(tick);
+    if (!run(step_program_)) return false;
+    state.now = tick + ticks;
+    return true;
+}
+
+bool Level::run(Program& program) {
+    for (Operation& operation : program)
+        if (!std::visit([this](auto& each) { return execute(each); }, operation)) return false;
+    return true;
+}
+
+bool Level::execute(AdmitOperation&) {
+    state.memory.admit();
+    return true;
+}
+
+inline bool Level::execute(FeedOperation& operation) {
+    if (messages) [[unlikely]]
+        messages->feed(operation.children);
+    return fitting_.feed(operation.inputs);
+}
+
+bool Level::execute(StepOperation& operation) {
+    if (messages) [[unlikely]]
+        messages->step(operation.children);
+    if (parallel_.applies(operation.workload))
+        return parallel_.run(
+            operation.workload, static_cast<int>(operation.children.size()),
+            [&](int index) {
+                return stepping_.step(state.slots[operation.children[index]], operation.ticks);
+            },
+            [&](int index) { return stays_here(operation.children[index]); });
+    for (int child : operation.children)
+        if (!stepping_.step(state.slots[child], operation.ticks)) return false;
+    return true;
+}
+
+bool Level::execute(ReadOperation& operation) {
+    if (messages) [[unlikely]]
+        messages->read(operation.children);
+    for (int child : operation.children)
+        if (!stepping_.read(state.slots[child])) return false;
+    return true;
+}
+
+inline bool Level::execute(StepReadOperation& operation) {
+    if (messages) [[unlikely]] {
+        messages->step(operation.children);
+        messages->read(operation.children);
+    }
+    if (parallel_.applies(operation.workload))
+        return parallel_.run(
+            operation.workload, static_cast<int>(operation.children.size()),
+            [&](int index) {
+                return stepping_.step_read(state.slots[operation.children[index]], operation.ticks);
+            },
+            [&](int index) { return stays_here(operation.children[index]); });
+    if (operation.begin >= 0)
+        return stepping_.step_read(operation.begin, operation.end, operation.ticks, operation.prefetches);
+    for (int child : operation.children)
+        if (!stepping_.step_read(state.slots[child], operation.ticks)) return false;
+    return true;
+}
+
+bool Level::execute(RecordOperation&) {
+    recorder_.add_due(state.reached);
+    return true;
+}
+
+// The twin of nexting.py: the child furthest behind goes next, the first of equals.
+bool Level::execute(NextOperation& operation) {
+    const auto later = std::greater<std::pair<std::int64_t, int>>{};
+    behind_.clear();
+    for (std::size_t number = 0; number < operation.bodies.size(); ++number) {
+        const std::int64_t tick = state.slots[step_of(operation.bodies[number]).first].tick;
+        if (tick < state.reached) behind_.emplace_back(tick, static_cast<int>(number));
+    }
+    std::make_heap(behind_.begin(), behind_.end(), later);
+    while (!behind_.empty()) {
+        std::pop_heap(behind_.begin(), behind_.end(), later);
+        const auto [tick, number] = behind_.back();
+        Program& body = operation.bodies[number];
+        if (!run(body)) return false;
+        behind_.pop_back();
+        if (const std::int64_t next = tick + step_of(body).second; next < state.reached) {
+            behind_.emplace_back(next, number);
+            std::push_heap(behind_.begin(), behind_.end(), later);
+        }
+    }
+    return true;
+}
+
+bool Level::execute(TimesOperation& operation) {
+    for (int k = 0; k < operation.count; ++k)
+        if (!run(operation.body)) return false;
+    return true;
+}
+
+bool Level::execute(TogetherOperation& operation) {
+    if (parallel_.applies(operation.workload))
+        return parallel_.run(
+            operation.workload, static_cast<int>(operation.bodies.size()),
+            [&](int index) { return run(operation.bodies[index]); },
+            [&](int) { return python_ || (locked_ && foreign_); });
+    for (Program& body : operation.bodies)
+        if (!run(body)) return false;
+    return true;
+}
+
+// Python is only called on the thread that holds its lock.
+bool Level::stays_here(int child) const {
+    const Simulator& simulator = *state.children[child].simulator;
+    return simulator.needs_python() || (locked_ && simulator.foreign());
+}
+
+void Level::add_last_rows() {
+    state.reached = state.now;
+    recorder_.add_last(state.now);
+    for (Level* level : levels_inside()) level->add_last_rows();
+}
+
+// the level as a simulator among others
+
+bool Level::output(std::int64_t tick, const double* polynomials, double* values) {
+    if (!output_program_.empty() && tick == state.now) {
+        state.memory.offer(tick, polynomials);
+        state.reached = tick;
+        if (!run(output_program_)) return false;
+    }
+    const std::vector<double>& y = state.memory.y;
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        const Output& o = outputs_[k];
+        values[k] = o.converts ? o.gain * y[o.source] + o.offset : y[o.source];
+    }
+    return true;
+}
+
+bool Level::slope(std::int64_t, const double*, double* dy) {
+    // the children behind the outputs are sloped too: their rings hold the newest slopes
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        const Output& o = outputs_[k];
+        const Ring& ring = state.memory.ring(o.source);
+        const double value = ring.slopes[ring.newest];
+        dy[k] = o.gain != 1.0 ? o.gain * value + 0.0 : value;
+    }
+    return true;
+}
+
+bool Level::forget_failure() {
+    if (!state.failures.forget()) return false;
+    for (Level* level : levels_inside()) level->forget_failure();
+    return true;
+}
+
+bool Level::save(Snapshot& to) {
+    const std::size_t count = state.children.size();
+    to.begin();
+    to.inner.resize(count + 1);
+    for (std::size_t number = 0; number < count; ++number) {
+        Slot& slot = state.slots[number];
+        if (!slot.simulator->save(to.inner[number])) return state.fail(slot, Call::save);
+        to.keep(slot.tick);
+        to.keep(state.children[number].base);
+    }
+    to.keep(state.now);
+    state.memory.save(to);
+    fitting_.save(to);
+    ledger.save(to);
+    iteration_.save(to.inner[count]);
+    control_.save(to);
+    recorder_.save(to);
+    return true;
+}
+
+bool Level::restore(Snapshot& from) {
+    const std::size_t count = state.children.size();
+    from.rewind();
+    for (std::size_t number = 0; number < count; ++number) {
+        Slot& slot = state.slots[number];
+        if (!slot.simulator->restore(from.inner[number])) return state.fail(slot, Call::restore);
+        from.take(slot.tick);
+        from.take(state.children[number].base);
+    }
+    from.take(state.now);
+    state.memory.restore(from);
+    fitting_.restore(from);
+    ledger.restore(from);
+    iteration_.restore(from.inner[count]);
+    control_.restore(from);
+    recorder_.restore(from);
+    return true;
+}
+
+}  // namespace hocket

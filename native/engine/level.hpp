@@ -1,0 +1,122 @@
+// A level: the life of its step. The twin of interpreter.py; its collaborators do the parts.
+// In:  children, wires and a program, handed over by engine/native.py with the state after the start
+// Out: children moved on, rows recorded
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/algebraic_loop.hpp"
+#include "engine/energy_ledger.hpp"
+#include "engine/input_fitting.hpp"
+#include "engine/iteration.hpp"
+#include "engine/level_state.hpp"
+#include "engine/message_counter.hpp"
+#include "engine/operations.hpp"
+#include "engine/parallel.hpp"
+#include "engine/rollback.hpp"
+#include "engine/row_buffer.hpp"
+#include "engine/step_control.hpp"
+#include "engine/stepping.hpp"
+
+namespace hocket {
+
+class Level final : public Simulator, private ProgramRunner {
+  public:
+    Level(int number, Clock clock, std::int64_t length, int degree, int inputs);
+
+    // building
+    void add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs);
+    void add_input(const FittedInput& input) { fitting_.add(input); }
+    void add_text(int from, int source, int to, int target);
+    void add_output(int source, double gain, double offset);
+    void set_programs(Program step, Program output);
+    void record(std::shared_ptr<RowBuffer> rows, std::vector<Column> columns);
+    // `locked`: the calling thread holds the interpreter lock
+    void share(ThreadPool* pool, bool always, bool locked);
+
+    // running
+    bool run_step();       // of the outermost level
+    void add_last_rows();  // of this level and those inside, also when none is due
+    bool step(const Span& span, const double* u) override;
+    bool output(std::int64_t tick, const double* u, double* y) override;
+    bool slope(std::int64_t tick, const double* u, double* dy) override;
+    std::int64_t shown_at(std::int64_t tick) const override { return std::min(tick, state.now); }
+    bool save(Snapshot& to) override;
+    bool restore(Snapshot& from) override;
+    bool needs_python() const override { return python_; }
+    bool foreign() const override { return foreign_; }
+    bool checks_itself() const override { return true; }
+    bool timed() const override { return false; }
+    Failure failure() const override { return state.failures.first(); }
+    bool forget_failure() override;
+    const Accounts* accounts() const override { return &ledger.accounts; }
+
+    const IterationCounts& iterations() const { return iteration_.counts(); }
+    const std::vector<double>& residuals() const {
+        return iteration_.residuals();
+    }  // of the newest iteration
+    const StepCounts& steps() const { return control_.counts(); }
+    std::vector<Level*> levels_inside() const;
+
+    LevelState state;
+    EnergyLedger ledger;
+    std::unique_ptr<MessageCounter> messages;      // none: all children run on one host
+    std::set<std::shared_ptr<const void>> models;  // what children share and must outlive them
+
+  private:
+    struct Output {
+        int source;
+        double gain, offset;
+        bool converts;
+    };
+    void prepare(Program& program);
+    void prepare(FeedOperation& operation) { operation.inputs = fitting_.collect(operation.children); }
+    void prepare(SolveOperation& operation);
+    void prepare(StepReadOperation& operation);
+    void prepare(RepeatOperation& operation) { iteration_.add(operation.accelerator); }
+    void prepare(AdaptOperation& operation) { control_.add(operation.controller); }
+    void prepare(TogetherOperation& operation);
+    void prepare(CloseAccountsOperation& operation) { ledger.sort(operation); }
+    template <class Other> void prepare(Other&) {}
+
+    bool run(Program& program) override;
+    // one for each kind: a kind without one does not compile
+    bool execute(AdmitOperation& operation);
+    bool execute(FeedOperation& operation);
+    bool execute(StepOperation& operation);
+    bool execute(ReadOperation& operation);
+    bool execute(StepReadOperation& operation);
+    bool execute(SolveOperation& operation) { return loop_.solve(operation); }
+    bool execute(RecordOperation& operation);
+    bool execute(SaveOperation& operation) { return rollback_.save(operation.children); }
+    bool execute(RestoreOperation& operation) { return rollback_.restore(operation.children); }
+    bool execute(RepeatOperation& operation) { return iteration_.repeat(operation); }
+    bool execute(AdaptOperation& operation) { return control_.adapt(operation); }
+    bool execute(NextOperation& operation);
+    bool execute(TimesOperation& operation);
+    bool execute(TogetherOperation& operation);
+    bool execute(OpenAccountsOperation& operation) { return ledger.open(operation); }
+    bool execute(CloseAccountsOperation& operation) { return ledger.close(operation); }
+
+    bool own_step(std::int64_t tick, std::int64_t ticks);
+    bool stays_here(int child) const;
+
+    InputFitting fitting_;
+    Stepping stepping_;
+    AlgebraicLoop loop_;
+    Rollback rollback_;
+    Iteration iteration_;
+    StepControl control_;
+    RowRecorder recorder_;
+    ParallelExecution parallel_;
+    Program step_program_, output_program_;
+    std::vector<Output> outputs_;
+    std::vector<std::pair<std::int64_t, int>> behind_;  // room: who stands where, and whose turn it is
+    bool python_ = false, foreign_ = false, locked_ = false;
+};
+
+}  // namespace hocket

@@ -1,0 +1,100 @@
+// What the collaborators of a level share: its children, its exchange memory, and where in time they are.
+// In:  children
+// Out: nothing of its own; the first failure among them
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "engine/exchange_memory.hpp"
+#include "engine/polynomial.hpp"
+#include "engine/simulator.hpp"
+
+namespace hocket {
+
+// A held input without conversion: one number copied.
+struct Copy {
+    int from;
+    int to;
+};
+
+// A text passed from an output to an input.
+struct TextCopy {
+    int from, source, target;
+};
+
+// What stepping and reading a child touches: two of them in a cache line.
+struct alignas(32) Slot {
+    Simulator::StepOutput quick = nullptr;  // step and read in one call; none: there is more to do than that
+    Simulator* simulator = nullptr;
+    int u = 0, y = 0;  // where its inputs and outputs begin
+    std::int64_t tick = 0;
+};
+
+// The rest of what is known of it.
+struct Child {
+    std::shared_ptr<Simulator> simulator;
+    int rows = 1, inputs = 0, outputs = 0;
+    std::int64_t base = 0;               // the tick its polynomials begin at
+    std::vector<int> fits;               // its inputs: fitted,
+    std::vector<Copy> copies;            // copied,
+    std::vector<TextCopy> texts;         // and texts
+    std::vector<int> accounts;           // of power bonds
+    std::vector<int> rings;              // outputs that keep samples,
+    bool sloped = false;                 // with slopes
+    bool unchecked = false;              // its outputs must be looked at: NaN and infinity are errors
+    int input_room = 0, slope_room = 0;  // where that of Stepping begins
+    bool curved() const { return rows > 1; }
+    int coefficients() const { return rows * inputs; }
+};
+
+struct LevelState {
+    LevelState(int number, Clock clock, std::int64_t length, int degree, int inputs)
+        : number(number),
+          clock(clock),
+          length(length),
+          step(Span::of(clock, 0, length)),
+          memory(degree, inputs) {}
+    LevelState(const LevelState&) = delete;
+    LevelState& operator=(const LevelState&) = delete;
+
+    const int number;  // among the levels of a run
+    const Clock clock;
+    const std::int64_t length;  // ticks of the level's own step
+    std::int64_t now = 0;
+    std::int64_t reached = 0;  // the tick that rows are recorded for
+    Span step;                 // the one under way
+    bool timed = false;        // a child looks at seconds
+    int iterating = 0;         // in a Repeat the newest samples stay when children are restored
+    std::vector<Slot> slots;   // per child
+    std::vector<Child> children;
+    std::vector<const void*> hot;  // per child: what to fetch ahead of time
+    ExchangeMemory memory;
+    FailureLog failures;
+
+    void add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs);
+    void add_ring(int signal, int depth, bool sloped);
+    int index(const Slot& slot) const { return static_cast<int>(&slot - slots.data()); }
+    double step_seconds() const { return clock.span(length); }
+
+    // Keeps the first failure: what the simulator says, or else an output that is not a number; returns
+    // false.
+    bool fail(const Slot& slot, Call call = Call::step);
+    bool fail(Failure failure);
+
+    // The polynomials of a child in powers of the time since its tick; `room` holds them where they move.
+    const double* inputs_now(int number, double* room) const {
+        const Slot& slot = slots[number];
+        const Child& child = children[number];
+        const double* polynomials = memory.u.data() + slot.u;
+        if (!child.curved() || child.base == slot.tick) return polynomials;
+        std::memcpy(room, polynomials, sizeof(double) * child.coefficients());
+        const double ds = clock.span(slot.tick - child.base);
+        for (int j = 0; j < child.inputs; ++j) shift(room + j, child.rows, child.inputs, ds);
+        return room;
+    }
+};
+
+}  // namespace hocket

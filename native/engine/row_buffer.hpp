@@ -1,0 +1,79 @@
+// Rows of a table: the twin of rows.py.
+// In:  a level at the end of a step
+// Out: time and values, appended; a row of the same time is replaced
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/snapshot.hpp"
+
+namespace hocket {
+
+struct LevelState;
+class EnergyLedger;
+
+// Rows waiting for the recorder: time, then one value per column.
+struct RowBuffer {
+    int width = 1;
+    std::int64_t interval = 1;
+    std::int64_t newest = -1;  // tick of the newest row
+    std::vector<double> data;
+
+    std::size_t count() const { return data.size() / static_cast<std::size_t>(width); }
+
+    // Makes room for the row of a tick: that of the same tick is replaced.
+    void begin(std::int64_t tick, double time) {
+        if (!data.empty() && newest == tick) data.resize(data.size() - static_cast<std::size_t>(width));
+        newest = tick;
+        data.push_back(time);
+    }
+    void save(Snapshot& to) const {
+        to.keep(static_cast<std::int64_t>(data.size()));
+        to.keep(newest);
+    }
+    void restore(Snapshot& from) {
+        data.resize(static_cast<std::size_t>(from.take_count()));
+        newest = from.take_count();
+    }
+};
+
+// What a column of a level's table shows.
+struct Column {
+    enum class Kind : int { input, output, ledger };
+    Kind kind = Kind::output;
+    int child = 0;
+    int port = 0;  // of the child; of the ledger: three columns per bond
+};
+
+// Writes the table of a level; without a buffer it writes nothing.
+class RowRecorder {
+  public:
+    RowRecorder(const LevelState& state, const EnergyLedger& ledger) : state_(state), ledger_(ledger) {}
+
+    void record(std::shared_ptr<RowBuffer> buffer, std::vector<Column> columns);
+    void add_due(std::int64_t tick) {
+        if (buffer_ && tick % buffer_->interval == 0) add(tick);
+    }
+    void add_last(std::int64_t tick) {
+        if (buffer_ && tick > 0 && buffer_->newest != tick) add(tick);
+    }
+    void save(Snapshot& to) const {
+        if (buffer_) buffer_->save(to);
+    }
+    void restore(Snapshot& from) {
+        if (buffer_) buffer_->restore(from);
+    }
+
+  private:
+    void add(std::int64_t tick);
+
+    const LevelState& state_;
+    const EnergyLedger& ledger_;
+    std::shared_ptr<RowBuffer> buffer_;
+    std::vector<Column> columns_;
+};
+
+}  // namespace hocket

@@ -1,0 +1,58 @@
+// What a level knows of its children.
+// In:  ticks and input polynomials
+// Out: outputs written where the level wants them; false when something failed, with the reason kept
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/clock.hpp"
+#include "engine/failure.hpp"
+#include "engine/snapshot.hpp"
+
+namespace hocket {
+
+struct Accounts;
+
+class Simulator {
+  public:
+    virtual ~Simulator() = default;
+    // u: coefficients, a row per power of time, a column per input.
+    virtual bool step(const Span& span, const double* u) = 0;
+    virtual bool output(std::int64_t tick, const double* u, double* y) = 0;
+    virtual bool slope(std::int64_t tick, const double* u, double* dy) = 0;
+    // Step, then the outputs under the same held inputs, as a plain function: the hot loop saves two
+    // look-ups.
+    using StepOutput = bool (*)(Simulator&, const Span& span, const double* u, double* y);
+    virtual StepOutput step_output() const {
+        return [](Simulator& self, const Span& span, const double* u, double* y) {
+            return self.step(span, u) && self.output(span.tick + span.ticks, u, y);
+        };
+    }
+    virtual double* state() { return nullptr; }          // of a linear model, where it stays
+    virtual const void* hot() const { return nullptr; }  // what a step touches first: fetched ahead of time
+    virtual bool timed() const { return true; }          // it looks at the seconds of a span
+    virtual bool prepare(std::int64_t /*ticks*/) { return true; }  // to step by so many ticks
+    virtual void set_rows(int /*rows*/) {}  // how many powers of time its inputs come with
+    // The time of what it shows now: a level with a longer step shows what it reached last.
+    virtual std::int64_t shown_at(std::int64_t tick) const { return tick; }
+    virtual bool needs_python() const { return false; }
+    virtual bool foreign() const { return false; }        // it may contain Python of its own, as some FMUs do
+    virtual bool checks_itself() const { return false; }  // its outputs are known to be finite
+    // Rollback, for those that can.
+    virtual bool save(Snapshot& /*to*/) { return false; }
+    virtual bool restore(Snapshot& /*from*/) { return false; }
+    // The slow lane: texts are handed on as they are.
+    virtual bool get_text(int /*port*/, std::string& /*value*/) { return false; }
+    virtual bool set_text(int /*port*/, const std::string& /*value*/) { return false; }
+    // What the last call that returned false has to say; nothing, if its outputs speak for themselves.
+    virtual Failure failure() const { return {}; }
+    // Forgets a failure that a shorter step may mend.
+    virtual bool forget_failure() { return false; }
+    virtual const Accounts* accounts() const { return nullptr; }  // of the power bonds inside a level
+};
+
+}  // namespace hocket

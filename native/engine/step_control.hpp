@@ -1,0 +1,48 @@
+// Steps as long as their error allows: the twin of adapting.py, operation for operation.
+// In:  a body, and what its steps may err
+// Out: the end of the level's step, reached in as many parts as the tolerance asks for
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/energy_ledger.hpp"
+#include "engine/operations.hpp"
+
+namespace hocket {
+
+class StepControl {
+  public:
+    StepControl(LevelState& state, Simulator& level, ProgramRunner& runner, EnergyLedger& ledger)
+        : state_(state), level_(level), runner_(runner), ledger_(ledger) {}
+
+    void add(std::shared_ptr<StepSizeController> controller) { controller_ = std::move(controller); }
+    bool active() const { return controller_ != nullptr; }
+    bool adapt(AdaptOperation& operation);
+
+    const StepCounts& counts() const { return counts_; }
+    void save(Snapshot& to) const {
+        if (controller_) controller_->save(to);
+    }
+    void restore(Snapshot& from) {
+        if (controller_) controller_->restore(from);
+    }
+
+  private:
+    bool try_step(AdaptOperation& operation, std::int64_t start, std::int64_t span, double& ratio);
+    bool make_step(AdaptOperation& operation, std::int64_t start, std::int64_t span);
+    bool make_twice(AdaptOperation& operation, std::int64_t start, std::int64_t span, double& error);
+    bool scale(Program& body, std::int64_t span);
+    bool prepare(const std::vector<int>& children, std::int64_t ticks);
+    double defect(const AdaptOperation& operation) const;
+    double difference_of_orders(const AdaptOperation& operation, double h) const;
+
+    LevelState& state_;
+    Simulator& level_;  // saved at the start of a step, restored when the step is rejected
+    ProgramRunner& runner_;
+    EnergyLedger& ledger_;
+    std::shared_ptr<StepSizeController> controller_;  // none: the level is not adaptive
+    StepCounts counts_;
+};
+
+}  // namespace hocket

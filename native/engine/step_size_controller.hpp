@@ -1,0 +1,44 @@
+// The step to be tried next, and the errors that led to it: the twin of Pace in adapting.py.
+// In:  errors in parts of the tolerance
+// Out: lengths in ticks
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "engine/snapshot.hpp"
+
+namespace hocket {
+
+struct StepSizeController {
+    enum class Estimate : int { defect, orders, richardson, energy };
+    double tolerance = 1.0;
+    Estimate estimate = Estimate::defect;
+    bool per_unit = true;
+    std::array<double, 3> gains{1.0, 0.0,
+                                0.0};  // of the newest error, of the one before, of the one before that
+    std::int64_t quantum = 1, largest = 1, wanted = 1;
+    bool rejects = false;
+    double safety = 0.9, most = 3.0, least = 0.2, power = 1.0;
+    double before = 1.0, earlier = 1.0;
+    std::int64_t scaled = -1;  // the span that the steps of the body are parts of
+    Snapshot start;            // the level at the start of the step
+
+    std::int64_t next(std::int64_t span, double ratio, bool accepted) const;
+    void accept(std::int64_t span, double ratio, bool cut);
+    void save(Snapshot& to) const;
+    void restore(Snapshot& from);
+};
+
+// How many steps an adaptive level made, and how long they were.
+struct StepCounts {
+    std::int64_t accepted = 0, rejected = 0, shortest = 0, longest = 0;
+    void add(std::int64_t span) {
+        ++accepted;
+        shortest = shortest == 0 ? span : std::min(shortest, span);
+        longest = std::max(longest, span);
+    }
+};
+
+}  // namespace hocket

@@ -1,0 +1,77 @@
+#include "engine/thread_pool.hpp"
+
+#include <system_error>
+
+#include "engine/spin.hpp"
+
+namespace hocket {
+
+namespace {
+
+// Work comes every few microseconds while a run lasts: waiting begins with spinning.
+constexpr int spins = 4000;
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+    try {
+        for (int number = 1; number < threads; ++number)
+            workers_.emplace_back([this, number] { work(number); });
+    } catch (const std::system_error&) {
+        // the machine gives no more: fewer must do
+    }
+}
+
+ThreadPool::~ThreadPool() {
+    ending_ = true;
+    {
+        std::lock_guard lock(mutex_);
+        ++round_;
+    }
+    wake_.notify_all();
+    for (auto& worker : workers_) worker.join();
+}
+
+bool ThreadPool::run(void (*task)(void*, int), void* context) {
+    if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
+    task_ = task;
+    context_ = context;
+    left_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_seq_cst);
+    if (sleeping_.load(std::memory_order_seq_cst) > 0) {
+        std::lock_guard lock(mutex_);
+        wake_.notify_all();
+    }
+    task(context, 0);
+    for (int spin = 0; left_.load(std::memory_order_acquire) > 0;) {
+        if (spin < spins) {
+            spin_pause();
+            ++spin;
+        } else {
+            std::this_thread::yield();
+            if (idle) idle();
+        }
+    }
+    busy_.store(false, std::memory_order_release);
+    return true;
+}
+
+void ThreadPool::work(int number) {
+    unsigned seen = 0;
+    for (;;) {
+        for (int spin = 0; round_.load(std::memory_order_acquire) == seen && spin < spins; ++spin)
+            spin_pause();
+        if (round_.load(std::memory_order_acquire) == seen) {
+            std::unique_lock lock(mutex_);
+            ++sleeping_;
+            wake_.wait(lock, [&] { return round_.load(std::memory_order_seq_cst) != seen; });
+            --sleeping_;
+        }
+        ++seen;
+        if (ending_) return;
+        task_(context_, number);
+        left_.fetch_sub(1, std::memory_order_release);
+    }
+}
+
+}  // namespace hocket

@@ -1,0 +1,357 @@
+#include "fmu/fmu.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "fmu/model_exchange.hpp"
+
+namespace hocket {
+
+namespace {
+
+// Whether all values are reals, set or got by one call in the order of the ports.
+bool straight(const std::vector<Group>& groups, int count) {
+    if (count == 0) return groups.empty();
+    if (groups.size() != 1 || groups[0].type != Type::real) return false;
+    const auto& places = groups[0].places;
+    if (static_cast<int>(places.size()) != count) return false;
+    for (int k = 0; k < count; ++k)
+        if (places[k] != k) return false;
+    return true;
+}
+
+bool differ(double a, double b) {
+    return !(std::fabs(a - b) <= 1e-9 * std::max({1.0, std::fabs(a), std::fabs(b)})) &&
+           !(std::isnan(a) && std::isnan(b));
+}
+
+std::string written(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.12g", value);
+    return text;
+}
+
+}  // namespace
+
+Fmu::Fmu(std::shared_ptr<Library> library, Setup given)
+    : setup(std::move(given)), library_(std::move(library)) {
+    straight_in_ = straight(setup.set, setup.inputs);
+    straight_out_ = straight(setup.get, setup.outputs);
+    known_.assign(setup.inputs, std::nan(""));
+}
+
+Fmu::~Fmu() = default;
+
+void Fmu::integrate(int version) {
+    if (setup.exchange) exchange_ = std::make_unique<Exchange>(*this, *library_, version);
+}
+
+void Fmu::warm_up() {
+    Hot& hot = hot_;
+    hot.instance = instance_;
+    hot.calls = library_->calls;
+    hot.feeds = setup.feeds_through;
+    hot.quick = phase_ == Phase::stepping && plain() && !trial() && lent_.empty();
+    const auto count = [](const std::vector<Group>& groups) {
+        return groups.empty() ? 0 : groups[0].references.size();
+    };
+    const std::size_t inputs = count(setup.set), outputs = count(setup.get);
+    hot.quick = hot.quick && std::max(inputs, outputs) <= 0xffff;
+    if (!hot.quick || hot.out) return;
+    hot.inputs = static_cast<std::uint16_t>(inputs);
+    hot.outputs = static_cast<std::uint16_t>(outputs);
+    hot.in = inputs ? setup.set[0].references.data() : nullptr;
+    hot.out = setup.get[0].references.data();
+    if (inputs + outputs > std::size(hot.kept)) return;
+    std::copy_n(hot.out, outputs, std::copy_n(hot.in, inputs, hot.kept));
+    hot.in = hot.kept;
+    hot.out = hot.kept + inputs;
+}
+
+// problems
+
+bool Fmu::wrong(std::string what) {
+    hot_.quick = false;
+    spoke_ = false;
+    problem_ = std::move(what);
+    failure_ = {};
+    failure_.kind = Failure::Kind::reported;
+    return false;
+}
+
+bool Fmu::failed(Call call, std::int64_t tick, std::int64_t ticks) {
+    failure_.call = call;
+    failure_.tick = tick;
+    failure_.ticks = ticks;
+    return false;
+}
+
+void Fmu::stopped(double reached) {
+    wrong("the step was not finished");
+    spoke_ = true;
+    failure_.kind = Failure::Kind::stopped_early;
+    failure_.value = reached;
+}
+
+bool Fmu::good(fmi::Status status, const char* function) {
+    if (status <= fmi::warning) [[likely]]
+        return true;
+    static const char* names[] = {"OK", "Warning", "Discard", "Error", "Fatal", "Pending"};
+    if (status >= fmi::error && status != fmi::pending)
+        phase_ = status == fmi::fatal ? Phase::lost : Phase::terminated;
+    const bool known = status >= 0 && status <= fmi::pending;
+    wrong(std::string(function) + " returned " + (known ? names[status] : std::to_string(status).c_str()));
+    spoke_ = true;
+    return false;
+}
+
+// the life of an instance
+
+bool Fmu::instantiate() {
+    close();
+    forget_complaints(setup.name);
+    problem_.clear();
+    failure_ = {};
+    newest_ = nullptr;
+    next_event_ = never;
+    forget();
+    std::fill(known_.begin(), known_.end(), std::nan(""));
+    ++life_;
+    instance_ = create();
+    if (!instance_) {
+        wrong("it cannot be instantiated");
+        spoke_ = true;
+        return false;
+    }
+    phase_ = Phase::instantiated;
+    return true;
+}
+
+bool Fmu::configure(bool) { return wrong("it has no structural parameters"); }
+
+bool Fmu::put(Type type, const std::vector<fmi::Reference>& references, const std::vector<double>& values) {
+    Group group{type, references, {}};
+    for (std::size_t k = 0; k < values.size(); ++k) group.places.push_back(static_cast<int>(k));
+    return set_group(group, values.data());
+}
+
+bool Fmu::put_whole(Type type, const std::vector<fmi::Reference>& references,
+                    const std::vector<std::int64_t>& values) {
+    return set_whole(type, references, values);
+}
+
+bool Fmu::put_texts(const std::vector<fmi::Reference>& references, const std::vector<std::string>& values,
+                    bool binary) {
+    return write_texts(references.data(), references.size(), values.data(), binary);
+}
+
+bool Fmu::begin(double t, bool stops, double stop, bool tolerant, double tolerance) {
+    if (!enter_initialisation(t, stops, stop, tolerant, tolerance)) return false;
+    phase_ = Phase::initialising;
+    return true;
+}
+
+bool Fmu::ready() {
+    if (phase_ == Phase::stepping) return true;
+    if (phase_ != Phase::initialising) return problem_.empty() ? wrong("it has not been started") : false;
+    if (!leave_initialisation()) return false;
+    phase_ = Phase::stepping;
+    return !exchange_ || exchange_->begin();
+}
+
+void Fmu::close() {
+    hot_.quick = false;
+    if (!instance_) return;
+    if (phase_ != Phase::lost) {
+        for (auto* states : {&lent_, &spare_})
+            for (fmi::State& state : *states) free_state(&state);
+        if (phase_ == Phase::stepping) terminate();
+        if (phase_ != Phase::lost) destroy();
+    }
+    lent_.clear();
+    spare_.clear();
+    instance_ = nullptr;
+    phase_ = Phase::none;
+}
+
+// values
+
+bool Fmu::set_groups(const double* u) {
+    for (const Group& group : setup.set)
+        if (!set_group(group, u)) return false;
+    std::copy(u, u + setup.inputs, known_.begin());
+    return true;
+}
+
+bool Fmu::get_groups(double* y) {
+    for (const Group& group : setup.get)
+        if (!get_group(group, y)) return false;
+    return true;
+}
+
+bool Fmu::set_inputs(const double* u) { return setup.inputs == 0 || set_groups(u); }
+
+bool Fmu::evaluate(const double* u, double* y) {
+    if (setup.feeds_through && !std::equal(known_.begin(), known_.end(), u) && !set_inputs(u)) return false;
+    return get_groups(y);
+}
+
+bool Fmu::finite(const double* y) {
+    double sum = 0.0;
+    for (int k = 0; k < setup.outputs; ++k) sum += y[k] - y[k];
+    if (sum == 0.0) [[likely]]
+        return true;
+    failure_ = {};  // the level looks at the outputs itself
+    problem_.clear();
+    return false;
+}
+
+// stepping
+
+bool Fmu::step(const Span& span, const double* u) {
+    return (ready() && advanced(span.t, span.h, u)) || failed(Call::step, span.tick, span.ticks);
+}
+
+Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
+    if (exchange_) return exchange_->advance(t, h, u) ? Reach::whole : Reach::failed;
+    return set_inputs(u) ? advance(t, h, u, reached) : Reach::failed;
+}
+
+bool Fmu::advanced(double t, double h, const double* u) {
+    double reached = t;
+    const Reach reach = move(t, h, u, &reached);
+    if (reach == Reach::failed) return false;
+    if (reach == Reach::early) {
+        stopped(reached);
+        return false;
+    }
+    if (!trial()) return true;
+    Saved& saved = *newest_;
+    newest_ = nullptr;
+    saved.stepped = true;
+    saved.t = t;
+    saved.h = h;
+    saved.rows = rows_;
+    saved.u.assign(u, u + static_cast<std::size_t>(rows_) * setup.inputs);
+    saved.y.resize(setup.outputs);
+    return get_groups(saved.y.data());
+}
+
+bool Fmu::output(std::int64_t tick, const double* u, double* y) {
+    bool done = false;
+    if (phase_ == Phase::initialising && !at_once_)
+        done = set_inputs(u) && get_groups(y);
+    else if (phase_ == Phase::initialising)
+        done = set_inputs(u) && ready() && get_groups(y);
+    else
+        done = ready() && (exchange_ ? exchange_->evaluate(u, y) : evaluate(u, y));
+    return (done && finite(y)) || failed(Call::output, tick);
+}
+
+bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
+    if (!ready()) return failed(Call::slope, tick);
+    for (const Group& group : setup.get) {
+        room_.resize(group.places.size());
+        if (!get_slopes(group, room_.data())) return failed(Call::slope, tick);
+        for (std::size_t k = 0; k < room_.size(); ++k) dy[group.places[k]] = room_[k];
+    }
+    return true;
+}
+
+// state
+
+bool Fmu::save(Saved& saved) {
+    hot_.quick = false;
+    if (!ready()) return false;
+    if (!can_save()) return wrong("it cannot save its state");
+    release(saved);
+    saved.state = nullptr;
+    if (!spare_.empty()) {
+        saved.state = spare_.back();
+        spare_.pop_back();
+    }
+    saved.life = life_;
+    const bool got = good(get_state(&saved.state), "getting the FMU state");
+    if (saved.state) lent_.push_back(saved.state);
+    if (!got) return false;
+    saved.known = known_;
+    saved.next_event = next_event_;
+    if (exchange_) exchange_->keep(saved.solution);
+    saved.stepped = false;
+    newest_ = trusted_ ? nullptr : &saved;
+    return true;
+}
+
+bool Fmu::restore(Saved& saved) {
+    if (saved.life != life_ || std::find(lent_.begin(), lent_.end(), saved.state) == lent_.end())
+        return wrong("the state was saved before its last start, and is gone");
+    if (!recalled(saved)) return false;
+    if (trusted_ || !saved.stepped) return true;
+    std::vector<double> again(saved.y.size());
+    double reached = saved.t;
+    std::swap(rows_, saved.rows);
+    const Reach reach = move(saved.t, saved.h, saved.u.data(), &reached);
+    std::swap(rows_, saved.rows);
+    if (reach != Reach::whole || !get_groups(again.data())) return false;
+    for (std::size_t k = 0; k < again.size(); ++k)
+        if (differ(again[k], saved.y[k]))
+            return wrong("it says that it can save and restore its state, but the same step from t = " +
+                         written(saved.t) + " s ended at " + written(saved.y[k]) + " before and at " +
+                         written(again[k]) + " after the state was restored, output number " +
+                         std::to_string(k + 1));
+    trusted_ = true;
+    return recalled(saved);
+}
+
+bool Fmu::recalled(Saved& saved) {
+    if (!good(set_state(saved.state), "setting the FMU state")) return false;
+    if (phase_ == Phase::terminated) phase_ = Phase::stepping;
+    known_ = saved.known;
+    next_event_ = saved.next_event;
+    forget();
+    if (exchange_) exchange_->recall(saved.solution);
+    newest_ = trusted_ || saved.stepped ? nullptr : &saved;
+    return true;
+}
+
+void Fmu::release(Saved& saved) {
+    if (newest_ == &saved) newest_ = nullptr;
+    const auto found = std::find(lent_.begin(), lent_.end(), saved.state);
+    if (!saved.state || saved.life != life_ || found == lent_.end()) return;  // freed with its instance
+    lent_.erase(found);
+    if (spare_.size() < 4)
+        spare_.push_back(saved.state);
+    else
+        free_state(&saved.state);
+}
+
+// Within a run its level outlives what it keeps of it.
+bool Fmu::save(Snapshot& to) {
+    if (!to.of_its_own)
+        to.of_its_own = std::make_shared<Saved>(std::shared_ptr<Fmu>(std::shared_ptr<Fmu>{}, this));
+    return save(*static_cast<Saved*>(to.of_its_own.get())) || failed(Call::save, 0);
+}
+
+bool Fmu::restore(Snapshot& from) {
+    return restore(*static_cast<Saved*>(from.of_its_own.get())) || failed(Call::restore, 0);
+}
+
+// the slow lane
+
+bool Fmu::set_text(int port, const std::string& value) {
+    const bool event = exchange_ && phase_ == Phase::stepping;
+    return (event ? exchange_->set_text(port, value) : put_text(port, value)) || failed(Call::step, 0);
+}
+
+bool Fmu::put_text(int port, const std::string& value) {
+    return write_texts(&setup.texts_in[port], 1, &value, setup.binary_in[port]);
+}
+
+bool Fmu::get_text(int port, std::string& value) {
+    if (!instance_ || port < 0 || port >= static_cast<int>(setup.texts_out.size()))
+        return wrong("there is no such text to get");
+    return read_text(setup.texts_out[port], setup.binary_out[port], value) || failed(Call::output, 0);
+}
+
+}  // namespace hocket

@@ -1,0 +1,228 @@
+// An FMU as a simulator: what all versions of FMI share. fmu1.cpp, fmu2.cpp and fmu3.cpp know the functions.
+// In:  a library, and from the model description which variables are ports
+// Out: instantiated, initialised, stepped, rewound and freed in the order that FMI prescribes
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/simulator.hpp"
+#include "fmu/fmi.hpp"
+#include "fmu/library.hpp"
+#include "fmu/log.hpp"
+
+namespace hocket {
+
+enum class Type : int {
+    real,
+    float32,
+    int8,
+    uint8,
+    int16,
+    uint16,
+    int32,
+    uint32,
+    int64,
+    uint64,
+    boolean,
+    text,
+    binary
+};
+
+// Variables of one type that are set or got in one call.
+struct Group {
+    Type type = Type::real;
+    std::vector<fmi::Reference> references;
+    std::vector<int> places;  // per value: the number of its port
+};
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+struct ExchangeSetup;
+class Exchange;
+
+struct Setup {
+    std::string name, token, resources;
+    bool logging = false;
+    bool events = false;         // FMI 3: event mode is used
+    bool early = false;          // its level handles steps that end early
+    bool feeds_through = false;  // outputs follow inputs between steps
+    bool variable = false;       // steps may have any length
+    bool interpolates = false;   // FMI 1, 2: input derivatives are accepted
+    int inputs = 0, outputs = 0;
+    std::vector<Group> set, get;
+    std::vector<int> continuous;  // inputs that may be set while it steps (FMI 3)
+    std::vector<int> discrete;    // inputs that may change at events only
+    std::vector<fmi::Reference> texts_in, texts_out;
+    std::vector<bool> binary_in, binary_out;
+    std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
+};
+
+// Who goes on from where: the FMU's own state, and what hocket knows beside it.
+class Saved;
+
+class Fmu : public Simulator {
+  public:
+    ~Fmu() override;
+    Fmu(const Fmu&) = delete;
+    Fmu& operator=(const Fmu&) = delete;
+
+    // the life of an instance; false: `problem` says why
+    bool instantiate();
+    bool put(Type type, const std::vector<fmi::Reference>& references, const std::vector<double>& values);
+    bool put_whole(Type type, const std::vector<fmi::Reference>& references,
+                   const std::vector<std::int64_t>& values);
+    bool put_texts(const std::vector<fmi::Reference>& references, const std::vector<std::string>& values,
+                   bool binary);
+    virtual bool configure(bool enter);  // FMI 3: structural parameters are set in between
+    bool begin(double t, bool stops, double stop, bool tolerant, double tolerance);
+    bool ready();  // leaves initialisation, if that is still to do
+    void close();
+
+    bool step(const Span& span, const double* u) override;
+    bool output(std::int64_t tick, const double* u, double* y) override;
+    bool slope(std::int64_t tick, const double* u, double* dy) override;
+    bool checks_itself() const override { return true; }
+    bool foreign() const override { return true; }
+    const void* hot() const override { return &hot_; }
+    Failure failure() const override { return failure_; }
+    void set_rows(int rows) override { rows_ = rows; }
+
+    bool save(Snapshot& to) override;
+    bool restore(Snapshot& from) override;
+
+    // state; the memory of freed states is used again
+    bool save(Saved& saved);
+    bool restore(Saved& saved);
+    void release(Saved& saved);
+    virtual bool can_save() const = 0;
+
+    // the slow lane
+    bool set_text(int port, const std::string& value) override;
+    bool get_text(int port, std::string& value) override;
+
+    const std::string& problem() const { return problem_; }
+    // What it said itself, if the last failure was its own.
+    std::string complaint() const { return spoke_ ? complaints(setup.name) : ""; }
+    double reached() const { return failure_.value; }
+    Exchange* exchange() const { return exchange_.get(); }
+    Setup setup;
+
+  protected:
+    friend class Exchange;
+    Fmu(std::shared_ptr<Library> library, Setup setup);
+    enum class Phase { none, instantiated, initialising, stepping, terminated, lost };
+    enum class Reach { whole, early, failed };
+
+    // what each version does in its own way
+    virtual fmi::Instance create() = 0;
+    virtual void destroy() = 0;
+    virtual bool enter_initialisation(double t, bool stops, double stop, bool tolerant, double tolerance) = 0;
+    virtual bool leave_initialisation() = 0;
+    virtual void terminate() = 0;
+    virtual Reach advance(double t, double h, const double* u, double* reached) = 0;
+    virtual bool set_group(const Group& group, const double* values) = 0;
+    virtual bool get_group(const Group& group, double* values) = 0;
+    virtual bool set_whole(Type type, const std::vector<fmi::Reference>& references,
+                           const std::vector<std::int64_t>& values) = 0;
+    virtual bool write_texts(const fmi::Reference* references, std::size_t count, const std::string* values,
+                             bool binary) = 0;
+    virtual bool read_text(fmi::Reference reference, bool binary, std::string& value) = 0;
+    virtual bool get_slopes(const Group& group, double* values) = 0;
+    virtual fmi::Status get_state(fmi::State* state) = 0;
+    virtual fmi::Status set_state(fmi::State state) = 0;
+    virtual fmi::Status free_state(fmi::State* state) = 0;
+    // Inputs at a communication point; FMI 3 may enter event mode for them.
+    virtual bool set_inputs(const double* u);
+    virtual bool evaluate(const double* u, double* y);
+    virtual bool put_text(int port, const std::string& value);
+    virtual void forget() {}  // what was set before: it went back
+
+    bool good(fmi::Status status, const char* function);
+    bool wrong(std::string what);
+    bool failed(Call call, std::int64_t tick, std::int64_t ticks = 0);
+    template <class F, class... Arguments> bool call(const Function<F>& function, Arguments... arguments) {
+        if (!function) [[unlikely]]
+            return wrong(std::string("its binary has no function ") + function.name);
+        return good(function.call(instance_, arguments...), function.name);
+    }
+    void stopped(double reached);  // the step ended there
+    bool trial() const { return newest_ != nullptr; }
+    bool set_groups(const double* u);
+    bool get_groups(double* y);
+    bool finite(const double* y);
+    template <class T> bool pack(const Group& group, const double* values, std::vector<T>& room);
+    template <class T> bool unpack(const Group& group, const std::vector<T>& room, double* values);
+    // A step under held inputs and its outputs, when every port is a real in one call each.
+    bool plain() const {
+        return straight_in_ && straight_out_ && setup.outputs > 0 && rows_ == 1 && !exchange_;
+    }
+
+    void integrate(int version);  // if it is for model exchange
+
+    // All that a step of plain reals touches, in one cache line: a ring of many FMUs lives on this.
+    struct alignas(64) Hot {
+        bool quick = false;  // stepping, nothing to note beside it: set, doStep, get and no more
+        bool feeds = false;  // outputs may be asked for again: it must be known what is set
+        std::uint16_t inputs = 0, outputs = 0;
+        fmi::Instance instance = nullptr;
+        void (*const* calls)() = nullptr;  // set, doStep, get
+        const fmi::Reference *in = nullptr, *out = nullptr;
+        fmi::Reference kept[6] = {};
+    };
+    static_assert(sizeof(Hot) == 64);
+    Hot hot_;
+    void warm_up();  // after a step the long way: is the short way open?
+
+    std::shared_ptr<Library> library_;
+    fmi::Instance instance_ = nullptr;
+    Phase phase_ = Phase::none;
+    bool at_once_ = false;  // FMI 1: no initialisation mode, outputs come after it only
+    bool straight_in_ = false, straight_out_ = false;  // one group of reals in the order of the ports
+    int rows_ = 1;
+    std::vector<double> known_;  // the inputs that are set
+    double next_event_ = never;  // that it has told of (FMI 3)
+    Failure failure_;
+    std::string problem_;
+    bool spoke_ = false;  // the problem is a status that it returned
+    std::vector<double> room_;
+    std::vector<fmi::State> lent_;  // states in use: while there are any, it may have to go back
+    std::unique_ptr<Exchange> exchange_;
+
+  private:
+    bool advanced(double t, double h, const double* u);
+    bool recalled(Saved& saved);
+    Reach move(double t, double h, const double* u, double* reached);
+    Saved* newest_ = nullptr;        // whose next step is still to be noted
+    bool trusted_ = false;           // a rewind was seen to be true
+    int life_ = 0;                   // counts the instances: a state is of one of them
+    std::vector<fmi::State> spare_;  // states to be used again
+};
+
+// A state, and the first step made from it: the first rewind is not believed, that step is made again and
+// must end alike.
+class Saved {
+  public:
+    explicit Saved(std::shared_ptr<Fmu> fmu) : fmu(std::move(fmu)) {}
+    ~Saved() { fmu->release(*this); }
+    Saved(const Saved&) = delete;
+    Saved& operator=(const Saved&) = delete;
+    std::shared_ptr<Fmu> fmu;
+    fmi::State state = nullptr;
+    int life = 0;  // the instance it is of
+    std::vector<double> known;
+    double next_event = never;
+    std::vector<double> solution;  // model exchange: where the integration stands
+    bool stepped = false;
+    int rows = 1;
+    double t = 0.0, h = 0.0;
+    std::vector<double> u, y;
+};
+
+std::shared_ptr<Fmu> make_fmu1(std::shared_ptr<Library> library, Setup setup);
+std::shared_ptr<Fmu> make_fmu2(std::shared_ptr<Library> library, Setup setup);
+std::shared_ptr<Fmu> make_fmu3(std::shared_ptr<Library> library, Setup setup);
+
+}  // namespace hocket

@@ -1,0 +1,76 @@
+// FMI 1.0, co-simulation: no initialisation mode, no state to save.
+#include "fmu/fmu_classic.hpp"
+
+namespace hocket {
+
+namespace {
+
+using namespace fmi;
+
+class Fmu1 final : public Classic<Boolean1> {
+  public:
+    Fmu1(std::shared_ptr<Library> library, Setup setup) : Classic(std::move(library), std::move(setup)) {
+        const Library& lib = *library_;
+        lib.need(instantiate_, "fmiInstantiateSlave");
+        lib.need(initialise_, "fmiInitializeSlave");
+        lib.need(terminate_, "fmiTerminateSlave");
+        lib.need(free_, "fmiFreeSlaveInstance");
+        lib.need(step_, "fmiDoStep");
+        lib.need(set_real_, "fmiSetReal");
+        lib.need(get_real_, "fmiGetReal");
+        lib.find(set_integer_, "fmiSetInteger");
+        lib.find(get_integer_, "fmiGetInteger");
+        lib.find(set_boolean_, "fmiSetBoolean");
+        lib.find(get_boolean_, "fmiGetBoolean");
+        lib.find(set_string_, "fmiSetString");
+        lib.find(get_string_, "fmiGetString");
+        lib.find(set_derivatives_, "fmiSetRealInputDerivatives");
+        lib.find(get_derivatives_, "fmiGetRealOutputDerivatives");
+        lib.find(real_status_, "fmiGetRealStatus");
+        at_once_ = true;
+    }
+    ~Fmu1() override { close(); }
+
+    bool can_save() const override { return false; }
+
+  private:
+    Instance create() override {
+        const Callbacks1 callbacks{log_variadic, std::calloc, std::free, nullptr};
+        return instantiate_.call(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
+                                 "application/x-fmu-sharedlibrary", 0.0, 0, 0, callbacks, setup.logging);
+    }
+    void destroy() override { free_.call(instance_); }
+    bool enter_initialisation(double t, bool stops, double stop, bool, double) override {
+        start_ = t;
+        stops_ = stops;
+        stop_ = stop;
+        return true;
+    }
+    bool leave_initialisation() override { return call(initialise_, start_, stops_, stop_); }
+    void terminate() override { call(terminate_); }
+
+    Reach advance(double t, double h, const double* u, double* reached) override {
+        if (!set_derivatives(u)) return Reach::failed;
+        const Status status = step_.call(instance_, t, h, 1);
+        return status <= warning ? Reach::whole : (*reached = t, ended(status, step_.name, reached));
+    }
+    Status get_state(State*) override { return error; }
+    Status set_state(State) override { return error; }
+    Status free_state(State*) override { return ok; }
+
+    Function<Instantiate1> instantiate_;
+    Function<Initialise1> initialise_;
+    Function<Simple> terminate_;
+    Function<Free> free_;
+    Function<Step1> step_;
+    double start_ = 0.0, stop_ = 0.0;
+    bool stops_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<Fmu> make_fmu1(std::shared_ptr<Library> library, Setup setup) {
+    return std::make_shared<Fmu1>(std::move(library), std::move(setup));
+}
+
+}  // namespace hocket

@@ -1,0 +1,133 @@
+// FMI 2.0.
+#include "fmu/fmu_classic.hpp"
+
+namespace hocket {
+
+namespace {
+
+using namespace fmi;
+
+class Fmu2 final : public Classic<Boolean2> {
+  public:
+    Fmu2(std::shared_ptr<Library> library, Setup given) : Classic(std::move(library), std::move(given)) {
+        const Library& lib = *library_;
+        lib.need(instantiate_, "fmi2Instantiate");
+        lib.need(free_, "fmi2FreeInstance");
+        lib.need(setup_, "fmi2SetupExperiment");
+        lib.need(enter_, "fmi2EnterInitializationMode");
+        lib.need(exit_, "fmi2ExitInitializationMode");
+        lib.need(terminate_, "fmi2Terminate");
+        lib.need(set_real_, "fmi2SetReal");
+        lib.need(get_real_, "fmi2GetReal");
+        lib.find(set_integer_, "fmi2SetInteger");
+        lib.find(get_integer_, "fmi2GetInteger");
+        lib.find(set_boolean_, "fmi2SetBoolean");
+        lib.find(get_boolean_, "fmi2GetBoolean");
+        lib.find(set_string_, "fmi2SetString");
+        lib.find(get_string_, "fmi2GetString");
+        lib.find(set_derivatives_, "fmi2SetRealInputDerivatives");
+        lib.find(get_derivatives_, "fmi2GetRealOutputDerivatives");
+        lib.find(get_state_, "fmi2GetFMUstate");
+        lib.find(set_state_, "fmi2SetFMUstate");
+        lib.find(free_state_, "fmi2FreeFMUstate");
+        lib.find(real_status_, "fmi2GetRealStatus");
+        lib.find(boolean_status_, "fmi2GetBooleanStatus");
+        if (setup.exchange)
+            integrate(2);
+        else
+            lib.need(step_, "fmi2DoStep");
+        library_->calls[0] = reinterpret_cast<void (*)()>(set_real_.call);
+        library_->calls[1] = reinterpret_cast<void (*)()>(step_.call);
+        library_->calls[2] = reinterpret_cast<void (*)()>(get_real_.call);
+        callbacks_ = {log_variadic, std::calloc, std::free, nullptr, nullptr};
+    }
+    ~Fmu2() override { close(); }
+
+    bool can_save() const override { return get_state_ && set_state_ && free_state_; }
+
+    StepOutput step_output() const override {
+        if (!plain()) return Fmu::step_output();
+        return [](Simulator& self, const Span& span, const double* u, double* y) {
+            return static_cast<Fmu2&>(self).both(span, u, y);
+        };
+    }
+
+  private:
+    bool both(const Span& span, const double* u, double* y) {
+        const Hot& hot = hot_;
+        if (!hot.quick) [[unlikely]] {
+            if (!Fmu::step(span, u) || !Fmu::output(span.tick + span.ticks, u, y)) return false;
+            warm_up();
+            return true;
+        }
+        if (hot.inputs > 0) {
+            const Status set =
+                reinterpret_cast<Set<double>*>(hot.calls[0])(hot.instance, hot.in, hot.inputs, u);
+            if (set > warning) [[unlikely]]
+                return good(set, set_real_.name), failed(Call::step, span.tick, span.ticks);
+            if (hot.feeds) std::copy(u, u + hot.inputs, known_.begin());
+        }
+        const Status stepped = reinterpret_cast<Step2*>(hot.calls[1])(hot.instance, span.t, span.h, 1);
+        if (stepped > warning) [[unlikely]]
+            return late(stepped, span);
+        const Status got =
+            reinterpret_cast<Get<double>*>(hot.calls[2])(hot.instance, hot.out, hot.outputs, y);
+        if (got > warning) [[unlikely]]
+            return good(got, get_real_.name), failed(Call::output, span.tick + span.ticks);
+        double sum = y[0] - y[0];
+        for (int k = 1; k < hot.outputs; ++k) sum += y[k] - y[k];
+        if (sum == 0.0) [[likely]]
+            return true;
+        return finite(y);
+    }
+    bool late(Status status, const Span& span) {
+        double reached = span.t;
+        if (unfinished(status, &reached) == Reach::early) stopped(reached);
+        return failed(Call::step, span.tick, span.ticks);
+    }
+
+    Instance create() override {
+        return instantiate_.call(setup.name.c_str(), setup.exchange ? model_exchange2 : co_simulation2,
+                                 setup.token.c_str(), setup.resources.c_str(), &callbacks_, 0, setup.logging);
+    }
+    void destroy() override { free_.call(instance_); }
+    bool enter_initialisation(double t, bool stops, double stop, bool tolerant, double tolerance) override {
+        return call(setup_, tolerant, tolerance, t, stops, stop) && call(enter_);
+    }
+    bool leave_initialisation() override { return call(exit_); }
+    void terminate() override { call(terminate_); }
+
+    Reach advance(double t, double h, const double* u, double* reached) override {
+        if (!set_derivatives(u)) return Reach::failed;
+        const Status status = step_.call(instance_, t, h, lent_.empty());
+        return status <= warning ? Reach::whole : (*reached = t, unfinished(status, reached));
+    }
+    Reach unfinished(Status status, double* reached) {
+        int terminated = 0;
+        if (status == discard && boolean_status_ &&
+            boolean_status_.call(instance_, fmi::terminated, &terminated) == ok && terminated)
+            return wrong("it asks to end the simulation"), Reach::failed;
+        return ended(status, step_.name, reached);
+    }
+    Status get_state(State* state) override { return get_state_.call(instance_, state); }
+    Status set_state(State state) override { return set_state_.call(instance_, state); }
+    Status free_state(State* state) override { return free_state_.call(instance_, state); }
+
+    Function<Instantiate2> instantiate_;
+    Function<Free> free_;
+    Function<Setup2> setup_;
+    Function<Simple> enter_, exit_, terminate_;
+    Function<Step2> step_;
+    Function<GetState> get_state_, free_state_;
+    Function<SetState> set_state_;
+    Function<GetBooleanStatus2> boolean_status_;
+    Callbacks2 callbacks_;
+};
+
+}  // namespace
+
+std::shared_ptr<Fmu> make_fmu2(std::shared_ptr<Library> library, Setup setup) {
+    return std::make_shared<Fmu2>(std::move(library), std::move(setup));
+}
+
+}  // namespace hocket

@@ -1,0 +1,350 @@
+// FMI 3.0; for co-simulation event mode, early return and intermediate update.
+#include <algorithm>
+#include <optional>
+
+#include "fmu/fmu_log.hpp"
+#include "fmu/fmu_values.hpp"
+
+namespace hocket {
+
+namespace {
+
+using namespace fmi;
+
+constexpr int rounds = 1000;  // of an event iteration, and of early returns at one time
+
+template <class T> struct Access {
+    Function<Set3<T>> set;
+    Function<Get3<T>> get;
+    Access(const Library& library, const char* set_name, const char* get_name) {
+        library.find(set, set_name);
+        library.find(get, get_name);
+    }
+};
+
+// A byte stands for bool, which has no vector with addresses.
+static_assert(sizeof(bool) == sizeof(std::uint8_t));
+
+struct Accesses {
+    explicit Accesses(const Library& library) : lib(library) {}
+    const Library& lib;
+    Access<double> real{lib, "fmi3SetFloat64", "fmi3GetFloat64"};
+    Access<float> float32{lib, "fmi3SetFloat32", "fmi3GetFloat32"};
+    Access<std::int8_t> int8{lib, "fmi3SetInt8", "fmi3GetInt8"};
+    Access<std::uint8_t> uint8{lib, "fmi3SetUInt8", "fmi3GetUInt8"};
+    Access<std::int16_t> int16{lib, "fmi3SetInt16", "fmi3GetInt16"};
+    Access<std::uint16_t> uint16{lib, "fmi3SetUInt16", "fmi3GetUInt16"};
+    Access<std::int32_t> int32{lib, "fmi3SetInt32", "fmi3GetInt32"};
+    Access<std::uint32_t> uint32{lib, "fmi3SetUInt32", "fmi3GetUInt32"};
+    Access<std::int64_t> int64{lib, "fmi3SetInt64", "fmi3GetInt64"};
+    Access<std::uint64_t> uint64{lib, "fmi3SetUInt64", "fmi3GetUInt64"};
+    Access<std::uint8_t> boolean{lib, "fmi3SetBoolean", "fmi3GetBoolean"};
+    Access<Text> text{lib, "fmi3SetString", "fmi3GetString"};
+};
+
+class Fmu3 final : public Fmu {
+  public:
+    Fmu3(std::shared_ptr<Library> library, Setup given)
+        : Fmu(std::move(library), std::move(given)), values_(*library_) {
+        const Library& lib = *library_;
+        lib.need(free_, "fmi3FreeInstance");
+        lib.need(enter_, "fmi3EnterInitializationMode");
+        lib.need(exit_, "fmi3ExitInitializationMode");
+        lib.need(terminate_, "fmi3Terminate");
+        lib.need(values_.real.set, "fmi3SetFloat64");
+        lib.need(values_.real.get, "fmi3GetFloat64");
+        lib.find(enter_configuration_, "fmi3EnterConfigurationMode");
+        lib.find(exit_configuration_, "fmi3ExitConfigurationMode");
+        lib.find(enter_events_, "fmi3EnterEventMode");
+        lib.find(enter_steps_, "fmi3EnterStepMode");
+        lib.find(update_, "fmi3UpdateDiscreteStates");
+        lib.find(get_derivatives_, "fmi3GetOutputDerivatives");
+        lib.find(get_state_, "fmi3GetFMUState");
+        lib.find(set_state_, "fmi3SetFMUState");
+        lib.find(free_state_, "fmi3FreeFMUState");
+        lib.find(set_binary_, "fmi3SetBinary");
+        lib.find(get_binary_, "fmi3GetBinary");
+        if (setup.exchange) {
+            lib.need(instantiate_exchange_, "fmi3InstantiateModelExchange");
+            integrate(3);
+        } else {
+            lib.need(instantiate_, "fmi3InstantiateCoSimulation");
+            lib.need(step_, "fmi3DoStep");
+        }
+        setup.events = setup.events && enter_events_ && enter_steps_ && update_;
+        find_intermediate();
+        texts_.resize(setup.texts_in.size());
+    }
+    ~Fmu3() override { close(); }
+
+    bool can_save() const override { return get_state_ && set_state_ && free_state_; }
+
+    StepOutput step_output() const override {
+        if (!plain() || (setup.events && !setup.discrete.empty())) return Fmu::step_output();
+        return [](Simulator& self, const Span& span, const double* u, double* y) {
+            return static_cast<Fmu3&>(self).both(span, u, y);
+        };
+    }
+
+    bool configure(bool enter) override { return call(enter ? enter_configuration_ : exit_configuration_); }
+
+  private:
+    // Inputs that follow their polynomials during a step; arrays have more values than references and do not.
+    void find_intermediate() {
+        for (const Group& group : setup.set)
+            for (std::size_t k = 0; k < group.references.size(); ++k) {
+                const bool wanted =
+                    std::count(setup.continuous.begin(), setup.continuous.end(), group.places[k]) > 0;
+                if (!wanted || group.type != Type::real || group.references.size() != group.places.size())
+                    continue;
+                intermediate_.push_back(group.references[k]);
+                intermediate_places_.push_back(group.places[k]);
+            }
+    }
+
+    bool both(const Span& span, const double* u, double* y) {
+        if (phase_ != Phase::stepping || trial()) [[unlikely]]
+            return Fmu::step(span, u) && Fmu::output(span.tick + span.ticks, u, y);
+        if (setup.inputs > 0) {
+            const Group& in = setup.set[0];
+            if (!call(values_.real.set, in.references.data(), in.references.size(), u, in.places.size()))
+                [[unlikely]]
+                return failed(Call::step, span.tick, span.ticks);
+            if (setup.feeds_through) std::copy(u, u + setup.inputs, known_.begin());
+        }
+        double reached = span.t;
+        const Reach reach = advance(span.t, span.h, u, &reached);
+        if (reach != Reach::whole) [[unlikely]] {
+            if (reach == Reach::early) stopped(reached);
+            return failed(Call::step, span.tick, span.ticks);
+        }
+        const Group& out = setup.get[0];
+        if (!call(values_.real.get, out.references.data(), out.references.size(), y, out.places.size()))
+            [[unlikely]]
+            return failed(Call::output, span.tick + span.ticks);
+        return finite(y);
+    }
+
+    Instance create() override {
+        const Logger3 logger = [](void* self, Status status, Text category, Text message) {
+            const auto& name = static_cast<Fmu3*>(self)->setup.name;
+            log({name, status, category ? category : "", message ? message : ""});
+        };
+        if (setup.exchange)
+            return instantiate_exchange_.call(setup.name.c_str(), setup.token.c_str(),
+                                              setup.resources.c_str(), false, setup.logging, this, logger);
+        const bool curves = !intermediate_.empty();
+        return instantiate_.call(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false,
+                                 setup.logging, setup.events, setup.events || setup.early,
+                                 curves ? intermediate_.data() : nullptr, intermediate_.size(), this, logger,
+                                 curves ? update : nullptr);
+    }
+    void destroy() override { free_.call(instance_); }
+    bool enter_initialisation(double t, bool stops, double stop, bool tolerant, double tolerance) override {
+        return call(enter_, tolerant, tolerance, t, stops, stop);
+    }
+    bool leave_initialisation() override { return call(exit_) && (!setup.events || leave_events()); }
+    void terminate() override { call(terminate_); }
+    void forget() override { texts_.assign(texts_.size(), std::nullopt); }
+
+    // events
+
+    bool enter_events() { return call(enter_events_); }
+    bool settle() {
+        bool again = true;
+        for (int round = 0; again; ++round) {
+            bool terminates = false, nominals = false, states = false, defined = false;
+            double next = 0.0;
+            again = false;
+            if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
+            if (terminates) return wrong("it asks to end the simulation");
+            if (round == rounds)
+                return wrong("its events do not settle: fmi3UpdateDiscreteStates asked for 1000 rounds");
+            next_event_ = defined ? next : never;
+        }
+        return true;
+    }
+    bool leave_events() { return settle() && call(enter_steps_); }
+    bool jumps(const double* u) const {
+        return std::any_of(setup.discrete.begin(), setup.discrete.end(),
+                           [&](int k) { return known_[k] != u[k]; });
+    }
+    bool set_inputs(const double* u) override {
+        if (setup.inputs == 0) return true;
+        if (phase_ != Phase::stepping || !setup.events || !jumps(u)) return set_groups(u);
+        return enter_events() && set_groups(u) && leave_events();
+    }
+    // In event mode outputs may be got after inputs were set; in step mode FMI 3 leaves that to the FMU.
+    bool evaluate(const double* u, double* y) override {
+        if (!setup.feeds_through || std::equal(known_.begin(), known_.end(), u)) return get_groups(y);
+        if (!setup.events) return set_groups(u) && get_groups(y);
+        return enter_events() && set_groups(u) && settle() && get_groups(y) && call(enter_steps_);
+    }
+    bool put_text(int port, const std::string& value) override {
+        if (phase_ != Phase::stepping || !setup.events) return Fmu::put_text(port, value);
+        if (texts_[port] == value) return true;
+        texts_[port] = value;
+        return enter_events() && Fmu::put_text(port, value) && leave_events();
+    }
+
+    // In one call, if nothing happens on the way; an event that it has told of is a place to stop at.
+    Reach advance(double t, double h, const double* u, double* reached) override {
+        const double end = t + h, least = 1e-12 * std::max(std::fabs(end), h);
+        u_ = u;
+        began_ = t;
+        int still = 0;
+        for (double from = t;;) {
+            const bool told = setup.variable && next_event_ > from + least && next_event_ < end - least;
+            const double to = told ? next_event_ : end;
+            const double length = from == t && !told ? h : to - from;
+            bool events = false, terminates = false, early = false;
+            double at = to;
+            const Status status =
+                step_.call(instance_, from, length, lent_.empty(), &events, &terminates, &early, &at);
+            if (status > warning) [[unlikely]] {
+                *reached = from;
+                return status == discard ? Reach::early : (good(status, step_.name), Reach::failed);
+            }
+            if (!(events || terminates || early) && next_event_ > end + least) [[likely]]
+                return Reach::whole;
+            if (terminates) return wrong("it asks to end the simulation"), Reach::failed;
+            const bool short_of = early && at < to - least;
+            *reached = short_of ? at : to;
+            if (short_of && setup.early && at > t + least)
+                return Reach::early;  // an event at t itself is handled here
+            const bool due = events || next_event_ <= *reached + least;
+            if (due && setup.events && !(enter_events() && leave_events())) return Reach::failed;
+            if (!short_of && !told) return Reach::whole;
+            still = *reached > from ? 0 : still + 1;
+            if (still > rounds)
+                return wrong("it returns early again and again without moving on"), Reach::failed;
+            from = *reached;
+            if (!follow(from)) return Reach::failed;
+        }
+    }
+    // The inputs as they are at a time inside the step.
+    bool follow(double t) {
+        if (rows_ == 1 || intermediate_.empty()) return true;
+        room_.resize(intermediate_.size());
+        for (std::size_t k = 0; k < room_.size(); ++k) {
+            double value = 0.0;
+            for (int power = rows_ - 1; power >= 0; --power)
+                value = value * (t - began_) + u_[power * setup.inputs + intermediate_places_[k]];
+            room_[k] = value;
+        }
+        return call(values_.real.set, intermediate_.data(), intermediate_.size(), room_.data(), room_.size());
+    }
+    static void update(void* self, double t, bool may_set, bool, bool, bool, bool* stop, double*) {
+        if (stop) *stop = false;
+        if (may_set) static_cast<Fmu3*>(self)->follow(t);
+    }
+
+    // values
+
+    template <class Use> bool typed(Type type, Use use) {
+        switch (type) {
+            case Type::real: return use(values_.real);
+            case Type::float32: return use(values_.float32);
+            case Type::int8: return use(values_.int8);
+            case Type::uint8: return use(values_.uint8);
+            case Type::int16: return use(values_.int16);
+            case Type::uint16: return use(values_.uint16);
+            case Type::int32: return use(values_.int32);
+            case Type::uint32: return use(values_.uint32);
+            case Type::int64: return use(values_.int64);
+            case Type::uint64: return use(values_.uint64);
+            case Type::boolean: return use(values_.boolean);
+            default: return wrong("a port that is no number");
+        }
+    }
+    bool set_group(const Group& group, const double* values) override {
+        const auto& r = group.references;
+        if (straight_in_ && &group == setup.set.data())
+            return call(values_.real.set, r.data(), r.size(), values, group.places.size());
+        return typed(group.type, [&]<class T>(const Access<T>& access) {
+            static thread_local std::vector<T> room;
+            return pack(group, values, room) &&
+                   call(access.set, r.data(), r.size(), room.data(), room.size());
+        });
+    }
+    bool get_group(const Group& group, double* values) override {
+        const auto& r = group.references;
+        if (straight_out_) return call(values_.real.get, r.data(), r.size(), values, group.places.size());
+        return typed(group.type, [&]<class T>(const Access<T>& access) {
+            static thread_local std::vector<T> room;
+            room.resize(group.places.size());
+            return call(access.get, r.data(), r.size(), room.data(), room.size()) &&
+                   unpack(group, room, values);
+        });
+    }
+    bool set_whole(Type type, const std::vector<Reference>& references,
+                   const std::vector<std::int64_t>& values) override {
+        return typed(type, [&]<class T>(const Access<T>& access) {
+            std::vector<T> room;
+            for (std::int64_t value : values)
+                room.push_back(static_cast<T>(value));  // ranges were checked by Python
+            return call(access.set, references.data(), references.size(), room.data(), room.size());
+        });
+    }
+    bool write_texts(const Reference* references, std::size_t count, const std::string* values,
+                     bool binary) override {
+        std::vector<std::size_t> sizes;
+        std::vector<Binary> data;
+        std::vector<Text> texts;
+        for (std::size_t k = 0; k < count; ++k) {
+            sizes.push_back(values[k].size());
+            data.push_back(reinterpret_cast<Binary>(values[k].data()));
+            texts.push_back(values[k].c_str());
+        }
+        return binary ? call(set_binary_, references, count, sizes.data(), data.data(), count)
+                      : call(values_.text.set, references, count, texts.data(), count);
+    }
+    bool read_text(Reference reference, bool binary, std::string& value) override {
+        constexpr std::size_t one = 1;
+        std::size_t size = 0;
+        Binary data = nullptr;
+        Text text = nullptr;
+        if (!(binary ? call(get_binary_, &reference, one, &size, &data, one)
+                     : call(values_.text.get, &reference, one, &text, one)))
+            return false;
+        value = text ? text : data ? std::string(reinterpret_cast<const char*>(data), size) : "";
+        return true;
+    }
+    bool get_slopes(const Group& group, double* values) override {
+        orders_.assign(group.references.size(), 1);
+        return call(get_derivatives_, group.references.data(), group.references.size(), orders_.data(),
+                    values, group.places.size());
+    }
+    Status get_state(State* state) override { return get_state_.call(instance_, state); }
+    Status set_state(State state) override { return set_state_.call(instance_, state); }
+    Status free_state(State* state) override { return free_state_.call(instance_, state); }
+
+    Accesses values_;
+    Function<InstantiateCs3> instantiate_;
+    Function<InstantiateMe3> instantiate_exchange_;
+    Function<Free> free_;
+    Function<Enter3> enter_;
+    Function<Simple> exit_, terminate_, enter_configuration_, exit_configuration_, enter_events_,
+        enter_steps_;
+    Function<Step3> step_;
+    Function<UpdateDiscrete3> update_;
+    Function<GetDerivatives3> get_derivatives_;
+    Function<GetState> get_state_, free_state_;
+    Function<SetState> set_state_;
+    Function<SetBinary> set_binary_;
+    Function<GetBinary> get_binary_;
+    std::vector<Reference> intermediate_;
+    std::vector<int> intermediate_places_;
+    std::vector<std::int32_t> orders_;
+    std::vector<std::optional<std::string>> texts_;  // that it has
+    const double* u_ = nullptr;
+    double began_ = 0.0;
+};
+
+}  // namespace
+
+std::shared_ptr<Fmu> make_fmu3(std::shared_ptr<Library> library, Setup setup) {
+    return std::make_shared<Fmu3>(std::move(library), std::move(setup));
+}
+
+}  // namespace hocket

@@ -1,0 +1,296 @@
+#include "fmu/model_exchange.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/polynomial.hpp"
+
+namespace hocket {
+
+namespace {
+
+constexpr int rounds = 1000;  // of event iteration, before it is given up
+
+}  // namespace
+
+Exchange::Exchange(Fmu& fmu, const Library& library, int version)
+    : fmu_(fmu), setup_(*fmu.setup.exchange), calls_(library, version) {}
+
+const std::vector<double>& Exchange::inputs() const { return fmu_.known_; }
+
+bool Exchange::done(fmi::Status status, const char* function) {
+    last_ = status;
+    return fmu_.good(status, function);
+}
+
+// the life
+
+bool Exchange::begin() {
+    states_ = setup_.states;
+    indicators_ = setup_.indicators;
+    if (calls_.count_states) {
+        std::size_t states = 0, indicators = 0;
+        if (!done(calls_.count_states, &states) || !done(calls_.count_indicators, &indicators)) return false;
+        states_ = static_cast<int>(states);
+        indicators_ = static_cast<int>(indicators);
+    }
+    for (auto* room : {&x_, &rate_, &past_, &next_x_, &far_x_, &stage_, &right_}) room->assign(states_, 0.0);
+    placed_.assign(states_, std::nan(""));
+    rates_.assign(static_cast<std::size_t>(states_) * setup_.method.b.size(), 0.0);
+    for (auto* room : {&z_, &first_z_, &low_z_, &high_z_}) room->assign(indicators_, 0.0);
+    above_.assign(indicators_, 0);
+    texts_.clear();
+    past_length_ = 0.0;
+    rated_ = false;
+    time_ = std::nan("");
+    floor_ = -never;
+    if (!settle()) return false;
+    if (states_ > 0 && !done(calls_.get_states, x_.data(), states_)) return false;
+    placed_ = x_;
+    settled_ = fmu_.known_;
+    return true;
+}
+
+void Exchange::keep(std::vector<double>& numbers) const {
+    numbers.assign({time_, floor_, defined_ ? 1.0 : 0.0, next_, sided_ ? 1.0 : 0.0, past_length_});
+    for (const auto* part : {&settled_, &x_, &placed_, &past_, &first_z_})
+        numbers.insert(numbers.end(), part->begin(), part->end());
+    numbers.insert(numbers.end(), above_.begin(), above_.end());
+}
+
+void Exchange::recall(const std::vector<double>& numbers) {
+    const double* from = numbers.data();
+    time_ = from[0];
+    floor_ = from[1];
+    defined_ = from[2] != 0.0;
+    next_ = from[3];
+    sided_ = from[4] != 0.0;
+    past_length_ = from[5];
+    from += 6;
+    for (auto* part : {&settled_, &x_, &placed_, &past_, &first_z_}) {
+        std::copy(from, from + part->size(), part->begin());
+        from += part->size();
+    }
+    for (char& side : above_) side = static_cast<char>(*from++);
+    rated_ = false;
+    texts_.clear();
+}
+
+// events
+
+// Event iteration, and back to continuous time.
+bool Exchange::settle() {
+    Events events;
+    bool changed = false;
+    for (int round = 0; round == 0 || events.again; ++round) {
+        events = {};
+        if (!done(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
+        if (events.terminates) return fmu_.wrong("it asks to end the simulation");
+        if (round == rounds)
+            return fmu_.wrong(std::string("its events do not settle: ") + calls_.update_name() +
+                              " asked for " + std::to_string(rounds) + " rounds");
+        changed = changed || events.states_changed;
+    }
+    defined_ = events.defined;
+    next_ = events.next;
+    if (changed && states_ > 0) {
+        if (!done(calls_.get_states, x_.data(), states_)) return false;
+        placed_ = x_;
+        past_length_ = 0.0;
+    }
+    sided_ = false;
+    rated_ = false;
+    return done(calls_.enter_continuous);
+}
+
+bool Exchange::enter_events() {
+    if (!std::isnan(time_)) floor_ = time_;
+    return done(calls_.enter_events);
+}
+
+bool Exchange::jump(const double* u) {
+    if (!enter_events() || (fmu_.setup.inputs > 0 && !fmu_.set_groups(u)) || !settle()) return false;
+    settled_ = fmu_.known_;
+    return true;
+}
+
+bool Exchange::event() {
+    past_length_ = 0.0;
+    return enter_events() && settle();
+}
+
+bool Exchange::set_text(int port, const std::string& value) {
+    texts_.resize(fmu_.setup.texts_in.size());
+    if (texts_[port] == value) return true;
+    texts_[port] = value;
+    return enter_events() &&
+           fmu_.write_texts(&fmu_.setup.texts_in[port], 1, &value, fmu_.setup.binary_in[port]) && settle();
+}
+
+double Exchange::due(double end) const {
+    if (!defined_) return never;
+    const double s = next_ - t_;
+    if (s > end + resolution()) return never;
+    return std::max(0.0, std::min(s, end));
+}
+
+// where the FMU stands
+
+// What two times may differ by and still be the same.
+double Exchange::resolution() const {
+    return 16.0 * std::numeric_limits<double>::epsilon() *
+           std::max(std::fabs(t_), std::fabs(defined_ ? next_ : 0.0));
+}
+
+// The time s seconds into the step: a time event is hit exactly, and none is gone behind.
+double Exchange::at(double s) const {
+    double time = t_ + s;
+    if (defined_ && std::fabs(time - next_) <= resolution()) time = next_;
+    return std::max(time, floor_);
+}
+
+bool Exchange::put_time(double time) {
+    if (time == time_) return true;
+    const bool good = done(calls_.set_time, time);
+    time_ = good ? time : std::nan("");
+    return good;
+}
+
+// Those inputs that may change between events.
+bool Exchange::put_inputs(const double* u) {
+    if (setup_.all_move) {
+        if (std::equal(fmu_.known_.begin(), fmu_.known_.end(), u)) return true;
+        return fmu_.set_groups(u);
+    }
+    for (const Group& group : setup_.moving) {
+        bool changed = false;
+        for (int place : group.places) changed = changed || fmu_.known_[place] != u[place];
+        if (!changed) continue;
+        if (!fmu_.set_group(group, u)) return false;
+        for (int place : group.places) fmu_.known_[place] = u[place];
+    }
+    return true;
+}
+
+bool Exchange::put_states(const double* x) {
+    if (std::equal(placed_.begin(), placed_.end(), x)) return true;
+    const bool good = done(calls_.set_states, x, states_);
+    std::copy(x, x + states_, placed_.begin());
+    if (!good) placed_[0] = std::nan("");
+    return good;
+}
+
+bool Exchange::stand(double s, const double* x) {
+    const int inputs = fmu_.setup.inputs;
+    if (!put_time(at(s))) return false;
+    if (inputs > 0) {
+        room_.resize(inputs);
+        for (int j = 0; j < inputs; ++j) room_[j] = value_at(u_.data() + j, rows_, inputs, s);
+        if (!put_inputs(room_.data())) return false;
+    }
+    return put_states(x);
+}
+
+bool Exchange::indicate(std::vector<double>& z) {
+    return indicators_ == 0 || done(calls_.get_indicators, z.data(), indicators_);
+}
+
+// Whether an indicator has left its side of zero; FMI counts zero as below.
+bool Exchange::beyond(const std::vector<double>& z) const {
+    for (int j = 0; j < indicators_; ++j)
+        if ((z[j] > 0.0) != (above_[j] != 0) && !std::isnan(z[j])) return true;
+    return false;
+}
+
+// a step made elsewhere
+
+bool Exchange::enter(double t, int rows, const double* u) {
+    t_ = t;
+    rows_ = rows;
+    u_.assign(u, u + static_cast<std::size_t>(rows) * fmu_.setup.inputs);
+    const bool jumps = !std::equal(settled_.begin(), settled_.end(), u);
+    const bool timed = due(0.0) <= 0.0;
+    if (!jumps && !timed) return stand(0.0, x_.data());
+    if (timed) past_length_ = 0.0;
+    // the FMU sees the jump as one from the solution, whatever inputs output() has tried
+    if (!put_time(at(0.0)) || !put_states(x_.data())) return false;
+    const bool known =
+        std::none_of(settled_.begin(), settled_.end(), [](double value) { return std::isnan(value); });
+    if (known && !put_inputs(settled_.data())) return false;
+    return jump(u);
+}
+
+bool Exchange::rates(double s, const double* x, double* dx) {
+    if (!stand(s, x)) return false;
+    return states_ == 0 || done(calls_.get_rates, dx, states_);
+}
+
+bool Exchange::watch(double s, double ds) {
+    if (sided_ || indicators_ == 0) return true;
+    if (!stand(s, x_.data()) || !indicate(z_)) return false;
+    bool undecided = false;
+    for (int j = 0; j < indicators_; ++j) {
+        above_[j] = z_[j] > 0.0;
+        undecided = undecided || z_[j] == 0.0;
+    }
+    first_z_ = z_;
+    sided_ = true;
+    if (!undecided) return true;
+    // an event often ends on zero: the side is where it goes from there
+    if (!rates(s, x_.data(), stage_.data())) return false;
+    const double ahead = ds * 0x1p-24;
+    for (int i = 0; i < states_; ++i) stage_[i] = x_[i] + ahead * stage_[i];
+    if (!stand(s + ahead, stage_.data()) || !indicate(z_)) return false;
+    for (int j = 0; j < indicators_; ++j)
+        if (first_z_[j] == 0.0) above_[j] = z_[j] > 0.0;
+    return true;
+}
+
+bool Exchange::crossed(double s, const double* x, bool& crossed) {
+    if (!stand(s, x) || !indicate(z_)) return false;
+    crossed = beyond(z_);
+    return true;
+}
+
+bool Exchange::accept(double s, const double* x, bool& event) {
+    event = false;
+    if (x != x_.data()) std::copy(x, x + states_, x_.begin());
+    rated_ = false;
+    if (!stand(s, x_.data())) return false;
+    if (!setup_.completed_step) return true;
+    bool terminates = false;
+    if (!done(calls_.completed(fmu_.instance_, !fmu_.can_save(), event, terminates), calls_.completed_name()))
+        return false;
+    return !terminates || fmu_.wrong("it asks to end the simulation");
+}
+
+void Exchange::leave() { settled_ = fmu_.known_; }
+
+// outputs
+
+bool Exchange::evaluate(const double* u, double* y) {
+    if (fmu_.setup.feeds_through) {
+        if (!put_inputs(u)) return false;
+        // the others take effect at an event
+        if (!std::equal(fmu_.known_.begin(), fmu_.known_.end(), u) && !jump(u)) return false;
+    }
+    return fmu_.get_groups(y);
+}
+
+bool Exchange::probe(const double* x, const double* u, double* dx, double* y) {
+    if (!put_states(x) || (fmu_.setup.inputs > 0 && !put_inputs(u))) return false;
+    if (states_ > 0 && !done(calls_.get_rates, dx, states_)) return false;
+    return fmu_.get_groups(y);
+}
+
+bool Exchange::directional(const std::vector<fmi::Reference>& unknowns,
+                           const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
+                           std::vector<double>& result) {
+    return done(calls_.directional(fmu_.instance_, unknowns, knowns, seed, result),
+                calls_.directional_name());
+}
+
+bool Exchange::nominals(double* values) { return states_ == 0 || done(calls_.get_nominals, values, states_); }
+
+}  // namespace hocket

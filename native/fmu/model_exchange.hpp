@@ -1,0 +1,124 @@
+// Model exchange: hocket integrates, the FMU tells rates and handles events.
+// In:  an FMU with continuous states, input polynomials, a method
+// Out: the FMU moved on; state events located, time events hit, all handled in event mode
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fmu/fmu.hpp"
+#include "fmu/model_exchange_calls.hpp"
+
+namespace hocket {
+
+// A Runge-Kutta method whose stages are explicit or implicit in themselves only.
+struct Method {
+    std::vector<double> a, b, c;  // a row by row; nothing: steps are made by a solver elsewhere
+    bool multistep = false;       // Adams and Bashforth's of two steps; the tableau begins it
+    double longest = 0.0;         // micro step, in seconds; 0: one per step
+    double atol = 1e-9;           // of implicit stages
+};
+
+struct ExchangeSetup {
+    int states = 0, indicators = 0;  // FMI 3 tells them itself
+    bool completed_step = true;      // it wants to be told of every completed step
+    bool all_move = true;            // every input may change between events
+    std::vector<Group> moving;       // those that may
+    Method method;
+};
+
+class Exchange {
+  public:
+    Exchange(Fmu& fmu, const Library& library, int version);
+
+    // after initialisation: events settled, continuous-time mode
+    bool begin();
+    // the outputs under these inputs, which may be others than those of the last step
+    bool evaluate(const double* u, double* y);
+    // a step with the method of the setup
+    bool advance(double t, double h, const double* u);
+    // a string or binary input: only at an event
+    bool set_text(int port, const std::string& value);
+
+    // what is to be saved beside the FMU's own state
+    void keep(std::vector<double>& numbers) const;
+    void recall(const std::vector<double>& numbers);
+
+    // A step made by a solver elsewhere; s: seconds since it began. The polynomials are copied.
+    bool enter(double t, int rows, const double* u);  // a communication point: inputs may jump
+    bool rates(double s, const double* x, double* dx);
+    bool watch(double s, double ds);  // which side of zero the indicators are on, over the next ds seconds
+    bool crossed(double s, const double* x, bool& crossed);
+    bool accept(double s, const double* x, bool& event);  // the solution goes on from there
+    bool event();                                         // at the point accepted
+    void leave();
+    double due(double end) const;  // when a time event is due, if not after the end; else infinity
+
+    // outputs and rates at the present time; the inputs stay as they are set
+    bool probe(const double* x, const double* u, double* dx, double* y);
+    bool directional(const std::vector<fmi::Reference>& unknowns, const std::vector<fmi::Reference>& knowns,
+                     const std::vector<double>& seed, std::vector<double>& result);
+    bool nominals(double* values);
+
+    const std::vector<double>& x() const { return x_; }
+    const std::vector<double>& inputs() const;
+    bool has_directional() const { return calls_.has_directional(); }
+    int indicators() const { return indicators_; }
+    bool discarded() const { return last_ == fmi::discard; }
+
+  private:
+    // what happens at an instant
+    bool done(fmi::Status status, const char* function);
+    template <class F, class... Arguments> bool done(const Function<F>& function, Arguments... arguments) {
+        return done(function.call(fmu_.instance_, arguments...), function.name);
+    }
+    bool settle();
+    bool enter_events();
+    bool jump(const double* u);  // an event that sets the inputs
+    double at(double s) const;
+    double resolution() const;
+    bool put_time(double time);
+    bool put_inputs(const double* u);
+    bool put_states(const double* x);
+    bool stand(double s, const double* x);
+    bool indicate(std::vector<double>& z);
+    bool beyond(const std::vector<double>& z) const;
+
+    // the fixed-step methods (model_exchange_steps.cpp)
+    bool cover(double begin, double end, double dt);
+    bool over(double from, double ds, double& stop, bool& event);
+    bool locate(double from, double ds, double& stop);
+    bool micro(double s, double ds);
+    bool stage(double s, const double* guess, double own, double* rate);
+
+    Fmu& fmu_;
+    const ExchangeSetup& setup_;
+    ExchangeCalls calls_;
+    fmi::Status last_ = fmi::ok;
+
+    int states_ = 0, indicators_ = 0;
+    int rows_ = 1;
+    double t_ = 0.0;               // when the step began
+    std::vector<double> u_;        // its polynomials
+    double time_ = 0.0;            // what the FMU was told, and
+    std::vector<double> placed_;   // the states it was told
+    std::vector<double> settled_;  // the inputs of the solution, while output() may try others
+    std::vector<double> x_;
+    double floor_ = 0.0;  // the last event: time does not go back behind it
+    bool defined_ = false;
+    double next_ = 0.0;  // the next time event
+
+    bool sided_ = false;  // the sides are known
+    std::vector<char> above_;
+    std::vector<double> z_, first_z_;  // now, and where the micro step began
+
+    std::vector<double> past_, rate_;  // of Adams and Bashforth's method: the rate one step ago, and now
+    double past_length_ = 0.0;         // 0: there is none
+    bool rated_ = false;               // rate_ is that of the present state
+    std::vector<double> next_x_, far_x_, stage_, rates_, matrix_, right_, moved_, tried_;
+    std::vector<double> room_, low_z_, high_z_;
+    std::vector<std::optional<std::string>> texts_;
+};
+
+}  // namespace hocket

@@ -1,0 +1,67 @@
+#include "fmu/model_exchange_calls.hpp"
+
+namespace hocket {
+
+using namespace fmi;
+
+ExchangeCalls::ExchangeCalls(const Library& library, int version) {
+    if (version == 2) {
+        library.need(set_time, "fmi2SetTime");
+        library.need(set_states, "fmi2SetContinuousStates");
+        library.need(get_states, "fmi2GetContinuousStates");
+        library.need(get_rates, "fmi2GetDerivatives");
+        library.need(get_indicators, "fmi2GetEventIndicators");
+        library.need(get_nominals, "fmi2GetNominalsOfContinuousStates");
+        library.need(enter_events, "fmi2EnterEventMode");
+        library.need(enter_continuous, "fmi2EnterContinuousTimeMode");
+        library.need(update2_, "fmi2NewDiscreteStates");
+        library.need(completed2_, "fmi2CompletedIntegratorStep");
+        library.find(directional2_, "fmi2GetDirectionalDerivative");
+        return;
+    }
+    library.need(set_time, "fmi3SetTime");
+    library.need(set_states, "fmi3SetContinuousStates");
+    library.need(get_states, "fmi3GetContinuousStates");
+    library.need(get_rates, "fmi3GetContinuousStateDerivatives");
+    library.need(get_indicators, "fmi3GetEventIndicators");
+    library.need(get_nominals, "fmi3GetNominalsOfContinuousStates");
+    library.need(enter_events, "fmi3EnterEventMode");
+    library.need(enter_continuous, "fmi3EnterContinuousTimeMode");
+    library.need(count_states, "fmi3GetNumberOfContinuousStates");
+    library.need(count_indicators, "fmi3GetNumberOfEventIndicators");
+    library.need(update3_, "fmi3UpdateDiscreteStates");
+    library.need(completed3_, "fmi3CompletedIntegratorStep");
+    library.find(directional3_, "fmi3GetDirectionalDerivative");
+}
+
+Status ExchangeCalls::update(Instance instance, Events& events) const {
+    if (update3_)
+        return update3_.call(instance, &events.again, &events.terminates, &events.nominals_changed,
+                             &events.states_changed, &events.defined, &events.next);
+    EventInfo2 info{};
+    const Status status = update2_.call(instance, &info);
+    events = {info.again != 0,          info.terminates != 0,   info.nominals_changed != 0,
+              info.states_changed != 0, info.next_defined != 0, info.next};
+    return status;
+}
+
+Status ExchangeCalls::completed(Instance instance, bool no_return, bool& event, bool& terminates) const {
+    if (completed3_) return completed3_.call(instance, no_return, &event, &terminates);
+    int wanted = 0, ends = 0;
+    const Status status = completed2_.call(instance, no_return, &wanted, &ends);
+    event = wanted != 0;
+    terminates = ends != 0;
+    return status;
+}
+
+Status ExchangeCalls::directional(Instance instance, const std::vector<Reference>& unknowns,
+                                  const std::vector<Reference>& knowns, const std::vector<double>& seed,
+                                  std::vector<double>& result) const {
+    if (directional3_)
+        return directional3_.call(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
+                                  seed.data(), seed.size(), result.data(), result.size());
+    return directional2_.call(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
+                              seed.data(), result.data());
+}
+
+}  // namespace hocket

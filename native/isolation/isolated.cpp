@@ -1,0 +1,263 @@
+#include "isolation/isolated.hpp"
+
+#ifdef HOCKET_POSIX
+#include <signal.h>
+#include <sys/wait.h>
+#endif
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "isolation/crash_report.hpp"
+
+namespace hocket {
+
+bool (*Isolated::interrupted)() = nullptr;
+
+namespace {
+
+constexpr Nanoseconds spinning = 30'000;     // a wake-up costs about as much
+constexpr Nanoseconds yielding = 1'000'000;  // and is felt in steps that take less than this
+constexpr std::uint32_t settled = 64;        // questions, before one is sure of that
+constexpr Nanoseconds slice = 10'000'000;    // between two looks at the process
+
+std::atomic<int> waiting{0};        // for long
+std::atomic<unsigned> given_up{0};  // how often the user has stopped waiting
+
+// Those that spin must leave a core to those that work.
+std::atomic<int> population{0}, asking{0};
+
+bool crowded() {
+    static const int available = cores();
+    const int sides =
+        population.load(std::memory_order_relaxed) + std::max(1, asking.load(std::memory_order_relaxed));
+    return sides > available;
+}
+
+}  // namespace
+
+Isolated::Isolated(int fd, int inputs, int outputs, double limit)
+    : memory_(fd, inputs, outputs), inputs_(inputs), outputs_(outputs), limit_(limit) {
+    memory_->asked.number.store(1);
+    ++population;
+}
+
+Isolated::~Isolated() { --population; }
+
+void Isolated::attach(ProcessId process) { process_ = process; }
+
+void Isolated::detach() {
+    process_ = 0;
+    if (end_ == End::none) end_ = End::closed;
+}
+
+// asking and waiting
+
+bool Isolated::raise(Ask ask) {
+    problem_.clear();
+    if (end_ != End::none) return false;
+    const Nanoseconds at = now();
+    if (since_) memory_->asked.note_time(at - since_);
+    memory_->ask = ask;
+    crowded_ = crowded();
+    memory_->awake = {crowded_ ? 0 : spinning, false};
+    const bool follows =
+        crowded_ && number_ > settled && memory_->answered.usual.load(std::memory_order_relaxed) < yielding;
+    memory_->core = follows ? core() : Channel::anywhere;
+    memory_->asked.raise(++number_);
+    return true;
+}
+
+bool Isolated::wait(const char* name, double limit) {
+    if (end_ != End::none) return false;
+    asking.fetch_add(1, std::memory_order_relaxed);
+    const Awake awake{crowded_ ? yielding : spinning, crowded_};
+    const bool soon = memory_->answered.await(number_, awake, patience_);
+    asking.fetch_sub(1, std::memory_order_relaxed);
+    if (!soon && !wait_long(name, limit)) return false;
+    listen();
+    since_ = now();
+    return memory_->good != 0;
+}
+
+bool Isolated::wait_long(const char* name, double limit) {
+    struct Waiting {
+        Waiting() { ++waiting; }
+        ~Waiting() { --waiting; }
+    } counted;
+    const Nanoseconds begin = now();
+    const unsigned round = given_up.load();
+    said_.clear();
+    for (;;) {
+        const bool answered = memory_->answered.sleep(number_, slice);
+        End end = End::none;
+        if (given_up.load() != round)
+            end = End::interrupted;
+        else if (answered)
+            return true;
+        else if (!look(end))
+            ;  // and may have answered before
+        else if (static_cast<double>(now() - begin) > limit * 1e9)
+            end = End::late;
+        if (end == End::none) {
+            listen();
+            look_at_keyboard();
+        } else if (end == End::interrupted ||
+                   memory_->answered.number.load(std::memory_order_acquire) != number_) {
+            ended(end, name);
+            return false;
+        }
+    }
+}
+
+void Isolated::look_at_keyboard() {
+    if (waiting.load() > 0 && interrupted && interrupted()) ++given_up;
+}
+
+#ifdef HOCKET_POSIX
+bool Isolated::look(End& end) {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+        end = End::vanished;  // someone else has reaped it
+        return false;
+    }
+    if (info.si_pid == 0) return true;
+    end = info.si_code == CLD_EXITED ? End::exited : End::signalled;
+    code_ = info.si_status;
+    return false;
+}
+#else
+bool Isolated::look(End& end) {
+    end = End::vanished;
+    return false;
+}
+#endif
+
+void Isolated::ended(End how, const char* name) {
+    if (how == End::late || how == End::interrupted) kill();
+    listen();
+    end_ = how;
+    asked_ = name;
+}
+
+void Isolated::kill() {
+    End end = End::none;
+    if (process_ <= 0 || !look(end)) return;
+    // it may still be able to say where it is
+    if (ask_where(process_))
+        for (int k = 0; k < 50 && !memory_->noted.load(); ++k)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+#ifdef HOCKET_POSIX
+    ::kill(process_, SIGKILL);
+#endif
+}
+
+void Isolated::listen() {
+    if (memory_->log_written.load(std::memory_order_acquire) ==
+            memory_->log_read.load(std::memory_order_relaxed) &&
+        memory_->log_dropped.load(std::memory_order_relaxed) == 0) [[likely]]
+        return;
+    for (Message message; memory_.hear(message);) {
+        if (message.status > 0) said_ = message.text;
+        log(std::move(message));
+    }
+}
+
+std::string Isolated::function() const {
+    if (!memory_->noted.load()) return "";
+    const char *begin = memory_->function, *end = std::find(begin, begin + sizeof memory_->function, '\0');
+    return std::string(begin, end);
+}
+
+// Simulator
+
+bool Isolated::failed(Call call, std::int64_t tick, std::int64_t ticks) {
+    if (end_ == End::none && problem_.empty()) {
+        failure_ = memory_->failure;
+        failure_.level = -1;
+        return false;
+    }
+    failure_ = {};
+    failure_.kind = Failure::Kind::reported;
+    failure_.call = call;
+    failure_.tick = tick;
+    failure_.ticks = ticks;
+    return false;
+}
+
+bool Isolated::step(const Span& span, const double* u) {
+    give(u, rows_);
+    memory_->rows = rows_;
+    memory_->span = span;
+    return ask(Ask::step, "step") || failed(Call::step, span.tick, span.ticks);
+}
+
+bool Isolated::output(std::int64_t tick, const double* u, double* y) {
+    give(u, rows_);
+    memory_->rows = rows_;
+    memory_->span.tick = tick;
+    const bool good = ask(Ask::output, "output");
+    if (end_ == End::none) take(y);
+    return good || failed(Call::output, tick, 0);
+}
+
+bool Isolated::both(const Span& span, const double* u, double* y) {
+    give(u, rows_);
+    memory_->rows = rows_;
+    memory_->span = span;
+    const bool good = ask(Ask::step_output, "step");
+    if (end_ == End::none) take(y);
+    return good || failed(Call::step, span.tick, span.ticks);
+}
+
+bool Isolated::slope(std::int64_t tick, const double* u, double* dy) {
+    give(u, rows_);
+    memory_->rows = rows_;
+    memory_->span.tick = tick;
+    const bool good = ask(Ask::slope, "slope");
+    if (end_ == End::none) take(dy);
+    return good || failed(Call::slope, tick, 0);
+}
+
+bool Isolated::get_text(int port, std::string& value) {
+    memory_->port = port;
+    if (!ask(Ask::get_text, "text")) return failed(Call::output, 0, 0);
+    value = memory_.payload();
+    return true;
+}
+
+bool Isolated::set_text(int port, const std::string& value) {
+    memory_->port = port;
+    if (!memory_.put(value)) {
+        problem_ = "a text of " + std::to_string(value.size()) + " bytes is too long for an isolated FMU";
+        return failed(Call::step, 0, 0);
+    }
+    return ask(Ask::set_text, "set_text") || failed(Call::step, 0, 0);
+}
+
+// Python
+
+bool Isolated::call(const char* name, const std::string& question, double limit) {
+    if (memory_.put(question)) return raise(Ask::call) && wait(name, limit);
+    problem_ = "a value of " + std::to_string(question.size()) + " bytes is too long for an isolated FMU";
+    return false;
+}
+
+bool Isolated::call(Ask asked, double t, double h, const double* u, int rows, double* answer, int count) {
+    static const char* names[] = {"step", "output", "slope"};
+    if (rows > Channel::most_rows) {
+        problem_ = "inputs of degree " + std::to_string(rows - 1) + " are too many for an isolated FMU";
+        return false;
+    }
+    give(u, rows);
+    memory_->rows = rows;
+    memory_->span = {0, 0, t, h};
+    if (!ask(asked, names[static_cast<int>(asked) - static_cast<int>(Ask::python_step)])) return false;
+    std::copy(memory_.y(), memory_.y() + count, answer);
+    return true;
+}
+
+}  // namespace hocket

@@ -1,0 +1,67 @@
+"""Anything that can be run, checked, tuned, nested or compiled is an experiment.
+
+In:  an Experiment, a Composite, FMUs with what connects them, or paths of files
+Out: an Experiment
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from hocket.errors import ScenarioError
+from hocket.files.fmus import model_name, study_from_fmus
+from hocket.files.formats import read
+from hocket.model.composite import Composite
+from hocket.model.experiment import Experiment
+from hocket.model.scenario import Connections
+from hocket.simulators.fmu.recipe import Fmu
+
+ExperimentLike: TypeAlias = (
+    Experiment | Composite | Fmu | Path | str | Mapping[str, Fmu] | Sequence[Fmu | Path | str]
+)
+"""A level, what a file holds, an FMU, several FMUs (by name or in a list), or the path of a file."""
+
+EXPECTED = "a Composite, an Fmu, several of them with connections, or the path of a scenario file"
+
+
+def as_experiment(what: ExperimentLike, connections: Connections = (), *, done: str = "run") -> Experiment:
+    """Return what is meant as an experiment; `connections` couple several FMUs.
+
+    `done` says what is done with it, for the message when that is impossible: "checked".
+    """
+    match what:
+        case Experiment():
+            experiment = what
+        case Composite():
+            experiment = Experiment(what)
+        case Fmu():
+            return study_from_fmus({model_name(what.file): what}, connections)
+        case str() | Path():
+            experiment = read(what)
+        case Mapping() | Sequence():
+            return study_from_fmus(_named_fmus(what, done), connections)
+        case _:
+            raise ScenarioError(f"{what!r:.60} cannot be {done}", expected=EXPECTED)
+    if connections:
+        hint = "write them into the scenario, or give FMUs"
+        raise ScenarioError(f"there is nothing to connect in {what!r:.60}", "connections", "FMUs", hint)
+    return experiment
+
+
+def _named_fmus(what: Mapping[str, Fmu] | Sequence[Fmu | Path | str], done: str) -> dict[str, Fmu]:
+    """Return FMUs by name; those of a list are named after their files."""
+    found: dict[str, Fmu] = {}
+    pairs: list[tuple[str, Any]] = (
+        list(what.items()) if isinstance(what, Mapping) else [("", each) for each in what]
+    )
+    for name, each in pairs:
+        path = isinstance(each, (str, Path)) and Path(each).suffix.lower() == ".fmu"
+        fmu = Fmu(Path(each)) if path else each
+        if not isinstance(fmu, Fmu):
+            raise ScenarioError(f"{each!r:.60} cannot be {done}", expected="FMUs, or paths of FMUs")
+        found[name or model_name(fmu.file, found)] = fmu
+    if not found:
+        raise ScenarioError(f"nothing was given to be {done}", expected=EXPECTED)
+    return found

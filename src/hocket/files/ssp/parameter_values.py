@@ -1,0 +1,317 @@
+"""Parameters: sets of values (.ssv), and what mappings and connections do to a value.
+
+In:  a <ParameterSet>, inline or of a file; <LinearTransformation> and the three mapping transformations
+Out: Parameters by name; lines and tables of numbers; what parameters are to become
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hocket.errors import list_names, suggest_nearest
+from hocket.files.ssp.package import ImportFindings, Node
+from hocket.files.ssp.unit_definitions import (
+    IDENTITY,
+    AffineMap,
+    NamedUnit,
+    look_up_unit,
+    read_units,
+    unit_conversion,
+)
+from hocket.files.ssp.vocabulary import TRUTHS, nest_array
+
+REALS = ("Real", "Float64", "Float32")
+WHOLES = ("Integer", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
+TYPES = (*REALS, *WHOLES, "Boolean", "String", "Enumeration", "Binary")
+
+
+@dataclass(eq=False)
+class Parameter:
+    """One value of a set."""
+
+    name: str
+    value: Any
+    """A number, a truth, a text (of an enumeration: the item), bytes; for an array nested lists of them."""
+    unit: NamedUnit | None
+    node: Node
+    used: bool = False
+    """Whether something in the system took it."""
+
+
+def read_parameter_set(
+    node: Node, units: Mapping[str, NamedUnit], findings: ImportFindings
+) -> dict[str, Parameter]:
+    """Return the parameters of a set by name; `units` are those of the file around an inline set."""
+    check_version(node, findings)
+    own = {**units, **read_units(node, findings)}
+    found: dict[str, Parameter] = {}
+    for entry in node.all("Parameters", "Parameter"):
+        name = entry.get("name")
+        typed = next((child for child in entry.children if child.tag in TYPES), None)
+        if not name or typed is None:
+            known = [child.tag for child in entry.children]
+            hint = suggest_nearest(known[0], TYPES) if known else ""
+            findings.fault(entry, f"the parameter `{name}` has no value", "such as <Real value=...>", hint)
+            continue
+        if name in found:
+            findings.note(f"`{name}` is given twice in one set, the later value counts ({entry.where})")
+        try:
+            value = _parse_value(typed, _sizes(entry))
+        except ValueError as error:
+            findings.fault(typed, f"`{name}` is {error}", _EXPECTED[_value_kind(typed.tag)])
+            continue
+        unit = look_up_unit(typed.get("unit"), own) if typed.tag in REALS else None
+        found[name] = Parameter(name, value, unit, entry)
+    return found
+
+
+def check_version(node: Node, findings: ImportFindings) -> None:
+    """Note a fault if a file is of a version that is not known; 1.0 and 2.0 may be mixed."""
+    version = node.get("version")
+    if not version:
+        findings.note(f"the version is missing, 1.0 is assumed ({node.where})")
+    elif version.split(".")[:2] not in (["1", "0"], ["2", "0"]):
+        findings.fault(node, f"the version is `{version}`", '"1.0" or "2.0"')
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "real": float,
+    "integer": int,
+    "boolean": lambda text: TRUTHS[text.lower()],
+    "text": str,
+    "binary": bytes.fromhex,
+}
+_EXPECTED = {
+    "real": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "text": "a text",
+    "binary": "hexadecimal digits",
+}
+
+
+def _value_kind(tag: str) -> str:
+    if tag in REALS:
+        return "real"
+    if tag in WHOLES:
+        return "integer"
+    return {"Boolean": "boolean", "Binary": "binary"}.get(tag, "text")
+
+
+def _sizes(entry: Node) -> list[int]:
+    try:
+        return [int(dimension.get("size")) for dimension in entry.all("Dimension")]
+    except ValueError:
+        raise ValueError("an array without a size") from None
+
+
+def _parse_value(node: Node, sizes: list[int]) -> Any:
+    """Return the value of a typed element; raises ValueError with what is there instead."""
+    inner = [child.attributes.get("value", "") for child in node.all("Value")]
+    if inner:
+        texts = inner
+    elif "value" not in node.attributes:
+        raise ValueError("without a value")
+    elif _value_kind(node.tag) == "text":
+        texts = [node.attributes["value"]]
+    else:
+        texts = node.attributes["value"].split() or [""]
+    values = [_parse_single(node.tag, text) for text in texts]
+    if not sizes:
+        return values[0] if len(values) == 1 else values
+    if len(values) != math.prod(sizes):
+        shape = " x ".join(map(str, sizes))
+        raise ValueError(f"{len(values)} values for an array of {shape}")
+    return nest_array(values, sizes)
+
+
+def _parse_single(tag: str, text: str) -> Any:
+    try:
+        return _PARSERS[_value_kind(tag)](text)
+    except (ValueError, KeyError):
+        raise ValueError(f"`{text}`") from None
+
+
+_TABLES = {
+    "BooleanMappingTransformation": "boolean",
+    "IntegerMappingTransformation": "integer",
+    "EnumerationMappingTransformation": "enumeration",
+}
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """A line, or a table by the texts of the file; values that are not in the table stay as they are."""
+
+    line: AffineMap = IDENTITY
+    table: tuple[tuple[str, str], ...] = ()
+    kind: str = "linear"
+    """linear, boolean, integer or enumeration."""
+
+    def numbers(self, source: Mapping[str, int], target: Mapping[str, int]) -> dict[int, int]:
+        """Return the table as numbers, items by the enumerations of both ends; raises ValueError."""
+        pairs = ((_number(a, self.kind, source), _number(b, self.kind, target)) for a, b in self.table)
+        return dict(pairs)
+
+    def apply(self, value: Any) -> Any:
+        """Return a value of a parameter, transformed; an item is a text here."""
+        if isinstance(value, list):
+            return [self.apply(item) for item in value]
+        if self.kind == "linear":
+            return value if self.line == IDENTITY else self.line(float(value))
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        for one, other in self.table:
+            if self.kind == "enumeration" and one == text:
+                return other
+            if self.kind == "boolean" and TRUTHS[one] is bool(value):
+                return TRUTHS[other]
+            if self.kind == "integer" and int(one) == int(value):
+                return int(other)
+        return value
+
+
+NONE = Transformation()
+
+
+def _number(text: str, kind: str, items: Mapping[str, int]) -> int:
+    if kind == "boolean":
+        return int(TRUTHS[text])
+    if kind == "integer":
+        return int(text)
+    if text not in items:
+        raise ValueError(f"there is no item `{text}`; {suggest_nearest(text, items)}".rstrip("; "))
+    return items[text]
+
+
+def read_transformation(parent: Node, findings: ImportFindings) -> Transformation:
+    """Return the transformation that stands in a connection or a mapping entry; nothing is the identity."""
+    for node in parent.children:
+        if node.tag == "LinearTransformation":
+            try:
+                line = AffineMap(float(node.get("factor") or 1), float(node.get("offset") or 0))
+            except ValueError:
+                findings.fault(node, "the factor or the offset is not a number", 'such as factor="2.5"')
+                return NONE
+            return Transformation(line)
+        if node.tag in _TABLES:
+            return _read_map_table(node, _TABLES[node.tag], findings)
+    return NONE
+
+
+def _read_map_table(node: Node, kind: str, findings: ImportFindings) -> Transformation:
+    entries: dict[str, str] = {}
+    for entry in node.all("MapEntry"):
+        pair = entry.get("source"), entry.get("target")
+        try:
+            if kind == "integer":
+                pair = str(int(pair[0])), str(int(pair[1]))
+            if kind == "boolean":
+                _ = [TRUTHS[text] for text in pair]
+        except (ValueError, KeyError):
+            expected = "whole numbers" if kind == "integer" else "true or false"
+            findings.fault(entry, f"`{pair[0]}` is mapped to `{pair[1]}`", expected)
+            continue
+        if pair[0] in entries:
+            findings.fault(entry, f"`{pair[0]}` is mapped twice", "one entry for each value")
+        entries[pair[0]] = pair[1]
+    return Transformation(table=tuple(entries.items()), kind=kind)
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterSetting:
+    """What a parameter or variable is to become, before it is converted to that one's unit."""
+
+    parameter: Parameter
+    value: Any
+    unit: NamedUnit | None
+    transformation: Transformation = NONE
+    suppress: bool = False
+    """Whether the unit is not to be converted."""
+
+    @property
+    def node(self) -> Node:
+        return self.parameter.node
+
+    def convert_value(self, unit: NamedUnit | None) -> Any:
+        """Return the value in that unit, transformed; raises ValueError if the units do not convert."""
+        self.parameter.used = True
+        value = self.value
+        if not self.suppress and _numeric(value):
+            convert = unit_conversion(self.unit, unit)
+            value = value if convert == IDENTITY else _convert_each(convert, value)
+        return self.transformation.apply(value)
+
+    def pass_through(
+        self, value: Any, unit: NamedUnit | None, transformation: Transformation, suppress: bool
+    ) -> ParameterSetting:
+        """Return what a connection makes of the value that a connector has."""
+        return replace(self, value=value, unit=unit, transformation=transformation, suppress=suppress)
+
+
+def _numeric(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_numeric, value))
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _convert_each(convert: AffineMap, value: Any) -> Any:
+    return [_convert_each(convert, item) for item in value] if isinstance(value, list) else convert(value)
+
+
+@dataclass(frozen=True)
+class MappingEntry:
+    """One line of a mapping."""
+
+    source: str
+    target: str
+    transformation: Transformation
+    suppress: bool
+    node: Node
+
+
+def read_mapping(node: Node, findings: ImportFindings) -> list[MappingEntry]:
+    check_version(node, findings)
+    entries: dict[str, MappingEntry] = {}
+    for entry in node.all("MappingEntry"):
+        target = entry.get("target")
+        if target in entries:
+            findings.fault(entry, f"`{target}` is mapped from two parameters", "one entry for each target")
+        entries[target] = MappingEntry(
+            entry.get("source"),
+            target,
+            read_transformation(entry, findings),
+            TRUTHS.get(entry.get("suppressUnitConversion").lower(), False),
+            entry,
+        )
+    return list(entries.values())
+
+
+def binding_settings(
+    found: Mapping[str, Parameter], prefix: str, mapping: list[MappingEntry] | None, findings: ImportFindings
+) -> Iterator[tuple[str, ParameterSetting]]:
+    """Yield what a binding sets, by the names in the element it is bound to."""
+    named_here = {f"{prefix}{name}": parameter for name, parameter in found.items()}
+    if mapping is None:
+        for name, parameter in named_here.items():
+            yield name, ParameterSetting(parameter, parameter.value, parameter.unit)
+        return
+    for parameter in found.values():
+        parameter.used = True  # what is not mapped is left out on purpose
+    missing: list[str] = []
+    for entry in mapping:
+        source = named_here.get(entry.source)
+        if source is None:
+            missing += [entry.source] if entry.source else []
+            continue
+        # the target says whether it took it: a copy, since a parameter may have several targets
+        copy = replace(source, name=entry.target, node=entry.node, used=False)
+        yield (
+            entry.target,
+            ParameterSetting(copy, source.value, source.unit, entry.transformation, entry.suppress),
+        )
+    if missing:
+        what = f"a mapping names {list_names(dict.fromkeys(missing), 3)}, which no parameter is called"
+        findings.note(f"{what} ({mapping[0].node.file})")

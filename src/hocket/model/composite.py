@@ -1,0 +1,216 @@
+"""A co-simulation is a model: a scenario with a step and an orchestrator is coupled like any other.
+
+In:  a Scenario, a step, an Orchestrator
+Out: a Composite: frozen data; it is planned and opened elsewhere
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from hocket.errors import ScenarioError
+from hocket.model import registry
+from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities, Extrapolator, Simulator
+from hocket.model.scenario import Scenario
+
+StartMode: TypeAlias = Literal["window", "cold"]
+
+
+class Orchestrator(Protocol):
+    """Writes the plan of a level: pure, starts nothing."""
+
+    def plan(self, scenario: Scenario) -> Any:
+        """Return the Plan (hocket.plan) of one step of the level."""
+
+
+Schedule: TypeAlias = Literal["parallel", "sequential", "multirate", "asynchronous"]
+
+
+@dataclass(frozen=True)
+class OrchestratorTraits:
+    """What an algorithm says of itself beside its plan; searches and passes decide by it, never by a class."""
+
+    schedule: Schedule | None = None
+    """How simulators take turns in a step; None: only its plan says, or the algorithm inside."""
+    words: str = ""
+    """The same as the literature calls it."""
+    order: Literal["auto"] | tuple[str | tuple[str, ...], ...] | None = None
+    """Of a sequential one; with an argument `order` of the same form."""
+    rates: tuple[tuple[str, int], ...] | None = None
+    """Of one with steps of different lengths: steps of a simulator per step of the level; others make one."""
+    inner: Orchestrator | None = None
+    """The algorithm that is made use of, with an argument `inner`."""
+    iterates: bool = False
+    """Whether steps are made again until what is exchanged agrees, or so many times."""
+    settles: bool = False
+    """Whether it iterates until what is exchanged agrees."""
+    adaptive: bool = False
+    """Whether steps are of any length up to that of the level."""
+    first: Fraction = Fraction(1)
+    """The part of the level's step that a run begins with."""
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether all step once in a step of the level, together or in turn, and nothing is made again."""
+        return self.schedule in ("parallel", "sequential")
+
+
+@runtime_checkable
+class DescribedOrchestrator(Protocol):
+    """An orchestrator that describes itself; of others nothing is assumed."""
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """What it says of itself."""
+
+
+def traits_of(orchestrator: object) -> OrchestratorTraits:
+    """Return what an algorithm says of itself."""
+    return orchestrator.traits if isinstance(orchestrator, DescribedOrchestrator) else OrchestratorTraits()
+
+
+def algorithm_layers(orchestrator: Any) -> Iterator[Any]:
+    """Yield an algorithm, the one inside it, and so on: the last is that of one step."""
+    while orchestrator is not None:
+        yield orchestrator
+        orchestrator = traits_of(orchestrator).inner
+
+
+class CapabilityRequest(NamedTuple):
+    """What an algorithm asks of simulators of its level: a capability, of whom, why, what is lost without."""
+
+    ability: str
+    sims: tuple[str, ...]
+    why: str
+    loses: str = ""
+    """Empty: it cannot be done without."""
+    part: Fraction = Fraction(1)
+    divides: bool = False
+    """Whether any multiple of the part may be asked for."""
+
+
+@runtime_checkable
+class DemandingOrchestrator(Protocol):
+    """An orchestrator that says what it needs, before anything is planned."""
+
+    def needs(self, scenario: Scenario) -> Iterable[CapabilityRequest]:
+        """Yield what it asks of the simulators of a level."""
+
+
+@dataclass(frozen=True, init=False)
+class Composite:
+    """A level: a scenario, its step, its orchestrator and its extrapolation.
+
+    `start="window"` gives the extrapolators a past at the start, where every simulator can roll back, so that
+    the order is kept; "cold" begins with what is there. A `sampled` level sees its inputs as they are when
+    its step begins, and shows its outputs from its end on, whatever the order around it.
+    """
+
+    scenario: Scenario
+    step: Fraction
+    orchestrator: Orchestrator
+    extrapolation: Extrapolator
+    start: StartMode
+    sampled: bool
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        step: Duration,
+        orchestrator: Orchestrator | str = "jacobi",
+        extrapolation: Extrapolator | str = "hold",
+        start: StartMode = "window",
+        sampled: bool = False,
+    ):
+        if not isinstance(scenario, Scenario):
+            what = f"a composite is made of a Scenario, not of {scenario!r:.60}"
+            raise ScenarioError(what, expected="Composite(Scenario({...}, {...}), step)")
+        try:
+            length = seconds(step)
+        except ValueError as error:
+            raise ScenarioError(str(error), where="step") from None
+        if length <= 0:
+            what = f"the step {format_duration(length)} is not positive"
+            raise ScenarioError(what, where="step", expected="a step above zero")
+        extrapolation = _resolve_word(extrapolation, "extrapolators", "extrapolation", "fit")
+        orchestrator = _resolve_word(orchestrator, "orchestrators", "orchestrator", "plan")
+        if start not in ("window", "cold"):
+            raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
+        for name, value in (
+            ("scenario", _resolve_extrapolations(scenario)),
+            ("step", length),
+            ("orchestrator", orchestrator),
+            ("extrapolation", extrapolation),
+            ("start", start),
+            ("sampled", sampled),
+        ):
+            object.__setattr__(self, name, value)
+
+    def with_scenario(self, scenario: Scenario) -> Composite:
+        """Return the same level around another scenario."""
+        return self.with_changes(scenario=scenario)
+
+    def with_changes(self, **parts: Any) -> Composite:
+        """Return the same level with other parts."""
+        return Composite(**{part.name: getattr(self, part.name) for part in fields(Composite)} | parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Composite, tuple(getattr(self, part.name) for part in fields(Composite))
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The inputs of the scenario."""
+        return self.scenario.inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The outputs of the scenario; `hocket.coupling.feedthrough` finds their direct feedthrough."""
+        return self.scenario.outputs
+
+    @property
+    def abilities(self) -> Capabilities:
+        """What all the simulators inside can do."""
+        children = [model.abilities for model in self.scenario.models.values()]
+        orders = [ability.order for ability in children if ability.order is not None]
+        return Capabilities(
+            rewind=all(ability.rewind for ability in children),
+            variable_step=traits_of(self.orchestrator).adaptive,
+            slopes=all(ability.slopes for ability in children),
+            order=min(orders, default=None),
+        )
+
+    def open(self) -> Simulator:
+        """Make a live level with a clock of its own: the engine does it."""
+        simulator: Simulator = registry.load_place(registry.OPENER)(self)
+        return simulator
+
+
+def as_level(model: object) -> Composite | None:
+    """Return a model that is a level as such, and None for any other."""
+    return model if isinstance(model, Composite) else None
+
+
+def _resolve_word(given: Any, kind: registry.Kind, key: str, method: str) -> Any:
+    """Return what a word stands for, or the thing itself."""
+    if isinstance(given, str):
+        return registry.look_up(kind, given)
+    if isinstance(given, type) or not hasattr(given, method):
+        words = ", ".join(f'"{word}"' for word in registry.names(kind))
+        raise ScenarioError(f"`{given!r:.60}` is no {key}", key, f"an object such as `Jacobi()`, or {words}")
+    return given
+
+
+def _resolve_extrapolations(scenario: Scenario) -> Scenario:
+    """Return the scenario with what the words on its connections stand for; unknown ones are reported later."""
+    made = tuple(
+        replace(each, extrapolation=registry.look_up("extrapolators", each.extrapolation))
+        if isinstance(each.extrapolation, str) and registry.is_known("extrapolators", each.extrapolation)
+        else each
+        for each in scenario.connections
+    )
+    return scenario if made == scenario.connections else scenario.with_changes(connections=made)
