@@ -9,13 +9,23 @@ NATIVE := CMakeLists.txt $(wildcard native/*/*)
 # Chromium comes while the core is built
 MAKEFLAGS += -j2
 
-.PHONY: demo test lint types browser wheel bench clean
+.PHONY: demo test test-all mutants lint types browser wheel bench clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/three_masses.py
 
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# what every landing needs; what is marked slow says the same again with more numbers
 test: $(STAMP) lint types browser
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST) -m "not slow"
+
+test-all: $(STAMP) lint types browser
+	$(PYTEST)
+
+# changes the source in one place at a time, in a copy, and says which changes no test notices
+mutants: $(STAMP)
+	$(BIN)/python tools/mutants.py --sample 200 --seconds 3600 --results build/mutants.jsonl
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

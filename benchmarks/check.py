@@ -16,9 +16,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np
+from analysis.systems import three_masses, two_masses
 
 import hocket as hk
-from analysis.systems import three_masses, two_masses
 from hocket.analysis.coupling_check import check
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius

@@ -15,9 +15,7 @@ import hocket
 from command_line import good
 from fmus.build import build
 from hocket.planning.compiler.distribution import Distribution
-
-ROOT = Path(__file__).parents[1]
-EXAMPLES = ROOT / "examples"
+from systems import EXAMPLES, ROOT
 
 
 def test_every_example_is_tested():

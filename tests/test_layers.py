@@ -1,76 +1,102 @@
-"""A module imports only from those above it: the layout of the design, read off the source."""
+"""The layout of the source, read off it: imports go upwards, modules form no cycle, names name something."""
+
+from __future__ import annotations
 
 import ast
-from pathlib import Path
+import importlib.util
+import sys
+from functools import cache
 
-SOURCE = Path(__file__).parents[1] / "src" / "hocket"
+import pytest
+
+import hocket
+from systems import ROOT
 
 ORDER = [
-    "errors", "arguments", "clock", "units", "bonds", "constraints", "hosts",
-    "model", "equations", "signals", "_native", "simulators", "graph", "passing",
-    "losing", "bonding", "constraining", "wiring",
-    "plan", "feedthrough", "orchestrators", "passes", "engine", "parameters", "files", "analysis", "pacing",
-    "execution", "running", "sweeping", "trusting", "nesting", "tuning", "report", "testing", "cli",
+    "errors", "model", "coupling", "plan", "orchestrators", "simulators", "planning", "engine", "files",
+    "execution", "analysis", "search", "report", "testing", "cli",
 ]  # fmt: skip
+"""What stands at the top; each imports only from those before it."""
 
-TOPS = {name: rank for rank, name in enumerate(ORDER)}
 FORBIDDEN = {"utils", "common", "helpers", "core", "base", "manager"}
+TO_DO = {
+    "modules": "weight is being taken out (item 6)",
+    "lines of Python": "weight is being taken out (item 6)",
+    "modules in import cycles": "planning, engine and search are being taken apart (item 1)",
+    "modules imported by reading a scenario file": "description and planning are being parted (item 1)",
+    "capabilities found by string": "capabilities are being declared as protocols (item 3)",
+    "branches on the words of a message": "notes are being given kinds (item 2)",
+    "unresolved citations": "docs/theory.md and the citations are being joined (item 8)",
+}
+"""Limits of issue 17 that do not hold yet: strict, so that whoever keeps one must strike it out here."""
 
 
-def imports(path: Path) -> list[str]:
-    tree = ast.parse(path.read_text())
-    skipped = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        for inner in ast.walk(node)
-    }
-    found = []
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "hocket":
-            found += [f"hocket.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append(node.module)
-    return [name.split(".")[1] for name in found if name.startswith("hocket.")]
+@cache
+def tools():
+    """Return `tools/house.py`, which counts what is measured here."""
+    spec = importlib.util.spec_from_file_location("house", ROOT / "tools" / "house.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["house"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_every_module_stands_in_the_order():
-    tops = {
-        path.stem if path.is_file() else path.name for path in SOURCE.iterdir() if path.name[0] not in "._"
-    }
-    tops -= {"__pycache__", "__init__", "py", "py.typed"}
-    tops = {top for top in tops if (SOURCE / f"{top}.py").exists() or (SOURCE / top).is_dir()}
-    assert tops == set(ORDER) - {"_native"}
-    assert not tops & FORBIDDEN
+@cache
+def house():
+    return tools().House(ROOT)
 
 
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_every_entry_at_the_top_stands_in_the_order():
+    tops = {name.removesuffix(".py") for name in tools().top_entries(house())}
+    assert tops == set(ORDER)
+    assert not {part for name in house().modules for part in name.split(".")} & FORBIDDEN
+
+
+@pytest.mark.xfail(strict=True, reason="planning, engine and analysis are being taken apart (item 1)")
 def test_modules_import_only_from_above():
-    wrong = []
-    for path in SOURCE.rglob("*.py"):
-        top = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        if top in ("__init__", "__main__"):
-            continue
-        wrong += [
-            f"{path.name} imports {name}" for name in imports(path) if name in TOPS and TOPS[name] > TOPS[top]
-        ]
-    assert not wrong
+    """At the top, in functions and for the type checker: all count."""
+    rank = {name: number for number, name in enumerate(ORDER)}
+    assert not [
+        f"{name} imports {other}"
+        for name, others in house().imports.items()
+        for other in sorted(others)
+        if room(name) in rank and room(other) in rank and rank[room(other)] > rank[room(name)]
+    ]
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        pytest.param(
+            title, marks=pytest.mark.xfail(strict=True, reason=TO_DO[title]) if title in TO_DO else ()
+        )
+        for title in tools().MEASURES
+    ],
+)
+def test_the_house_keeps_its_limits(measure):
+    """The limits stand in `tools/house.py`; `python tools/house.py --list MEASURE` names what was counted."""
+    count, at_most = tools().MEASURES[measure].count, tools().MEASURES[measure].at_most
+    found = count(house())
+    assert at_most is None or len(found) <= at_most, found[:40]
 
 
 def test_every_module_says_what_goes_in_and_out():
-    silent = []
-    for path in SOURCE.rglob("*.py"):
-        text = ast.get_docstring(ast.parse(path.read_text())) or ""
-        if "In:" not in text or "Out:" not in text:
-            silent.append(str(path.relative_to(SOURCE)))
-    assert not silent
+    docstrings = {name: ast.get_docstring(tree) or "" for name, tree in house().trees.items()}
+    assert not [name for name, text in docstrings.items() if "In:" not in text or "Out:" not in text]
 
 
 def test_few_public_names():
-    import hocket
-
     assert len(hocket.__all__) <= 40
     assert all(hasattr(hocket, name) for name in hocket.__all__)
+
+
+def test_tests_stand_where_the_source_does():
+    """A folder of tests is named after a room, or after what it shows about several of them."""
+    across = {"laws", "scenarios", "order", "native", "energy"}
+    material = {"fmus", "golden"}
+    rooms = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name[0] not in "._"}
+    assert rooms - across - material <= set(ORDER)

@@ -16,6 +16,7 @@ sys.path.pop(0)  # the folder of this file, which would be taken for the one of 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from analysis.systems import two_masses
+
 from hocket.cli import app
 
 HERE = Path(__file__).resolve().parent

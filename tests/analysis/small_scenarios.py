@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from analysis.systems import LinearPen
 from hocket import Iterate, Scenario, StateSpace
 from native.random_scenarios import METHODS, Level
+from systems import LinearPen
 
 
 class SmallPen(LinearPen):

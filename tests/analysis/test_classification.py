@@ -1,13 +1,9 @@
 """Scenarios in the terms of the field."""
 
-from pathlib import Path
-
 import hocket as hk
-from analysis.systems import three_masses, two_masses
 from command_line import good
 from hocket.analysis.classification import classify
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from systems import EXAMPLES, three_masses, two_masses
 
 
 def test_a_hierarchy():

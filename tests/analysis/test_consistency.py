@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import hocket
-from analysis.systems import FILTERS, TWO, random_linear, three_masses, two_masses
 from hocket import Composite, Connection, Hermite, Jacobi, Polynomial, Scenario, StateSpace
 from hocket.analysis.consistency import (
     ADVICE,
@@ -17,6 +16,7 @@ from hocket.analysis.consistency import (
 )
 from hocket.analysis.linear_reading import read_linear
 from hocket.errors import ScenarioError
+from systems import FILTERS, TWO, random_linear, three_masses, two_masses
 
 DELTAS = [
     (name, int(key[-1]), norm, delta)
@@ -155,11 +155,13 @@ def test_delta_is_smaller_with_a_smaller_step():
 def test_it_says_what_it_is_good_for(tmp_path):
     found = relative_consistency(two_masses("Seidel12", 1.0))
     rows = json.loads(json.dumps(found.rows()))
-    assert rows[0] == {"what": "delta", "value": found.delta, "k": 2, "norm": "fro", "note": ADVICE}
+    assert found.notes()[0].startswith(f"delta = {found.delta:.4g} (k = 2, norm fro, ")
+    assert found.notes()[0].endswith(ADVICE)
+    assert found.facts()["relative consistency"] == found.delta
     assert "0.93 to 0.999" in ADVICE
     assert "0.35 to 0.57" in ADVICE
-    assert {row["what"] for row in rows[1:]} == set(CONNECTIONS)
-    assert sum(row["value"] ** 2 for row in rows[1:]) == pytest.approx(found.delta**2)
+    assert {row["input"] for row in rows} == set(CONNECTIONS)
+    assert sum(row["contribution"] ** 2 for row in rows) == pytest.approx(found.delta**2)
     found.plot(tmp_path / "delta.png")
     assert (tmp_path / "delta.png").stat().st_size > 5_000
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from analysis.systems import THREE, TWO, three_masses, two_masses
 from hocket import Composite, Connection, Function, Gain, Port, Scenario, StateSpace, Sum
 from hocket.analysis.exact_solution import exact_solution, orbit
 from hocket.analysis.linear_models import IdentifiedModel, Tangent
 from hocket.errors import ConvergenceError, ScenarioError
+from systems import THREE, TWO, three_masses, two_masses
 
 MASS = 10.0
 

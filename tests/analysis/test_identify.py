@@ -11,15 +11,11 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import hocket as hk
-from analysis.systems import random_linear
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.errors import SimulatorError
 from hocket.planning.parameters import leaves, with_leaves
-
-
-def rho(matrix):
-    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
+from systems import FALLING, INTEGRATOR, random_linear, spectral_radius
 
 
 def test_a_ball_without_its_counter_is_refused_too():
@@ -38,7 +34,7 @@ def test_a_ball_without_its_counter_is_refused_too():
                 self.h, self.v = -self.h, -0.7 * self.v
 
     (leaf,) = linearise(hk.Composite(hk.Scenario({"ball": hk.Python(Ball)}), "10 ms")).leaves
-    assert leaf.refused.startswith("its motion is not that of a linear model")
+    assert leaf.refused.startswith("its free motion is not that of a linear model")
 
 
 A = np.array([[0.9, 0.2, 0.0], [-0.2, 0.7, 0.1], [0.0, 0.1, -0.5]])
@@ -136,7 +132,9 @@ def test_random_scenarios_are_read_as_if_they_showed_their_matrices(seed):
     exact = read_linear(composite)
     found = linearise(hidden)
     assert {leaf.how for leaf in found.leaves} == {"identified"}
-    assert rho(read_linear(found.composite).core) == pytest.approx(rho(exact.core), abs=1e-9)
+    assert spectral_radius(read_linear(found.composite).core) == pytest.approx(
+        spectral_radius(exact.core), abs=1e-9
+    )
 
 
 def test_a_multistep_method_is_judged_once_it_has_a_past():
@@ -144,10 +142,12 @@ def test_a_multistep_method_is_judged_once_it_has_a_past():
     model = hk.StateSpace(A, B, np.eye(2), (), [1.0, 0.0], ["u = 0.3"], ["x", "v"], "ab2")
     found = linearise(alone(Hidden(model)))
     (leaf,) = found.leaves
-    assert leaf.notes == ("its first 3 steps are unlike the others",)
+    assert leaf.notes == ("identified after its first 3 steps, which differ from the others",)
     h, zero = 0.1, np.zeros((2, 2))
     step = np.block([[np.eye(2) + 1.5 * h * np.array(A), -0.5 * h * np.eye(2)], [np.array(A), zero]])
-    assert rho(found.composite.scenario.models["it"].F) == pytest.approx(rho(step), abs=1e-9)
+    assert spectral_radius(found.composite.scenario.models["it"].F) == pytest.approx(
+        spectral_radius(step), abs=1e-9
+    )
     run, other = hk.run(alone(model), 3), hk.run(found.composite, 3)
     assert other["it.x"].values == pytest.approx(run["it.x"].values, abs=1e-8)
 
@@ -193,13 +193,15 @@ class Curved(Shaped):
 @pytest.mark.parametrize("shape", [Relay, Limiter, Rounded])
 def test_what_does_not_answer_in_proportion_is_refused(shape):
     (leaf,) = linearise(alone(hk.Python(shape))).leaves
-    assert leaf.refused.startswith("`y` does not answer `u` linearly: pushed by 0.001 and 0.01")
+    assert leaf.refused.startswith(
+        "the pulse response of `y` to `u` is not linear: for pulses of 0.001 and 0.01"
+    )
 
 
 def test_what_is_smooth_is_linear_in_the_small():
     found = linearise(alone(hk.Python(Curved)))
     made = found.composite.scenario.models["it"]
-    assert rho(made.F) == pytest.approx(0.5, abs=1e-9)
+    assert spectral_radius(made.F) == pytest.approx(0.5, abs=1e-9)
     assert (made.C @ made.G[0])[0, 0] == pytest.approx(20.0, rel=1e-4)
     assert found.fit < 0.01
 
@@ -236,7 +238,7 @@ def test_a_pendulum_at_rest_or_upright_has_the_textbook_eigenvalues(angle, sign,
 
 def test_a_pendulum_that_swings_is_refused():
     (leaf,) = linearise(alone(hk.Python(Pendulum, angle=1.5), 0.05)).leaves
-    assert leaf.refused.startswith("its answers to pushes are not those of a linear model")
+    assert leaf.refused.startswith("its pulse responses are not those of a linear model")
 
 
 class Integrating:
@@ -265,22 +267,20 @@ class Integrating:
         self.y = state
 
 
-LAG = hk.StateSpace(A=[[-1.0]], B=[[-2.0]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
-INTEGRATOR = hk.StateSpace(A=[[0.0]], B=[[1.0]], C=[[1.0]], x0=[0.7], inputs=["u"], outputs=["y"])
-
-
 @pytest.mark.parametrize("extrapolation", [hk.Hold(), hk.Polynomial(1), hk.Polynomial(2), hk.Hermite()])
 @pytest.mark.parametrize("orchestrator", ["jacobi", "gauss-seidel"])
 def test_every_power_of_the_inputs_is_identified(extrapolation, orchestrator):
     def coupled(model):
         wires = {"it.u": "lag.y", "lag.u": "it.y"}
-        return hk.Composite(hk.Scenario({"it": model, "lag": LAG}, wires), 0.3, orchestrator, extrapolation)
+        return hk.Composite(
+            hk.Scenario({"it": model, "lag": FALLING}, wires), 0.3, orchestrator, extrapolation
+        )
 
     exact = read_linear(coupled(INTEGRATOR))
     found = read_linear(linearise(coupled(hk.Python(Integrating))).composite)
     spectra = [np.sort_complex(np.linalg.eigvals(reading.core)) for reading in (found, exact)]
     assert np.abs(spectra[0]) == pytest.approx(np.abs(spectra[1]), abs=1e-6)
-    assert rho(found.core) == pytest.approx(rho(exact.core), abs=1e-10)
+    assert spectral_radius(found.core) == pytest.approx(spectral_radius(exact.core), abs=1e-10)
     assert found.z[found.place_of("lag.y")] == pytest.approx(exact.z[exact.place_of("lag.y")], abs=1e-9)
 
 
@@ -297,7 +297,7 @@ def test_a_delay_has_as_many_states_as_steps():
 
     found = linearise(alone(hk.Python(Delay)))
     assert found.leaves[0].states == 5
-    assert rho(found.composite.scenario.models["it"].F) < 1e-2
+    assert spectral_radius(found.composite.scenario.models["it"].F) < 1e-2
 
 
 def test_a_stand_in_says_for_which_step_it_holds():
@@ -334,7 +334,7 @@ def test_an_integer_that_moves_is_refused_and_an_input_that_jumps_is_left_out():
     assert counting.refused == "`count` is no real and jumps, which no linear model does"
     (leaf,) = linearise(alone(hk.Python(Counting, count=False))).leaves
     assert leaf.how == "identified"
-    assert leaf.notes == ("not pushed, for they jump: `mode`",)
+    assert leaf.notes == ("discrete inputs, no pulse response: `mode`",)
 
 
 def test_one_that_fails_when_tried_is_refused_with_its_words():

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from analysis.systems import FILTERS, TWO, two_masses
 from hocket import Composite, Scenario, StateSpace
 from hocket.analysis.stability_intervals import Interval, last_stable_value, stable_intervals
 from hocket.errors import ScenarioError
+from systems import FILTERS, TWO, two_masses
 
 GRID = TWO["values"]["intervals_h8.9_last_stable_grid_point_logspace(-5,5,100)"]
 CROSSINGS = TWO["values"]["intervals_h8.9_exact_first_crossing"]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from analysis.systems import three_masses
 from hocket.analysis.linear_models import LeapingModel, merge_micro_steps
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.planning.parameters import leaves
+from systems import three_masses
 
 
 def pair(method: str, extrapolation: str, start: str = "window") -> hk.Composite:

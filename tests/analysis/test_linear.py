@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from analysis.systems import THREE, TWO, drawn_linear, random_linear, three_masses, two_masses
 from hocket.analysis.linear_reading import gather_state, read_linear
 from hocket.analysis.stability import spectral_radius, stability
 from hocket.errors import ConvergenceError, ScenarioError
 from hocket.planning.parameters import with_step
 from native.random_scenarios import METHODS
+from systems import THREE, TWO, drawn_linear, random_linear, slow_after, three_masses, two_masses
 
 GOLDEN = {
     name: each["rho"] for name, each in TWO["values"].items() if isinstance(each, dict) and "rho" in each
@@ -76,7 +76,7 @@ LARGE = (23, 51, 104, 141, 219)
 """Seeds of 15 to 21 simulators in 5 to 8 levels."""
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", slow_after(3, range(10)))
 def test_the_map_and_the_run_agree(block):
     for seed in range(30 * block, 30 * (block + 1)):
         compare(seed, random_linear(seed, 0.4, MOST))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from analysis.systems import THREE, TWO, LinearPen, three_masses, two_masses
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
 from hocket.analysis.stability_intervals import intervals_below
 from hocket.analysis.stability_map import VariedRadius, map_radius, stability_map, with_values
 from hocket.errors import ScenarioError
 from hocket.planning.parameters import with_cold_starts
+from systems import THREE, TWO, LinearPen, three_masses, two_masses
 
 
 def test_the_boundary_is_where_the_radius_is_one():
@@ -38,7 +38,7 @@ def test_it_can_be_drawn(tmp_path):
     found = stability_map(lambda ck, h: two_masses("Seidel12", h, ck=ck), [0.5, 1.5], [8.0, 9.0], ("ck", "h"))
     found.plot(tmp_path / "map.png")
     assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
-    assert found.rows()[0].keys() == {"ck", "h", "rho"}
+    assert found.points()[0].keys() == {"ck", "h", "spectral radius"}
 
 
 def integrator(gain=4.0, step=0.1):

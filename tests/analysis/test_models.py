@@ -14,6 +14,7 @@ from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import LinearisationPoint, linearise
 from hocket.errors import ScenarioError
 from hocket.planning.planner import plan_tree
+from systems import spectral_radius
 
 DAMPING, GRAVITY = 0.1, 9.81
 
@@ -36,10 +37,6 @@ def alone(model, h=0.1):
 
 def made(composite, **options):
     return linearise(composite, **options).composite.scenario.models["it"]
-
-
-def rho(matrix):
-    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
 
 
 def sorted_eigenvalues(matrix):
@@ -137,7 +134,7 @@ def test_the_masses_as_model_exchange_fmus(tmp_path):
     }
     composites = [hk.Composite(hk.Scenario(models, wires), 1.0) for models in (fmus, exact)]
     readings = [read_linear(linearise(composite).composite) for composite in composites]
-    assert rho(readings[0].core) == pytest.approx(rho(readings[1].core), abs=1e-8)
+    assert spectral_radius(readings[0].core) == pytest.approx(spectral_radius(readings[1].core), abs=1e-8)
     assert readings[0].z == pytest.approx(readings[1].z, abs=1e-8)
 
 
@@ -150,7 +147,10 @@ def test_a_ball_that_hocket_integrates_is_refused_too(tmp_path):
 def test_what_is_not_smooth_is_refused():
     dry = hk.Ode(lambda t, x, u: [x[1], -math.copysign(1.0, x[1])], x0=[0.0, 0.0])
     (leaf,) = linearise(alone(dry)).leaves
-    assert leaf.refused == "its tangent is off by 100% at changes of 0.001: it is not smooth at this point"
+    assert (
+        leaf.refused
+        == "the residual of its Jacobian is 100 % at changes of 0.001: it is not smooth at this point"
+    )
 
 
 def test_a_point_that_is_no_equilibrium_is_reported_and_kept():
@@ -167,7 +167,8 @@ def test_a_point_that_is_no_equilibrium_is_reported_and_kept():
 def test_what_depends_on_time_is_frozen():
     forced = hk.Ode(lambda t, x, u: [math.cos(t) - x[0]], x0=[1.0])
     (leaf,) = linearise(alone(forced)).leaves
-    assert leaf.notes == ("it depends on time itself: as at 0 s",)
+    assert leaf.notes == ("explicitly time-dependent: linearised at 0 s",)
+    assert leaf.depends_on_time
 
 
 def mixed():

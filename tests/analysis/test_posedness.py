@@ -1,8 +1,8 @@
 """What is told of a scenario before any number is known."""
 
 import hocket as hk
-from analysis.systems import three_masses, two_masses
 from hocket.analysis.posedness import posedness
+from systems import three_masses, two_masses
 
 
 def test_a_sequence_delays_what_comes_later():

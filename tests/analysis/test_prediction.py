@@ -8,13 +8,13 @@ import pytest
 from scipy.linalg import expm
 
 import hocket
-from analysis.systems import THREE, random_linear, three_masses, two_masses
 from hocket import Composite, Hermite, Hold, Jacobi, Nepce, Polynomial, Scenario, StateSpace
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.error_prediction import compare_orders, predicted_error, predicted_order
 from hocket.analysis.linear_models import IdentifiedModel
 from hocket.analysis.linear_reading import read_linear
 from hocket.errors import ScenarioError
+from systems import THREE, random_linear, three_masses, two_masses
 
 A = np.array([[-0.5]])
 B = np.array([[0.0, 1.0], [-2.0, -0.3]])
@@ -169,7 +169,7 @@ def test_the_order_is_measured_as_predicted(extrapolation, start, method, order)
     found = predicted_error(composite, 4).order
     assert found.predicted == order
     assert found.measured == pytest.approx(order, abs=0.12)
-    assert found.words.endswith("as predicted")
+    assert "matches the expected order" in found.words
     assert predicted_order(composite) == (order, found.why)
 
 
@@ -193,10 +193,10 @@ def test_nested_levels_have_the_lowest_order_of_all():
 
 
 def test_words_where_the_orders_differ():
-    assert compare_orders([8.0, 2.0, 0.5], 2) == (2.0, "measured 2.00, as predicted")
-    assert "too long to show it" in compare_orders([8.0, 7.0, 5.0], 2)[1]
+    assert compare_orders([8.0, 2.0, 0.5], 2) == (2.0, "observed order 2.00 matches the expected order 2")
+    assert "too long for the asymptotic order" in compare_orders([8.0, 7.0, 5.0], 2)[1]
     assert "too small to be seen" in compare_orders([64.0, 8.0, 1.0], 2)[1]
-    assert "loses order" in compare_orders([4.0, 2.0, 1.0], 2)[1]
+    assert "reduces the order" in compare_orders([4.0, 2.0, 1.0], 2)[1]
     assert compare_orders([1e-15, 1e-16, 1e-16], 2)[0] is None
     assert compare_orders([np.inf, np.inf, 1.0], 1)[0] is None
 
@@ -273,9 +273,9 @@ def test_identified_models_predict_the_errors_of_the_originals(h):
         assert found[each.port].largest == pytest.approx(each.largest, rel=1e-8)
     assert truly.order.measured == pytest.approx(1, abs=0.25) or "too long" in truly.order.words
     assert found.order.measured is None
-    assert found.order.words == "not measured with shorter steps"
+    assert found.order.words == "order not observed: no prediction with shorter steps"
     delta = relative_consistency(made)
-    assert "identified models" in delta.rows()[0]["note"]
+    assert "identified models" in delta.note
     assert delta.delta == pytest.approx(relative_consistency(composite).delta, rel=1e-9)
 
 
@@ -289,7 +289,7 @@ def test_tables_and_pictures(tmp_path):
     found = predicted_error(pair(Hold(), "0.1 s"), 2, trajectories=True, measure=False)
     rows = json.loads(json.dumps(found.rows()))
     assert [row["port"] for row in rows] == [each.port for each in found.ports]
-    assert rows[0]["of the largest value"] == found.worst.relative >= found.ports[-1].relative
+    assert rows[0]["of peak"] == found.worst.relative >= found.ports[-1].relative
     assert rows[0]["unit"] == "m"
     found.plot(tmp_path / "lines.png")
     predicted_error(pair(Hold(), "0.1 s"), 2, measure=False).plot(tmp_path / "dots.svg")

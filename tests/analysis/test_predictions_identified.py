@@ -13,10 +13,10 @@ import pytest
 from scipy.linalg import block_diag, expm
 
 import hocket as hk
-from analysis.systems import THREE
 from fmus.build import build
 from hocket.analysis.error_prediction import predicted_error
 from hocket.analysis.linearisation import linearise
+from systems import THREE, TWO_MASS_WIRES
 
 FACTOR, CLOSE = 2.0, 1.01
 """How far predictions may be off; and where a past at the start needs no other steps than were identified."""
@@ -97,7 +97,6 @@ def compare(composite, stop, whole, x0, seen, factor=CLOSE):
 TWO = np.array([[0, 1, 0, 0], [-0.2, -0.3, 0.1, 0.2], [0, 0, 0, 1], [0.1, 0.2, -0.2, -0.4]])
 TWO_START = np.array([0.1, 0.1, 0.2, 0.1])
 TWO_PORTS = {"second.x": [0, 0, 1, 0], "second.v": [0, 0, 0, 1], "first.force": [1, 2, -1, -2]}
-WIRES = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
 ORCHESTRATORS = {
     "jacobi": hk.Jacobi(),
     "stale jacobi": hk.Jacobi(outputs="stale"),
@@ -123,7 +122,7 @@ def built(tmp_path_factory):
 def test_two_masses_as_fmus(built, h, version, orchestrator):
     """With many substeps: what an FMU integrates wrongly inside is not seen from outside."""
     models = {name: hk.Fmu(built(name, version), substeps=20) for name in ("first", "second")}
-    composite = hk.Composite(hk.Scenario(models, WIRES), h, ORCHESTRATORS[orchestrator])
+    composite = hk.Composite(hk.Scenario(models, TWO_MASS_WIRES), h, ORCHESTRATORS[orchestrator])
     compare(composite, 40 * Fraction(h), TWO, TWO_START, TWO_PORTS)
 
 
@@ -138,7 +137,9 @@ def test_two_masses_in_python(h, orchestrator, extrapolation, cls):
         "second": black(cls, *second, ["force"], ["x", "v"]),
     }
     how = h, ORCHESTRATORS[orchestrator], extrapolation
-    compare(hk.Composite(hk.Scenario(models, WIRES), *how), 40 * Fraction(h), TWO, TWO_START, TWO_PORTS)
+    compare(
+        hk.Composite(hk.Scenario(models, TWO_MASS_WIRES), *how), 40 * Fraction(h), TWO, TWO_START, TWO_PORTS
+    )
 
 
 # three masses (Hafner 2021, section 6.3) as black boxes: flat, and the stiff pair on a level of its own

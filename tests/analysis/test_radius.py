@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from analysis.systems import FILTERS, LinearPen, three_masses, two_masses
 from hocket import Composite, GaussSeidel, Jacobi, Ode, Scenario, StateSpace
 from hocket.analysis.disturbance_transfer import Transfer, UncertainBlock, disturbance_model, peak
 from hocket.analysis.linear_reading import gather_state, read_linear
@@ -27,6 +26,7 @@ from hocket.analysis.structured_singular_value import (
     mu_upper_bound,
 )
 from hocket.errors import ScenarioError
+from systems import FILTERS, LinearPen, three_masses, two_masses
 
 
 def of_matrix(Phi):

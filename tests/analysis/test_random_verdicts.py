@@ -19,6 +19,7 @@ from hocket.analysis.stability import spectral_radius
 from hocket.errors import SimulatorError
 from hocket.planning.parameters import leaves, with_leaves
 from native.random_scenarios import METHODS
+from systems import slow_after
 
 SEED = int(os.environ.get("HOCKET_SEED", "1"))
 COUNT, BLOCKS = 300, 10
@@ -127,7 +128,7 @@ def cases():
     return {}
 
 
-@pytest.mark.parametrize("block", range(BLOCKS))
+@pytest.mark.parametrize("block", slow_after(3, range(BLOCKS)))
 def test_the_verdict_is_that_of_a_long_run(block, cases):
     print(f"HOCKET_SEED={SEED}, scenarios {block * COUNT // BLOCKS} and on")
     wrong = []

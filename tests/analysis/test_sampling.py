@@ -1,7 +1,6 @@
 """Sampled devices: the system flows between samples and jumps at them, worked out by hand here."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +15,10 @@ from hocket.analysis.source_playback import with_sources
 from hocket.errors import ScenarioError
 from hocket.files.formats import read
 from hocket.planning.parameters import scale_steps
+from systems import EXAMPLES
 
 H = 0.1
-CAR = Path(__file__).parents[2] / "examples" / "car.toml"
+CAR = EXAMPLES / "car.toml"
 
 
 class Pi:

@@ -18,6 +18,7 @@ from hocket.analysis.error_prediction import predicted_order
 from hocket.analysis.posedness import posedness
 from hocket.analysis.run_error import estimate_run_error
 from hocket.model.experiment import Experiment
+from systems import spring
 
 STOP = Fraction(4)
 FORMS = ("energy", "inversion")
@@ -30,14 +31,9 @@ def mass(*inputs: str) -> Any:
     )  # fmt: skip
 
 
-SPRING = hk.StateSpace(
-    [[0.0]], [[1.0]], [[-1.0]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[1.0]]
-)
-
-
 def chain(balance: Any, how: Any = "linear", step: str = "0.1") -> hk.Composite:
     """A mass between two springs: with all that balanced bonds tell each other."""
-    models = {"left": SPRING, "mass": mass("a", "b"), "right": SPRING}
+    models = {"left": spring(energy=1.0), "mass": mass("a", "b"), "right": spring(energy=1.0)}
     wired = {"mass.a": "left.f", "left.v": "mass.v", "mass.b": "right.f", "right.v": "mass.v"}
     ends = {"one": ("mass.a", "left.v"), "two": ("mass.b", "right.v")}
     bonds = {name: hk.Bond(*each, balance=balance) for name, each in ends.items()}
@@ -50,7 +46,9 @@ def in_a_level(balance: Any) -> hk.Composite:
     wired = {"axle.mass.f": "spring.f", "spring.v": "axle.mass.v"}
     bonds = {"joint": hk.Bond("axle.mass.f", "spring.v", balance=balance)}
     return hk.Composite(
-        hk.Scenario({"axle": inner, "spring": SPRING}, wired, bonds=bonds), "0.1", extrapolation="linear"
+        hk.Scenario({"axle": inner, "spring": spring(energy=1.0)}, wired, bonds=bonds),
+        "0.1",
+        extrapolation="linear",
     )
 
 
@@ -89,7 +87,7 @@ def test_what_is_integrated_inside() -> None:
     assert list(uncovered_errors(Experiment(chain("energy")))) == []
     (said,) = uncovered_errors(Experiment(chain("inversion")))
     assert said.startswith("what is integrated inside `left` and 2 more")
-    level, euler = chain("inversion"), replace(SPRING, method="euler", step=Fraction(1, 20))
+    level, euler = chain("inversion"), replace(spring(energy=1.0), method="euler", step=Fraction(1, 20))
     models = {**level.scenario.models, "left": euler, "right": euler}
     (said,) = uncovered_errors(Experiment(level.with_scenario(level.scenario.with_models(models))))
     assert said.startswith("what is integrated inside `mass`:")
@@ -111,12 +109,12 @@ class Fails:
 
 
 def test_a_trial_that_fails_is_told_where_nothing_else_can_be_judged() -> None:
-    models = {"spring": SPRING, "mass": hk.Python(Fails)}
+    models = {"spring": spring(energy=1.0), "mass": hk.Python(Fails)}
     wired = {"mass.f": "spring.f", "spring.v": "mass.v"}
     bonds = {"joint": hk.Bond("mass.f", "spring.v")}
     found = hk.check(hk.Composite(hk.Scenario(models, wired, bonds=bonds), "0.1"), 1)
     assert any(leaf.how == "refused" for leaf in found.leaves)
-    assert any(line.startswith("not judged: the energy of bonds:") for line in found.verdict())
+    assert any(line.startswith("not judged: energy residual:") for line in found.verdict())
 
 
 @pytest.mark.parametrize("how", ["hold", "linear"])

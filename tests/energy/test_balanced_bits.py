@@ -11,9 +11,9 @@ import pytest
 import hocket as hk
 from energy.test_balanced_random import network
 from hocket.simulators.wrappers.balanced import Balanced, BondSide
+from systems import ENGINES, SPRING_MASS, spring
 
 EXTRAPOLATIONS = [hk.Hermite(), hk.Polynomial(1), hk.Polynomial(2)]
-LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
 BOND = hk.Bond("mass.f", "spring.v", balance="energy")
 
 
@@ -33,10 +33,6 @@ def compared(made: hk.Composite, stop: Any) -> hk.Run:
     return native
 
 
-def spring(s: float = 1.0, c: float = 1.0) -> hk.StateSpace:
-    return hk.StateSpace([[0]], [[1]], [[-c]], x0=[s], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[c]])
-
-
 def mass(v: float = 0.5) -> hk.StateSpace:
     """One that tells where it is, which holds no energy, and may be pushed."""
     inputs, outputs = ["f [N]", "push [N] = 0"], ["v [m/s]", "x [m]"]
@@ -47,7 +43,9 @@ def mass(v: float = 0.5) -> hk.StateSpace:
 def pair(
     step: Any, how: Any = "jacobi", inputs: Any = "linear", s: float = 1.0, v: float = 0.5
 ) -> hk.Composite:
-    scenario = hk.Scenario({"spring": spring(s), "mass": mass(v)}, LOOP, bonds={"joint": BOND})
+    scenario = hk.Scenario(
+        {"spring": spring(s, energy=1.0), "mass": mass(v)}, SPRING_MASS, bonds={"joint": BOND}
+    )
     return hk.Composite(scenario, step, how, inputs)
 
 
@@ -101,7 +99,7 @@ def test_levels_with_steps_of_their_own(inputs: Any, inner: str) -> None:
 def test_a_source_beside_the_bonds() -> None:
     push = hk.Function(lambda t: [np.sin(3 * t)], outputs=["y [N]"])
     models = {"spring": spring(), "mass": mass(), "hand": push}
-    scenario = hk.Scenario(models, {**LOOP, "mass.push": "hand.y"}, bonds={"joint": BOND})
+    scenario = hk.Scenario(models, {**SPRING_MASS, "mass.push": "hand.y"}, bonds={"joint": BOND})
     compared(hk.Composite(scenario, "0.1 s", extrapolation="linear"), 10)
 
 
@@ -110,7 +108,7 @@ def by_hand(inputs: hk.Extrapolator, **how: Any) -> hk.Scenario:
     sides = {"spring": BondSide("f", "v", -1), "mass": BondSide("v", "f")}
     models = {"spring": spring(), "mass": mass()}
     told = {f"{name}.{side.output}_told": f"{name}.{side.output}" for name, side in sides.items()}
-    wires = {**LOOP, **told, "spring.v_share": "mass.share", "mass.f_share": "spring.share"}
+    wires = {**SPRING_MASS, **told, "spring.v_share": "mass.share", "mass.f_share": "spring.share"}
     balanced = {
         name: Balanced(model, (sides[name],), "energy", linked=True, **how) for name, model in models.items()
     }
@@ -125,7 +123,7 @@ def test_the_straight_power_of_the_paper() -> None:
     compared(hk.Composite(by_hand(hk.Hermite(), power="linear"), "0.2 s"), 10)
 
 
-@pytest.mark.parametrize("engine", ["native", "interpreter"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_held_inputs_freeze_the_motion_and_are_refused(engine: Any) -> None:
     with pytest.raises(hk.SimulatorError, match="is given held inputs: held power freezes the motion"):
         hk.run(hk.Composite(by_hand(hk.Hold()), "0.2 s"), 10, engine=engine)
@@ -136,9 +134,9 @@ def test_an_energy_beyond_all_numbers() -> None:
     A, B, C, x0 = np.diag([0, 100]), [[1], [0]], [[1, 0]], [0.5, 1e150]
     ports: dict[str, Any] = {"inputs": ["f [N]"], "outputs": ["v [m/s]"]}
     wild = hk.StateSpace(A, B, C, x0=x0, energy=np.eye(2), **ports)
-    scenario = hk.Scenario({"spring": spring(), "mass": wild}, LOOP, bonds={"joint": BOND})
+    scenario = hk.Scenario({"spring": spring(), "mass": wild}, SPRING_MASS, bonds={"joint": BOND})
     said = []
-    for engine in ("native", "interpreter"):
+    for engine in ENGINES:
         with pytest.raises(hk.SimulatorError, match="its stored energy is inf J") as caught:
             hk.run(hk.Composite(scenario, "0.1 s", extrapolation="linear"), 10, engine=engine)  # type: ignore[arg-type]
         said.append(str(caught.value))
@@ -150,7 +148,7 @@ def test_work_beyond_all_numbers_names_no_hidden_port() -> None:
     """What it gives to the spring grows with it, until neither is a number."""
     ports: dict[str, Any] = {"inputs": ["f [N]"], "outputs": ["v [m/s]"]}
     wild = hk.StateSpace([[100]], [[1]], [[1]], x0=[1.0], energy=[[1]], **ports)
-    scenario = hk.Scenario({"spring": spring(1.0, 1e-6), "mass": wild}, LOOP, bonds={"joint": BOND})
-    for engine in ("native", "interpreter"):
+    scenario = hk.Scenario({"spring": spring(1.0, 1e-6), "mass": wild}, SPRING_MASS, bonds={"joint": BOND})
+    for engine in ENGINES:
         with pytest.raises(hk.SimulatorError, match="the energy that `mass` hands over is -inf"):
             hk.run(hk.Composite(scenario, "0.1 s", extrapolation="linear"), 10, engine=engine)  # type: ignore[arg-type]

@@ -8,26 +8,22 @@ import pytest
 
 import hocket as hk
 from hocket.planning.planner import plan_tree
+from systems import SPRING_MASS, mass, spring
 
 
 def pair(
-    bond: hk.Bond, orchestrator: object = "jacobi", extrapolation: object = "linear", **more: object
+    bond: hk.Bond, orchestrator: object = "jacobi", extrapolation: object = "linear", energy: Any = None
 ) -> hk.Composite:
     """A spring and a mass, c = m = 1."""
-    spring = hk.StateSpace(
-        [[0]], [[1]], [[-1]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[1]]
-    )
-    mass = hk.StateSpace([[0]], [[1]], [[1]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"], **more)  # type: ignore[arg-type]
-    scenario = hk.Scenario(
-        {"spring": spring, "mass": mass}, {"mass.f": "spring.f", "spring.v": "mass.v"}, bonds={"joint": bond}
-    )
+    models = {"spring": spring(energy=1.0), "mass": mass(energy=energy)}
+    scenario = hk.Scenario(models, SPRING_MASS, bonds={"joint": bond})
     return hk.Composite(scenario, "0.2 s", orchestrator, extrapolation)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("unit", "scale"), [("W", 1.0), ("kW", 1e-3), ("", 1.0)])
 def test_the_unit_of_the_account_is_not_that_of_the_law(unit: str, scale: float) -> None:
     bond = hk.Bond("mass.f", "spring.v", unit, balance="energy")
-    run = hk.run(pair(bond, energy=[[1]]), 20)
+    run = hk.run(pair(bond, energy=1.0), 20)
     stored = run.info["stored"]
     assert sum(each["end"] for each in stored.values()) == pytest.approx(0.625, rel=1e-9)
     taken = stored["mass"]["end"] - stored["mass"]["start"]
@@ -51,9 +47,9 @@ def test_what_cannot_be_balanced_is_refused(bond: hk.Bond, options: dict[str, ob
 def test_an_energy_that_does_not_fit_the_ports_is_refused() -> None:
     bond = hk.Bond("mass.f", "spring.v", reverse=True, balance="energy")
     with pytest.raises(hk.ScenarioError, match=r"does not grow by the power(.*\n)*.*`reverse` of the bond"):
-        plan_tree(pair(bond, energy=[[1]]))
+        plan_tree(pair(bond, energy=1.0))
     with pytest.raises(hk.ScenarioError, match=r"through `v` and `f`(.*\n)*.*in joules"):
-        plan_tree(pair(hk.Bond("mass.f", "spring.v", balance="energy"), energy=[[2]]))
+        plan_tree(pair(hk.Bond("mass.f", "spring.v", balance="energy"), energy=2.0))
 
 
 @pytest.mark.parametrize(

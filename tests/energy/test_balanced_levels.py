@@ -10,13 +10,9 @@ import pytest
 import hocket as hk
 from hocket.coupling.level_ports import with_level_ports
 from hocket.planning.planner import plan_tree
+from systems import ENGINES, SPRING_MASS, spring
 
-LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
 BOND = hk.Bond("mass.f", "spring.v", balance="energy")
-
-
-def spring() -> hk.StateSpace:
-    return hk.StateSpace([[0]], [[1]], [[-1]], x0=[1], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[1]])
 
 
 def mass() -> hk.StateSpace:
@@ -26,7 +22,7 @@ def mass() -> hk.StateSpace:
 
 
 def inside(bonds: dict[str, hk.Bond]) -> hk.Composite:
-    scenario = hk.Scenario({"spring": spring(), "mass": mass()}, LOOP, bonds=bonds)
+    scenario = hk.Scenario({"spring": spring(energy=1.0), "mass": mass()}, SPRING_MASS, bonds=bonds)
     return hk.Composite(scenario, "0.2 s", extrapolation="linear")
 
 
@@ -46,7 +42,7 @@ def test_a_level_that_is_driven_from_outside_keeps_its_bonds_balanced(bond: hk.B
 def test_a_simulator_in_balanced_bonds_of_two_levels_is_refused() -> None:
     outer = {"axle.mass.push": "far.f", "far.v": "axle.mass.v"}
     bonds = {"link": hk.Bond("axle.mass.push", "far.v", balance="energy")}
-    around = hk.Scenario({"axle": inside({"joint": BOND}), "far": spring()}, outer, bonds=bonds)
+    around = hk.Scenario({"axle": inside({"joint": BOND}), "far": spring(energy=1.0)}, outer, bonds=bonds)
     with pytest.raises(hk.ScenarioError, match=r"`axle\.mass` is in balanced bonds of two levels") as caught:
         plan_tree(hk.Composite(around, "0.2 s", extrapolation="linear"))
     assert "bonds.link" in str(caught.value)
@@ -54,7 +50,7 @@ def test_a_simulator_in_balanced_bonds_of_two_levels_is_refused() -> None:
 
 def test_slopes_that_are_read_before_the_exchange_are_refused() -> None:
     """They would be those under extrapolated inputs, and grow from step to step whatever is stored."""
-    scenario = hk.Scenario({"spring": spring(), "mass": mass()}, LOOP, bonds={"joint": BOND})
+    scenario = hk.Scenario({"spring": spring(energy=1.0), "mass": mass()}, SPRING_MASS, bonds={"joint": BOND})
     stale = hk.Jacobi(outputs="stale")
     with pytest.raises(hk.ScenarioError, match="slopes that are read before what was exchanged"):
         plan_tree(hk.Composite(scenario, "0.2 s", stale, hk.Hermite()))
@@ -68,7 +64,9 @@ def test_a_bond_goes_through_ports_that_are_named_after_what_they_lead_to() -> N
     level = hk.Composite(hk.Scenario({"mass": mass()}), "0.1 s", extrapolation="linear")
     wires = {"axle.mass.f": "spring.f", "spring.v": "axle.mass.v"}
     bonds = {"joint": hk.Bond("axle.mass.f", "spring.v", balance="energy")}
-    made = hk.Composite(hk.Scenario({"spring": spring(), "axle": level}, wires, bonds=bonds), "0.2 s")
+    made = hk.Composite(
+        hk.Scenario({"spring": spring(energy=1.0), "axle": level}, wires, bonds=bonds), "0.2 s"
+    )
     made = made.with_changes(extrapolation=hk.Polynomial(1))
     runs = [hk.run(each, 5) for each in (made, made.with_scenario(with_level_ports(made.scenario)))]
     assert runs[0].info["bonds"] == runs[1].info["bonds"]
@@ -77,8 +75,8 @@ def test_a_bond_goes_through_ports_that_are_named_after_what_they_lead_to() -> N
 
 
 def test_words_on_connections_of_balanced_bonds() -> None:
-    wires = {target: (source, "linear") for target, source in LOOP.items()}
-    scenario = hk.Scenario({"spring": spring(), "mass": mass()}, wires, bonds={"joint": BOND})  # type: ignore[arg-type]
+    wires = {target: (source, "linear") for target, source in SPRING_MASS.items()}
+    scenario = hk.Scenario({"spring": spring(energy=1.0), "mass": mass()}, wires, bonds={"joint": BOND})  # type: ignore[arg-type]
     run, same = hk.run(hk.Composite(scenario, "0.2 s"), 5), hk.run(inside({"joint": BOND}), 5)
     assert np.array_equal(run["mass.v"].values, same["mass.v"].values)
 
@@ -93,7 +91,7 @@ def swinging(inner: str, inside: Any, around: Any, inputs: Any) -> hk.Composite:
     level = hk.Composite(within, inner, inside, inputs)
     wires = {"axle.swing.f": "spring.f", "spring.v": "axle.swing.v"}
     bonds = {"joint": hk.Bond("axle.swing.f", "spring.v", balance="energy")}
-    scenario = hk.Scenario({"axle": level, "spring": spring()}, wires, bonds=bonds)
+    scenario = hk.Scenario({"axle": level, "spring": spring(energy=1.0)}, wires, bonds=bonds)
     return hk.Composite(scenario, "0.2 s", around, inputs)
 
 
@@ -109,7 +107,7 @@ SEVERAL = [
 def test_algorithms_that_make_several_steps_inside_keep_the_energy(inside: Any, inputs: Any) -> None:
     runs = [
         hk.run(swinging("0.2 s", inside, hk.Jacobi(), inputs), 20, engine=engine)  # type: ignore[arg-type]
-        for engine in ("native", "interpreter")
+        for engine in ENGINES
     ]
     stored = [sum(each[when] for each in runs[0].info["stored"].values()) for when in ("start", "end")]
     assert stored[1] == pytest.approx(stored[0], rel=1e-12)

@@ -13,6 +13,7 @@ from scipy.linalg import expm
 
 import hocket as hk
 from hocket.simulators.energy_projection import BondFlow, limit_energies
+from systems import ENGINES
 
 Array = NDArray[np.float64]
 TANGENT = hk.Hermite()
@@ -257,7 +258,7 @@ def test_two_bonds_between_the_same_two() -> None:
 def test_both_engines_and_iterations() -> None:
     scenario = THREE.joined(THREE.models())
     level = hk.Composite(scenario, "0.05 s", "jacobi", "linear")
-    seen = [THREE.states(hk.run(level, 3, engine=engine)) for engine in ("native", "interpreter")]
+    seen = [THREE.states(hk.run(level, 3, engine=engine)) for engine in ENGINES]
     assert np.array_equal(*seen)
     twice = THREE.run(0.05, TANGENT, hk.Iterate(hk.Jacobi(), None, 2))
     E = THREE.energies(twice)

@@ -166,8 +166,8 @@ def test_what_is_little_of_what_flows_may_add_up() -> None:
     assert not found.now.keeps_energy
     assert found.best is not None
     assert found.best.words == ENERGY
-    (line, *_) = (each for each in hk.check(made, 80).verdict() if each.startswith("energy: "))
-    assert "it adds up: a factor of 1.0000" in line
+    (line, *_) = (each for each in hk.check(made, 80).verdict() if each.startswith("energy residual: "))
+    assert "it accumulates: spectral radius 1.0000" in line
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_a_trial_beyond_all_numbers_keeps_nothing() -> None:
     found = bond_check(made, Fraction(0), Fraction(20), False)
     assert found.now.share == math.inf
     assert not found.now.keeps_energy
-    (line,) = (each for each in hk.check(made, 20).verdict() if each.startswith("energy: "))
-    assert line == "energy: what the bond `joint` gains grows beyond all numbers in a trial run"
+    (line,) = (each for each in hk.check(made, 20).verdict() if each.startswith("energy residual: "))
+    assert line == "energy residual: that of the bond `joint` overflows in a trial run"
 
 
 def test_at_rest_nothing_is_said() -> None:
@@ -205,4 +205,7 @@ def test_at_rest_nothing_is_said() -> None:
     mass = hk.StateSpace([[0]], [[1]], [[1]], inputs=["f [N]"], outputs=["v [m/s]"])
     wires, bonds = {"mass.f": "spring.f", "spring.v": "mass.v"}, {"joint": hk.Bond("mass.f", "spring.v")}
     made = hk.Composite(hk.Scenario({"mass": mass, "spring": spring}, wires, bonds=bonds), "0.1 s")
-    assert any(each.startswith("energy: nothing flows") for each in hk.check(made, 20).verdict())
+    assert any(
+        each.startswith("energy residual: not judged, no power flows")
+        for each in hk.check(made, 20).verdict()
+    )

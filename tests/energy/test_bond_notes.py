@@ -8,17 +8,13 @@ import pytest
 
 import hocket as hk
 from hocket.planning.planner import plan_tree
-
-LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
+from systems import ENGINES, SPRING_MASS, mass, spring
 
 
 def pair(bond: hk.Bond, inputs: Any = "linear", how: Any = "jacobi", c: float = 1.0) -> hk.Composite:
     """A spring and a mass, c = m = 1; the energy of the spring may be declared wrong."""
-    spring = hk.StateSpace(
-        [[0]], [[1]], [[-1]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[c]]
-    )
-    mass = hk.StateSpace([[0]], [[1]], [[1]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"], energy=[[1]])
-    scenario = hk.Scenario({"spring": spring, "mass": mass}, LOOP, bonds={"joint": bond})
+    models = {"spring": spring(energy=c), "mass": mass(energy=1.0)}
+    scenario = hk.Scenario(models, SPRING_MASS, bonds={"joint": bond})
     return hk.Composite(scenario, "0.1 s", how, inputs)
 
 
@@ -71,7 +67,7 @@ def test_units_other_than_si_are_no_misfit(unit: str) -> None:
     inner: dict[str, Any] = {"inputs": ["f [kN]"], "outputs": ["v [m/s]"]}
     mass = hk.StateSpace([[0]], [[1000]], [[1]], x0=[0.5], energy=[[1]], **inner)
     bonds = {"joint": hk.Bond("mass.f", "spring.v", unit)}
-    scenario = hk.Scenario({"spring": spring, "mass": mass}, LOOP, bonds=bonds)
+    scenario = hk.Scenario({"spring": spring, "mass": mass}, SPRING_MASS, bonds=bonds)
     assert notes(hk.Composite(scenario, "1 ms")) == []
 
 
@@ -87,6 +83,6 @@ def test_and_what_it_cannot_meet() -> None:
         hk.Bond("mass.f", "spring.v"), hk.BalanceCorrection(), hk.Adaptive(tolerance=0.01, estimate="energy")
     )
     assert any("the correction of `joint` hands on" in note for note in plan_tree(made).plan.all_notes())
-    for engine in ("native", "interpreter"):
+    for engine in ENGINES:
         with pytest.raises(hk.ConvergenceError, match=r'BalanceCorrection.*estimate="defect"'):
             hk.run(made, 5, engine=engine)  # type: ignore[arg-type]

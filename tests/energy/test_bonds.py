@@ -12,8 +12,7 @@ import hocket as hk
 from hocket import Bond, Connection, Scenario, ScenarioError, StateSpace
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire
-
-ENGINES = ("interpreter", "native")
+from systems import ENGINES
 
 
 def part(entry, exit, x0=1.0, gain=1.0):

@@ -14,22 +14,13 @@ import hocket as hk
 from energy.systems import quarter_car
 from hocket import Adaptive, Bond, Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, StateSpace
 from hocket.planning.planner import plan_tree
+from systems import ENGINES, SPRING_MASS, mass, spring
 
-ENGINES = ("interpreter", "native")
-LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
 BONDS = {"joint": Bond("mass.f", "spring.v")}
 
 
-def spring():
-    return StateSpace([[0]], [[1]], [[-1]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"])
-
-
-def mass():
-    return StateSpace([[0]], [[1]], [[1]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"])
-
-
 def pair(orchestrator, extrapolation="linear", models=None):
-    scenario = Scenario(models or {"spring": spring(), "mass": mass()}, LOOP, bonds=BONDS)
+    scenario = Scenario(models or {"spring": spring(), "mass": mass()}, SPRING_MASS, bonds=BONDS)
     return Composite(scenario, "0.5", orchestrator, extrapolation)
 
 
@@ -95,8 +86,8 @@ def test_energy_follows_the_tolerance():
 @pytest.mark.parametrize("inner", [Jacobi(), Iterate(Jacobi(), 1e-10), hk.Multirate({"spring": 2})])
 def test_both_engines_agree_to_the_bit(inner):
     composite = pair(Adaptive(inner, 1e-2, "energy", first=1))
-    plain, native = (hk.run(composite, 5, ledger=True, engine=engine) for engine in ENGINES)
-    assert [plain.info["engine"], native.info["engine"]] == list(ENGINES)
+    native, plain = (hk.run(composite, 5, ledger=True, engine=engine) for engine in ENGINES)
+    assert [native.info["engine"], plain.info["engine"]] == list(ENGINES)
     assert counts(plain) == counts(native)
     for port in plain.ports:
         assert np.array_equal(plain[port].t, native[port].t)
@@ -157,7 +148,7 @@ def test_rejects_may_be_left_out():
 
 
 def test_a_level_without_bonds():
-    scenario = Scenario({"spring": spring(), "mass": mass()}, LOOP)
+    scenario = Scenario({"spring": spring(), "mass": mass()}, SPRING_MASS)
     with pytest.raises(hk.ScenarioError, match=r"without bonds") as caught:
         hk.run(Composite(scenario, "0.5", Adaptive(Jacobi(), 1e-2, "energy")), 1)
     assert "bonds" in caught.value.faults[0].expected
@@ -165,16 +156,16 @@ def test_a_level_without_bonds():
 
 
 def test_bonds_of_another_level_do_not_count():
-    plain = Scenario({"spring": spring(), "mass": mass()}, LOOP)
+    plain = Scenario({"spring": spring(), "mass": mass()}, SPRING_MASS)
     inner = Composite(plain, "0.5", Adaptive(Jacobi(), 1e-2, "energy"))
-    outer = Scenario({"inner": inner, "spring": spring(), "mass": mass()}, LOOP, bonds=BONDS)
+    outer = Scenario({"inner": inner, "spring": spring(), "mass": mass()}, SPRING_MASS, bonds=BONDS)
     with pytest.raises(hk.ScenarioError, match=r"without bonds(.|\n)*inner"):
         hk.run(Composite(outer, "0.5"), 1)
 
 
 def test_a_level_inside_controls_its_own_bonds():
     controlled = pair(Adaptive(Jacobi(), 1e-2, "energy", first=1))
-    outer = Scenario({"axle": controlled, "spring": spring(), "mass": mass()}, LOOP, bonds=BONDS)
+    outer = Scenario({"axle": controlled, "spring": spring(), "mass": mass()}, SPRING_MASS, bonds=BONDS)
     run = hk.run(Composite(outer, "0.5", Jacobi(), "linear"), 10, ledger=True)
     h, gained = gains(run, "axle.joint")
     assert (gained <= 1e-2 * h * (1 + 1e-9)).all()

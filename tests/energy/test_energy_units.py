@@ -5,6 +5,7 @@ import pytest
 import hocket as hk
 from hocket.errors import ConvergenceError, ScenarioError
 from hocket.planning.planner import plan_tree
+from systems import ENGINES
 
 MASS = hk.StateSpace([[0.0]], [[1.0]], [[1.0]], x0=[0.5], inputs=["f [N]"], outputs=["v [m/s]"])
 SPRING = hk.StateSpace([[0.0]], [[1.0]], [[-1.0]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"])
@@ -29,7 +30,7 @@ def test_the_plan_has_the_unit(unit: str, per: str, said: str) -> None:
     assert f"an error of {said} what the bonds gained" in str(plan_tree(pairs(unit, per=per)).plan)
 
 
-@pytest.mark.parametrize("engine", ["native", "interpreter"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_so_has_the_error(engine: str) -> None:
     with pytest.raises(ConvergenceError, match="expected: an error of 1e-15 W"):
         hk.run(pairs("W", tolerance=1e-15, quantum="1/8", first="1/8"), 5, engine=engine)

@@ -8,12 +8,11 @@ import pytest
 import hocket as hk
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.asynchronous import Asynchronous
+from systems import ENGINES, SPRING_MASS
 
-ENGINES = ("interpreter", "native")
 C, M = 2.0, 3.0
 START = 1.0, 0.5
 BOND = {"joint": hk.Bond("mass.f", "spring.v")}
-LOOP = {"mass.f": "spring.f", "spring.v": "mass.v"}
 
 
 def spring(c=C, d=0.0):
@@ -26,7 +25,7 @@ def mass(m=M):
 
 
 def pair(orchestrator, extrapolation="hold", step="0.2", d=0.0, start="window"):
-    scenario = hk.Scenario({"spring": spring(d=d), "mass": mass()}, LOOP, bonds=BOND)
+    scenario = hk.Scenario({"spring": spring(d=d), "mass": mass()}, SPRING_MASS, bonds=BOND)
     return hk.Composite(scenario, step, orchestrator, extrapolation, start)
 
 
@@ -37,8 +36,8 @@ def stored(run, inside=""):
 
 def both(composite, stop, **options):
     """Run on both engines with their ledgers; all bits are the same."""
-    plain, native = (hk.run(composite, stop, ledger=True, engine=engine, **options) for engine in ENGINES)
-    assert [plain.info["engine"], native.info["engine"]] == list(ENGINES)
+    native, plain = (hk.run(composite, stop, ledger=True, engine=engine, **options) for engine in ENGINES)
+    assert [native.info["engine"], plain.info["engine"]] == list(ENGINES)
     assert plain.info["bonds"] == native.info["bonds"]
     assert plain.tables == native.tables
     for table in plain.tables:
@@ -201,8 +200,8 @@ def test_a_level_with_a_longer_step_gives_what_it_stored(orchestrator, extrapola
 
 def test_bonds_of_an_inner_level_have_its_path_and_its_rows():
     """A whole spring and mass in a level with steps of a fifth; beside it, one with bonds of its own."""
-    inner = hk.Composite(hk.Scenario({"spring": spring(), "mass": mass()}, LOOP, bonds=BOND), "0.04")
-    scenario = hk.Scenario({"axle": inner, "spring": spring(), "mass": mass()}, LOOP, bonds=BOND)
+    inner = hk.Composite(hk.Scenario({"spring": spring(), "mass": mass()}, SPRING_MASS, bonds=BOND), "0.04")
+    scenario = hk.Scenario({"axle": inner, "spring": spring(), "mass": mass()}, SPRING_MASS, bonds=BOND)
     run = both(hk.Composite(scenario, "0.2"), 4)
     assert set(run.info["bonds"]) == {"joint", "axle.joint"}
     E0 = 0.5 * (C * START[0] ** 2 + M * START[1] ** 2)
@@ -216,7 +215,7 @@ def test_bonds_of_an_inner_level_have_its_path_and_its_rows():
 
 def test_an_inner_bond_is_repeated_and_taken_back_with_its_level():
     """The level around iterates, in steps that are taken back; the pair inside is left alone by the rest."""
-    inside = hk.Scenario({"spring": spring(), "mass": mass()}, LOOP, bonds=BOND)
+    inside = hk.Scenario({"spring": spring(), "mass": mass()}, SPRING_MASS, bonds=BOND)
     other = hk.StateSpace([[-1]], [[5]], [[1]], x0=[1], inputs=["u"], outputs=["y"])
     scenario = hk.Scenario(
         {"axle": hk.Composite(inside, "0.25", Adaptive(hk.Jacobi(), 0.5, first=1)), "a": other, "b": other},
@@ -327,7 +326,7 @@ class Relay:
 def test_steps_that_end_early(orchestrator, extrapolation):
     """They are made again to where the event is, and what was made in vain is not in the accounts."""
     models = {"spring": spring(), "mass": mass(), "relay": hk.Python(Relay)}
-    scenario = hk.Scenario(models, LOOP, bonds=BOND)
+    scenario = hk.Scenario(models, SPRING_MASS, bonds=BOND)
     runs = [
         hk.run(hk.Composite(scenario, "0.2", orchestrator, extrapolation), 3, ledger=True, engine=engine)
         for engine in ENGINES

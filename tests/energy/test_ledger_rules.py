@@ -7,7 +7,8 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from energy.test_ledger import BOND, LOOP, START, C, M, both, mass, nested, pair, spring, stored
+from energy.test_ledger import BOND, START, C, M, both, mass, nested, pair, spring, stored
+from systems import ENGINES, SPRING_MASS
 
 # losses: what is given and not stored is heat
 
@@ -97,7 +98,7 @@ def swing(h, extrapolation):
         inputs=["f [N]"],
         outputs=outputs,
     )
-    scenario = hk.Scenario({"spring": spring(), "mass": swinging}, LOOP, bonds=BOND)
+    scenario = hk.Scenario({"spring": spring(), "mass": swinging}, SPRING_MASS, bonds=BOND)
     run = hk.run(hk.Composite(scenario, str(h), hk.Jacobi(), extrapolation, "cold"), 3, ledger=True)
     f, x, area = (run[name].values for name in ("spring.f", "mass.x", "mass.sum"))
     begin, end = lines(f, "held" if extrapolation == "hold" else "led")
@@ -148,7 +149,7 @@ class Box:
 @pytest.mark.parametrize("orchestrator", [hk.Jacobi(), hk.GaussSeidel(), hk.Multirate({"mass": 2})], ids=str)
 def test_a_black_box_under_held_inputs(orchestrator):
     models = {"spring": spring(), "mass": hk.Python(Box)}
-    run = both(hk.Composite(hk.Scenario(models, LOOP, bonds=BOND), "0.2", orchestrator), 3)
+    run = both(hk.Composite(hk.Scenario(models, SPRING_MASS, bonds=BOND), "0.2", orchestrator), 3)
     in_spring, in_mass = stored(run)
     total = in_spring + in_mass
     assert run["joint.gained"].values == pytest.approx(total - total[0], abs=1e-13)
@@ -167,7 +168,8 @@ def missed(signal, h, factor):
 def test_a_black_box_under_lines():
     """It tells no slopes: the ledger takes its output for a line, and misses what a line does."""
     models = {"spring": spring(), "mass": hk.Python(Box)}
-    composite = hk.Composite(hk.Scenario(models, LOOP, bonds=BOND), "0.2", hk.Jacobi(), "linear", "cold")
+    scenario = hk.Scenario(models, SPRING_MASS, bonds=BOND)
+    composite = hk.Composite(scenario, "0.2", hk.Jacobi(), "linear", "cold")
     run = both(composite, 5)
     in_spring, in_mass = stored(run)
     flowed = run.info["bonds"]["joint"]
@@ -234,7 +236,7 @@ def test_ports_of_different_simulators_in_a_level():
     assert run.info["bonds"]["joint"]["given"] == pytest.approx(given + off, abs=1e-13)
 
 
-@pytest.mark.parametrize("engine", ["native", "interpreter"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("rate", [1, 4])
 def test_held_inputs_of_steps_that_nobody_reads_count_as_they_were(rate: int, engine: str) -> None:
     """A ramp v = t is held at each of the steps, the output stays 1: the work is the sum of v h."""

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import hocket as hk
+from systems import ENGINES, SPRING_MASS, spring
 
-WIRES = {"mass.f": "spring.f", "spring.v": "mass.v"}
-ENGINES = ["native", "interpreter"]
 WRONG = pytest.mark.parametrize("wrong", [nan, inf, -inf])
 
 
@@ -53,11 +52,8 @@ def as_ode(limit: float, wrong: float) -> hk.Ode:
 
 
 def pair(mass: Any, balance: Any = None, extrapolation: str = "hold") -> hk.Composite:
-    spring = hk.StateSpace(
-        [[0]], [[1]], [[-1]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[1]]
-    )
     bonds = {"joint": hk.Bond("mass.f", "spring.v", balance=balance)}
-    scenario = hk.Scenario({"spring": spring, "mass": mass}, WIRES, bonds=bonds)
+    scenario = hk.Scenario({"spring": spring(energy=1.0), "mass": mass}, SPRING_MASS, bonds=bonds)
     return hk.Composite(scenario, "0.2 s", extrapolation=extrapolation)
 
 

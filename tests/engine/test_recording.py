@@ -181,9 +181,9 @@ def test_a_file_that_ends_in_zeros_keeps_the_blocks_before(whole: Path, data: st
 KILLED = """
 import sys
 import numpy as np
-from hocket.engine.recording import ArrowRecorder, Table
+from hocket.engine.recording import ArrowRecorder, SampleTable
 recorder = ArrowRecorder(sys.argv[1])
-recorder.open([Table("", ("x",)), Table("axle", ("y",))])
+recorder.open([SampleTable("", ("x",)), SampleTable("axle", ("y",))])
 for i in range(1_000_000):
     for table in (0, 1):
         recorder.write(table, np.full((64, 2), i + 0.5))
@@ -208,11 +208,11 @@ def test_a_killed_process_leaves_every_block_it_wrote(tmp_path: Path) -> None:
 FULL = """
 import resource, sys
 import numpy as np
-from hocket.engine.recording import ArrowRecorder, Table
+from hocket.engine.recording import ArrowRecorder, SampleTable
 from hocket.errors import HocketError
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 recorder = ArrowRecorder(sys.argv[1])
-recorder.open([Table("", ("x",)), Table("axle", ("y",))])
+recorder.open([SampleTable("", ("x",)), SampleTable("axle", ("y",))])
 recorder.write(1, np.full((3, 2), 1.0))
 written = 0
 try:

@@ -1,7 +1,5 @@
 """Power bonds in files: what is written is read back, and every fault is told with its line."""
 
-from pathlib import Path
-
 import pytest
 
 from files.test_ssp_writing import facts, made  # noqa: F401 - a fixture
@@ -16,8 +14,9 @@ from hocket.model.scenario import Scenario
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
+from systems import EXAMPLES
 
-EXAMPLE = (Path(__file__).parents[2] / "examples" / "spring_mass.toml").read_text()
+EXAMPLE = (EXAMPLES / "spring_mass.toml").read_text()
 BONDS = {
     "joint": Bond("mass.force", "spring.speed"),
     "back": Bond("mass2.force", "spring2.speed", reverse=True, eps=0.25),

@@ -1,7 +1,6 @@
 """Constraints in files: what is written is read back, compiled or not; faults are told with their line."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +17,9 @@ from hocket.model.experiment import Experiment
 from hocket.model.scenario import Scenario
 from hocket.planning.compiler.modularity import Modularity
 from hocket.simulators.fmu.recipe import Fmu
+from systems import EXAMPLES
 
-FILE = Path(__file__).parents[2] / "examples" / "massless_link.toml"
+FILE = EXAMPLES / "massless_link.toml"
 TEXT = FILE.read_text()
 
 

@@ -10,10 +10,7 @@ from fmus.build import build
 from hocket.errors import FileError
 from hocket.files.fmus import model_name, round_down, study_from_fmus
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOCKET_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 def lag(folder, **overrides):

@@ -1,7 +1,5 @@
 """Hosts in files: what is written is read back, and every fault is told with its line."""
 
-from pathlib import Path
-
 import pytest
 
 from hocket.errors import FileError
@@ -9,8 +7,9 @@ from hocket.files.toml import dumps, loads
 from hocket.files.toml.codec import schema
 from hocket.model.experiment import Experiment
 from hocket.model.hosts import HEADER, Hosts, Link
+from systems import EXAMPLES
 
-EXAMPLE = (Path(__file__).parents[2] / "examples" / "two_hosts.toml").read_text()
+EXAMPLE = (EXAMPLES / "two_hosts.toml").read_text()
 
 
 def test_the_example_is_read_and_written():

@@ -396,9 +396,9 @@ def test_a_temporary_folder_outlives_a_forked_child_but_not_the_interpreter() ->
 KILLED = """
 import sys
 import numpy as np
-from hocket.engine.recording import ArrowRecorder, Table
+from hocket.engine.recording import ArrowRecorder, SampleTable
 from hocket.files.run_folder import RunFolder
-table = Table("", ("x", "y"))
+table = SampleTable("", ("x", "y"))
 folder = RunFolder.create(sys.argv[1], "killed")
 folder.begin([table], scenario="", plan="", engine="native", start=0, stop=1)
 recorder = ArrowRecorder(folder.path)

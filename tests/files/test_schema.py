@@ -9,8 +9,9 @@ import jsonschema
 import pytest
 
 from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS, publish, schema, schema_text
+from systems import ROOT
 
-PUBLISHED = Path(__file__).parents[2] / "docs" / "hocket.schema.json"
+PUBLISHED = ROOT / "docs" / "hocket.schema.json"
 
 GOOD = """
 name = "car"

@@ -17,6 +17,8 @@ from hocket.model.ports import Port
 from hocket.model.scenario import Connection
 from hocket.orchestrators import GaussSeidel, Jacobi
 
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+
 SSP = "http://ssp-standard.org/SSP1/SystemStructure"
 NAMESPACES = " ".join(
     f'xmlns:{prefix}="{SSP}{name}"'
@@ -128,11 +130,6 @@ def gains(path, inside, more="", version="1.0", **overrides):
     """A study with FMUs `gain`: y = k u."""
     files = {"resources/gain.fmu": fmu("gain", **overrides)}
     return import_ssp(archive(path, ssd(inside, more, version), files)).study
-
-
-@pytest.fixture(autouse=True)
-def cached(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOCKET_CACHE", str(tmp_path / "cache"))
 
 
 def test_components_become_fmus_and_connections_lead_from_outputs_to_inputs(tmp_path):

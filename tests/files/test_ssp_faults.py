@@ -15,7 +15,6 @@ from files.test_ssp import (
     archive,
     binding,
     bus,
-    cached,
     component,
     connection,
     connector,
@@ -35,7 +34,8 @@ from files.test_ssp_parameters import line, mapped
 from hocket.errors import FileError, HocketError
 from hocket.files.ssp import read_ssp
 
-_ = cached
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+
 
 GAIN = {"resources/gain.fmu": fmu("gain")}
 TYPES = {"resources/types.fmu": fmu("types")}

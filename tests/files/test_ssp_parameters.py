@@ -7,7 +7,6 @@ from files.test_ssp import (
     UNITS,
     archive,
     binding,
-    cached,
     component,
     connection,
     connector,
@@ -26,7 +25,7 @@ from hocket.files.ssp import read_ssp
 from hocket.model.ports import Port
 from hocket.model.scenario import Connection
 
-_ = cached
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 def values(study, *path):

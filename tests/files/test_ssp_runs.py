@@ -10,7 +10,6 @@ from files.test_ssp import (
     archive,
     binding,
     bus,
-    cached,
     component,
     connection,
     connector,
@@ -33,7 +32,7 @@ from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel
 from hocket.simulators.fmu.recipe import Fmu
 
-_ = cached
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 @pytest.fixture

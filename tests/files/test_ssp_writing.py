@@ -15,7 +15,6 @@ from files.test_ssp import (
     SSP,
     archive,
     binding,
-    cached,
     component,
     connection,
     connector,
@@ -44,7 +43,7 @@ from hocket.simulators.python import Python
 from hocket.simulators.sources import Function
 from hocket.simulators.state_space import Gain, StateSpace
 
-_ = cached
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 import hocket
 from native.random_scenarios import METHODS, PYTHON, draw
+from systems import slow_after
 
 SEED = int(os.environ.get("HOCKET_SEED", "1"))
 COUNT = 200
@@ -18,7 +19,7 @@ def drawn(number):
     return draw(np.random.default_rng([SEED, number]))
 
 
-@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize("number", slow_after(COUNT // 2, range(COUNT)))
 def test_both_engines_and_two_threads_give_the_same_bits(number):
     print(f"HOCKET_SEED={SEED}, scenario {number}")
     it = drawn(number)

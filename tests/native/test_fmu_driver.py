@@ -19,8 +19,8 @@ import pytest
 
 from hocket.simulators.fmu.live import driver_facts
 from hocket.simulators.fmu.recipe import Fmu
+from systems import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "native"
 SANITIZERS = (
     "-fsanitize=address,undefined",
@@ -71,14 +71,6 @@ def sources():
                     found.add(path)
                     waiting.append(path)
     return sorted(path for path in found if path.suffix == ".cpp")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """Unpack FMUs where nobody else does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOCKET_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -28,9 +28,7 @@ from hocket import (
     StateSpace,
     open_run,
 )
-
-ENGINES = ["native", "interpreter"]
-
+from systems import ENGINES
 
 WAYS = [Hold(), Polynomial(1), Polynomial(3), Hermite(1), Hermite(2), Nepce(0.3)]
 METHODS = ["exact", "euler", "exact", "ab2", "heun", "exact"]
@@ -111,7 +109,7 @@ void *aligned_alloc(size_t alignment, size_t size) {
 COUNTED = """
 import ctypes, json
 import hocket
-from hocket.engine.native import NativeEngine
+from hocket.engine.native.engine import NativeEngine
 from native.test_loop import crowd
 
 library = ctypes.CDLL(None)
@@ -297,6 +295,7 @@ print(run.status, run.info["reached"], run.final("m0.y"))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_ends_a_run_between_two_steps(engine, tmp_path):
     folder = tmp_path / "run"
     command = [sys.executable, "-c", ENDLESS, folder, engine]

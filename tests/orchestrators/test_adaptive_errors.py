@@ -10,10 +10,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import hocket
-from analysis.systems import TWO, two_masses
 from hocket import Composite, GaussSeidel, Hold, Iterate, Jacobi, Ode, Polynomial, Scenario, StateSpace
 from hocket.orchestrators.adaptive import Adaptive
 from order.test_orders import NESTS, exact, nest
+from systems import TWO, slow_after, two_masses
 
 FOUR_DECADES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
@@ -283,7 +283,7 @@ def fixed_work(error):
     return fixed_error(best), 2 * best * TRANSIENT_END
 
 
-@pytest.mark.parametrize("tolerance", [1e-1, 1e-2, 1e-3])
+@pytest.mark.parametrize("tolerance", slow_after(2, [1e-1, 1e-2, 1e-3]))
 def test_a_transient_takes_half_the_steps_at_the_most(tolerance):
     error, steps = adaptive_work(tolerance)
     fixed, fixed_steps = fixed_work(error)

@@ -7,6 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
+from systems import LAG_AT_REST
 
 PERIOD = 0.37
 """No multiple of any quantum."""
@@ -38,7 +39,6 @@ class Relay:
         self.changes = state
 
 
-LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], inputs=["u"], outputs=["y"])
 OSCILLATOR = hk.StateSpace(
     [[0.0, 1.0], [-1.0, 0.0]], [[0.0], [1.0]], [[1.0, 0.0]], x0=[1.0, 0.0], inputs=["u"], outputs=["x"]
 )
@@ -58,7 +58,7 @@ def exact(t: float) -> tuple[float, float]:
 @pytest.mark.parametrize("estimate", ["defect", "orders", "richardson"])
 @pytest.mark.parametrize("extrapolation", ["hold", "linear"])
 def test_events_are_met_exactly_and_do_not_stop_the_run(estimate: str, extrapolation: str) -> None:
-    models = {"relay": hk.Python(Relay), "lag": LAG, "load": OSCILLATOR}
+    models = {"relay": hk.Python(Relay), "lag": LAG_AT_REST, "load": OSCILLATOR}
     control = hk.Adaptive(hk.Jacobi(), 1e-2, estimate)
     root = hk.Composite(
         hk.Scenario(models, {"lag.u": "relay.y", "load.u": "lag.y"}), 1, control, extrapolation=extrapolation
@@ -74,7 +74,7 @@ def test_events_are_met_exactly_and_do_not_stop_the_run(estimate: str, extrapola
 
 
 def test_the_error_after_events_is_within_the_tolerance() -> None:
-    models = {"relay": hk.Python(Relay), "lag": LAG, "load": OSCILLATOR}
+    models = {"relay": hk.Python(Relay), "lag": LAG_AT_REST, "load": OSCILLATOR}
     connections = {"lag.u": "relay.y", "load.u": "lag.y"}
     seen = []
     for tolerance in (1e-2, 1e-3, 1e-4):
@@ -114,7 +114,7 @@ class Choosy:
 
 
 def test_preferred_steps_are_honoured() -> None:
-    models = {"choosy": hk.Python(Choosy), "lag": LAG}
+    models = {"choosy": hk.Python(Choosy), "lag": LAG_AT_REST}
     control = hk.Adaptive(hk.Jacobi(), 1.0, first="1/4")
     root = hk.Composite(hk.Scenario(models, {"lag.u": "choosy.y"}), 1, control, extrapolation="linear")
     run = hk.run(root, stop=2)
@@ -132,7 +132,7 @@ def test_a_preference_that_is_none_is_refused() -> None:
             return 0.0
 
     root = hk.Composite(
-        hk.Scenario({"choosy": hk.Python(Confused), "lag": LAG}, {"lag.u": "choosy.y"}),
+        hk.Scenario({"choosy": hk.Python(Confused), "lag": LAG_AT_REST}, {"lag.u": "choosy.y"}),
         1,
         hk.Adaptive(hk.Jacobi(), 1.0),
     )

@@ -27,7 +27,8 @@ from hocket.files.toml import dumps, loads
 from hocket.model.clock import seconds
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.planning.planner import plan_tree
-from orchestrators.test_adaptive import ENGINES, PAIR, lag, steps
+from orchestrators.test_adaptive import PAIR, steps
+from systems import ENGINES, lag
 
 # what cannot be done
 

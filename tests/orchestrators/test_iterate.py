@@ -26,13 +26,7 @@ from hocket.analysis.linear_reading import read_linear
 from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, find_delays
 from hocket.planning.planner import plan_tree
 from scenarios.test_fmus import halves
-
-ENGINES = ("interpreter", "native")
-
-
-def lag(rate, gain, x0):
-    """x' = -rate x + gain u."""
-    return StateSpace(A=[[-rate]], B=[[gain]], C=[[1.0]], x0=[x0], inputs=["u"], outputs=["y"])
+from systems import ENGINES, lag
 
 
 def gains(one, other):

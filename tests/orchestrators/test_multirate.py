@@ -9,19 +9,15 @@ import pytest
 from scipy.linalg import expm
 
 import hocket
-from hocket import Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, ScenarioError, StateSpace
+from hocket import Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, ScenarioError
 from hocket.files import toml
 from hocket.orchestrators import Asynchronous, Multirate
 from hocket.plan import find_delays
 from hocket.planning.planner import plan_tree
 from plan.levels import FIXED, NESTED
+from systems import lag
 
 SCHEMES = ("slowest-first", "fastest-first", "compound")
-
-
-def lag(rate, gain, x0):
-    """x' = -rate x + gain u."""
-    return StateSpace(A=[[-rate]], B=[[gain]], C=[[1.0]], x0=[x0], inputs=["u"], outputs=["y"])
 
 
 PAIR = Scenario(

@@ -9,12 +9,12 @@ import pytest
 from scipy.linalg import block_diag, expm
 
 import hocket
-from analysis.systems import LinearPen
 from analysis.test_linear import scale
 from hocket import Composite, Jacobi, Polynomial, Scenario, StateSpace
 from hocket.analysis.linear_reading import gather_state, read_linear
 from hocket.orchestrators import Asynchronous, Multirate
 from hocket.simulators.state_space import StateSpaceSimulator
+from systems import LinearPen
 
 SCHEMES = ("slowest-first", "fastest-first", "compound")
 

@@ -6,8 +6,8 @@ from fractions import Fraction as F
 from hocket import Composite, Hold, Python, Scenario, StateSpace
 from hocket.model.protocols import Capabilities
 from hocket.plan import Feed, Plan, Read, Record, Solve, Step, verify_plan
+from systems import LAG_AT_REST
 
-LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], inputs=["u"], outputs=["y"])
 GAIN = StateSpace(D=[[0.5]], inputs=["u"], outputs=["y"])
 CLOCK = StateSpace(A=[[0]], C=[[1]], outputs=["t"])
 
@@ -39,14 +39,14 @@ class Texting:
 
 
 CROSSED = {"a.u": "b.y", "b.u": "a.y"}
-RING = Scenario({"a": LAG, "b": LAG}, CROSSED)
+RING = Scenario({"a": LAG_AT_REST, "b": LAG_AT_REST}, CROSSED)
 LOOP = Scenario({"a": GAIN, "b": GAIN}, CROSSED)
-CHAIN = Scenario({"a": LAG, "b": GAIN}, CROSSED)
+CHAIN = Scenario({"a": LAG_AT_REST, "b": GAIN}, CROSSED)
 """b reacts at once, a does not."""
 APART = Scenario({"a": CLOCK, "b": CLOCK})
-FIXED = Scenario({"a": Python(Plain), "b": LAG}, CROSSED)
-LEVEL = Scenario({"a": LAG, "b": GAIN}, {"a.u": "u", "b.u": "a.y", "y": "b.y"}, ["u"], ["y"])
-NESTED = Scenario({"a": Composite(LEVEL, F(2, 5)), "b": LAG}, {"a.u": "b.y", "b.u": "a.y"})
+FIXED = Scenario({"a": Python(Plain), "b": LAG_AT_REST}, CROSSED)
+LEVEL = Scenario({"a": LAG_AT_REST, "b": GAIN}, {"a.u": "u", "b.u": "a.y", "y": "b.y"}, ["u"], ["y"])
+NESTED = Scenario({"a": Composite(LEVEL, F(2, 5)), "b": LAG_AT_REST}, {"a.u": "b.y", "b.u": "a.y"})
 THROUGH = Scenario({"b": GAIN}, {"b.u": "u", "y": "b.y"}, ["u"], ["y"])
 HELD = Scenario({"b": GAIN}, {"b.u": ("u", Hold()), "y": "b.y"}, ["u"], ["y"])
 """Its input is taken as it is when it is fed."""

@@ -9,7 +9,8 @@ from hocket.model.hosts import Hosts, Link
 from hocket.plan.cost import plan_cost
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.planner import plan_tree
-from passes.hosts import chain, scenario
+from planning.compiler.hosts import chain, scenario
+from systems import ENGINES
 
 STOP = 2
 
@@ -60,7 +61,7 @@ def test_a_flat_scenario_on_hosts_is_counted_too(algorithm):
 def test_both_engines_count_the_same(iterate):
     flat = hk.Composite(chain(), "0.2 s", "jacobi", "linear")
     for made in (flat, Distribution("0.1 s", "quadratic", iterate).apply(flat)):
-        one, other = (hk.run(made, stop=STOP, engine=engine).info for engine in ("native", "interpreter"))
+        one, other = (hk.run(made, stop=STOP, engine=engine).info for engine in ENGINES)
         assert one["engine"] == "native"
         assert one["counts"]["messages"] == other["counts"]["messages"]
 

@@ -4,7 +4,8 @@ from fractions import Fraction as F
 
 from hocket import GaussSeidel, Jacobi, Scenario
 from hocket.plan import Feed, Next, Read, Record, Step, Times, find_delays, verify_plan
-from plan.levels import CROSSED, LAG, RING, A, B, plan, turn
+from plan.levels import CROSSED, RING, A, B, plan, turn
+from systems import LAG_AT_REST
 
 
 def lags(made, scenario=RING):
@@ -43,7 +44,7 @@ def test_turns_are_extrapolated_by_what_is_left_of_them():
 
 
 def test_inputs_from_outside_are_late_if_they_are_admitted_late():
-    level = Scenario({"a": LAG}, {"a.u": "force", "y": "a.y"}, ["force"], ["y"])
+    level = Scenario({"a": LAG_AT_REST}, {"a.u": "force", "y": "a.y"}, ["force"], ["y"])
     assert lags(Jacobi().plan(level), level) == {}
     assert lags(Jacobi(inputs="delayed").plan(level), level) == {("force", "a.u"): 1}
 
@@ -58,6 +59,5 @@ def test_a_delay_by_a_feed_before_the_source_steps_is_meant():
     fed_first = plan(Feed("a"), Feed("b"), Step("a"), Read("a"), Step("b"), Read("b"), Record())
     assert len(lags(fed_first)) == 2
     fed_late = plan(Feed("a"), Step("a"), Feed("b"), Read("a"), Step("b"), Read("b"), Record())
-    assert [fault.kind for fault in verify_plan(fed_late, Scenario({"a": LAG, "b": LAG}, CROSSED))] == [
-        "unread source"
-    ]
+    apart = Scenario({"a": LAG_AT_REST, "b": LAG_AT_REST}, CROSSED)
+    assert [fault.kind for fault in verify_plan(fed_late, apart)] == ["unread source"]

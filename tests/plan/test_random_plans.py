@@ -1,7 +1,6 @@
 """Every plan that an orchestrator makes verifies; a plan with an instruction less is refused or the same."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +12,9 @@ from hocket.orchestrators import Asynchronous, Multirate
 from hocket.plan import Plan, Together, find_delays, tries, verify_plan
 from hocket.planning.planner import plan_tree
 from native.random_scenarios import draw
+from systems import EXAMPLES
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+FILES = sorted(EXAMPLES.glob("*.toml"))
 
 
 def drawn(seed):
@@ -59,7 +59,7 @@ def test_every_mode_and_order_verifies(outputs, inputs):
                 assert verify_plan(made.plan(scenario), scenario, level.composite.step) == []
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_plans_of_the_examples_verify(path):
     for level in plan_tree(toml.read(path).composite).levels():
         assert verify_plan(level.plan, level.composite.scenario, level.composite.step) == []

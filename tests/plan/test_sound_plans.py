@@ -11,7 +11,6 @@ from plan.levels import (
     BOTH,
     CHAIN,
     EVALUATED,
-    LAG,
     LOOP,
     NESTED,
     RING,
@@ -22,6 +21,7 @@ from plan.levels import (
     plan,
     turn,
 )  # fmt: skip
+from systems import LAG_AT_REST
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ from plan.levels import (
         ),
         "parallel multirate": (
             plan(Feed("a"), Together(((Step("a"),), (Times(2, turn("b", F(1, 2))),))), Read("a"), Record()),
-            Scenario({"a": LAG, "b": LAG}, {"b.u": "a.y", "a.u": "a.y"}),
+            Scenario({"a": LAG_AT_REST, "b": LAG_AT_REST}, {"b.u": "a.y", "a.u": "a.y"}),
         ),
         "evaluated again at a part of the step": (
             plan(*A, Times(2, (*turn("b", F(1, 2)), Feed("b"), Read("b"))), Record()),

@@ -7,6 +7,7 @@ import pytest
 import hocket as hk
 from hocket.planning.planner import plan_tree
 from hocket.report.level_boxes import connection_rows, levels_section, route_wires
+from systems import spring
 
 HIDDEN = re.compile(r"_told|_share|_booked|_beyond|_work|\bshare\b")
 
@@ -19,14 +20,9 @@ def mass(*inputs, x0=0.0):
     )  # fmt: skip
 
 
-SPRING = hk.StateSpace(
-    [[0.0]], [[1.0]], [[-1.0]], x0=[1.0], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[1.0]]
-)
-
-
 def chain(balance):
     """A mass between two springs."""
-    models = {"left": SPRING, "mass": mass("a", "b"), "right": SPRING}
+    models = {"left": spring(energy=1.0), "mass": mass("a", "b"), "right": spring(energy=1.0)}
     wired = {"mass.a": "left.f", "left.v": "mass.v", "mass.b": "right.f", "right.v": "mass.v"}
     bonds = {
         "one": hk.Bond("mass.a", "left.v", balance=balance),
@@ -40,7 +36,7 @@ def in_a_level(balance):
     inner = hk.Composite(hk.Scenario({"mass": mass("f")}), 0.05, extrapolation="linear")
     wired = {"axle.mass.f": "spring.f", "spring.v": "axle.mass.v"}
     bonds = {"joint": hk.Bond("axle.mass.f", "spring.v", balance=balance)}
-    scenario = hk.Scenario({"axle": inner, "spring": SPRING}, wired, bonds=bonds)
+    scenario = hk.Scenario({"axle": inner, "spring": spring(energy=1.0)}, wired, bonds=bonds)
     return hk.Composite(scenario, 0.1, extrapolation="linear")
 
 

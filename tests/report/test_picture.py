@@ -5,7 +5,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction as F
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -19,10 +18,11 @@ from hocket.plan.instructions import Control
 from hocket.planning.planner import plan_tree
 from hocket.report.schedule import lay_out_step, turn_order
 from hocket.report.timeline import DENSE, svg_style, timeline_svg, write_timeline_svg
-from plan.levels import LAG, LEVEL, RING, turn
+from plan.levels import LEVEL, RING, turn
 from report.browser import painted
+from systems import LAG_AT_REST, ROOT
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+PICTURES = ROOT / "docs" / "pictures"
 DRAWN = runpy.run_path(str(PICTURES / "draw.py"))
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -130,7 +130,7 @@ def test_steps_as_long_as_errors_allow():
 
 def test_levels_stand_in_levels():
     inner = Composite(LEVEL, F(1, 2))
-    svg = parsed(Composite(Scenario({"n": inner, "b": LAG}, {"n.u": "b.y", "b.u": "n.y"}), F(1)))
+    svg = parsed(Composite(Scenario({"n": inner, "b": LAG_AT_REST}, {"n.u": "b.y", "b.u": "n.y"}), F(1)))
     assert [each.text for each in having(svg, "name", "head")] == ["whole", "n"]
     assert len(having(svg, "frame", "substep")) == 2
     assert len(having(svg, "box")) == 2
@@ -157,7 +157,7 @@ def test_every_class_has_its_style():
 
 def test_a_crowd_has_no_arrows_and_says_so():
     names = [f"s{number}" for number in range(DENSE + 1)]
-    scenario = Scenario(dict.fromkeys(names, LAG), {f"{name}.u": "s0.y" for name in names})
+    scenario = Scenario(dict.fromkeys(names, LAG_AT_REST), {f"{name}.u": "s0.y" for name in names})
     few = parsed(Composite(scenario, F(1)))
     assert any("more lanes are not drawn" in word for word in words(few))
     ring = {f"n{n}": Composite(LEVEL, F(1, 4), Iterate()) for n in range(40)}

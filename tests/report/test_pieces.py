@@ -28,8 +28,7 @@ from hocket.report.charts import (
 )
 from hocket.report.level_boxes import connection_rows, route_wires, stepping_order
 from hocket.report.markup import esc, format_number, html_table, prose
-
-LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
+from systems import FREE_LAG
 
 
 def design(scenario, orchestrator="jacobi"):
@@ -64,7 +63,7 @@ def test_tables_put_numbers_to_the_right_and_leave_empty_columns_out():
 
 def test_each_pair_has_a_wire_on_the_side_of_its_direction():
     names = ["a", "b", "c"]
-    scenario = Scenario(dict.fromkeys(names, LAG), {"b.u": "a.y", "c.u": "a.y", "a.u": "c.y"})
+    scenario = Scenario(dict.fromkeys(names, FREE_LAG), {"b.u": "a.y", "c.u": "a.y", "a.u": "c.y"})
     made = route_wires(design(scenario), [0, 1, 2])
     assert {(w.source, w.target): w.side for w in made} == {
         (1, 2): "right",
@@ -74,7 +73,7 @@ def test_each_pair_has_a_wire_on_the_side_of_its_direction():
 
 
 def test_boxes_stand_in_the_order_of_the_steps():
-    scenario = Scenario({"a": LAG, "b": LAG, "c": LAG})
+    scenario = Scenario({"a": FREE_LAG, "b": FREE_LAG, "c": FREE_LAG})
     assert stepping_order(design(scenario, hocket.GaussSeidel(["c", "a", "b"]))) == [2, 0, 1]
 
 
@@ -82,7 +81,7 @@ def test_wires_of_two_sources_never_share_a_stretch_of_a_lane():
     dice = np.random.default_rng(3)
     names = [f"s{k}" for k in range(25)]
     drives = {f"{name}.u": f"s{dice.integers(25)}.y" for name in names}
-    made = route_wires(design(Scenario(dict.fromkeys(names, LAG), drives)), list(range(25)))
+    made = route_wires(design(Scenario(dict.fromkeys(names, FREE_LAG), drives)), list(range(25)))
     assert len(made) == 25
     spans_of = {}
     for wire in made:
@@ -95,8 +94,8 @@ def test_wires_of_two_sources_never_share_a_stretch_of_a_lane():
 
 
 def test_connections_are_told_from_simulator_to_simulator():
-    inner = Scenario({"p": LAG, "q": LAG}, {"q.u": "p.y", "p.u": "in"}, ["in"])
-    whole = Scenario({"n": Composite(inner, F(1, 2)), "b": LAG}, {"n.in": "b.y", "b.u": "n.q.y"})
+    inner = Scenario({"p": FREE_LAG, "q": FREE_LAG}, {"q.u": "p.y", "p.u": "in"}, ["in"])
+    whole = Scenario({"n": Composite(inner, F(1, 2)), "b": FREE_LAG}, {"n.in": "b.y", "b.u": "n.q.y"})
     found = {(row["from"], row["to"]) for row in connection_rows(design(whole))}
     assert found == {("b.y", "n.p.u"), ("n.p.y", "n.q.u"), ("n.q.y", "b.u")}
 
@@ -185,20 +184,20 @@ def test_without_a_scenario_the_page_says_why_and_keeps_the_rest(tmp_path):
 
 
 def test_a_check_that_fails_does_not_lose_the_page(tmp_path, monkeypatch):
-    made = run(Composite(Scenario({"a": LAG}), F(1, 10)), stop=1, folder=tmp_path / "run")
+    made = run(Composite(Scenario({"a": FREE_LAG}), F(1, 10)), stop=1, folder=tmp_path / "run")
 
     def broken(*_):
         raise ZeroDivisionError("by <zero>")
 
-    monkeypatch.setattr("hocket.analysis.coupling_check.check", broken)
+    monkeypatch.setattr("hocket.report.evidence.check", broken)
     page = report_page(made)
     assert "the coupling could not be judged: ZeroDivisionError: by &lt;zero&gt;" in page
     assert 'id="timeline"' in page
 
 
 def test_an_estimate_that_cannot_be_read_is_said(tmp_path):
-    made = run(Composite(Scenario({"a": LAG}), F(1, 10)), stop=1, folder=tmp_path / "run")
-    assert "runs it again with shorter steps" in report_page(made)
+    made = run(Composite(Scenario({"a": FREE_LAG}), F(1, 10)), stop=1, folder=tmp_path / "run")
+    assert "estimates it from runs with shorter steps" in report_page(made)
     write_estimate(made.path, ErrorEstimate((), ("nothing to estimate",), None))
     assert "nothing to estimate" in report_page(made)
     (made.path / "trust.json").write_text("{")
@@ -234,12 +233,12 @@ def test_unstable_runs_are_called_so(tmp_path):
     made = run(Composite(pair, F(1), Jacobi(outputs="stale")), stop=30, folder=tmp_path / "run")
     page = write_report(made, tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<article class="card bad"><h2>Before the run' in page
-    assert "unstable: the largest factor per step is" in page
-    assert "what lasts longest" in page
+    assert "unstable: spectral radius " in page
+    assert "least-damped modes" in page
 
 
 def test_the_command(tmp_path):
-    run(Composite(Scenario({"a": LAG}), F(1, 10)), stop=1, folder=tmp_path / "run")
+    run(Composite(Scenario({"a": FREE_LAG}), F(1, 10)), stop=1, folder=tmp_path / "run")
     assert good("report", tmp_path / "run").startswith(f"wrote {tmp_path / 'run' / 'report.html'} (")
     assert (tmp_path / "run" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert good("report", tmp_path / "run" / "run.json") == good("report", tmp_path / "run")

@@ -10,7 +10,8 @@ from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, T
 from hocket.planning.planner import plan_tree
 from hocket.report.schedule import MOST_LANES, WIDE, lay_out_step
 from hocket.report.timeline import timeline_section
-from plan.levels import APART, LAG, LEVEL, LOOP, RING, turn
+from plan.levels import APART, LEVEL, LOOP, RING, turn
+from systems import LAG_AT_REST
 
 
 class Written:
@@ -66,7 +67,7 @@ def test_gauss_seidel_takes_turns_and_the_second_knows_the_first():
 @pytest.mark.parametrize(("ratio", "drawn"), [(1, 1), (4, 4), (5, 3), (1000, 3)])
 def test_sub_steps_fill_the_step_around_them(ratio, drawn):
     inner = Composite(LEVEL, F(1, ratio))
-    made = laid(Scenario({"n": inner, "b": LAG}, {"n.u": "b.y", "b.u": "n.y"}), Jacobi())
+    made = laid(Scenario({"n": inner, "b": LAG_AT_REST}, {"n.u": "b.y", "b.u": "n.y"}), Jacobi())
     around = next(bar for bar in made.bars if bar.lane.path == "n")
     steps = [bar for bar in made.bars if bar.lane.path == "n.a"]
     assert len(steps) == drawn
@@ -118,7 +119,7 @@ def test_bodies_of_several_instructions_run_side_by_side():
 
 def test_a_crowd_is_cut_and_said_so():
     names = [f"s{number}" for number in range(200)]
-    scenario = Scenario(dict.fromkeys(names, LAG), {f"{name}.u": "s0.y" for name in names})
+    scenario = Scenario(dict.fromkeys(names, LAG_AT_REST), {f"{name}.u": "s0.y" for name in names})
     made = laid(scenario, GaussSeidel(names))
     assert len(made.lanes) == MOST_LANES + 1
     assert made.left_out == 200 - MOST_LANES
@@ -130,7 +131,7 @@ def test_deep_and_fast_levels_do_not_make_it_endless():
     level = Composite(LEVEL, F(1, 1000))
     for step in (F(1, 100), F(1, 10)):
         inside = {"a.u": "u", "n.u": "a.y", "y": "n.y"}
-        level = Composite(Scenario({"a": LAG, "n": level}, inside, ["u"], ["y"]), step)
-    made = laid(Scenario({"n": level, "b": LAG}, {"n.u": "b.y", "b.u": "n.y"}), GaussSeidel())
+        level = Composite(Scenario({"a": LAG_AT_REST, "n": level}, inside, ["u"], ["y"]), step)
+    made = laid(Scenario({"n": level, "b": LAG_AT_REST}, {"n.u": "b.y", "b.u": "n.y"}), GaussSeidel())
     assert made.width <= WIDE
     assert len([frame for frame in made.frames if frame.kind == "gap"]) >= 3

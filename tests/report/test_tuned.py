@@ -7,8 +7,7 @@ from fractions import Fraction as F
 import pytest
 from matplotlib.image import imread
 
-from analysis.systems import two_masses
-from hocket import Composite, Jacobi, Scenario, StateSpace
+from hocket import Composite, Jacobi, Scenario
 from hocket.files.toml.line_changes import line_changes, scenario_tables
 from hocket.model.experiment import Experiment
 from hocket.report.tuning_page import changed_lines, tuned_page, write_tuning_page
@@ -17,6 +16,7 @@ from hocket.search.tune.objectives import Objective
 from hocket.search.tune.space import parse_space
 from hocket.search.tune.tuning_result import TuningResult
 from report.browser import opened, painted
+from systems import LAG, two_masses
 
 NAN = math.nan
 
@@ -146,9 +146,6 @@ def test_the_lines_of_ten_thousand_are_those_of_each(many):
     for k in range(0, 10_000, 997):
         made = apply_choices(many.composite, many.space.values(many.points[k]))
         assert list(found[k]) == line_changes(scenario_tables(study), scenario_tables(Experiment(made)))
-
-
-LAG = StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
 
 
 def test_choices_that_share_a_line_are_told_together():

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 
 import hocket
-from hocket import Composite, Hermite, Jacobi, Scenario, StateSpace
+from hocket import Composite, Hermite, Jacobi, Scenario
 from hocket.model.extrapolators import Latch
 from hocket.simulators.wrappers.balanced import Balanced, BondSide
-
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "spring_mass.json").read_text())
-ENGINES = ["native", "interpreter"]
+from systems import mass, spring
 
 
 def pair(c=1.0, m=1.0, s=1.0, v=0.5):
-    spring = StateSpace([[0.0]], [[1.0]], [[-c]], x0=[s], inputs=["v [m/s]"], outputs=["f [N]"], energy=[[c]])
-    mass = StateSpace(
-        [[0.0]], [[1 / m]], [[1.0]], x0=[v], inputs=["f [N]"], outputs=["v [m/s]"], energy=[[m]]
-    )
-    return spring, mass
+    """Return a spring and a mass that declare what they store."""
+    return spring(s, c, energy=c), mass(v, m, energy=m)
 
 
 def plain(extrapolation, models=None):
-    spring, mass = models or pair()
+    first, second = models or pair()
     connections = [("spring.f", "mass.f", extrapolation), ("mass.v", "spring.v", extrapolation)]
-    return Scenario({"spring": spring, "mass": mass}, connections)
+    return Scenario({"spring": first, "mass": second}, connections)
 
 
 def linked(models, bonds, form, extrapolation):
@@ -44,10 +36,10 @@ def linked(models, bonds, form, extrapolation):
 
 
 def balanced(form, models=None, extrapolation=None, scale=None, **more):
-    spring, mass = models or pair()
+    first, second = models or pair()
     around = {
-        "spring": Balanced(spring, [BondSide("f", "v", -1, scale)], form, linked=True, **more),
-        "mass": Balanced(mass, [BondSide("v", "f", 1, scale)], form, linked=True, **more),
+        "spring": Balanced(first, [BondSide("f", "v", -1, scale)], form, linked=True, **more),
+        "mass": Balanced(second, [BondSide("v", "f", 1, scale)], form, linked=True, **more),
     }
     return linked(around, [("spring", "f", "mass", "v")], form, extrapolation or Hermite())
 

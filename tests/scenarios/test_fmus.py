@@ -10,8 +10,8 @@ import hocket as hk
 from fmus.build import build
 from hocket.engine.opening import open_composite
 from hocket.planning.planner import plan_tree
+from systems import ENGINES
 
-ENGINES = ("native", "interpreter")
 LINKS = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
 
 

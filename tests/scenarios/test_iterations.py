@@ -10,12 +10,11 @@ import pytest
 from scipy.linalg import block_diag, expm
 
 import hocket
-from analysis.systems import TWO
 from hocket import Composite, ConvergenceError, GaussSeidel, Iterate, Jacobi, Scenario, StateSpace
 from hocket.analysis.linear_reading import read_linear
 from hocket.plan import Aitken, Newton, QuasiNewton, Relax
+from systems import ENGINES, TWO
 
-ENGINES = ("interpreter", "native")
 TOLERANCE = 1e-10
 STEP, STEPS = 0.1, 30
 END = STEP * STEPS

@@ -21,11 +21,11 @@ from hocket import (
     StateSpace,
     Sum,
 )
+from systems import ENGINES
 
 STEP = Fraction(1, 20)
 STOP = 2
 EXTRAPOLATIONS = [Hold(), Polynomial(1), Polynomial(2), Polynomial(3)]
-ENGINES = ["native", "interpreter"]
 
 
 def masses():

@@ -8,10 +8,11 @@ import pytest
 from hocket import Composite, GaussSeidel, Hermite, Hold, Iterate, Jacobi, Polynomial
 from hocket.analysis.stability import spectral_radius
 from hocket.simulators.wrappers.balanced import Balanced, BondSide
-from scenarios.spring_and_mass import ENGINES, GOLDEN, balanced, energies, pair, plain, states
+from scenarios.spring_and_mass import balanced, energies, pair, plain, states
+from systems import ENGINES, golden
 
-REFERENCE = GOLDEN["springmass_ref"]
-FACTORS = GOLDEN["energy_factor_per_step"]
+REFERENCE = golden("spring_mass")["springmass_ref"]
+FACTORS = golden("spring_mass")["energy_factor_per_step"]
 AMPLITUDE = 1.25**0.5
 """sqrt(s^2 + v^2) at the start (1, 0.5): what the eps of the golden trajectories is a part of."""
 
@@ -48,7 +49,7 @@ def test_growth_read_off_the_plan(name):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_figure_2(engine):
-    for name, expected in GOLDEN["fig2_E_over_E0"].items():
+    for name, expected in golden("spring_mass")["fig2_E_over_E0"].items():
         _, step, stop = name.split("_")
         seen = states(plain(Hold()), step=step[1:], stop=int(stop[1:]), engine=engine)
         assert energies(seen)[-1] == pytest.approx(expected, rel=1e-9), name
@@ -60,7 +61,7 @@ def test_trajectories_of_the_plain_schemes(engine):
     expect(states(plain(Hermite()), engine=engine), "linear", 1e-11)
     expect(states(plain(Polynomial(1)), engine=engine), "linear_fd", 1e-11)
     assert energies(states(plain(Hermite()), engine=engine))[-1] == pytest.approx(
-        GOLDEN["fig3_E_over_E0_T75_H0.2"]["linear"], rel=1e-9
+        golden("spring_mass")["fig3_E_over_E0_T75_H0.2"]["linear"], rel=1e-9
     )
 
 

@@ -9,7 +9,8 @@ from scipy.linalg import expm
 import hocket
 from hocket import Composite, Hermite, Jacobi, Ode, Polynomial, Port, Python, Scenario, StateSpace
 from hocket.simulators.wrappers.balanced import Balanced, BondSide
-from scenarios.spring_and_mass import ENGINES, GOLDEN, balanced, energies, linked, pair, plain, states
+from scenarios.spring_and_mass import balanced, energies, linked, pair, plain, states
+from systems import ENGINES, golden
 
 
 def nested(form, step):
@@ -226,12 +227,14 @@ def test_black_boxes_by_steps_at_midpoints(engine):
         count: energies(states(balanced("inversion", boxes, substeps=count), engine=engine))[-1] - 1.0
         for count in (1, 5, 8, 16)
     }
-    assert gains[1] == pytest.approx(GOLDEN["fig3_E_over_E0_T75_H0.2"]["linear"] - 1.0, rel=1e-9)
+    assert gains[1] == pytest.approx(
+        golden("spring_mass")["fig3_E_over_E0_T75_H0.2"]["linear"] - 1.0, rel=1e-9
+    )
     assert gains[5] < 0.045
     assert gains[8] < 0.03
     assert gains[16] < 0.024
     held = energies(states(plain(Hermite(), boxes), engine=engine))[-1]
-    assert held == pytest.approx(GOLDEN["fig2_E_over_E0"]["const_H0.2_T75"], rel=1e-9)
+    assert held == pytest.approx(golden("spring_mass")["fig2_E_over_E0"]["const_H0.2_T75"], rel=1e-9)
 
 
 def test_the_two_sides_may_have_different_forms():

@@ -6,9 +6,6 @@ largest errors of positions and velocities in 25 s, against the matrix exponenti
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.linalg import expm
@@ -16,10 +13,10 @@ from scipy.linalg import expm
 import hocket
 from hocket import Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, StateSpace
 from hocket.analysis.linear_reading import read_linear
+from systems import THREE
 
-PARAMETERS = json.loads((Path(__file__).parents[1] / "golden" / "three_mass.json").read_text())["parameters"]
-C = PARAMETERS["c1_c12_c23_c3"]["3"]
-D = PARAMETERS["d1_d12_d23_d3"]
+C = THREE["parameters"]["c1_c12_c23_c3"]["3"]
+D = THREE["parameters"]["d1_d12_d23_d3"]
 MASS = 10.0
 END = 25
 START = np.array([1.0, 2.0, 3.0, 0.0, 0.0, 0.0])

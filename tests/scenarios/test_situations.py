@@ -11,9 +11,8 @@ import pytest
 import hocket as hk
 from hocket.engine.opening import open_composite
 from hocket.plan import Feed, Plan, Read, Record, Step, Times, Together
+from systems import ENGINES, LAG_AT_REST
 
-ENGINES = ["native", "interpreter"]
-LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], inputs=["u"], outputs=["y"])
 FREE = hk.StateSpace(
     [[0.0, 1.0], [-1.0, 0.0]], [[0.0], [0.0]], [[1.0, 0.0]], x0=[0.0, 1.0], inputs=["u = 0"], outputs=["y"]
 )
@@ -26,7 +25,7 @@ def jump(t):
 @pytest.mark.parametrize("extrapolation", ["linear", "quadratic", "cubic"])
 def test_a_jump_right_after_the_start_is_no_past(extrapolation):
     """The source jumps within the first step of the outer level; a curve through that would lead anywhere."""
-    inner = hk.Composite(hk.Scenario({"lag": LAG}), "1 ms", extrapolation=extrapolation)
+    inner = hk.Composite(hk.Scenario({"lag": LAG_AT_REST}), "1 ms", extrapolation=extrapolation)
     models = {"source": hk.Function(jump, ["y"]), "inner": inner}
     outer = hk.Composite(
         hk.Scenario(models, {"inner.lag.u": "source.y"}), "0.1 s", extrapolation=extrapolation
@@ -246,7 +245,7 @@ class Thirds:
 def test_a_plan_may_step_by_parts():
     driven = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
     composite = hk.Composite(hk.Scenario({"lag": driven}), 0.1, Thirds())
-    run, plain = (hk.run(composite, 1, engine=engine) for engine in ("native", "interpreter"))
+    run, plain = (hk.run(composite, 1, engine=engine) for engine in ENGINES)
     assert run.info["engine"] == "native"
     assert run["lag.y"].values == pytest.approx(np.exp(-run["lag.y"].t), rel=1e-13)
     assert np.array_equal(run["lag.y"].values, plain["lag.y"].values)
@@ -276,7 +275,7 @@ def test_a_simulator_that_stays_behind_is_noticed_late_in_time_too(engine):
 
 def level():
     scenario = hk.Scenario(
-        {"lag": LAG, "gain": hk.Gain(2.0)},
+        {"lag": LAG_AT_REST, "gain": hk.Gain(2.0)},
         {"lag.u": "u", "gain.u": "u", "y": "lag.y", "z": "gain.y"},
         ["u = 0"],
         ["y", "z"],
@@ -332,7 +331,7 @@ class Racing:
 
 
 def test_bodies_that_feed_from_each_other_may_not_run_together():
-    scenario = hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"})
+    scenario = hk.Scenario({"a": LAG_AT_REST, "b": LAG_AT_REST}, {"a.u": "b.y", "b.u": "a.y"})
     with pytest.raises(hk.ScenarioError) as caught:
         hk.run(hk.Composite(scenario, 1, Racing()), 1)
     assert [fault.what for fault in caught.value.faults] == [
@@ -349,7 +348,7 @@ def test_bodies_that_feed_from_each_other_may_not_run_together():
     ],
 )
 def test_a_path_into_a_level_that_leads_nowhere(path, hint):
-    inner = hk.Composite(hk.Scenario({"lag": LAG, "gain": hk.Gain(1.0)}, {"lag.u": "gain.y"}), 1)
+    inner = hk.Composite(hk.Scenario({"lag": LAG_AT_REST, "gain": hk.Gain(1.0)}, {"lag.u": "gain.y"}), 1)
     models = {"level": inner, "source": hk.Gain(1.0)}
     wires = {"level.gain.u": "source.y", "source.u": "level.lag.y", path: "source.y"}
     with pytest.raises(hk.ScenarioError) as caught:

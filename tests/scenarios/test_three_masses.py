@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import hocket
 from hocket import Composite, Jacobi, Scenario, StateSpace
+from systems import ENGINES, THREE, slow_after
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "three_mass.json").read_text())
-ROWS = GOLDEN["tables"]
+ROWS = THREE["tables"]
 MASS = 10.0
 MICRO_STEPS = (0.005, 0.0025, 0.00125)
 
 
 def springs_and_dampers(number):
-    parameters = GOLDEN["parameters"]
+    parameters = THREE["parameters"]
     return parameters["c1_c12_c23_c3"][str(number)], parameters["d1_d12_d23_d3"]
 
 
@@ -124,7 +121,7 @@ def named(row):
     return f"scenario {row['scenario']} to {row['t_end']} s, H {'/'.join(map(str, row['H']))}"
 
 
-@pytest.mark.parametrize("engine", ["native", "interpreter"])
+@pytest.mark.parametrize("engine", slow_after(1, ENGINES))  # the bits of both are compared below
 @pytest.mark.parametrize("row", ROWS, ids=named)
 def test_the_errors_are_those_of_the_thesis(row, engine):
     run = hocket.run(composite(row), row["t_end"], every="micro", engine=engine)
@@ -143,7 +140,7 @@ def test_both_engines_agree_in_every_bit(row):
         inputs[1:] = [f"level.{path}" for path in inputs[1:]]
     native, plain = (
         hocket.run(composite(row), row["t_end"], every="micro", record=["*", *inputs], engine=engine)
-        for engine in ("native", "interpreter")
+        for engine in ENGINES
     )
     assert set(native.ports) == set(plain.ports) >= set(inputs)
     for port in native.ports:
@@ -178,7 +175,7 @@ def consistent_step(number, step):
 
 def test_stale_outputs_grow_as_fast_as_the_spectral_radius_says():
     run = hocket.run(flat(2, 0.1), 1000)
-    expected = GOLDEN["spectral_radius_of_one_outer_step"]["2"]["0.1"]
+    expected = THREE["spectral_radius_of_one_outer_step"]["2"]["0.1"]
     assert expected > 1
     assert growth_per_step(run["second.x"].values, 5) == pytest.approx(expected, abs=1e-5)
 
@@ -193,6 +190,6 @@ def test_consistent_outputs_decay_as_fast_as_the_spectral_radius_says():
 @pytest.mark.parametrize("steps", [(0.1, 0.025), (0.2, 0.05), (0.2, 0.025)])
 def test_nesting_makes_the_unstable_coupling_decay(steps):
     run = hocket.run(nested(2, *steps), 1000)
-    expected = GOLDEN["spectral_radius_of_one_outer_step"]["2"]["/".join(map(str, steps))]
+    expected = THREE["spectral_radius_of_one_outer_step"]["2"]["/".join(map(str, steps))]
     assert expected < 1
     assert growth_per_step(run["first.x"].values, 50) == pytest.approx(expected, abs=1e-5)

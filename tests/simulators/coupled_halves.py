@@ -6,7 +6,6 @@ import numpy as np
 
 import hocket as hk
 
-ENGINES = ("interpreter", "native")
 COUPLED = np.array([[0, 1, 0, 0], [-2, -0.4, 1, 0], [0, 0, 0, 1], [1, 0, -3, -0.4]])
 """Both halves as one system."""
 X0 = [1.0, 0.0, 0.0, 0.5]

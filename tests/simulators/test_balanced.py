@@ -14,6 +14,7 @@ from hocket.simulators.energies import DeclaredEnergy, QuadraticEnergy, project_
 from hocket.simulators.power_balance import Seat, corrected_input
 from hocket.simulators.wrappers.balanced import Balanced, BondSide
 from hocket.testing import check_simulator
+from systems import ENGINES
 
 SPRING = StateSpace([[0.0]], [[1.0]], [[-4.0]], x0=[0.5], inputs=["v"], outputs=["f"], energy=[[4.0]])
 MASS = StateSpace([[0.0]], [[2.0]], [[1.0]], x0=[0.25], inputs=["f"], outputs=["v"], energy=[[0.5]])
@@ -356,7 +357,7 @@ def coupled(extrapolation):
     return Composite(Scenario(models, connections), "0.05")
 
 
-@pytest.mark.parametrize("engine", ["native", "interpreter"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_held_inputs_are_refused(engine):
     with pytest.raises(SimulatorError) as caught:
         hocket.run(coupled(Hold()), 1, engine=engine)

@@ -9,48 +9,17 @@ import pytest
 from fmus.build import build
 from hocket.errors import FileError, ScenarioError
 from hocket.model.units import conversion
-from hocket.simulators.fmu import Fmu, binaries, description
+from hocket.simulators.fmu import Fmu, binaries
 from hocket.simulators.fmu.binaries import exported_names, find_binary
 from hocket.simulators.fmu.description import read_description
 from hocket.simulators.fmu.ports import layout_ports
+from simulators.fmu_xml import CS, HEADS, TIME, folder, scalar, written
 
-HEAD = {
-    1: '<fmiModelDescription fmiVersion="1.0" modelName="m" modelIdentifier="m" guid="g" '
-    'numberOfContinuousStates="0" numberOfEventIndicators="0">',
-    2: '<fmiModelDescription fmiVersion="2.0" modelName="m" guid="g">',
-    3: '<fmiModelDescription fmiVersion="3.0" modelName="m" instantiationToken="g">',
-}
-CS = '<CoSimulation modelIdentifier="m"/>'
-TIME = '<Float64 name="time" valueReference="99" causality="independent"/>'
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOCKET_CACHE", str(tmp_path / "cache"))
-
-
-def folder(tmp_path, xml):
-    """A folder as an unpacked FMU, with this description."""
-    place = tmp_path / "unpacked"
-    place.mkdir(exist_ok=True)
-    (place / "modelDescription.xml").write_text(xml)
-    description._read.clear()
-    return place
-
-
-def written(version, variables="", structure="", interface=CS, more=""):
-    body = f"{interface}{more}<ModelVariables>{variables}</ModelVariables>"
-    body += f"<ModelStructure>{structure}</ModelStructure>" if version > 1 else ""
-    return HEAD[version] + body + "</fmiModelDescription>"
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 def one(tmp_path, version, variables="", structure="", interface=CS, more=""):
     return read_description(folder(tmp_path, written(version, variables, structure, interface, more)))
-
-
-def scalar(name, reference=0, value='<Real start="1"/>', **attributes):
-    listed = "".join(f' {key}="{text}"' for key, text in attributes.items())
-    return f'<ScalarVariable name="{name}" valueReference="{reference}"{listed}>{value}</ScalarVariable>'
 
 
 def refusals(tmp_path, xml):
@@ -107,7 +76,7 @@ def test_fmi_1(tmp_path):
         + scalar("minus", 2, "<Real/>", alias="negatedAlias")
         + scalar("odd", 7, "<Boolean/>", causality="none", variability="discrete")
     )
-    xml = HEAD[1] + f"<ModelVariables>{variables}</ModelVariables>{implementation}</fmiModelDescription>"
+    xml = HEADS[1] + f"<ModelVariables>{variables}</ModelVariables>{implementation}</fmiModelDescription>"
     found = read_description(folder(tmp_path, xml))
     assert found.me is None
     assert found.cs.needs_execution_tool
@@ -403,7 +372,7 @@ def test_an_identifier_that_leads_elsewhere(tmp_path, identifier):
 
 
 def test_no_variables(tmp_path):
-    xml = HEAD[2] + CS + "</fmiModelDescription>"
+    xml = HEADS[2] + CS + "</fmiModelDescription>"
     assert refusals(tmp_path, xml) == ["it has no `ModelVariables`"]
 
 

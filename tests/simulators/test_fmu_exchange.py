@@ -13,23 +13,15 @@ from fmus.build import build
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.testing import check_simulator
+from systems import ENGINES
 
 VERSIONS = (2, 3)
-ENGINES = ("native", "interpreter")
 ELSEWHERE = ("adaptive", "cvode")
 FIXED = tuple(method for method in METHODS if method not in ELSEWHERE)
 NONE = np.zeros((1, 0))
 CURVE = np.array([[1.0], [0.5], [-2.0], [3.0]])
 TIGHT = {"rtol": 1e-11, "atol": 1e-13}
 G, E = 9.81, 0.7
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """Unpack FMUs where nobody else does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOCKET_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,7 @@ import hocket as hk
 from fmus.build import build
 from hocket.simulators.fmu import Fmu, live
 from hocket.testing import check_simulator
-
-ENGINES = ("native", "interpreter")
+from systems import ENGINES
 
 
 def children():
@@ -184,6 +183,19 @@ def test_processes_that_end(tmp_path, name, version):
     assert error.__notes__ == [f"rows up to t = 0.5 s are kept in {tmp_path / 'run'}"]
     assert run.status == "failed"
     assert run["m.y"].values[-1] == pytest.approx(0.5)
+
+
+def test_a_step_without_end_is_waited_for_as_long_as_the_limit_and_not_much_longer(tmp_path):
+    simulator = Fmu(build("hangs", 2, folder=tmp_path), isolate=True, time_limit="2 s").open()
+    u = np.zeros((1, len(simulator.model.inputs)))
+    simulator.start(0.0)
+    for step in range(5):
+        simulator.step(0.1 * step, 0.1, u)
+    begin = time.monotonic()
+    with pytest.raises(hk.SimulatorError, match=r"a step took longer than 2 s"):
+        simulator.step(0.5, 0.1, u)
+    assert 2.0 <= time.monotonic() - begin < 6.0
+    simulator.close()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -423,6 +435,7 @@ def hanging(tmp_path, engine, threads=1, ats=(0.5, 0.5)):
         ("native", 2, (9.0, 0.5)),
     ],
 )
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_two_times_control_c_ends_a_step_without_end(tmp_path, engine, threads, ats):
     process = hanging(tmp_path, engine, threads, ats)
     process.send_signal(signal.SIGINT)

@@ -7,6 +7,7 @@ reads the reports of sanitizers wants `tests/native/test_fmu_driver.py`.
 import itertools
 import logging
 import re
+import subprocess
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -16,11 +17,11 @@ import pytest
 import hocket as hk
 from fmus.build import build, versions
 from hocket.simulators.fmu.recipe import Fmu
+from systems import ENGINES, LAG
 
 VERSIONS = (1, 2, 3)
 
 
-ENGINES = ("native", "interpreter")
 H = Fraction(1, 10)
 
 # The functions by what they are for, in each version.
@@ -56,14 +57,6 @@ def _value(text):
         return float(text)
     except ValueError:
         return text
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """Unpack FMUs where nobody else does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOCKET_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -686,6 +679,36 @@ def test_a_text_that_the_fmu_refuses(fmu):
     ):
         simulator.start(0.0)
     simulator.close()
+
+
+REFUSING = r"""
+static int calls;
+void *fmi2Instantiate(const char *n, int k, const char *g, const char *r, const void *c, int v, int l)
+    { (void)n; (void)k; (void)g; (void)r; (void)c; (void)v; (void)l; calls = 0; return &calls; }
+void fmi2FreeInstance(void *m) { (void)m; }
+#define DO(name) int name(void *m) { (void)m; return 0; }
+DO(fmi2SetupExperiment) DO(fmi2EnterInitializationMode) DO(fmi2ExitInitializationMode) DO(fmi2Terminate)
+DO(fmi2DoStep) DO(fmi2SetInteger) DO(fmi2SetBoolean) DO(fmi2SetString)
+static int refuses(int own) { return own && ++calls > 20 ? 3 : 0; }
+int fmi2SetReal(void *m, const unsigned *r, unsigned long n, const double *v)
+    { (void)m; (void)r; (void)n; (void)v; return refuses(SETTING); }
+int fmi2GetReal(void *m, const unsigned *r, unsigned long n, double *v)
+    { (void)m; (void)r; while (n--) v[n] = 1.0; return refuses(!SETTING); }
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("setting", "name"), [(1, "fmi2SetReal"), (0, "fmi2GetReal")])
+def test_the_function_that_failed_is_named_also_amid_a_run(engine, setting, name, tmp_path):
+    """Where steps are quick, three functions are called in a row without looking at anything else."""
+    (tmp_path / "odd.c").write_text(REFUSING)
+    library = tmp_path / "odd.so"
+    words = ["gcc", "-shared", "-fPIC", f"-DSETTING={setting}", tmp_path / "odd.c", "-o", library]
+    subprocess.run(words, check=True)
+    model = hk.Fmu(build("lag", 2, folder=tmp_path, binary=library.read_bytes()))
+    with pytest.raises(hk.SimulatorError) as caught:
+        run({"it": model, "lag": LAG}, {"it.u": "lag.y", "lag.u": "it.y"}, stop=1000 * H, engine=engine)
+    assert caught.value.faults[0].what == f"{name} returned Error"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

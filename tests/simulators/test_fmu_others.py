@@ -9,6 +9,7 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
+from systems import ENGINES
 
 FMI2 = """
 from pythonfmu import Fmi2Causality, Fmi2Slave, Fmi2Variability, Real
@@ -63,7 +64,7 @@ def lag(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("options", [{}, {"isolate": True}], ids=["here", "isolated"])
-@pytest.mark.parametrize("engine", ["native", "interpreter"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_they_run_beside_others(lag: Path, engine: Any, options: dict[str, Any], tmp_path: Path) -> None:
     """Two lags that drive each other, one of them in C, equal explicit Euler by hand."""
     models = {

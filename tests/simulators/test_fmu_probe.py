@@ -15,12 +15,9 @@ from hocket.simulators.fmu.probe import probe
 from hocket.simulators.fmu.probe.findings import Finding, Probe
 from hocket.simulators.fmu.probe.process import CHECKS
 
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+
 VERSIONS = (1, 2, 3)
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOCKET_CACHE", str(tmp_path / "cache"))
 
 
 def probed(tmp_path, name, version=2, *, options=None, **overrides) -> Probe:

@@ -14,22 +14,11 @@ from fmus.build import build
 from hocket.errors import FileError, ScenarioError
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities
-from hocket.simulators.fmu import Fmu, binaries, description
+from hocket.simulators.fmu import Fmu, binaries
 from hocket.simulators.fmu.ports import ValueGroup
+from simulators.fmu_xml import HEADS, TIME, folder, scalar, written
 
-HEADS = {
-    1: '<fmiModelDescription fmiVersion="1.0" modelName="m" modelIdentifier="m" guid="g" '
-    'numberOfContinuousStates="0" numberOfEventIndicators="0">',
-    2: '<fmiModelDescription fmiVersion="2.0" modelName="m" guid="g">',
-    3: '<fmiModelDescription fmiVersion="3.0" modelName="m" instantiationToken="g">',
-}
-CS = '<CoSimulation modelIdentifier="m"/>'
-TIME = '<Float64 name="time" valueReference="99" causality="independent"/>'
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOCKET_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 @pytest.fixture
@@ -41,25 +30,6 @@ def linux(monkeypatch):
     binaries.platforms.cache_clear()
     yield
     binaries.platforms.cache_clear()
-
-
-def folder(tmp_path, xml):
-    """A folder as an unpacked FMU, with this description."""
-    place = tmp_path / "unpacked"
-    place.mkdir(exist_ok=True)
-    (place / "modelDescription.xml").write_text(xml)
-    description._read.clear()
-    return place
-
-
-def written(version, variables="", structure="", interface=CS):
-    body = f"{interface}<ModelVariables>{variables}</ModelVariables>"
-    return f"{HEADS[version]}{body}<ModelStructure>{structure}</ModelStructure></fmiModelDescription>"
-
-
-def scalar(name, reference=0, value='<Real start="1"/>', **attributes):
-    listed = "".join(f' {key}="{text}"' for key, text in attributes.items())
-    return f'<ScalarVariable name="{name}" valueReference="{reference}"{listed}>{value}</ScalarVariable>'
 
 
 # ports

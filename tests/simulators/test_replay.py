@@ -26,9 +26,7 @@ from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.replay import Replay
 from hocket.testing import LawBroken, check_simulator
 from scenarios.test_fmus import halves
-
-ENGINES = ("interpreter", "native")
-WIRES = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
+from systems import ENGINES, TWO_MASS_WIRES
 
 
 class Swing:
@@ -299,10 +297,10 @@ def test_fmus_without_a_state_to_save(engine, tmp_path):
         "second": Replay(Fmu(build("second", 2, folder=tmp_path, canGetAndSetFMUstate=None))),
     }
     assert not any(model.model.abilities.rewind for model in models.values())
-    run = hocket.run(Composite(Scenario(models, WIRES), *how), 3, engine=engine)
+    run = hocket.run(Composite(Scenario(models, TWO_MASS_WIRES), *how), 3, engine=engine)
     own = {name: Fmu(build(name, 2, folder=tmp_path, file=f"{name}_own.fmu")) for name in ("first", "second")}
-    same(run, hocket.run(Composite(Scenario(own, WIRES), *how), 3))
-    matrices = hocket.run(Composite(Scenario(halves(), WIRES), *how), 3)
+    same(run, hocket.run(Composite(Scenario(own, TWO_MASS_WIRES), *how), 3))
+    matrices = hocket.run(Composite(Scenario(halves(), TWO_MASS_WIRES), *how), 3)
     assert np.abs(run["second.x"].values - matrices["second.x"].values).max() < 1e-9
 
 

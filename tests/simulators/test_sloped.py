@@ -19,7 +19,8 @@ from hocket.simulators.wrappers.emulation import innermost_model
 from hocket.simulators.wrappers.replay import Replay
 from hocket.simulators.wrappers.substeps import Substepped
 from hocket.testing import LawBroken, check_simulator
-from simulators.coupled_halves import COUPLED, ENGINES, X0, Fixed, Stuck, half, halves, reacting
+from simulators.coupled_halves import COUPLED, X0, Fixed, Stuck, half, halves, reacting
+from systems import ENGINES
 
 
 def wanted(t):

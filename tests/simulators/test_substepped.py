@@ -15,7 +15,8 @@ from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.replay import Replay
 from hocket.simulators.wrappers.substeps import Substepped
 from hocket.testing import check_simulator
-from simulators.coupled_halves import COUPLED, ENGINES, X0, half, reacting
+from simulators.coupled_halves import COUPLED, X0, half, reacting
+from systems import ENGINES
 
 
 class Held:

@@ -1,13 +1,13 @@
-"""A short run of a coupling with bonds: what they gain, and what simulators store on the way.
+"""The energy residual of power bonds, from short trial runs of a coupling and of what may help.
 
 In:  a Composite with bonds, and how far to run it
-Out: a Trial
+Out: a BondTrial; a BondCheck: the residual of each bond, and of other couplings
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import inf, isfinite, log
 from time import perf_counter
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.stability import spectral_radius
 from hocket.engine.initialise import initialise
 from hocket.engine.ledger import COLUMNS
@@ -30,6 +31,7 @@ from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Polynomial
 from hocket.model.protocols import Array, Extrapolator, Model
 from hocket.model.scenario import Scenario
+from hocket.model.units import Share
 from hocket.orchestrators import GaussSeidel, Iterate
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
@@ -165,7 +167,7 @@ class Remedy:
     work: float
     """Simulator steps, in those of now."""
     rho: float | None = None
-    """The largest factor per step, where the coupling is linear."""
+    """The spectral radius, where the coupling is linear."""
     off: float | None = None
     """How far the stored energy is from that of an iteration, over the largest; None: not known."""
     why: str = ""
@@ -185,12 +187,72 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class BondCheck:
+class BondResiduals(Measure):
+    """The energy residual of each bond in a trial run."""
+
+    gains: tuple[BondGain, ...]
+    title = "energy residual of bonds in a trial run"
+
+    def rows(self) -> Rows:
+        """Return a row for each bond."""
+        return [
+            {
+                "bond": each.bond,
+                "energy residual": each.gained,
+                "per step": each.per_step,
+                "unit": each.unit,
+                "relative residual": Share(each.share),
+                "duration [s]": each.seconds,
+            }
+            for each in self.gains
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything about them."""
+        return {self.title: [asdict(each) | row for each, row in zip(self.gains, self.rows(), strict=True)]}
+
+
+@dataclass(frozen=True)
+class BondCheck(Measure):
     """The energy of all bonds."""
 
     gains: tuple[BondGain, ...]
     now: Remedy
     remedies: tuple[Remedy, ...]
+
+    title = "energy residual of couplings"
+
+    def verdict(self) -> list[str]:
+        """Return the bond with the largest residual, and what helps."""
+        if not self.gains:
+            return []
+        now, head = self.now, "energy residual"
+        if not any(gain.moved for gain in self.gains):
+            return [f"{head}: not judged, no power flows through the bonds in a trial run"]
+        size = f"{Share(now.share):.2g} of the transferred energy"
+        worst = max(self.gains, key=lambda gain: abs(gain.gained) if isfinite(gain.gained) else inf)
+        if now.keeps_energy:
+            return [f"{head}: {size}, the bonds conserve energy"]
+        if not isfinite(worst.gained):
+            lines = [f"{head}: that of the bond `{worst.bond}` overflows in a trial run"]
+        elif now.share > KEEPS:
+            verb = "gains" if worst.gained > 0.0 else "loses"
+            made = f"{abs(worst.per_step):.2g} {worst.unit} per step, {Share(abs(worst.share)):.1f}"
+            lines = [f"{head}: the bond `{worst.bond}` {verb} {made} of the transferred energy"]
+        elif now.grows:
+            lines = [f"{head}: {size}, and it accumulates: spectral radius {now.rho:.9g}"]
+        else:
+            lines = [f"{head}: {size}, the bonds conserve energy"]
+        if now.share <= KEEPS and now.off is not None:
+            lines.append(f"stored energy: deviates from that of an iteration by {Share(now.off):.2g} of peak")
+        best = self.best
+        if best is not None:
+            cost = f", for {best.work:.2g} times the steps" if best.work > 1.0 else ""
+            what = "conserves energy" if best.keeps_energy else "comes nearest to conserving energy"
+            lines.append(
+                f"{what}: {best.words}: {head} {Share(best.share):.2g} of the transferred energy{cost}"
+            )
+        return lines
 
     @property
     def best(self) -> Remedy | None:
@@ -209,20 +271,33 @@ class BondCheck:
         """Why remedies do not get through, in words."""
         return [f"{each.words} fails: {each.why}" for each in self.remedies if each.why]
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> Rows:
         """Return the remedies as rows of a table, those of now first."""
         every = (self.now, *self.remedies)
         told = any(each.off is not None for each in every)
+        off = [None if each.off is None else Share(each.off) for each in every]
         return [
             {
                 "coupling": each.words,
-                "gained or lost": each.share,
-                **({"stored energy off by": each.off} if told else {}),
-                "factor per step": each.rho,
-                "steps": each.work,
+                "relative residual": Share(each.share),
+                **({"stored energy error": part} if told else {}),
+                "spectral radius": each.rho,
+                "relative cost": each.work,
             }
-            for each in every
+            for each, part in zip(every, off, strict=True)
         ]
+
+    def notes(self) -> list[str]:
+        """Return what the columns mean, and why remedies fail."""
+        return [
+            "residuals of trial runs relative to the transferred energy; unbounded: it fails. Stored energy: "
+            "the largest deviation from an iteration at the same step, relative to its peak",
+            *self.failures,
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the couplings, and why some fail."""
+        return {self.title: self.rows(), "couplings that fail": self.failures}
 
 
 def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, linear: bool) -> BondCheck:
@@ -246,7 +321,7 @@ def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, lin
             if change is not _iterate_linearly or there is None:
                 there = run_bond_trial(variant, count, start)
             share, work, off = there.share, there.work / seen.work, _stored_energy_error(there, true)
-            why = "" if isfinite(share) else "what the bonds gain grows beyond all numbers"
+            why = "" if isfinite(share) else "its energy residual overflows"
         except HocketError as error:
             why = error.faults[0].what
         rho = _try_spectral_radius(variant) if linear and keeps_linear and variant is not None else None

@@ -4,7 +4,7 @@ In:  a Reading or a Composite of linear models; or a Run
 Out: a Consistency (relative consistency delta); a Defect (the connection defect of a run)
 
 Delta follows the error well while the step of one coupling varies (rank correlation 0.93 to 0.999), and badly
-across couplings at one step (0.35 to 0.57; formulas, section 1): choose steps by it, not couplings.
+across couplings at one step (0.35 to 0.57; theory, section 1): choose steps by it, not couplings.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ import numpy as np
 
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import exact_solution
-from hocket.analysis.figures import save_figure
+from hocket.analysis.figures import new_figure, save_figure, set_axes_title
 from hocket.analysis.linear_reading import Reading, list_cells, scatter_state
+from hocket.analysis.measure import Measure, Rows
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
 from hocket.files.formats import read
-from hocket.files.plotting import Series, draw_series, import_extra
+from hocket.files.plotting import Series, draw_series
 from hocket.files.run_folder import SCENARIO, Run
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array
+from hocket.model.units import Share
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import Leaves, clock_of
 
@@ -39,7 +41,7 @@ NormName: TypeAlias = Literal["fro", "two", "one", "inf"]
 _NORMS: dict[str, Any] = {"fro": "fro", "two": 2, "one": 1, "inf": np.inf}
 
 ADVICE = "ranks the steps of one coupling well (0.93 to 0.999), couplings at one step badly (0.35 to 0.57)"
-"""What rank correlation with the true error was found (formulas, section 1)."""
+"""What rank correlation with the true error was found (theory, section 1)."""
 FOREIGN = "the states of identified models have units of their own, so that other steps cannot be compared"
 
 
@@ -47,7 +49,7 @@ FOREIGN = "the states of identified models have units of their own, so that othe
 
 
 @dataclass(frozen=True, eq=False)
-class Consistency:
+class Consistency(Measure):
     """Relative consistency (Glumac & Kovacic 2019, equation 59): the worst defect from states of size one.
 
     It ranks the steps of one coupling well (rank correlation with the true error 0.93 to 0.999), and
@@ -63,23 +65,32 @@ class Consistency:
     """(S_u - L S_y) Phi^k Phi0 R_v: the defect of each input after k steps, per unit of each state."""
     note: str = ADVICE
 
-    def rows(self) -> list[dict[str, object]]:
-        """Return delta with what it is good for, then the part of each input, the largest first."""
+    title = "relative consistency (Glumac and Kovacic)"
+
+    def rows(self) -> Rows:
+        """Return the contribution of each input, the largest first."""
         parts = np.linalg.norm(self.matrix, axis=1)
-        first = {"what": "delta", "value": self.delta, "k": self.k, "norm": self.norm, "note": self.note}
         order = np.argsort(-parts, kind="stable")
-        return [first, *({"what": self.inputs[row], "value": float(parts[row])} for row in order)]
+        return [{"input": self.inputs[row], "contribution": float(parts[row])} for row in order]
+
+    def notes(self) -> list[str]:
+        """Return delta with what it is good for."""
+        norm = f"k = {self.k}, norm {self.norm}, in the units of the states"
+        return [f"delta = {self.delta:.4g} ({norm}): {self.note}"]
+
+    def facts(self) -> dict[str, Any]:
+        """Return delta and the contributions."""
+        return {"relative consistency": self.delta, "consistency of inputs": self.rows()}
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the defect of each input per unit of each state."""
         size = 3.5 + 0.4 * len(self.states), 1.8 + 0.3 * len(self.inputs)
-        figure = import_extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
-        axes = figure.subplots()
+        figure, (axes,) = new_figure(*size)
         picture = axes.imshow(np.abs(self.matrix), cmap="Blues", aspect="auto", vmin=0.0)
         axes.set_xticks(np.arange(len(self.states)), self.states, rotation=90, fontsize="small")
         axes.set_yticks(np.arange(len(self.inputs)), self.inputs, fontsize="small")
         title = f"defect after {self.k} steps, delta = {self.delta:.3g} ({self.norm})"
-        axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
+        set_axes_title(axes, title)
         figure.colorbar(picture, label="defect per unit of a state")
         return save_figure(figure, path)
 
@@ -89,7 +100,7 @@ def relative_consistency(
 ) -> Consistency:
     """Return delta = || (S_u - L S_y) Phi^k Phi0 R_v || after k steps from a consistent start.
 
-    Glumac & Kovacic 2019, equation 59, as corrected in the formulas, section 1: u - L y, and R_v takes the
+    Glumac & Kovacic 2019, equation 59, as corrected in the theory, section 1: u - L y, and R_v takes the
     states to z. k = 2 and the Frobenius norm give the printed values. Steps are those of the outermost level,
     or of the longest one inside if that is longer. Where the start has a past or slopes, the engine starts
     once for each state: with more than `most` of them that is refused.
@@ -105,8 +116,8 @@ def relative_consistency(
         count = sum(len(getattr(model, "x0", ())) for model in plan_tree(composite).leaves.wiring.models)
         if most is not None and count > most:
             raise ScenarioError(
-                f"it takes a start of the engine for each of {count:,} states, and that takes a while",
-                hint="`relative_consistency` of hocket.analysis.consistency takes the time",
+                f"it needs a start of the engine for each of {count:,} states",
+                hint="`hocket.analysis.consistency.relative_consistency`",
             )
         matrix = defects_from_starts(composite, k)
     delta = float(np.linalg.norm(matrix, _NORMS[norm])) if matrix.size else 0.0
@@ -271,7 +282,7 @@ class RunDefect:
     missing: tuple[str, ...]
     """Inputs and outputs that were not recorded: their connections are left out."""
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> Rows:
         """Return a row for each connection."""
         return [
             {
@@ -281,7 +292,7 @@ class RunDefect:
                 "largest defect": each.largest,
                 "at [s]": each.at,
                 "mean": each.mean,
-                "of the largest value": each.relative,
+                "of peak": Share(each.relative),
             }
             for each in self.connections
         ]

@@ -1,7 +1,7 @@
-"""How wrong a run was, when nothing can be run again: the defects of its connections, and linear models.
+"""The error of a run where nothing can be run again: connection defects, and linear models; doubts.
 
-In:  a Run, and its Study if that can be had
-Out: an ErrorEstimate by the method `defect`: gaps per connection; errors per port where linear models follow the run
+In:  a Run, and its Experiment if that can be had
+Out: an ErrorEstimate by the method `defect`: per connection, and per port where linear models follow the run
 
 A defect is how far an input was from the output that drives it, at the end of a step: what the coupling does
 wrong in one step, in the unit of the input. What becomes of it later, a stable system forgets and another
@@ -69,7 +69,7 @@ def last_row_time(run: Run) -> float | None:
 
 
 def broken_loop_doubts(study: Experiment) -> Iterator[str]:
-    """Yield the loops that are broken: differences need not tell the error (requirements, section 1.2)."""
+    """Yield the loops that are broken: differences need not tell the error (theory, section 8.3)."""
     found = posedness(study.composite)
     for loop in () if found.solved else found.loops:
         path = " -> ".join(f"`{port}`" for port in loop)
@@ -82,27 +82,28 @@ def broken_loop_doubts(study: Experiment) -> Iterator[str]:
 def order_doubts(known: Sequence[PortEstimate], promised: int | None, closed: bool) -> Iterator[str]:
     """Yield why the orders that are seen speak against the estimate; `closed`: not all promise an order."""
     if any(not math.isfinite(each.largest) for each in known):
-        yield "some values are beyond all numbers: no error can be told"
+        yield "some values overflow: their error cannot be estimated"
     worst = max((each.relative for each in known if math.isfinite(each.relative)), default=0.0)
     least = max(SMALL, COUNTS * worst)
     ports = [each for each in known if each.order is not None and each.relative >= least]
     none = [each for each in ports if each.order is not None and each.order < SEEN]
     if none:
         names = _summarise_ports([each.port for each in none])
-        yield f"no order is to be seen in {names}: it does not settle as the steps get shorter"
+        yield f"no observed order in {names}: it does not converge as the steps get shorter"
     orders = [(each.order, each.port) for each in ports if each.order is not None and each.order >= SEEN]
     if promised is None:
         if orders and not closed:
-            yield f"no error was expected, yet {_summarise_ports([port for _, port in orders])} changes with the steps"
+            names = _summarise_ports([port for _, port in orders])
+            yield f"no error is expected, yet {names} changes with the steps"
         return
     low, high = promised - FAR[0], promised + FAR[1]
     for far, word in (
-        ([each for each in orders if each[0] < low], "something loses order"),
+        ([each for each in orders if each[0] < low], "something reduces the order"),
         ([each for each in orders if each[0] > high], "the steps are too long to show it, or it is unstable"),
     ):
         if far:
             order, port = max(far, key=lambda each: abs(each[0] - promised))
-            yield f"`{port}` shows order {order:.2f} where {promised} is promised: {word}"
+            yield f"`{port}`: observed order {order:.2f}, expected order {promised}: {word}"
 
 
 def rounding_by_port(run: Run) -> dict[str, float]:
@@ -134,7 +135,8 @@ def changed_model_doubts(run: Run, others: Sequence[Run]) -> Iterator[str]:
             if abs(float(one.values[0] - other.values[0])) > max(SAME * scale, rounding[port]):
                 moved.append(port)
     if moved:
-        yield f"{_summarise_ports(moved)} starts elsewhere than in the run: the models are not those that were run"
+        names = _summarise_ports(moved)
+        yield f"{names} starts elsewhere than in the run: the models are not those that were run"
 
 
 def uncovered_errors(study: Experiment) -> Iterator[str]:
@@ -283,7 +285,7 @@ def trust_from_defect(run: Run, study: Experiment | None, doubts: tuple[str, ...
     if study is None:
         found, missing = gaps_from_text(run)
         ports: list[PortEstimate] = []
-        why = ["the models are not at hand, so that no error per port can be told"]
+        why = ["the models are not available, so that there is no error per port"]
         promised = None
     else:
         found, missing = connection_gaps(run, study)
@@ -313,7 +315,7 @@ def _errors_by_linear_models(run: Run, study: Experiment) -> tuple[list[PortEsti
     known = (Ode, Table, Csv, Function)
     closed = [name for name, model in named if not is_linear(model) and not isinstance(model, known)]
     if closed:
-        return [], [f"no error per port: `{closed[0]}` is no linear model and no equation"]
+        return [], [f"no error per port: `{closed[0]}` is neither a linear model nor an equation"]
     if sum(len(run[port].t) for port in run.ports) > LARGEST:
         return [], ["no error per port: the run has too many rows"]
     try:

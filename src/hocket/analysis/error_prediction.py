@@ -1,7 +1,7 @@
-"""How fast the error falls with the steps: promised by the parts, and seen in the whole.
+"""The predicted error of a run, port by port, and its order: expected from the parts, observed in the whole.
 
-In:  a Composite; the errors with all steps as they are, halved and quartered
-Out: an Order, in words where promise and sight differ
+In:  a Reading or a Composite of linear models, and when the run stops
+Out: a PredictedError: local and global error per port, and an ErrorOrder
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
-from hocket.analysis.figures import save_figure
+from hocket.analysis.figures import BLUE, RED, new_figure, save_figure, set_axes_title
 from hocket.analysis.forced_response import DrivenSolution, driven_solution
 from hocket.analysis.linear_reading import Reading, read_linear
+from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.posedness import hidden_ports
 from hocket.analysis.run_observation import (
     ObservedRun,
@@ -31,11 +32,13 @@ from hocket.analysis.run_observation import (
 from hocket.analysis.source_playback import played_sources
 from hocket.coupling.wiring import OWN
 from hocket.errors import HocketError, ScenarioError
-from hocket.files.plotting import Series, draw_series, import_extra
+from hocket.files.error_estimate import AGREED, format_time
+from hocket.files.plotting import Series, draw_series
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Array
+from hocket.model.units import Share
 from hocket.planning.notes import start_notes
 from hocket.planning.parameters import scale_steps
 from hocket.planning.planner import plan_tree
@@ -43,8 +46,6 @@ from hocket.planning.tree import PlanTree, window_obstacles
 
 NOISE = 1e-11
 """Relative errors below this are rounding and show no order."""
-AGREED = 0.25
-"""How far a measured order may be from the predicted one."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,9 @@ class ErrorOrder:
     predicted: int | None
     """min(p, q + 1) over all leaves and levels; None: no step adds an error."""
     why: str
-    """Who takes part with the lowest order."""
+    """Which part has the lowest order."""
     measured: float | None
-    """From the errors with all steps halved and quartered; None: not measured, or nothing to measure."""
+    """The observed order, from the errors with all steps halved and quartered; None: not observed."""
     words: str
 
 
@@ -64,7 +65,7 @@ def predicted_order(composite: Composite) -> tuple[int | None, str]:
     """Return min(p, q + 1) over all leaves and levels, and where it is taken.
 
     p is the order of a solver, q the degree of an extrapolation (Hafner 2021, theorem 6.9). A cold start
-    caps it (formulas, section 4).
+    caps it (theory, section 4).
     """
     design = plan_tree(composite)
     wiring = design.leaves.wiring
@@ -108,32 +109,33 @@ def _cold_start_orders(design: PlanTree) -> Iterator[tuple[int, str]]:
 
 
 def determine_order(composite: Composite, errors: Sequence[float]) -> ErrorOrder:
-    """Return the order promised, and the one that errors at full, half and quarter steps show."""
+    """Return the expected order, and the one observed in errors at full, half and quarter steps."""
     predicted, why = predicted_order(composite)
     if not errors:
-        return ErrorOrder(predicted, why, None, "not measured with shorter steps")
+        return ErrorOrder(predicted, why, None, "order not observed: no prediction with shorter steps")
     measured, words = compare_orders(errors, predicted)
     return ErrorOrder(predicted, why, measured, words)
 
 
 def compare_orders(errors: Sequence[float], predicted: int | None) -> tuple[float | None, str]:
-    """Return the order that three errors show, and what to say of it."""
+    """Return the order observed in three errors, and what to say of it."""
     full, half, quarter = errors
     if not all(map(math.isfinite, errors)):
-        return None, "no order can be measured: the errors grow beyond all numbers"
+        return None, "no observed order: the errors overflow"
     if quarter <= NOISE:
-        return None, "no order can be measured: the errors are as small as rounding"
+        return None, "no observed order: the errors are at rounding level"
     before, measured = math.log2(full / half), math.log2(half / quarter)
     if predicted is None:
-        return measured, f"no error was expected, yet there is one; it falls with order {measured:.2f}"
+        return measured, f"observed order {measured:.2f}, though no error is expected"
     if abs(measured - predicted) <= AGREED:
-        return measured, f"measured {measured:.2f}, as predicted"
-    says = f"measured {measured:.2f}, predicted {predicted}: "
+        return measured, f"observed order {measured:.2f} matches the expected order {predicted}"
+    says = f"observed order {measured:.2f}, expected order {predicted}: "
     if abs(before - measured) > AGREED:
-        return measured, f"{says}it was {before:.2f} one halving before; these steps are too long to show it"
+        why = f"one halving earlier it is {before:.2f}; the steps are too long for the asymptotic order"
+        return measured, f"{says}{why}"
     if measured > predicted:
-        return measured, f"{says}the part with the lowest order is too small to be seen here"
-    return measured, f"{says}the coupling, or a jump of a source, loses order: shorter steps gain less"
+        return measured, f"{says}the error term of the lowest order is too small to be seen here"
+    return measured, f"{says}the coupling, or a jump of a source, reduces the order: shorter steps gain less"
 
 
 ROUNDING = 1e-12
@@ -142,6 +144,8 @@ LARGEST = 2**23
 """How many numbers of z are held at a time."""
 WORTHLESS = 1e3
 """A relative error above this."""
+LARGE = 0.1
+"""A relative error from which on it is a caution."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +186,8 @@ class PortError:
 
 
 @dataclass(frozen=True)
-class PredictedError:
-    """How wrong a run will be, port by port, the worst in relation to its values first."""
+class PredictedError(Measure):
+    """The predicted error of a run, port by port, the worst in relation to its peak first."""
 
     ports: tuple[PortError, ...]
     stop: float
@@ -191,6 +195,33 @@ class PredictedError:
     """Seconds of the step that `local` is about: the outermost, or the least multiple with longer ones."""
     micro: bool
     order: ErrorOrder
+    decides: bool = False
+    """The exact system grows: whether the run is of use is decided by its error."""
+
+    title = "predicted errors"
+
+    @property
+    def outcome(self) -> Outcome:
+        """Bad if the system grows and the run does not follow it."""
+        if self.worthless and self.decides:
+            return Outcome.BAD
+        return Outcome.GOOD if self.worst.relative <= LARGE else Outcome.CAUTION
+
+    def verdict(self) -> list[str]:
+        """Return the worst port, and the order."""
+        worst, head = self.worst, "predicted global error"
+        if not any(each.scale or each.largest for each in self.ports):
+            return [f"{head}: none, nothing moves"]
+        if all(each.rounding for each in self.ports):
+            return [f"{head}: rounding only"]
+        if self.worthless:
+            return [f"{head}: grows without bound; the result of the run is meaningless"]
+        unit = f" {worst.unit}" if worst.unit else ""
+        peak = f"{worst.largest:.2g}{unit} in `{worst.port}`"
+        relative = f"{Share(worst.relative):.2g} of peak, {peak}"
+        peak = f"{peak}, whose exact value is zero" if worst.stays_zero else relative
+        order = f"; {self.order.words}" if self.order.measured is not None else ""
+        return [f"{head}: {peak}, at {format_time(worst.at)} s{order}"]
 
     @property
     def worst(self) -> PortError:
@@ -208,19 +239,28 @@ class PredictedError:
                 return each
         raise ScenarioError(f"no error of `{port}` was predicted", hint=f"`{self.ports[0].port}`, for one")
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> Rows:
         """Return a row for each port."""
         return [
             {
                 "port": each.port,
                 "unit": each.unit,
-                "error of one step": each.local,
-                "largest error": each.largest,
+                "local error": each.local,
+                "global error": each.largest,
                 "at [s]": each.at,
-                "of the largest value": each.relative,
+                "of peak": Share(each.relative),
             }
             for each in self.ports
         ]
+
+    def notes(self) -> list[str]:
+        """Return what is known of the order."""
+        return [self.order.words]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the errors and the order."""
+        order = {"observed order": self.order.measured, "expected order": self.order.predicted}
+        return {self.title: self.rows()} | order
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the errors over time if trajectories were asked for, else what one step adds and the run."""
@@ -418,18 +458,16 @@ def _local_errors(
 def _plot_error_dots(found: PredictedError, path: Path | str | None) -> Any:
     shown = found.ports[:30][::-1]
     size = 9, 1.4 + 0.28 * len(shown)
-    figure = import_extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
-    axes, at = figure.subplots(), np.arange(len(shown))
-    axes.plot([each.largest for each in shown], at, "o", color="#D55E00", label=f"over {found.stop:g} s")
+    (figure, (axes,)), at = new_figure(*size), np.arange(len(shown))
+    axes.plot([each.largest for each in shown], at, "o", color=RED, label=f"global, over {found.stop:g} s")
     axes.plot(
-        [each.local for each in shown], at, "d", color="#0072B2", label=f"of one step, {found.step:g} s"
+        [each.local for each in shown], at, "d", color=BLUE, label=f"local, of one step, {found.step:g} s"
     )
     axes.set_xscale("log")
     axes.set_yticks(at, [f"{each.port} [{each.unit or '-'}]" for each in shown], fontsize="small")
     axes.set_xlabel("largest error")
-    axes.set_title("predicted error, the worst port first", loc="left", fontsize="medium", fontweight="bold")
+    set_axes_title(axes, "predicted error, the worst port first")
     axes.grid(color="#e4e4e4", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.03))
     return save_figure(figure, path)

@@ -27,23 +27,14 @@ if TYPE_CHECKING:
 BLUE, RED, GREY = "#0072B2", "#D55E00", "#444444"
 
 
-def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure with axes side by side."""
+def new_figure(
+    width: float, height: float, columns: int = 1, widths: Sequence[float] | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with axes side by side, of equal or of these relative widths."""
     figure: Figure = import_extra("matplotlib.figure", "plot").Figure(
         figsize=(width, height), layout="constrained"
     )
-    axes = list(figure.subplots(1, columns, squeeze=False)[0])
-    for each in axes:
-        each.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def stack(width: float, height: float, rows: int) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure with axes one above the other, over the same times."""
-    figure: Figure = import_extra("matplotlib.figure", "plot").Figure(
-        figsize=(width, height), layout="constrained"
-    )
-    axes = list(figure.subplots(max(rows, 1), 1, sharex=True, squeeze=False)[:, 0])
+    axes = list(figure.subplots(1, columns, squeeze=False, width_ratios=widths)[0])
     for each in axes:
         each.spines[["top", "right"]].set_visible(False)
     return figure, axes
@@ -88,14 +79,14 @@ def draw_radius_curve(
     axes.set_xlim(values[0], values[-1])
     axes.set_ylim(low - margin, high + margin)
     axes.ticklabel_format(axis="y", useOffset=False)
-    axes.set_ylabel("factor per step")
+    axes.set_ylabel("spectral radius")
     axes.grid(alpha=0.3)
     set_axes_title(axes, "stable where shaded" if intervals else "stable nowhere")
     return figure, axes
 
 
 def draw_modes(measure: Stability, path: Path | str | None = None) -> Any:
-    """Draw the eigenvalues with the unit circle, and who takes part in the largest."""
+    """Draw the eigenvalues with the unit circle, and the participation factors of the dominant mode."""
     figure, (plane, chart) = new_figure(9, 4, 2)
     turn = np.linspace(0.0, 2.0 * np.pi, 361)
     plane.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8)
@@ -106,13 +97,13 @@ def draw_modes(measure: Stability, path: Path | str | None = None) -> Any:
     plane.set_aspect("equal")
     plane.grid(alpha=0.3)
     word = "stable" if measure.stable else "unstable"
-    set_axes_title(plane, f"{word}: the largest factor per step is {measure.rho:.6g}")
+    set_axes_title(plane, f"{word}: spectral radius {measure.rho:.6g}")
     plane.set_xlabel("real part")
     plane.set_ylabel("imaginary part")
     if measure.modes:
         parts = measure.modes[0].parts[:10]
         names = [part.name if part.kind == "simulator" else f"{part.name} ({part.kind})" for part in parts]
         draw_share_bars(chart, names, [part.share for part in parts], BLUE if measure.stable else RED)
-        set_axes_title(chart, f"who takes part in it, at {measure.modes[0].frequency:.3g} Hz")
-        chart.set_xlabel("share")
+        set_axes_title(chart, f"dominant mode, {measure.modes[0].frequency:.3g} Hz")
+        chart.set_xlabel("participation factor")
     return save_figure(figure, path)

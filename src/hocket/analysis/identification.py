@@ -136,8 +136,6 @@ RUNAWAY = 1e8
 """The same for the undisturbed run: the rest of it is rounding."""
 STILL = 1e-6
 """Of a jump: what moves less than this before it stands still."""
-MUTE = "does not answer its inputs"
-"""How the note begins on what does nothing when it is pushed: it may switch later."""
 SLOW = 1e-9
 """Modes nearer to standing still than this are constants in the undisturbed run."""
 
@@ -158,6 +156,8 @@ class Identification:
     notes: tuple[str, ...] = ()
     again: bool = False
     """Whether it may be linear a few steps later."""
+    mute: bool = False
+    """Whether its pulse responses are zero: it may switch later."""
 
 
 class NonlinearResponseError(RefusedError):
@@ -173,7 +173,8 @@ def identify(place: OperatingPoint) -> Identification:
     if found.again:
         later = _try_identify(place, LATER)
         if later.stand_in is not None:
-            return replace(later, notes=(*later.notes, f"its first {LATER} steps are unlike the others"))
+            note = f"identified after its first {LATER} steps, which differ from the others"
+            return replace(later, notes=(*later.notes, note))
     return found
 
 
@@ -216,7 +217,8 @@ class _PulseExperiment:
         inputs = list(enumerate(self.model.inputs))
         self.pairs: Pairs = [(k, j) for k in range(place.powers) for j, port in inputs if not port.discrete]
         left_out = [f"`{port.name}`" for _, port in inputs if port.discrete]
-        self.notes = [f"not pushed, for they jump: {', '.join(left_out)}"] if left_out else []
+        self.notes = [f"discrete inputs, no pulse response: {', '.join(left_out)}"] if left_out else []
+        self.mute = False
         self.units = _input_scales(self.model, place.u)
         self.steps = STEPS if self.pairs else ALONE // 2
         free = self._check_real_outputs(self.bench.run([self.bench.still] * (2 * self.steps)))
@@ -236,12 +238,12 @@ class _PulseExperiment:
             alone, without = self._best_realisation(pulses, None)
             if without <= POOR:
                 best, fit = alone, without
-                self.notes.append("its motion under constant inputs is not linear: the stand-in has none")
+                self.notes.append("its free motion is not linear and is left out of the identified model")
         if fit > POOR:
             raise (NonlinearResponseError if pulses else RefusedError)(
                 self._poor_fit_reason(fit, bool(pulses))
             )
-        return Identification(self._build_stand_in(best), fit, notes=tuple(self.notes))
+        return Identification(self._build_stand_in(best), fit, notes=tuple(self.notes), mute=self.mute)
 
     def _free_motion(self, pulses: PulseResponses | None) -> Array:
         """Return the changes from step to step under constant inputs; nothing where it is rounding."""
@@ -254,9 +256,9 @@ class _PulseExperiment:
         return moving
 
     def _check_jumps(self, pulses: PulseResponses | None) -> None:
-        """Refuse outputs that stand still, then jump by themselves, and answer no push; note what is mute.
+        """Refuse outputs that stand still, then jump, without pulse response; note what is mute.
 
-        A delay would look the same, but answers.
+        A delay would look the same, but responds.
         """
         count = len(self.model.outputs)
         mute = np.ones(count, dtype=bool)
@@ -270,14 +272,15 @@ class _PulseExperiment:
                 raise RefusedError(f"`{self.model.outputs[number].name}` jumps by itself, at {when:.6g} s")
         if pulses is not None and count and mute.all():
             sizes = " and ".join(f"{size:g}" for size in PUSHES)
-            self.notes.append(f"{MUTE}, pushed by {sizes}")
+            self.mute = True
+            self.notes.append(f"no response to pulses of {sizes} at its inputs")
 
     def _poor_fit_reason(self, fit: float, pushed: bool) -> str:
         steps = self.steps if pushed else len(self.free) - 1
-        what = "its answers to pushes are not those" if pushed else "its motion is not that"
-        off = f"by {fit:.0%}" if fit < 1.0 else "by more than it moves"
-        over = f"over {float(steps * self.place.h):.3g} s"
-        return f"{what} of a linear model: {over} the best one is off {off}"
+        what = "its pulse responses are not those" if pushed else "its free motion is not that"
+        residual = f"is {100.0 * fit:.0f} %" if fit < 1.0 else "exceeds 100 %"
+        span = f"over {float(steps * self.place.h):.3g} s"
+        return f"{what} of a linear model: the fit residual {residual} {span}"
 
     # runs
 
@@ -336,8 +339,8 @@ class _PulseExperiment:
         index = self.pairs[number][1]
         output, entry = self.model.outputs[row % len(self.model.outputs)], self.model.inputs[index]
         pushes = " and ".join(f"{size * self.units[index]:g}" for size in sizes)
-        answer = f"`{output.name}` does not answer `{entry.name}` linearly"
-        return f"{answer}: pushed by {pushes}, up and down, the answers differ by {spread.max():.0%}"
+        response = f"the pulse response of `{output.name}` to `{entry.name}` is not linear"
+        return f"{response}: for pulses of {pushes}, up and down, it differs by {100.0 * spread.max():.0f} %"
 
     def _test_response(self, size: float, seed: int) -> Test:
         """Return a signal that has not been used before, and the answers to it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -19,6 +19,7 @@ from hocket.analysis.figures import save_figure
 from hocket.analysis.identification import ALONE, POOR, identify
 from hocket.analysis.linear_models import IdentifiedModel, Tangent
 from hocket.analysis.linear_reading import is_linear
+from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.pulse_responses import BlackBoxBench, OperatingPoint, RefusedError, relative_error
 from hocket.analysis.stability import MARGIN
 from hocket.engine.initialise import initialise, levels_of
@@ -65,6 +66,7 @@ class TangentFit:
     tangent: Tangent
     fit: float
     notes: tuple[str, ...]
+    depends_on_time: bool = False
 
 
 def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: float, u: Array) -> TangentFit:
@@ -83,7 +85,7 @@ def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: flo
         return np.concatenate([_call_function(f, t, x, u, len(x)), y])
 
     same = np.array_equal(rates_and_outputs(x, u, t + 1.0), rates_and_outputs(x, u))
-    notes: tuple[str, ...] = () if same else (f"it depends on time itself: as at {t:g} s",)
+    notes: tuple[str, ...] = () if same else (f"explicitly time-dependent: linearised at {t:g} s",)
     refusal: RefusedError | None = None
     for sizes in _change_sizes(x, u):
         slopes = _central_differences(rates_and_outputs, x, u, sizes)
@@ -91,7 +93,8 @@ def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: flo
             given = _call_function(model.function(model.jacobian), t, x, u, len(x) ** 2)
             slopes[: len(x), : len(x)] = given.reshape(len(x), len(x))
         try:
-            return _fit_tangent(model, rates_and_outputs, x, u, slopes, notes, sizes)
+            touch = _fit_tangent(model, rates_and_outputs, x, u, slopes, notes, sizes)
+            return replace(touch, depends_on_time=not same)
         except CurvedError as error:
             refusal = refusal or error
     assert refusal is not None
@@ -181,7 +184,7 @@ def _fit_tangent(
     ones = np.maximum(np.abs(np.concatenate([x, u])), 1.0)
     fit = _tangent_error(look, x, u, slopes, ones if sizes is None else sizes)
     if fit > POOR:
-        what = f"its tangent is off by {min(fit, 1.0):.0%} at changes of {TRIED:g}"
+        what = f"the residual of its Jacobian is {100.0 * min(fit, 1.0):.0f} % at changes of {TRIED:g}"
         raise CurvedError(f"{what}: it is not smooth at this point")
     if sizes is not None and (sizes < ones).any():
         notes = (*notes, f"linear for changes of about {TRIED * sizes.min():.2g} only")
@@ -245,8 +248,52 @@ class LinearisedLeaf:
     rates and outputs at changes of a thousandth where it is a Jacobian; not a number if refused."""
     states: int
     refused: str = ""
-    """Why it cannot be judged."""
+    """Why it has no linear model."""
     notes: tuple[str, ...] = ()
+    depends_on_time: bool = False
+    """An Ode whose rates depend on time itself: its linear model is that of one moment."""
+    mute: bool = False
+    """Its pulse responses are zero: it may switch later."""
+
+
+@dataclass(frozen=True)
+class LinearModels(Measure):
+    """How each simulator got its linear model."""
+
+    leaves: tuple[LinearisedLeaf, ...]
+    title = "linear models"
+
+    @property
+    def refused(self) -> tuple[LinearisedLeaf, ...]:
+        """Those that have none."""
+        return tuple(leaf for leaf in self.leaves if leaf.how == "refused")
+
+    @property
+    def outcome(self) -> Outcome:
+        """Not judged if one has none."""
+        return Outcome.NOT_JUDGED if self.refused else Outcome.GOOD
+
+    def verdict(self) -> list[str]:
+        """Return the first that has none, and why."""
+        more = f" (and {len(self.refused) - 1} more)" if len(self.refused) > 1 else ""
+        return [f"not judged: `{leaf.path}`: {leaf.refused}{more}" for leaf in self.refused[:1]]
+
+    def rows(self) -> Rows:
+        """Return a row for each simulator that is not linear."""
+        return [
+            {
+                "simulator": leaf.path,
+                "linear model": leaf.how,
+                "fit residual": leaf.fit,
+                "note": "; ".join(filter(None, (leaf.refused, *leaf.notes))),
+            }
+            for leaf in self.leaves
+            if leaf.how != "exact"
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything about all of them."""
+        return {self.title: [asdict(leaf) for leaf in self.leaves]}
 
 
 @dataclass(frozen=True)
@@ -259,9 +306,9 @@ class LinearisedScenario:
 
     @property
     def composite(self) -> Composite:
-        """The linear composite; raises ScenarioError with the reasons if a simulator cannot be judged."""
+        """The linear composite; raises ScenarioError with the reasons if a simulator has no linear model."""
         faults = [
-            Fault(f"`{leaf.path}` cannot be judged: {leaf.refused}", leaf.path, "a linear response")
+            Fault(f"`{leaf.path}` has no linear model: {leaf.refused}", leaf.path, "a linear response")
             for leaf in self.leaves
             if leaf.how == "refused"
         ]
@@ -410,7 +457,9 @@ def _linearise_leaf(
         return LinearisedLeaf(path, "refused", math.nan, 0, str(refusal)), model
     except SimulatorError as error:
         return LinearisedLeaf(path, "refused", math.nan, 0, error.faults[0].what), model
-    return LinearisedLeaf(path, "jacobian", touch.fit, len(touch.tangent.A), notes=touch.notes), touch.tangent
+    states, moves = len(touch.tangent.A), touch.depends_on_time
+    leaf = LinearisedLeaf(path, "jacobian", touch.fit, states, notes=touch.notes, depends_on_time=moves)
+    return leaf, touch.tangent
 
 
 def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[LinearisedLeaf, Model]:
@@ -420,7 +469,8 @@ def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[Linea
     )
     if found.stand_in is not None and not runs_away:
         states = len(found.stand_in.F)
-        return LinearisedLeaf(path, "identified", found.fit, states, notes=found.notes), found.stand_in
+        leaf = LinearisedLeaf(path, "identified", found.fit, states, notes=found.notes, mute=found.mute)
+        return leaf, found.stand_in
     why = "it grows by itself, and without inputs nobody can tell whether it goes on" * runs_away
     if not still or model.inputs:
         return LinearisedLeaf(path, "refused", math.nan, 0, found.refused or why, found.notes), model

@@ -1,4 +1,4 @@
-"""Is it well posed: who drives what, what reacts to itself at once, and where a step of delay comes in.
+"""Is it well posed: what drives what, algebraic loops, and where a delay of one macro step comes in.
 
 In:  a Composite
 Out: a Posedness, from the scenario and its plans alone: nothing is run
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN, Drive
@@ -52,36 +54,59 @@ class DelayedConnection:
     target: str
     extrapolation: str
     reacts: bool
-    """An output of the target's simulator reacts at once to it: the delay is seen right away."""
+    """The input has direct feedthrough to an output of its simulator, which shows the delay right away."""
 
 
 @dataclass(frozen=True)
-class Posedness:
+class Posedness(Measure):
     """What can be told of a scenario before any number is known."""
 
     constant: tuple[tuple[str, float], ...]
     """Inputs that nothing drives, and the values they keep."""
     loops: tuple[tuple[str, ...], ...]
-    """Outputs that react at once to themselves, through levels too."""
+    """Algebraic loops: outputs with direct feedthrough to themselves, through levels too."""
     harmless: tuple[tuple[str, ...], ...]
-    """Simulators that drive each other in a circle without a loop: somewhere nothing reacts at once."""
+    """Simulators that drive each other in a circle without an algebraic loop."""
     order: tuple[tuple[str, ...], ...]
     """In which order outputs are evaluated at the start; those of one group at a time."""
     delays: tuple[DelayedConnection, ...]
     solved: bool
     """The loops are solved in every step; else they are broken by a delay."""
+    ill_posed: str = ""
+    """Why nothing can start; then there are no other measures."""
 
-    def rows(self) -> list[dict[str, object]]:
+    title = "extrapolated inputs"
+
+    @property
+    def outcome(self) -> Outcome:
+        """Bad if nothing can start."""
+        return Outcome.BAD if self.ill_posed else Outcome.GOOD
+
+    def verdict(self) -> list[str]:
+        """Return why nothing can start."""
+        return [f"ill posed: {self.ill_posed}"] if self.ill_posed else []
+
+    def rows(self) -> Rows:
         """Return one row for each delayed connection."""
         return [
             {
                 "from": delay.source,
                 "to": delay.target,
-                "how": delay.extrapolation,
-                "seen at once": "yes" if delay.reacts else "",
+                "extrapolation": delay.extrapolation,
+                "direct feedthrough": "yes" if delay.reacts else "",
             }
             for delay in self.delays
         ]
+
+    def notes(self) -> list[str]:
+        """Return the algebraic loops."""
+        how = "solved in every step" if self.solved else "broken by a delay of one macro step"
+        how = "without a unique solution" if self.ill_posed else how
+        return [f"algebraic loop: {' -> '.join(loop)}, {how}" for loop in self.loops]
+
+    def facts(self) -> dict[str, Any]:
+        """Return loops and extrapolated inputs."""
+        return {"algebraic loops": self.loops, self.title: self.rows()}
 
 
 def posedness(composite: Composite) -> Posedness:

@@ -16,11 +16,13 @@ import numpy as np
 
 from hocket.analysis.error_prediction import predicted_error
 from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.stability import EDGE, IterationConvergence, iteration_convergence, spectral_radius
 from hocket.errors import HocketError
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite, algorithm_layers, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
+from hocket.model.units import Share
 from hocket.orchestrators import GaussSeidel, Iterate
 from hocket.plan import Repeat, walk
 from hocket.planning.parameters import scale_steps
@@ -46,9 +48,44 @@ class CouplingChange:
     words: str
     rho: float
     error: float | None
-    """The largest error in relation to the values; None: the run has no end that is known."""
+    """The predicted global error in relation to the peak; None: the run has no end that is known."""
     steps: float
     """How many times the steps of now it would take."""
+
+
+@dataclass(frozen=True)
+class RecommendedChanges(Measure):
+    """Changes that were tried, the best first."""
+
+    changes: tuple[CouplingChange, ...]
+    best: CouplingChange | None
+    """The one that is worth its trouble."""
+    error: float | None
+    """The global error without a change; None: not predicted, or meaningless."""
+    title = "effect of changes"
+
+    def verdict(self) -> list[str]:
+        """Return the change to make."""
+        best = self.best
+        if best is None:
+            return []
+        line = f"recommended change: {best.words}: spectral radius {best.rho:.6g}"
+        if best.error is not None and math.isfinite(best.error) and (best.error or self.error != 0.0):
+            line += f", predicted global error {Share(best.error):.2g} of peak"
+            line += f" instead of {Share(self.error):.2g}" if self.error is not None else ""
+        return [line + (f", for {best.steps:g} times the steps" if best.steps > 1.0 else "")]
+
+    def rows(self) -> Rows:
+        """Return a row for each change."""
+        return [
+            {
+                "change": each.words,
+                "spectral radius": each.rho,
+                "error, of peak": None if each.error is None else Share(each.error),
+                "relative cost": each.steps,
+            }
+            for each in self.changes
+        ]
 
 
 def suggest_changes(

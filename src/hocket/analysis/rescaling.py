@@ -31,12 +31,15 @@ def check_scalable(reading: Reading) -> None:
     for level in plan_tree(reading.composite).levels():
         if level.composite.sampled:
             what = f"`{level.path}` is sampled every {format_duration(level.composite.step)}"
-            raise ScenarioError(f"{what}, and the steps around it must fit that", expected="steps that scale")
+            raise ScenarioError(
+                f"{what}, and the steps around it must fit its period", expected="steps that scale"
+            )
         for name, model in zip(level.wiring.names, level.wiring.models, strict=True):
             if isinstance(model, IdentifiedModel):
                 path = f"{level.path}.{name}" if level.path else name
                 what = f"`{path}` was identified for steps of {format_duration(model.h)} only"
-                raise ScenarioError(what, expected="models that know other steps")
+                hint = "`--vary step=LOW:HIGH`, which identifies it anew for each step"
+                raise ScenarioError(what, "", "models that know other steps", hint)
 
 
 def eigenvalues_at(reading: Reading, factor: Fraction) -> NDArray[np.complex128]:

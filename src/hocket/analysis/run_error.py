@@ -1,7 +1,7 @@
-"""How wrong a run was: the same again with half the steps, and with a quarter (Richardson).
+"""The global error of a run, estimated from two more with half the steps and a quarter (Richardson).
 
-In:  a Study that was run, and its Run; or a run folder alone
-Out: an ErrorEstimate: an error per recorded port over time, and why not to believe it
+In:  an Experiment that was run, and its Run; or a run folder alone
+Out: an ErrorEstimate: an error per recorded port over time, and why it is not reliable
 """
 
 from __future__ import annotations

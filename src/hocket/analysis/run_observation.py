@@ -188,8 +188,7 @@ def _read_period(
     }
     names = {id(simulator): name for name, simulator in played}
     keys = tuple(
-        (names[id(simulator)], simulator.model, call, root._tick_at(t) - now)
-        for simulator, (call, t) in asked
+        (names[id(simulator)], simulator.model, call, root.tick_at(t) - now) for simulator, (call, t) in asked
     )
     return ObservedRun(early, inside, after, z, SourceTape(keys, root.clock, ticks))
 

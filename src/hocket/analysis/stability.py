@@ -1,7 +1,7 @@
-"""Does it grow? The spectral radius of a step, and who takes part in what grows.
+"""Stability of a macro step: its spectral radius, its least-damped modes, and the convergence of iterations.
 
 In:  a Reading, or a Composite
-Out: a Stability: the radius of the whole and of each level alone, the modes that decide
+Out: a Stability: spectral radius and modes with their participation factors; IterationConvergence of levels
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.linear_reading import Cell, Reading, read_linear
+from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.errors import HocketError
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
+from hocket.model.units import Share
 from hocket.plan import Accelerator, Repeat, walk
 from hocket.planning.planner import plan_tree
 
@@ -28,17 +30,17 @@ class IterationConvergence:
 
     level: str
     plain: float
-    """The factor of a plain sweep: the spectral radius of K, what is found over what is given."""
+    """The contraction factor of the plain iteration: the spectral radius of K, results over guesses."""
     factor: float | None
-    """The factor of a sweep as it is led; None: that changes from sweep to sweep."""
+    """The contraction factor with acceleration; None: it changes from iteration to iteration."""
     how: str
     unknowns: int
     sweeps: int | None
-    """How many bring what is wrong below the tolerance, about; None: they do not, or it is not known."""
+    """About how many reach the tolerance; None: they do not, or it is not known."""
 
     @property
     def settles(self) -> bool:
-        """Whether it ends; what learns on the way is trusted to."""
+        """Whether it converges; of Aitken and Newton-like accelerations this is assumed."""
         return self.factor is None or self.factor < 1.0
 
     @property
@@ -50,16 +52,42 @@ class IterationConvergence:
         """Return it as a row of a table."""
         return {
             "level": self.level or "outermost",
-            "plain factor": self.plain,
-            "led": self.how,
-            "factor": self.factor,
-            "numbers handed back": self.unknowns,
-            "sweeps, about": self.sweeps,
+            "contraction factor, plain": self.plain,
+            "acceleration": self.how,
+            "contraction factor": self.factor,
+            "unknowns": self.unknowns,
+            "iterations, about": self.sweeps,
         }
 
 
+@dataclass(frozen=True)
+class IterationTable(Measure):
+    """The iterations of all levels."""
+
+    levels: tuple[IterationConvergence, ...]
+    title = "iteration convergence"
+
+    @property
+    def outcome(self) -> Outcome:
+        """Bad where one diverges: what else is said will not be reached."""
+        return Outcome.GOOD if all(each.settles for each in self.levels) else Outcome.BAD
+
+    def verdict(self) -> list[str]:
+        """Return a line for each iteration that diverges."""
+        return [
+            f"iteration diverges: contraction factor {each.factor:.3g} in {each.name} "
+            f'(acceleration: {each.how}); try accelerate = "quasi-newton"'
+            for each in self.levels
+            if not each.settles
+        ]
+
+    def rows(self) -> Rows:
+        """Return a row for each level that iterates."""
+        return [each.row() for each in self.levels]
+
+
 def iteration_convergence(reading: Reading) -> tuple[IterationConvergence, ...]:
-    """Return how the iterations of all levels settle."""
+    """Return how the iterations of all levels converge."""
     repeats = _tolerance_loops(reading.composite)
     return tuple(_level_convergence(path, K, repeats[path]) for path, K in reading.sweeps)
 
@@ -89,13 +117,13 @@ def _accelerated_factor(
 ) -> tuple[float | None, str, int | None]:
     """Return the factor, words, and the sweeps where they do not follow from it."""
     if accelerate is None:
-        return float(np.abs(eigenvalues).max()), "plain", None
+        return float(np.abs(eigenvalues).max()), "none", None
     factor, sweeps = accelerate.predict(eigenvalues)
     return factor, accelerate.title, sweeps
 
 
 def _count_iterations(factor: float, until: float) -> int | None:
-    """Return how many sweeps of a factor bring what is wrong below a tolerance, the first one included."""
+    """Return how many iterations of a contraction factor reach a tolerance, the first one included."""
     if factor >= 1.0:
         return None
     return 2 + math.ceil(math.log(until) / math.log(max(factor, until)))
@@ -109,11 +137,15 @@ MARGIN = 1e-9
 """How far below one a radius must be to decide."""
 EDGE = 1e-7
 """How far above one rounding may bring it: double eigenvalues split by the root of the last digit."""
+FOLLOWS = 0.8
+"""Of the rate at which a system grows: a coupling that grows slower than this is elsewhere."""
+DOMINANT = 0.05
+"""The participation factor from which on a state is named in the verdict."""
 
 
 @dataclass(frozen=True)
 class Participation:
-    """Who takes part in a mode: a simulator by its states, or an output by its samples."""
+    """The participation factor of a simulator, by its states, or of an output, by its samples."""
 
     name: str
     kind: str
@@ -122,7 +154,7 @@ class Participation:
 
 @dataclass(frozen=True)
 class Mode:
-    """An eigenvalue of the step, and who takes part in it; shares add up to one."""
+    """An eigenvalue of the macro step with its participation factors, which add up to one."""
 
     eigenvalue: complex
     period: float
@@ -131,8 +163,16 @@ class Mode:
 
     @property
     def radius(self) -> float:
-        """The factor per step."""
+        """The modulus of the eigenvalue."""
         return abs(self.eigenvalue)
+
+    @property
+    def damping_ratio(self) -> float:
+        """That of s = ln(z) / T: -Re(s) / |s|; 0 on the unit circle, below 0 outside."""
+        if not self.radius:
+            return 1.0
+        exponent = cmath.log(self.eigenvalue)
+        return -exponent.real / abs(exponent) if exponent else 0.0
 
     @property
     def frequency(self) -> float:
@@ -140,40 +180,135 @@ class Mode:
         return abs(cmath.phase(self.eigenvalue)) / (2.0 * math.pi * self.period)
 
 
+def _format_eigenvalue(value: complex) -> str:
+    """Return an eigenvalue, or both of a conjugate pair."""
+    return f"{value.real:.6g}" + (f" ± {abs(value.imag):.6g}j" if value.imag else "")
+
+
 @dataclass(frozen=True)
-class Stability:
-    """The verdict on one step repeated for ever."""
+class Stability(Measure):
+    """The verdict on one macro step repeated for ever."""
 
     rho: float
+    """The spectral radius."""
     stable: bool
-    """Nothing grows: all eigenvalues are inside the unit circle, or on it without growing together."""
+    """All eigenvalues are inside the unit circle, or on it and semisimple."""
     period: float
     modes: tuple[Mode, ...]
     """The largest, first."""
     levels: tuple[tuple[str, float | None], ...]
-    """Path and radius of each level by itself, its inputs held; None: it cannot run by itself."""
+    """Path and spectral radius of each level by itself, its inputs held; None: it cannot run by itself."""
     eigenvalues: tuple[complex, ...] = ()
     """All that were computed, zeros left out."""
+    exact_rho: float | None = None
+    """That of the exact coupled system over the same time; None: not known."""
+    drifts: bool = False
+    """The exact system moves on and on, as a free body does."""
+    residual: float = 0.0
+    """The largest fit residual of the linear models: how far off `rho` may be."""
+    poorest: str = ""
+    """The simulator that has it."""
 
-    def rows(self) -> list[dict[str, object]]:
+    title = "least-damped modes"
+    picture = ""
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether the spectral radius is further from one than the linear models may be wrong."""
+        return self.residual <= MARGIN or abs(self.rho - 1.0) > self.residual
+
+    @property
+    def grows_by_itself(self) -> bool:
+        """Whether the exact system grows at least as fast as the coupling, which then is not to blame."""
+        if self.exact_rho is None:
+            return False
+        if self.drifts and self.rho <= 1.0 + EDGE:
+            return True
+        return (
+            self.exact_rho > 1.0 + MARGIN and math.log(self.rho) <= 1.05 * math.log(self.exact_rho) + MARGIN
+        )
+
+    @property
+    def outcome(self) -> Outcome:
+        """Bad if the coupling adds growth."""
+        if not self.conclusive:
+            return Outcome.NOT_JUDGED
+        return Outcome.GOOD if self.stable or self.grows_by_itself else Outcome.BAD
+
+    def verdict(self) -> list[str]:
+        """Return one line: stable or not, how fast errors grow, and in which states."""
+        if self.conclusive:
+            return [self._stability_line()]
+        doubt = f"the fit residual {self.residual:.2g} of the linear model of `{self.poorest}` exceeds"
+        return [f"not judged: {doubt} the distance of the spectral radius from 1; {self._stability_line()}"]
+
+    def _stability_line(self) -> str:
+        rho = f"spectral radius {self.rho:.6g}"
+        if self.stable:
+            return f"stable: {rho}" + (", on the stability boundary" if self.rho > 1.0 - MARGIN else "")
+        if self.grows_by_itself and self.drifts:
+            return f"the exact system drifts, as a free body does, and the coupling follows it: {rho}"
+        if self.grows_by_itself:
+            assert self.exact_rho is not None
+            follows = math.log(self.rho) > FOLLOWS * math.log(self.exact_rho)
+            how = "follows it" if follows else "does not follow it"
+            grows = f"the exact system is unstable, spectral radius {self.exact_rho:.6g}"
+            return f"{grows}, and the coupling {how}: {rho}"
+        mode = self.modes[0]
+        pace = "the error grows slower than exponentially"
+        if mode.radius > 1.0:
+            pace = f"the error doubles every {math.log(2.0) / math.log(mode.radius) * self.period:.3g} s"
+        shape = f"({mode.frequency:.3g} Hz, damping ratio {mode.damping_ratio:.3f})"
+        dominant = [part for part in mode.parts[:3] if part.share >= DOMINANT] or mode.parts[:1]
+        names = ", ".join(f"`{part.name}` {Share(part.share):.0f}" for part in dominant)
+        return f"unstable: {rho}; {pace} {shape}; dominant states: {names}"
+
+    def rows(self) -> Rows:
         """Return one row for each mode."""
         return [
             {
-                "factor per step": mode.radius,
+                "eigenvalue": _format_eigenvalue(mode.eigenvalue),
+                "modulus": mode.radius,
                 "frequency [Hz]": mode.frequency,
-                "takes part": ", ".join(
-                    f"{p.name} {p.share:.0%}" for p in mode.parts[:4] if p.share >= 0.005
+                "damping ratio": mode.damping_ratio,
+                "participation factors": ", ".join(
+                    f"{p.name} {Share(p.share):.0f}" for p in mode.parts[:4] if p.share >= 0.005
                 ),
             }
             for mode in self.modes
             if mode.radius > NOTHING
         ]
 
+    def facts(self) -> dict[str, Any]:
+        """Return the spectral radii and the modes."""
+        return {
+            "spectral radius": self.rho,
+            "spectral radius of the exact system": self.exact_rho,
+            "stable": self.stable,
+            self.title: self.rows(),
+        }
+
     def plot(self, path: Path | str | None = None) -> Any:
-        """Draw the eigenvalues with the unit circle, and who takes part in the largest mode."""
+        """Draw the eigenvalues with the unit circle, and the participation factors of the dominant mode."""
         from hocket.analysis.figures import draw_modes
 
         return draw_modes(self, path)
+
+
+@dataclass(frozen=True)
+class LevelStability(Measure):
+    """Each level by itself: they tell where the trouble is, and decide nothing."""
+
+    levels: tuple[tuple[str, float | None], ...]
+    title = "levels in isolation, inputs held"
+
+    def rows(self) -> Rows:
+        """Return a row for each level."""
+        return [{"level": path or "outermost", "spectral radius": rho} for path, rho in self.levels]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the spectral radii by path."""
+        return {"spectral radius of levels": dict(self.levels)}
 
 
 def stability(what: Reading | Composite, modes: int = 6) -> Stability:
@@ -237,7 +372,7 @@ def powers_grow(Phi: Array) -> bool:
 
 
 def participation_factors(cells: list[Cell], right: Array, left: Array) -> tuple[Participation, ...]:
-    """Return who takes part in a mode: the products of left and right eigenvector, added up by owner.
+    """Return the participation factors of a mode: products of left and right eigenvector, added up by owner.
 
     Perez-Arriaga, Verghese & Schweppe (1982): such products do not depend on the scale of the numbers.
     """

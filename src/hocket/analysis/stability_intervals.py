@@ -1,7 +1,7 @@
-"""For which values of a parameter is the coupling stable? All intervals, with their ends refined.
+"""For which values of a parameter, or macro steps, is the coupling stable? All intervals, ends refined.
 
-In:  a function from a value to a Composite, and a range of values
-Out: Intervals: where rho < 1, islands included, and rho where it was looked at
+In:  a function from a value to a Composite, or a Reading; and a search range
+Out: Intervals: where rho < 1, islands included, and rho at the points that were computed; a LargestStep
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from hocket.analysis.linear_models import merge_micro_steps
 from hocket.analysis.linear_reading import Reading, read_linear
+from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.rescaling import (
     check_scalable,
     count_still_motions,
@@ -34,13 +35,13 @@ from hocket.model.protocols import Array
 from hocket.planning.parameters import FINE
 
 CountCallback: TypeAlias = Callable[[int, int], None]
-"""Who is told how many values were looked at, and of how many."""
+"""Called with how many values are known, and of how many."""
 
 CROSSING_MARGIN = 1e-10
 """A coupling counts as stable below 1 minus this: on the circle itself rounding would decide."""
 CELLS = 64
 FINEST = 2.0**-12
-"""The shortest part of the range that is looked into, unless rho = 1 is known to be in it."""
+"""The shortest part of the range that is searched, unless rho = 1 is known to be in it."""
 PRECISION = 1e-8
 """How exactly the end of an interval is found, relative to its value."""
 STEEP = 2.0
@@ -60,7 +61,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Intervals:
+class Intervals(Measure):
     """Where the coupling is stable, over a range of one parameter."""
 
     name: str
@@ -68,26 +69,38 @@ class Intervals:
     high: float
     logarithmic: bool
     intervals: tuple[Interval, ...]
+    """The stable ones, in ascending order."""
     values: Array = field(repr=False)
-    """Where rho was looked at, in ascending order."""
+    """Where rho was computed, in ascending order."""
     rho: Array = field(repr=False)
     """The spectral radius there; infinite where the scenario has no solution."""
+
+    title = "stable intervals"
+    picture: ClassVar[str | None] = ""
 
     def __contains__(self, value: float) -> bool:
         """Return whether the coupling is stable for a value."""
         return any(each.low <= value <= each.high for each in self.intervals)
 
-    def rows(self) -> list[dict[str, object]]:
+    def verdict(self) -> list[str]:
+        """Return the intervals in one line."""
+        if not self.intervals:
+            return [f"stable for no `{self.name}` from {self.low:.4g} to {self.high:.4g}"]
+        spans = "; ".join(f"{each.low:.6g} to {each.high:.6g}" for each in self.intervals)
+        return [f"stable for `{self.name}` from {spans}"]
+
+    def rows(self) -> Rows:
         """Return one row per interval."""
         return [
-            {
-                "parameter": self.name,
-                "from": each.low,
-                "to": each.high,
-                "ends": _describe_interval_ends(each),
-            }
+            {"parameter": self.name, "from": each.low, "to": each.high, "ends": _describe_ends(each)}
             for each in self.intervals
         ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the intervals, and the spectral radius wherever it was computed."""
+        known = zip(self.values.tolist(), self.rho.tolist(), strict=True)
+        points = [{self.name: value, "spectral radius": rho} for value, rho in known]
+        return {"names": [self.name], "intervals": self.rows(), "points": points}
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw rho over the parameter, with the stable intervals shaded."""
@@ -98,10 +111,9 @@ class Intervals:
         return save_figure(figure, path)
 
 
-def _describe_interval_ends(interval: Interval) -> str:
-    edges = (("low", interval.from_edge), ("high", interval.to_edge))
-    ends = [f"{side}: edge of the range" for side, edge in edges if edge]
-    return "; ".join(ends) or "both found"
+def _describe_ends(interval: Interval) -> str:
+    edges = (("from", interval.from_edge), ("to", interval.to_edge))
+    return "; ".join(f"{side}: end of the search range" for side, edge in edges if edge) or "both found"
 
 
 def stable_intervals(
@@ -114,9 +126,9 @@ def stable_intervals(
 ) -> Intervals:
     """Return all intervals of a parameter in [low, high] for which the coupling is stable.
 
-    rho is looked at on a grid, finer where it is near one or turns; each crossing is then closed in on.
-    Islands narrower than 1/4096 of the range may be missed. `told` is called with how many values were
-    looked at, and how many there will be at least.
+    rho is computed on a grid, finer where it is near one or turns; each crossing is then closed in on.
+    Islands narrower than 1/4096 of the range may be missed. `told` is called with how many values are
+    known, and how many there will be at least.
     """
     return intervals_below(
         lambda value: radius_at_value(make, value), low, high, logarithmic, name, 1.0 - CROSSING_MARGIN, told
@@ -231,7 +243,7 @@ def _collect_intervals(
         before, after = known[s] < 0.0, known[t] < 0.0
         if before == after:
             continue
-        end = scale.value(_refine_crossing(height, s, t, scale.tolerance(t)))
+        end = scale.value(find_crossing(lambda p: min(height(p), 1.0), s, t, scale.tolerance(t)))
         if before and start is not None:
             yield Interval(start, end, begun_at_edge, False)
             start = None
@@ -241,28 +253,19 @@ def _collect_intervals(
         yield Interval(start, scale.high, begun_at_edge, True)
 
 
-def _refine_crossing(height: Callable[[float], float], s: float, t: float, tolerance: float) -> float:
-    return find_crossing(lambda p: min(height(p), 1.0), s, t, tolerance)
-
-
 SHORTER, LONGER = 256, 32
-"""How far from the present step others are looked at."""
+"""How far from the present step the search range reaches."""
 
 
 @dataclass(frozen=True, eq=False)
-class LargestStep:
-    """For which steps of the outermost level, in seconds, a coupling is stable."""
+class LargestStep(Intervals):
+    """For which macro steps of the outermost level, in seconds, a coupling is stable."""
 
     step: float
     """The present one."""
-    low: float
-    high: float
-    """From the shortest to the longest that was looked at."""
-    intervals: tuple[Interval, ...]
-    """The stable ones, in ascending order."""
-    values: Array = field(repr=False)
-    """Where the radius was looked at, in ascending order."""
-    rho: Array = field(repr=False)
+
+    title = "stable macro steps"
+    picture = None
 
     @property
     def present_interval(self) -> Interval | None:
@@ -271,7 +274,7 @@ class LargestStep:
 
     @property
     def interval_from_shortest(self) -> Interval | None:
-        """The interval that begins with the shortest step that was looked at."""
+        """The interval that begins with the shortest step of the search range."""
         return next((each for each in self.intervals if each.from_edge), None)
 
     @property
@@ -291,55 +294,54 @@ class LargestStep:
     @property
     def words(self) -> str:
         """The answer in one line."""
+        span = f"{self.low:.3g} s to {self.high:.3g} s"
         if not self.intervals:
-            return f"stable at no step from {_format_seconds(self.low)} s to {_format_seconds(self.high)} s"
+            return f"stable at no macro step (search range {span})"
         parts = [_describe_step_interval(each) for each in self.intervals]
         said = [parts[0], *(f"also {part}" for part in parts[1:3])]
         if len(parts) > 3:
             said.append(f"and {len(parts) - 3} more")
-        looked = f" (looked at: {_format_seconds(self.low)} s to {_format_seconds(self.high)} s)"
-        return "stable " + "; ".join(said) + looked
+        return f"stable {'; '.join(said)} (search range {span})"
 
-    def rows(self) -> list[dict[str, object]]:
+    def verdict(self) -> list[str]:
+        """Return the answer in one line."""
+        return [f"other macro steps: {self.words}"]
+
+    def rows(self) -> Rows:
         """Return one row per stable interval."""
         return [
             {
                 "from [s]": each.low,
                 "to [s]": each.high,
-                "ends": _describe_step_ends(each),
+                "ends": _describe_ends(each),
                 "present step": "here" if each is self.present_interval else "",
             }
             for each in self.intervals
         ]
 
+    def facts(self) -> dict[str, Any]:
+        """Return the largest stable step and all intervals."""
+        return {"largest stable step": self.largest, self.title: self.rows()}
+
     def plot(self, path: Path | str | None = None) -> Any:
-        """Draw the radius over the step, with the stable parts shaded and the present step marked."""
+        """Draw the spectral radius over the step, with stable parts shaded and the present step marked."""
         from hocket.analysis.figures import RED, draw_radius_curve, save_figure
 
         figure, axes = draw_radius_curve(self.values, self.rho, self.intervals, logarithmic=True)
         axes.axvline(self.step, color=RED, linewidth=1.0)
         axes.annotate(" now", (self.step, 0.03), xycoords=("data", "axes fraction"), color=RED)
-        axes.set_xlabel("step of the outermost level [s]")
+        axes.set_xlabel("macro step of the outermost level [s]")
         return save_figure(figure, path)
-
-
-def _format_seconds(value: float) -> str:
-    return f"{value:.3g}"
 
 
 def _describe_step_interval(interval: Interval) -> str:
     if interval.from_edge and interval.to_edge:
-        return "at every step"
+        return "at every macro step"
     if interval.from_edge:
-        return f"up to a step of {interval.high:.4g} s"
+        return f"up to a macro step of {interval.high:.4g} s"
     if interval.to_edge:
         return f"from {interval.low:.4g} s on"
     return f"from {interval.low:.4g} to {interval.high:.4g} s"
-
-
-def _describe_step_ends(interval: Interval) -> str:
-    edges = (("from", interval.from_edge), ("to", interval.to_edge))
-    return "; ".join(f"{side}: not looked further" for side, edge in edges if edge) or "both found"
 
 
 def largest_stable_step(
@@ -350,10 +352,10 @@ def largest_stable_step(
 ) -> LargestStep:
     """Return all stable steps from low to high; without them from 1/256 of the present step to 32 times it.
 
-    The radius is looked at on a logarithmic grid of 64 parts, finer where it is near one or turns, and each
-    end is found to a relative 1e-8; islands narrower than 1/4096 of that range may be missed. A system that
-    stands still by itself (free bodies, integrators) has eigenvalues of one at every step, which do not
-    count. Raises ScenarioError where other steps cannot be judged.
+    The spectral radius is computed on a logarithmic grid of 64 parts, finer where it is near one or turns,
+    and each end is found to a relative 1e-8; islands narrower than 1/4096 of that range may be missed. A
+    system that stands still by itself (free bodies, integrators) has eigenvalues of one at every step, which
+    do not count. Raises ScenarioError where other steps cannot be judged.
     """
     reading = what if isinstance(what, Reading) else read_linear(merge_micro_steps(what))
     check_scalable(reading)
@@ -370,15 +372,17 @@ def largest_stable_step(
             return math.inf
 
     found = intervals_below(rho, float(shortest), float(longest), logarithmic=True, name="step", told=told)
-    return LargestStep(float(step), found.low, found.high, found.intervals, found.values, found.rho)
+    return LargestStep(**vars(found), step=float(step))
 
 
 def _count_resting_motions(reading: Reading) -> int:
     """Return how many motions of the exact system stand still; what grows or swings by itself is refused."""
     values = exact_eigenvalues(reading)
     if (values.real > EDGE).any():
-        raise ScenarioError("the system itself grows, at any step", expected="a system that comes to rest")
+        raise ScenarioError(
+            "the exact system is unstable, at any step", expected="a system that comes to rest"
+        )
     if ((values.real > -MARGIN) & (np.abs(values) > EDGE)).any():
-        what = "the system itself swings without damping: at every step it is on the edge"
+        what = "the exact system is undamped: it is on the stability boundary at every step"
         raise ScenarioError(what, expected="a system that comes to rest")
     return count_still_motions(reading)

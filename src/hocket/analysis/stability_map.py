@@ -1,7 +1,7 @@
-"""The stability map: the radius over two parameters, with its boundary drawn where it is.
+"""The stability map: the spectral radius over two parameters, and the boundary of stability.
 
-In:  a function from two parameters to a Composite, and where to look
-Out: a StabilityMap: radii on a grid, and lines on which the radius is one
+In:  a function from two parameters to a Composite, and a grid; a Composite and the names of what varies
+Out: a StabilityMap: spectral radii on a grid, and lines on which they are one; a VariedRadius
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from hocket.analysis.linear_models import merge_micro_steps
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import linearise
+from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.rescaling import check_scalable, count_still_motions, eigenvalues_at, largest_modulus
 from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import spectral_radius, spectrum
@@ -39,7 +40,7 @@ EXACT = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class StabilityMap:
+class StabilityMap(Measure):
     """Radii over x and y; `boundary` has pieces of the line where the radius is one, as pairs of points.
 
     Each point of the boundary is searched for on a side of a cell, not between colours. What is narrower than
@@ -54,16 +55,36 @@ class StabilityMap:
     names: tuple[str, str] = ("x", "y")
     logarithmic: tuple[bool, bool] = (False, False)
 
-    def rows(self) -> list[dict[str, object]]:
-        """Return one row for each point of the grid."""
+    title = "stability map"
+    picture = ""
+
+    def verdict(self) -> list[str]:
+        """Return how much of the map is stable."""
+        known = np.isfinite(self.rho)
+        stable = int((self.rho[known] < 1.0).sum())
+        lines = [f"stable at {stable:,} of {self.rho.size:,} points of the map"]
+        if (~known).any():
+            lines.append(f"not judged, or without a solution: {int((~known).sum()):,} points")
+        return lines
+
+    def notes(self) -> list[str]:
+        """Return where to see it: its points make no table."""
+        return ["--plot PNG draws the map with the boundary of stability, --json FILE writes it"]
+
+    def points(self) -> Rows:
+        """Return the spectral radius at each point of the grid."""
         return [
-            {self.names[0]: float(x), self.names[1]: float(y), "rho": float(self.rho[j, i])}
+            {self.names[0]: float(x), self.names[1]: float(y), "spectral radius": float(self.rho[j, i])}
             for j, y in enumerate(self.y)
             for i, x in enumerate(self.x)
         ]
 
+    def facts(self) -> dict[str, Any]:
+        """Return all points and the boundary."""
+        return {"names": self.names, "points": self.points(), "boundary": self.boundary}
+
     def plot(self, path: Path | str | None = None) -> Any:
-        """Draw the radius as colours and the boundary as a line."""
+        """Draw the spectral radius as colours and the boundary as a line."""
         from hocket.analysis.figures import new_figure, save_figure, set_axes_title
         from hocket.files.plotting import import_extra
 
@@ -79,7 +100,7 @@ class StabilityMap:
         for (x1, y1), (x2, y2) in self.boundary:
             axes.plot([x1, x2], [y1, y2], color="black", linewidth=1.2, solid_capstyle="round")
         ticks = [side * reach * part for side in (-1, 1) for part in (0.01, 0.1, 1.0)]
-        bar = figure.colorbar(colours, label="factor per step", ticks=sorted([0.0, *ticks]))
+        bar = figure.colorbar(colours, label="spectral radius", ticks=sorted([0.0, *ticks]))
         bar.ax.set_yticklabels([f"{10.0**tick:.4g}" for tick in sorted([0.0, *ticks])])
         axes.set_xlabel(self.names[0].replace("$", r"\$"))
         axes.set_ylabel(self.names[1].replace("$", r"\$"))
@@ -87,7 +108,7 @@ class StabilityMap:
         axes.set_yscale("log" if self.logarithmic[1] else "linear")
         axes.set_xlim(self.x[0], self.x[-1])
         axes.set_ylim(self.y[0], self.y[-1])
-        line = "on the line the factor is one" if self.boundary else "there is no boundary here"
+        line = "on the line the spectral radius is one" if self.boundary else "there is no boundary here"
         set_axes_title(axes, f"stable where blue; {line}")
         return save_figure(figure, path)
 

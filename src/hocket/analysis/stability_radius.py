@@ -1,7 +1,7 @@
-"""How far from unstable? The smallest change of the step, or of some simulators' steps, that makes it grow.
+"""Stability radii: the smallest change of the macro step, or of some simulators' steps, that destabilises.
 
 In:  a Reading; for a structured radius the names of the uncertain simulators
-Out: a Radius: a size no smaller change can beat, and a change of that size that destabilises
+Out: a StabilityRadius: a size no smaller change can beat, and a change of that size that destabilises
 
 Changes are measured in the 2-norm, in the units of the numbers, and may be complex: for real changes the
 radius is a lower bound. It is at most 1 - rho (Hinrichsen & Son, 1989; Glumac & Kovacic, 2019, equation 62),
@@ -29,6 +29,7 @@ from hocket.analysis.disturbance_transfer import (
     peak,
 )
 from hocket.analysis.linear_reading import Reading
+from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.root_search import find_minimum
 from hocket.analysis.structured_singular_value import (
     POWERS,
@@ -42,6 +43,7 @@ from hocket.analysis.structured_singular_value import (
 from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
+from hocket.model.units import Share
 
 SLACK = 0.005
 """How far above mu the level is for which every arc of the circle is covered."""
@@ -52,20 +54,22 @@ WIDE = 40
 """Disturbances per period up to which every angle may get a scaling of its own."""
 ROUNDING = 1e-13
 """Radii below are zero: an eigenvalue this near to the circle is on it."""
+ON_REQUEST = "`--robust` (in Python robust=True), however long it takes"
+"""What to do about a radius that is not computed unasked."""
 EXACT = 1e-4
 """Bounds this near to each other, relatively, are one number."""
 
 
 @dataclass(frozen=True, eq=False)
 class StabilityRadius:
-    """How far a coupling is from unstable."""
+    """How far a coupling is from unstable: structured, for some simulators, or unstructured."""
 
     at_least: float
     """No smaller change destabilises."""
     at_most: float
     """The size of `changes`, which do."""
     certified: bool
-    """`at_least` holds on the whole unit circle, by level sets; else it was looked for at many points."""
+    """`at_least` holds on the whole unit circle, by level sets; else it was searched at many points."""
     angle: float
     """Of the eigenvalue that the changes bring to the unit circle: at 0 it drifts, at pi it alternates."""
     period: float
@@ -96,19 +100,19 @@ class StabilityRadius:
 
     @property
     def frequency(self) -> float:
-        """Hertz of what would begin to grow."""
+        """Hertz of the mode that would become unstable."""
         return self.angle / (2.0 * math.pi * self.period)
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> Rows:
         """Return one row."""
         return [
             {
                 "uncertain": self.what,
-                "at least": self.at_least,
-                "at most": self.at_most,
+                "lower bound": self.at_least,
+                "upper bound": self.at_most,
                 "relative": self.relative,
                 "certified": self.certified,
-                "angle": self.angle,
+                "angle [rad]": self.angle,
                 "frequency [Hz]": self.frequency,
                 "note": self.note,
             }
@@ -123,16 +127,16 @@ class StabilityRadius:
     def note(self) -> str:
         """What a reader must know about the figure."""
         if self.at_most == 0.0:
-            return "not stable as it is, or so nearly not that rounding decides"
+            return "not stable as it is, or within rounding of the stability boundary"
         if math.isinf(self.at_least):
-            return "no change of these steps destabilises: they have no state, or nothing reacts to them"
+            return "no change of these steps destabilises: they have no state, or no effect on others"
         notes = [f"inserted by the pass {self.inserted}"] if self.inserted else []
         notes += [f"`{b.name}` steps {b.times} times per period" for b in self.uncertain if b.times > 1]
         notes += [f"`{name}` has no state: its outputs are taken as known" for name in self.stateless]
         if not self.exact:
             notes.append("bounds")
         if not self.certified:
-            notes.append("looked for, not certified")
+            notes.append("lower bound not certified")
         return "; ".join(notes)
 
     def plot(self, path: Path | str | None = None) -> Any:
@@ -156,8 +160,50 @@ class StabilityRadius:
         axes.set_xlim(0, 180)
         axes.set_xticks(range(0, 181, 30))
         axes.grid(alpha=0.3)
-        set_axes_title(axes, f"how much {self.what} may change in a step".replace("$", r"\$"))
+        set_axes_title(axes, f"stability radius: {self.what}".replace("$", r"\$"))
         return save_figure(figure, path)
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityRadii(Measure):
+    """The structured radius of each simulator, relative to its own step map.
+
+    The nearest first; those that a pass inserted come last. 1 - rho is not one, and never shown as such.
+    """
+
+    radii: tuple[StabilityRadius, ...]
+    title = "stability radii (structured, relative to the step map of each simulator)"
+
+    def verdict(self) -> list[str]:
+        """Return the smallest one."""
+        first = next((each for each in self.radii if not each.inserted), None)
+        if first is None or not math.isfinite(first.at_least) or first.at_most == 0.0:
+            return []
+        upper = "" if first.exact else f" to {Share(first.at_most):.2g}"
+        mode = f"oscillation at {first.frequency:.3g} Hz" if first.angle > 1e-6 else "no oscillation"
+        size = (
+            f"{Share(first.at_least):.2g}{upper} of the step map of `{first.what}`, instability with {mode}"
+        )
+        return [
+            f"stability radius (structured): {size}; no smaller change of a single simulator destabilises"
+        ]
+
+    def rows(self) -> Rows:
+        """Return a row for each simulator."""
+        return [
+            {
+                "simulator": each.what,
+                "lower bound": Share(each.at_least),
+                "upper bound": Share(each.at_most),
+                "unstable at [Hz]": each.frequency,
+                "note": each.note,
+            }
+            for each in self.radii
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything about them."""
+        return {"stability radii": [row for each in self.radii for row in each.rows()]}
 
 
 def stability_radius(reading: Reading) -> StabilityRadius:
@@ -173,7 +219,7 @@ def structured_radius(
 ) -> StabilityRadius:
     """Return the radius for changes of the step maps of these simulators, all of at most the same size.
 
-    One that steps once per period: 1 / max of ||C (z I - Phi)^-1 B|| over |z| = 1 (formulas, section 2). Else
+    One that steps once per period: 1 / max of ||C (z I - Phi)^-1 B|| over |z| = 1 (theory, section 2). Else
     bounds: a simulator that steps several times per period changes alike in each step, and several
     simulators change at once. `relative` measures each change by the norm of the simulator's own step map;
     `balanced` does so after rows and columns of that map were made alike, so that the figure does not depend
@@ -211,7 +257,7 @@ def radius_per_simulator(reading: Reading, most: int | None = None) -> tuple[Sta
         one = disturbance_model(reading, [name])
         if most is not None and one.transfer.D.shape[1] > most:
             times = one.blocks[0].times
-            raise ScenarioError(f"`{name}` steps {times} times per period, and that takes a while")
+            raise ScenarioError(f"`{name}` steps {times} times per period", hint=ON_REQUEST)
         found.append(_disturbed_radius(reading, one, relative=True, balanced=True))
     return tuple(sorted(found, key=lambda each: each.at_least))
 

@@ -1,4 +1,4 @@
-"""Do outputs that react at once to each other settle, however short the steps are?
+"""Zero-stability: do outputs with direct feedthrough to each other converge, however short the steps are?
 
 In:  a Composite whose models are linear
 Out: a ZeroStability: gains of each level and of all leaves together, the composed map that decides, why
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.figures import save_figure
+from hocket.analysis.figures import new_figure, save_figure, set_axes_title
 from hocket.analysis.linear_reading import is_linear, read_linear
+from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.stability import MARGIN, spectrum
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN
 from hocket.errors import ConvergenceError, Fault, InternalError, ScenarioError
-from hocket.files.plotting import import_extra
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.ports import Port
@@ -38,7 +38,7 @@ from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
 
 @dataclass(frozen=True, eq=False)
 class FeedthroughGains:
-    """How outputs react at once to each other through connections: y_new = g + D y, all at the same time."""
+    """The direct feedthrough of outputs to each other through connections: y_new = g + D y, all at once."""
 
     path: str
     """Of the level whose connections count; empty: the outermost one."""
@@ -54,19 +54,19 @@ class FeedthroughGains:
 
 @dataclass(frozen=True)
 class FeedthroughLoop:
-    """Outputs that react to each other in a circle."""
+    """An algebraic loop."""
 
     ports: tuple[str, ...]
-    """Each reacts to the one before it, the first to the last."""
+    """Each has direct feedthrough from the one before it, the first from the last."""
     gain: float
-    """Once around, with its sign."""
+    """The loop gain, with its sign."""
     levels: tuple[str, ...]
     """The levels whose connections it runs over."""
 
     def __str__(self) -> str:
         around = " -> ".join(f"`{port}`" for port in (*self.ports, self.ports[0]))
         where = " and ".join(f"`{level}`" if level else "the outermost level" for level in self.levels)
-        return f"{around} (gain {self.gain:.4g} once around, connected in {where})"
+        return f"{around} (loop gain {self.gain:.4g}, connected in {where})"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def feedthrough_part(level: PlanTree) -> FeedthroughPart:
 
 
 def feedthrough_matrix(model: Any) -> Array:
-    """Return how the outputs of a linear model react at once to the values of its inputs."""
+    """Return the direct feedthrough of a linear model, from the values of its inputs to its outputs."""
     D = np.array(model.D, dtype=np.float64)
     values = D[0][: len(model.outputs)] if D.ndim == 3 else D  # identified: powers of time come after
     return values.reshape(len(model.outputs), len(model.inputs))
@@ -244,7 +244,7 @@ _COLOURS = {"rho": "#0072B2", "rho_abs": "#E69F00", "norm": "#56B4E9", True: "#0
 
 
 @dataclass(frozen=True, eq=False)
-class ZeroStability:
+class ZeroStability(Measure):
     """The verdict for steps that vanish, all in the same proportion."""
 
     stable: bool
@@ -260,7 +260,7 @@ class ZeroStability:
     norm_certifies: bool | None
     """||D||_inf <= 1 (Hafner, Bicher & Popper, theorem 2 and corollary 3); None: it does not apply."""
     radius_certifies: bool | None
-    """rho(|D|) < 1, the sharper one (formulas, section 3); None: it does not apply."""
+    """rho(|D|) < 1, the sharper one (theory, section 3); None: it does not apply."""
     uncertified: str
     """Why the certificates do not apply; empty where they do."""
     loop: FeedthroughLoop | None
@@ -268,14 +268,36 @@ class ZeroStability:
     T: Array = field(repr=False)
     """The composed map of one period: the linear reading of the plan with nothing moving."""
 
-    def rows(self) -> list[dict[str, object]]:
+    title = "zero-stability: gains of direct feedthrough"
+
+    @property
+    def outcome(self) -> Outcome:
+        """A caution: at the present step the spectral radius decides."""
+        return Outcome.GOOD if self.stable else Outcome.CAUTION
+
+    def verdict(self) -> list[str]:
+        """Return why it is not zero-stable."""
+        return [] if self.stable else [self.reason]
+
+    def rows(self) -> Rows:
         """Return a row for each level, for all leaves together, and for the composed map."""
-        named = [(each.path or "the outermost level", each) for each in self.levels]
-        rows: list[dict[str, object]] = [
-            {"level": name, "rho": each.rho, "inf norm": each.norm, "rho(|D|)": each.rho_abs}
+        named = [(each.path or "outermost", each) for each in self.levels]
+        rows: Rows = [
+            {"level": name, "rho(D)": each.rho, "||D||_inf": each.norm, "rho(|D|)": each.rho_abs}
             for name, each in (*named, ("all leaves, flat", self.flat))
         ]
-        return [*rows, {"level": "composed: decides", "rho": self.rho, "inf norm": None, "rho(|D|)": None}]
+        return [
+            *rows,
+            {"level": "composed: decides", "rho(D)": self.rho, "||D||_inf": None, "rho(|D|)": None},
+        ]
+
+    def notes(self) -> list[str]:
+        """Return the verdict."""
+        return [self.reason]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the verdict and the gains."""
+        return {"zero-stable": self.stable, "feedthrough gains": self.rows()}
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the gains of the levels, and the eigenvalues of the composed map with the unit circle."""
@@ -283,7 +305,7 @@ class ZeroStability:
 
 
 def zero_stability(composite: Composite) -> ZeroStability:
-    """Return whether the outputs of a coupling settle as its steps vanish, and why not.
+    """Return whether the outputs of a coupling converge as its steps vanish, and why not.
 
     All models must be linear. That each level passes by itself (theorem 1 of Hafner, Bicher & Popper) is not
     enough: the composed map decides.
@@ -408,41 +430,39 @@ def _why_uncertified(design: PlanTree) -> str:
 
 def _describe_zero_stability(found: ZeroStability, memory: str) -> str:
     """Return the verdict in words."""
-    loop = f"; the strongest loop is {found.loop}" if found.loop else ""
+    loop = f"; dominant algebraic loop: {found.loop}" if found.loop else ""
     if found.stable and not found.flat.rho_abs:
-        return "stable: no output reacts at once to itself"
+        return "zero-stable: no output has direct feedthrough to itself"
     if found.stable and found.semisimple:
-        return f"stable, barely: what goes around neither shrinks nor grows{loop}"
+        return f"zero-stable, marginally: feedthrough map with spectral radius 1, semisimple{loop}"
     if found.semisimple is False:
-        return f"unstable: the radius is 1 with too few eigenvectors, so errors add up step by step{loop}"
+        return f"not zero-stable: spectral radius 1 with a defective eigenvalue, errors accumulate{loop}"
     digits = 4 if found.semisimple is None else 10
-    factor = f"to {found.rho:.{digits}g} of itself each step"
+    factor = f"feedthrough map with spectral radius {found.rho:.{digits}g}"
     if found.stable and (found.rho or 0.0) < ROUNDING:
-        return f"stable: nothing goes around from step to step, loops are solved within each{loop}"
+        return f"zero-stable: algebraic loops are solved within each step{loop}"
     if found.stable:
         certified = found.norm_certifies or found.radius_certifies
-        always = "; so it does in every nesting and at every ratio of steps" if certified else ""
-        return f"stable: what goes around shrinks {factor}{loop}{always}"
-    grows = f"unstable, however short the steps: what goes around grows {factor}"
+        always = "; this holds for every hierarchy and every ratio of steps" if certified else ""
+        return f"zero-stable: {factor}{loop}{always}"
+    grows = f"not zero-stable, unstable however short the steps: {factor}"
     if not found.loop:
         return f"{grows}, in the memory of the extrapolation of {memory} alone"
-    # held inputs with rho(|D|) < 1 settle in any order and at any rates (Chazan & Miranker 1969)
+    # held inputs with rho(|D|) < 1 converge in any order and at any rates (Chazan & Miranker 1969)
     if found.flat.rho_abs < 1.0 - ROUNDING:
-        return f"{grows}{loop}; with held inputs it would shrink"
+        return f"{grows}{loop}; with held inputs it would be stable"
     if len(found.levels) > 1 and all(each.rho < 1.0 for each in found.levels):
-        return f"{grows}{loop}; each level by itself would settle, together they do not"
+        return f"{grows}{loop}; each level by itself is stable, together they are not"
     return f"{grows}{loop}"
 
 
 def _plot_zero_stability(found: ZeroStability, path: Path | str | None) -> Any:
-    figure = import_extra("matplotlib.figure", "plot").Figure(figsize=(9, 3.8), layout="constrained")
-    bars, plane = figure.subplots(1, 2, width_ratios=(3, 2))
+    figure, (bars, plane) = new_figure(9, 3.8, 2, (3, 2))
     _draw_level_gains(bars, found)
     _draw_composed_map(plane, found)
     for axes in (bars, plane):
         axes.grid(color="#e4e4e4", linewidth=0.8)
         axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
     return save_figure(figure, path)
 
 
@@ -459,7 +479,7 @@ def _draw_level_gains(axes: Any, found: ZeroStability) -> None:
         axes.bar(places + offset, heights, 0.23, label=label, color=_COLOURS[kind])
     axes.axhline(1.0, color="#444444", linewidth=1.0)
     axes.set_xticks(places, [name if len(name) <= 20 else f"…{name[-19:]}" for name in names])
-    axes.set_title("gains of the levels", loc="left", fontsize="medium", fontweight="bold")
+    set_axes_title(axes, "gains of the levels")
     axes.legend(frameon=False, fontsize="small")
 
 
@@ -470,5 +490,5 @@ def _draw_composed_map(axes: Any, found: ZeroStability) -> None:
     axes.plot(values.real, values.imag, "o", color=_COLOURS[found.stable], markersize=5)
     axes.set_aspect("equal", adjustable="datalim")
     word = "stable" if found.stable else "unstable"
-    verdict = "cannot start" if found.rho is None else f"radius {found.rho:.4g}, {word}"
-    axes.set_title(f"composed map: {verdict}", loc="left", fontsize="medium", fontweight="bold")
+    verdict = "cannot start" if found.rho is None else f"spectral radius {found.rho:.4g}, {word}"
+    set_axes_title(axes, f"composed map: {verdict}")

@@ -262,7 +262,7 @@ def _hocket(
 ) -> None:
     """Couple simulators into one simulation, at any depth.
 
-    Exit codes: 0 all is well, 1 the run failed or was stopped, 2 bad scenario or command.
+    Exit codes: 0 all is well, 1 the run failed or was stopped, 2 bad scenario or command, 3 not judged.
     """
 
 

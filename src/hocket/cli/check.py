@@ -1,23 +1,21 @@
-"""hocket check: is it stable, how wrong will it be, and what to change.
+"""hocket check: is it stable, how large will the global error be, and what to change.
 
 In:  a scenario file, or FMUs
-Out: a verdict in plain words, then the tables behind it; a picture, or JSON
+Out: the verdict, then the table of each measure; a picture, or JSON
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from rich.console import RenderableType
-from rich.text import Text
 
-from hocket.cli import check as maps
+from hocket.analysis.measure import Measure, join_facts
 from hocket.cli import options
 from hocket.cli import run_estimate as runs
 from hocket.cli.command_arguments import (
@@ -27,8 +25,8 @@ from hocket.cli.command_arguments import (
     split_assignment,
     with_algorithms,
 )
-from hocket.cli.output_files import check_file, check_picture, write_json
-from hocket.cli.terminal import count_progress, print_out, titled_table
+from hocket.cli.output_files import check_outputs, draw_measures, write_json
+from hocket.cli.terminal import count_progress, print_measures, print_out
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.clock import format_duration, seconds
 from hocket.model.composite import Composite
@@ -36,8 +34,6 @@ from hocket.model.experiment import Experiment
 from hocket.planning.parameters import leaves, with_parameters
 
 if TYPE_CHECKING:
-    from hocket.analysis.bond_energy import BondCheck
-    from hocket.analysis.coupling_check import Check
     from hocket.analysis.stability_intervals import Intervals
     from hocket.analysis.stability_map import StabilityMap
 
@@ -46,7 +42,7 @@ OPTION = "--vary"
 MAP_COLUMNS, MAP_ROWS = 41, 31
 """Points of a map, unless they are given."""
 WIDE = 100.0
-"""From this ratio of its ends on, a range is looked at on a logarithmic scale."""
+"""From this ratio of its ends on, a range is searched on a logarithmic scale."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class VariedRange:
         return self.low > 0.0 and self.high >= WIDE * self.low
 
     def points(self, count: int) -> list[float]:
-        """Return the values to look at."""
+        """Return the values to compute."""
         places = np.geomspace if self.logarithmic else np.linspace
         return [float(value) for value in places(self.low, self.high, self.count or count)]
 
@@ -76,7 +72,7 @@ def parse_ranges(composite: Composite, written: Sequence[str]) -> list[VariedRan
     if len(written) > 2:
         raise ScenarioError(f"{len(written)} things vary", OPTION, "one, or two for a map")
     for path in balanced_leaves(composite)[:1]:
-        what = f"`{path}` cannot be judged: its bonds are balanced, by a law that is not linear"
+        what = f"`{path}` has no linear model: its bonds are balanced, by a law that is not linear"
         hint = "`hocket check` without --vary, which tries them; `hocket sweep` runs it for each value"
         raise ScenarioError(what, OPTION, "bonds without `balance`", hint)
     found = [_parse_range(composite, text) for text in written]
@@ -89,7 +85,7 @@ def _parse_range(composite: Composite, text: str) -> VariedRange:
     from hocket.analysis.stability_map import is_step
 
     if "=" not in text:
-        raise ScenarioError(f"`{text}` says not from where to where", OPTION, "name=low:high, as k=1:100")
+        raise ScenarioError(f"`{text}` has no range", OPTION, "name=low:high, as k=1:100")
     name, values = split_assignment(text, OPTION)
     where = f"{OPTION} {text}"
     step = is_step(composite, name)
@@ -97,13 +93,13 @@ def _parse_range(composite: Composite, text: str) -> VariedRange:
     parts = values.split(":")
     count = parts[2].strip() if len(parts) == 3 else ""
     if len(parts) not in (2, 3) or (count and not count.isdecimal()):
-        raise ScenarioError(f"`{values}` is no range", where, f"{expected}; of a map also low:high:points")
+        raise ScenarioError(f"`{values}` is not a range", where, f"{expected}; of a map also low:high:points")
     if count and not 2 <= int(count) <= 1000:
         raise ScenarioError(f"{count} points make no map", where, "2 to 1000 points")
     try:
         low, high = (float(seconds(part.strip())) if step else float(part) for part in parts[:2])
     except ValueError as error:
-        what = str(error) if step else f"`{values}` is no range of numbers"
+        what = str(error) if step else f"`{values}` is not a range of numbers"
         raise ScenarioError(what, where, expected) from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         same = "begins where it ends" if low == high else "has its lower end last, or no end"
@@ -148,39 +144,6 @@ def map_stability(study: Experiment, over: Sequence[VariedRange], quiet: bool) -
         return map_radius(rho, x.points(MAP_COLUMNS), y.points(MAP_ROWS), (x.name, y.name), scales, told)
 
 
-def print_stability(found: Intervals | StabilityMap, picture: bool, most: int | None) -> None:
-    """Print what was found."""
-    from hocket.analysis.stability_map import StabilityMap
-
-    if isinstance(found, StabilityMap):
-        known = np.isfinite(found.rho)
-        stable = int((found.rho[known] < 1.0).sum())
-        print_out(f"stable at {stable:,} of {found.rho.size:,} points of the map")
-        if (~known).any():
-            print_out(f"not judged, or without a solution: {int((~known).sum()):,} points")
-        if not picture:
-            print_out(f"{OPTION} ... --plot map.png draws it, with the boundary; --json writes it")
-        return
-    if not found.intervals:
-        print_out(f"stable for no `{found.name}` from {found.low:.4g} to {found.high:.4g}")
-        return
-    spans = "; ".join(f"{each.low:.6g} to {each.high:.6g}" for each in found.intervals)
-    print_out(f"stable for `{found.name}` from {spans}")
-    print_out(*titled_table("where it is stable", found.rows(), most))
-
-
-def stability_facts(found: Intervals | StabilityMap) -> dict[str, Any]:
-    """Return everything, for JSON."""
-    from hocket.analysis.stability_map import StabilityMap
-
-    if isinstance(found, StabilityMap):
-        return {"names": found.names, "points": found.rows(), "boundary": found.boundary}
-    looked = [
-        {found.name: v, "rho": r} for v, r in zip(found.values.tolist(), found.rho.tolist(), strict=True)
-    ]
-    return {"names": [found.name], "intervals": found.rows(), "points": looked}
-
-
 ROWS = 8
 """Of each table, unless all are asked for."""
 
@@ -193,7 +156,7 @@ def check(
     connect: options.Connect = None,
     assign: options.Set = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="PNG", help="Draw the eigenvalues, and who takes part.")
+        Path | None, typer.Option(metavar="PNG", help="Draw the eigenvalues and participation factors.")
     ] = None,
     as_json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write everything; -: print it instead.")
@@ -204,7 +167,7 @@ def check(
         typer.Option(
             "--robust/--no-robust",
             metavar="",
-            help="Judge other steps and changes of simulators, however long it takes, or never.",
+            help="Compute other macro steps and stability radii, however long it takes, or never.",
             show_default=False,
         ),
     ] = None,
@@ -212,24 +175,27 @@ def check(
         list[str] | None,
         typer.Option(
             metavar="NAME=LOW:HIGH",
-            help="Where it is stable instead: step=10ms:200ms, plant.k=1:100; given twice: a map.",
+            help="Only find where it is stable: step=10ms:200ms, plant.k=1:100; given twice: a map.",
         ),
     ] = None,
     quick: runs.Quick = False,
     again: runs.Again = False,
 ) -> None:
-    """Say before the run whether the coupling is well posed and stable, and how wrong it will be.
+    """Before a run: is the coupling well posed and stable, and how large will the global error be?
 
-    It is judged by the very plan that will be run. What is not linear is linearised where it starts; black
-    boxes are stepped by small pulses. The exit code is 1 if the coupling is ill posed, unstable or cannot be
-    judged.
+    It is judged by the very plan that will be run: spectral radius, least-damped modes, predicted errors,
+    stability radii, recommended changes. What is not linear is linearised at its start; black boxes are
+    identified from pulse responses.
 
-    With --vary it says for which values of one parameter it is stable, with the ends of all intervals, or
-    over two: `step`, the step of a level (axle.step), what --set sets, an entry of a matrix (plant.A[2,1]),
-    or the alpha of a filtered hold (plant.u.alpha).
+    With --vary: for which values of one parameter it is stable, or a map over two: `step`, the step of a
+    level (axle.step), what --set sets, an entry of a matrix (plant.A[2,1]), the alpha of a filtered hold
+    (plant.u.alpha).
 
-    Of the folder of a run it says how wrong that was, by two more runs with shorter steps; with --quick by
-    the defects of its connections, and by linear models where they follow it.
+    After a run, given its folder: the global error, estimated from two more runs with shorter steps; with
+    --quick from connection defects and linear models.
+
+    Exit codes: 0 the coupling may be run, 1 ill posed or unstable (a run: error too large, or the estimate
+    not reliable), 2 bad scenario or command, 3 not judged.
     """
     if runs.is_run(files):
         others = {
@@ -247,52 +213,26 @@ def check(
     study = with_algorithms(read_study(files, connect or ()), algorithm, extrapolation)
     composite = with_parameters(study.composite, parse_assignments(study, assign or ()), "--set")
     study = _with_stop(replace(study, composite=composite), stop)
-    if plot:
-        check_picture(plot)
-    if as_json and str(as_json) != "-":
-        check_file(as_json)
-    most = None if everything else ROWS
+    check_outputs(as_json, plot)
     printed = str(as_json) == "-"
+    measures: Sequence[Measure]
     if vary:
-        over = maps.parse_ranges(composite, vary)
-        shown = maps.map_stability(study, over, quiet=printed)
-        if as_json:
-            write_json(as_json, maps.stability_facts(shown))
-        if not printed:
-            maps.print_stability(shown, picture=plot is not None, most=most)
-        if plot:
-            shown.plot(plot)
-        _print_written(plot, as_json)
-        return
-    from hocket.analysis.coupling_check import check as checked
+        measures, code = [map_stability(study, parse_ranges(composite, vary), quiet=printed)], 0
+    else:
+        from hocket.analysis.coupling_check import check as checked
 
-    with locate_faults(files, ["stop"] if stop else []):
-        found = checked(study, robust=robust)
+        with locate_faults(files, ["stop"] if stop else []):
+            found = checked(study, robust=robust)
+        measures, code = found.measures, found.outcome.exit_code
     if as_json:
-        write_json(as_json, _check_facts(found))
+        write_json(as_json, join_facts(measures))
     if not printed:
-        first, *rest = found.verdict()
-        print_out(
-            Text(first, "bold" if found.good else "bold red"), *(_with_option_names(line) for line in rest)
-        )
-        print_out(*_check_tables(found, most))
-    if plot and found.stability:
-        found.stability.plot(plot)
-    _print_written(plot, as_json)
-    if not found.good:
-        raise typer.Exit(1)
-
-
-def _with_option_names(line: str) -> str:
-    """Return a line with options as they are typed."""
-    if line.startswith("not judged: other steps: ") and line.endswith(" only"):
-        return f"{line}: `--vary step=LOW:HIGH` identifies it anew"
-    return line.replace("`robust=True` judges it", "`--robust` judges it")
-
-
-def _print_written(*files: Path | None) -> None:
-    if "-" not in map(str, files):
-        print_out(*(f"wrote {file}" for file in files if file))
+        print_measures(measures, None if everything else ROWS)
+    drawn = draw_measures(measures, plot)
+    if not printed:
+        print_out(*(f"wrote {file}" for file in (*drawn, as_json) if file))
+    if code:
+        raise typer.Exit(code)
 
 
 def _with_stop(study: Experiment, typed: str | None) -> Experiment:
@@ -305,122 +245,3 @@ def _with_stop(study: Experiment, typed: str | None) -> Experiment:
         when = f"the run stops at {format_duration(end)} and starts at {format_duration(study.start)}"
         raise ScenarioError(when, "--stop")
     return replace(study, stop=end)
-
-
-def _check_tables(found: Check, most: int | None) -> Iterator[RenderableType]:
-    if found.stability:
-        yield from titled_table("what lasts longest", found.stability.rows(), most)
-        alone = [{"level": path, "factor": rho} for path, rho in found.stability.levels]
-        yield from titled_table("each level by itself, its inputs held", alone, most)
-    if found.prediction:
-        yield from titled_table("expected errors", found.prediction.rows(), most)
-        yield ""
-        yield f"order: {found.prediction.order.words}"
-    yield from titled_table("iterations", [each.row() for each in found.iterations], most)
-    if found.largest:
-        yield from titled_table("steps for which it is stable", found.largest.rows(), most)
-    yield from titled_table("how much one simulator may change", _radius_rows(found), most)
-    if found.consistency:
-        yield ""
-        delta = f"delta {found.consistency.delta:.4g} after {found.consistency.k} steps"
-        yield f"relative consistency: {delta}, in the units of the states: {found.consistency.note}"
-    tried = [
-        {
-            "change": change.words,
-            "factor": change.rho,
-            "largest error": change.error,
-            "steps": f"{change.steps:g} times",
-        }
-        for change in found.advice
-    ]
-    yield from titled_table("what would change it", tried, most)
-    if found.bonds:
-        yield from titled_table("energy that bonds gain in a trial run", _bond_gain_rows(found.bonds), most)
-        yield from titled_table("what the bonds would do", _remedy_rows(found.bonds), most)
-        yield from found.bonds.failures
-    yield from titled_table("inputs that are extrapolated", found.posedness.rows(), most)
-    for loop in found.posedness.loops:
-        how = "solved in every step" if found.posedness.solved else "broken by a delay of one step"
-        how = "without a single solution" if found.ill_posed else how
-        yield f"algebraic loop: {' -> '.join(loop)}, {how}"
-    models = [
-        {
-            "simulator": leaf.path,
-            "linear model": leaf.how,
-            "fit": leaf.fit,
-            "why": "; ".join(filter(None, (leaf.refused, *leaf.notes))),
-        }
-        for leaf in found.leaves
-        if leaf.how != "exact"
-    ]
-    yield from titled_table("what is not linear", models, most)
-
-
-def _bond_gain_rows(found: BondCheck) -> list[dict[str, object]]:
-    return [
-        {
-            "bond": each.bond,
-            f"gained in {each.seconds:g} s": f"{each.gained:.3g} {each.unit}",
-            "in a step": f"{each.per_step:.3g} {each.unit}",
-            "of what flows": f"{100.0 * each.share:.3g}%",
-        }
-        for each in found.gains
-    ]
-
-
-def _remedy_rows(found: BondCheck) -> list[dict[str, object]]:
-    shares = ("gained or lost", "stored energy off by")
-    return [
-        row
-        | {name: _format_share(row[name]) for name in shares if row.get(name) is not None}
-        | {"steps": f"{row['steps']:.3g} times"}
-        for row in found.rows()
-    ]
-
-
-def _format_share(share: Any) -> str:
-    return "it fails" if math.isinf(share) else f"{100.0 * share:.3g}%"
-
-
-def _radius_rows(found: Check) -> list[dict[str, object]]:
-    return [
-        {
-            "simulator": each.what,
-            "at least": f"{100.0 * each.at_least:.3g}%",
-            "at most": f"{100.0 * each.at_most:.3g}%",
-            "grows at [Hz]": each.frequency,
-            "note": each.note,
-        }
-        for each in found.robustness
-    ]
-
-
-def _check_facts(found: Check) -> dict[str, Any]:
-    zero = found.zero
-    return {
-        "good": found.good,
-        "verdict": found.verdict(),
-        "rho": found.stability.rho if found.stability else None,
-        "rho of the exact system": found.own,
-        "stable": found.stability.stable if found.stability else None,
-        "zero-stable": zero.stable if zero else None,
-        "modes": found.stability.rows() if found.stability else [],
-        "levels": dict(found.stability.levels) if found.stability else {},
-        "errors": found.prediction.rows() if found.prediction else [],
-        "order": found.prediction.order.measured if found.prediction else None,
-        "iterations": [each.row() for each in found.iterations],
-        "stable steps": found.largest.rows() if found.largest else None,
-        "largest stable step": found.largest.largest if found.largest else None,
-        "robustness": [row for each in found.robustness for row in each.rows()],
-        "delta": found.consistency.delta if found.consistency else None,
-        "changes": [vars(change) for change in found.advice],
-        "bonds": [vars(each) | {"share": each.share, "per step": each.per_step} for each in found.bonds.gains]
-        if found.bonds
-        else [],
-        "remedies": found.bonds.rows() if found.bonds else [],
-        "remedies that fail": found.bonds.failures if found.bonds else [],
-        "loops": found.posedness.loops,
-        "extrapolated": found.posedness.rows(),
-        "models": [vars(leaf) for leaf in found.leaves],
-        "not judged": found.unjudged,
-    }

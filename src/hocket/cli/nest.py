@@ -23,7 +23,7 @@ from hocket.planning.parameters import with_parameters
 
 if TYPE_CHECKING:
     from hocket.model.experiment import Experiment
-    from hocket.search.nest.nest import Nesting
+    from hocket.search.nest.nesting_summary import Nesting
 
 
 ROWS = 8

@@ -1,7 +1,7 @@
-"""What a verb found, as JSON.
+"""What a verb leaves behind: JSON, pictures, run folders; and what cannot be written, refused beforehand.
 
-In:  facts, and where they shall go: a file, or - for the screen
-Out: JSON there
+In:  facts or measures, and where they shall go: a file, or - for the screen
+Out: files there
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import hocket
+from hocket.analysis.measure import Measure
+from hocket.cli.terminal import print_err
 from hocket.engine.recording import write_error
 from hocket.errors import FileError, HocketError, ScenarioError
 from hocket.files.atomic_files import write_text
@@ -94,6 +96,34 @@ def _make_next_folder(stem: str) -> Path:
     except OSError as error:
         raise write_error(runs, error) from error
     raise AssertionError("numbers do not end")
+
+
+def check_outputs(as_json: Path | None, plot: Path | None, pictures: Iterable[str | None] = ("",)) -> None:
+    """Refuse what cannot be written, before anything is computed; `pictures` is what measures call theirs."""
+    for name in pictures:
+        if plot is not None and name is not None:
+            check_picture(_picture_path(plot, name))
+    if as_json and str(as_json) != "-":
+        check_file(as_json)
+
+
+def _picture_path(plot: Path, name: str) -> Path:
+    """Return the file of one measure's picture, beside that of the others."""
+    return plot.with_stem(f"{plot.stem}-{name}") if name else plot
+
+
+def draw_measures(measures: Iterable[Measure], plot: Path | None) -> list[Path]:
+    """Draw the measures that have something to say and a picture; return the files."""
+    drawn: list[Path] = []
+    for each in measures:
+        if plot is not None and each.picture is not None and (each.rows() or each.verdict()):
+            target = _picture_path(plot, each.picture)
+            try:
+                each.plot(target)
+                drawn.append(target)
+            except ScenarioError as error:
+                print_err(f"no picture of {each.title}: {error.faults[0].what}; try {error.faults[0].hint}")
+    return drawn
 
 
 def check_file(target: Path) -> None:

@@ -102,7 +102,8 @@ def _cost_lines(made: Cost) -> Iterator[RenderableType]:
 
 def _link_cost_line(each: LinkCost, made: Cost) -> str:
     sweeps = f", {made.sweeps} sweeps" + (" at the least" if made.settles else "") if made.sweeps > 1 else ""
-    now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {format_duration(made.hosts_step)}{sweeps}"
+    step = format_duration(made.hosts_step)
+    now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {step}{sweeps}"
     start = f"{each.start.messages} ({each.bytes(each.start)} bytes) to start"
     return f"messages from {each.source} to {each.target}: {now}; {start}"
 

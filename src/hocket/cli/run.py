@@ -25,8 +25,8 @@ from hocket.cli.command_arguments import (
     with_algorithms,
 )
 from hocket.cli.output_files import check_file, check_picture, run_folder
-from hocket.cli.run_estimate import announce_reruns, error_table, print_summary
-from hocket.cli.terminal import print_err, print_out, relay_fmu_logs, run_progress
+from hocket.cli.run_estimate import announce_reruns, more_rows, print_summary
+from hocket.cli.terminal import print_err, print_measures, print_out, relay_fmu_logs, run_progress
 from hocket.execution.run import study_to_run, vary_study
 from hocket.files.error_estimate import ErrorEstimate, write_estimate
 from hocket.model.experiment import Experiment
@@ -37,6 +37,10 @@ class EngineChoice(StrEnum):
 
     native = "native"
     interpreter = "interpreter"
+
+
+MOST = 12
+"""Rows of each table of a run."""
 
 
 def run(
@@ -140,14 +144,16 @@ def run(
 
 
 def _estimate_trust(study: Experiment, done: hocket.Run, quiet: bool) -> ErrorEstimate | None:
-    """Estimate how wrong the run was, keep it with the run, and print it."""
+    """Estimate the global error of the run, keep it with the run, and print it."""
     from hocket.analysis.run_error import estimate_error
+    from hocket.analysis.run_measures import run_measures
 
     if done.status != "finished":
-        print_err(f"the run was not finished: `hocket check {done.path}` tells how wrong it is up to here")
+        print_err(f"the run was not finished: `hocket check {done.path}` estimates its error up to here")
         return None
     found = estimate_error(study, done.without_accounts(), watch=announce_reruns(quiet))
     write_estimate(done.path, found)
     if not quiet:
-        print_out("", *found.verdict(), *error_table(done, found))
+        print_out("")
+        print_measures(run_measures(done, found), MOST, more_rows(done))
     return found

@@ -1,7 +1,7 @@
-"""hocket check RUN: how wrong a run was, and whether to believe that.
+"""After a run: its summary; and hocket check RUN, its global error and whether the estimate is reliable.
 
-In:  the folder of a run
-Out: a verdict in plain words, then the tables behind it; a picture, or JSON; the estimate, kept in the folder
+In:  a Run, or its folder
+Out: the verdict, then the table of each measure; a picture, or JSON; the estimate, kept in the folder
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hocket.cli.output_files import check_file, check_picture, write_json
+from hocket.analysis.measure import join_facts, worst_outcome
+from hocket.cli.output_files import check_outputs, draw_measures, write_json
 from hocket.cli.terminal import (
     format_significant,
     is_terminal,
     print_err,
+    print_measures,
     print_out,
     run_progress,
-    titled_table,
 )
 from hocket.errors import FileError, ScenarioError, count
 from hocket.execution.session import Progress
-from hocket.files.bond_flows import KEEPS, BondFlows, read_bond_flows
+from hocket.files.bond_flows import BondFlows, read_bond_flows
 from hocket.files.error_estimate import ErrorEstimate, read_estimate, write_estimate
 from hocket.files.run_folder import FACTS, Run, open_run
 from hocket.model.experiment import Experiment
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from hocket.analysis.run_error import Watch
 
 
-MOST = 12
-"""Ports in the table of a run."""
 BONDS = 6
 """Bonds in the summary of a run."""
 _COLOURS = {"finished": "bold green", "stopped": "bold yellow"}
@@ -144,30 +143,6 @@ def _format_duration(seconds: float) -> str:
     return f"{format_significant(seconds / 1e-9)} ns"
 
 
-def error_table(run: Run, trust: ErrorEstimate, most: int | None = MOST) -> Iterator[RenderableType]:
-    """Yield a table of ports: where they ended, and how wrong they are; the worst first."""
-    rows = [
-        {
-            "port": each.port,
-            "unit": each.run.unit,
-            "last value": run.final(each.port),
-            "estimated error": each.largest,
-            "at [s]": each.at,
-            "of the largest value": each.relative,
-            **({"order": _round_order(each.order)} if trust.method == "Richardson" else {}),
-        }
-        for each in trust.ports
-    ]
-    how = "from shorter steps" if trust.method == "Richardson" else "from linear models"
-    yield from titled_table(f"how wrong it was, {how}", rows[:most], None)
-    if most is not None and len(rows) > most:
-        yield f"and {len(rows) - most} more: hocket check {shlex.quote(str(run.path))} --all"
-
-
-def _round_order(order: float | None) -> float | None:
-    return None if order is None else round(order, 2)
-
-
 def _simulated_span(run: Run) -> str:
     start, reached = run.info["start"], run.info["reached"]
     steps = count(run.info["counts"]["steps"], "step")
@@ -193,7 +168,8 @@ def _realtime_words(run: Run) -> str:
         return ""
     facts = run.info["realtime"]
     late = count(facts["overruns"], "overrun")
-    return f"factor {facts['factor']:g}, {late}, at most {format_significant(1000 * facts['largest_lag'])} ms late"
+    lag = format_significant(1000 * facts["largest_lag"])
+    return f"factor {facts['factor']:g}, {late}, at most {lag} ms late"
 
 
 PANEL = "Of a run"
@@ -218,18 +194,6 @@ Again = Annotated[
     bool,
     typer.Option("--again", metavar="", help="Though the folder has an estimate.", rich_help_panel=PANEL),
 ]
-
-DEFECT = (
-    "a defect is how far an input was from the output that drives it when a step ended: what the coupling "
-    "does wrong in one step, in the unit of the input; it is not the error of the run"
-)
-
-GAINED = (
-    "what is gained was taken on one side of a bond and never given on the other: the coupling made it; "
-    f"a bond keeps energy if that is at most {100.0 * KEEPS:g} % of what flowed. Where power "
-    "goes forth and back, what is gained at the end of a run may be lost again: such a bond swings, which is "
-    "seen where `hocket run --ledger` recorded it over time; `--plot` draws it"
-)
 
 
 def is_run(files: list[Path]) -> bool:
@@ -261,43 +225,37 @@ def check_run(
     everything: bool,
     others: Mapping[str, object],
 ) -> None:
-    """Say how wrong a run was; `others` are options that are for scenarios only, by name."""
+    """Say how large the error of a run is; `others` are options that are for scenarios only, by name."""
+    from hocket.analysis.run_measures import MEASURES, run_measures
+
     typed = [name for name, value in others.items() if value]
     if typed:
         hint = "leave it out: a run is judged as it was run"
         raise ScenarioError(f"`{typed[0]}` is for scenarios, and this is a run", str(folder), "", hint)
-    if plot:
-        check_picture(plot)
-        check_picture(_energy_picture_path(plot))
-    if as_json and str(as_json) != "-":
-        check_file(as_json)
+    check_outputs(as_json, plot, (each.picture for each in MEASURES))
     run = open_run(folder)
     if run.status == "running":
         raise ScenarioError(f"`{run.path.name}` is still under way", str(folder), "a run that has ended")
-    flowed = read_bond_flows(run)
-    found, kept = _read_or_estimate(run.without_accounts(), quick, again, quiet=str(as_json) == "-")
-    _print_estimate(run, found, flowed, kept, as_json, everything)
-    drawn = _draw_pictures(found, flowed, plot) if plot else []
-    if str(as_json) != "-":
+    printed = str(as_json) == "-"
+    found, kept = _read_or_estimate(run.without_accounts(), quick, again, quiet=printed)
+    measures = run_measures(run, found)
+    if as_json:
+        facts = {"run": str(run.path), "status": run.status, "found before": kept}
+        write_json(as_json, facts | join_facts(measures))
+    if not printed:
+        remark = "this was found before and is kept in the folder: --again estimates it anew" if kept else ""
+        print_measures(measures, None if everything else ROWS, more_rows(run), remark)
+    drawn = draw_measures(measures, plot)
+    if not printed:
         print_out(*(f"wrote {file}" for file in (*drawn, as_json) if file))
-    if not found.good:
-        raise typer.Exit(1)
+    code = worst_outcome(measures).exit_code
+    if code:
+        raise typer.Exit(code)
 
 
-def _energy_picture_path(plot: Path) -> Path:
-    """Return the name of the picture of energies beside that of errors."""
-    return plot.with_stem(f"{plot.stem}-energy")
-
-
-def _draw_pictures(found: ErrorEstimate, flowed: BondFlows, plot: Path) -> list[Path]:
-    """Draw the errors, and what the bonds gained if that was recorded; return the pictures."""
-    found.plot(plot)
-    if flowed.series:
-        flowed.plot(_energy_picture_path(plot))
-        return [plot, _energy_picture_path(plot)]
-    if flowed.bonds:
-        print_err("no picture of the energy of its bonds: `hocket run --ledger` records it")
-    return [plot]
+def more_rows(run: Run) -> str:
+    """Return the command that shows all rows of what is said about a run."""
+    return f"hocket check {shlex.quote(str(run.path))} --all"
 
 
 def _read_or_estimate(run: Run, quick: bool, again: bool, quiet: bool) -> tuple[ErrorEstimate, bool]:
@@ -331,54 +289,3 @@ def announce_reruns(quiet: bool) -> Watch:
             yield progress
 
     return watch
-
-
-def _print_estimate(
-    run: Run, found: ErrorEstimate, flowed: BondFlows, kept: bool, as_json: Path | None, everything: bool
-) -> None:
-    if as_json:
-        write_json(as_json, _estimate_facts(run, found, flowed, kept))
-        if str(as_json) == "-":
-            return
-    from rich.text import Text
-
-    first, *rest = found.verdict() or ["nothing is known of its error"]
-    print_out(Text(first, "bold" if found.good else "bold red"), *rest)
-    if kept:
-        print_out("this was found before and is kept in the folder: --again estimates it anew")
-    print_out(*flowed.verdict())
-    print_out(*_estimate_tables(run, found, flowed, None if everything else ROWS))
-
-
-def _estimate_tables(
-    run: Run, found: ErrorEstimate, flowed: BondFlows, most: int | None
-) -> Iterator[RenderableType]:
-    yield from error_table(run, found, most)
-    yield from titled_table("energy through power bonds", flowed.rows(), most)
-    if len(flowed.bonds) > 1:
-        yield from titled_table("the same, summed per level", flowed.level_rows(), most)
-    if flowed.bonds:
-        yield GAINED
-    yield from titled_table("stored energy", flowed.stored_rows(), most)
-    if found.gaps:
-        yield from titled_table("defects of connections", found.defect_rows(), most)
-        yield DEFECT
-
-
-def _estimate_facts(run: Run, found: ErrorEstimate, flowed: BondFlows, kept: bool) -> dict[str, Any]:
-    return {
-        "run": str(run.path),
-        "status": run.status,
-        "good": found.good,
-        "verdict": found.verdict(),
-        "method": found.method,
-        "found before": kept,
-        "promised order": found.predicted,
-        "errors": found.rows(),
-        "defects": found.defect_rows(),
-        "bonds": flowed.rows(),
-        "bonds by level": flowed.level_rows(),
-        "stored energy": flowed.stored_rows(),
-        "doubts": found.doubts,
-        "not seen": found.unseen,
-    }

@@ -1,7 +1,7 @@
-"""What FMUs say while they run, on stderr: warnings, each kind once, unless all was asked for.
+"""What is printed: answers, errors, tables of measures, progress, and what FMUs log while they run.
 
-In:  the log records of `hocket.fmu`
-Out: one line each
+In:  lines, rows, measures; the log records of `hocket.fmu`
+Out: text on stdout and stderr, in few digits, as wide as the terminal
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from hocket.analysis.measure import Measure, verdict_lines, worst_outcome
 from hocket.errors import HocketError
 from hocket.model.clock import Duration, seconds
+from hocket.model.units import Share
 
 if TYPE_CHECKING:  # slow, and not needed where nobody looks
     from rich.console import Console, RenderableType
@@ -224,8 +226,20 @@ def progress_bar(*columns: ProgressColumn) -> Bar:
     )
 
 
+def print_measures(
+    measures: Sequence[Measure], most: int | None, more: str = "--all", remark: str = ""
+) -> None:
+    """Print the verdict, a remark, and `most` rows of each table; `more` is how to see the others."""
+    good = worst_outcome(measures).exit_code == 0
+    first, *rest = verdict_lines(measures) or ["nothing to judge"]
+    print_out(Text(first, "bold" if good else "bold red"), *rest, *filter(None, [remark]))
+    for each in measures:
+        rows, notes = each.rows(), each.notes()
+        print_out(*titled_table(each.title, rows, most, more), *([""] if notes and not rows else []), *notes)
+
+
 def titled_table(
-    title: str, rows: Sequence[Mapping[str, object]], most: int | None
+    title: str, rows: Sequence[Mapping[str, object]], most: int | None, more: str = "--all"
 ) -> Iterator[RenderableType]:
     """Yield rows as a table under a title; `most` of them."""
     from rich.table import Table
@@ -242,11 +256,11 @@ def titled_table(
         grid.add_row(*(format_cell(value) for value in row.values()))
     yield grid
     if most is not None and len(rows) > most:
-        yield f"and {len(rows) - most} more: --all"
+        yield f"and {len(rows) - most} more: {more}"
 
 
 def format_cell(value: object) -> str:
     """Return a value in few digits; near one in more."""
-    if isinstance(value, float):
+    if isinstance(value, float) and not isinstance(value, Share):
         return f"{value:.6g}" if 0.5 < abs(value) < 2.0 else f"{value:.3g}"
     return "" if value is None else str(value)

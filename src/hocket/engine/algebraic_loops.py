@@ -9,16 +9,13 @@ The native engine repeats every operation here in the same order, so that the bi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from hocket.engine.protocol import LiveLevel
 from hocket.errors import ConvergenceError
 from hocket.model.protocols import Array, Value
-
-if TYPE_CHECKING:
-    from hocket.engine.reference.level import Level
-
 
 Unknown: TypeAlias = tuple[int, int, int]
 """Child, output, and whether its value (1) or its slope (2) is meant."""
@@ -28,7 +25,7 @@ VALUE, SLOPE = 1, 2
 class Unknowns:
     """Slopes are told as changes over a step of the level, so that all numbers are of a size."""
 
-    def __init__(self, level: Level, places: Sequence[Unknown]):
+    def __init__(self, level: LiveLevel, places: Sequence[Unknown]):
         self.level = level
         self.places = places
         self.length = level.clock.span(level.length)
@@ -227,7 +224,7 @@ def _sampled_advice(ports: Sequence[str]) -> str:
 class AlgebraicLoop:
     """A loop inside a step of a level."""
 
-    def __init__(self, level: Level, sims: Sequence[str], ports: Sequence[str]):
+    def __init__(self, level: LiveLevel, sims: Sequence[str], ports: Sequence[str]):
         self.level = level
         self.names = [f"{level.path}.{path}" if level.path else path for path in ports]
         self.children = [level.number[sim] for sim in sims]
@@ -268,7 +265,7 @@ class AlgebraicLoop:
         return self.unknowns.newest()
 
 
-def output_nodes(level: Level, ports: Sequence[str]) -> list[tuple[int, int]]:
+def output_nodes(level: LiveLevel, ports: Sequence[str]) -> list[tuple[int, int]]:
     """Return child and output of each path."""
     nodes = []
     for path in ports:

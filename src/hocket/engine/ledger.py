@@ -14,20 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from hocket.coupling.power_accounts import SELF_KEPT, Account, accounts_by_child
 from hocket.coupling.wiring import OWN, Wiring
+from hocket.engine.protocol import LiveLevel
 from hocket.errors import Fault, SimulatorError
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import value_at
 from hocket.simulators.methods import dot
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
-
-if TYPE_CHECKING:
-    from hocket.engine.reference.level import Level
-
 
 LEDGER = -3
 """In place of a child's number, in what is recorded."""
@@ -97,7 +94,7 @@ class Ledger:
         self.of = accounts_by_child(wiring.bonds)
         self.pairs = len(wiring.bonds)
 
-    def link_inner_accounts(self, level: Level) -> None:
+    def link_inner_accounts(self, level: LiveLevel) -> None:
         """Let children that are levels keep the accounts of their borders, at their own steps."""
         for side in self.sides:
             if (
@@ -107,7 +104,7 @@ class Ledger:
                 inner: Any = level.children[side.account.child]
                 side.inside = inner.ledger.add_border_account(inner, side.account)
 
-    def add_border_account(self, level: Level, outer: Account) -> int:
+    def add_border_account(self, level: LiveLevel, outer: Account) -> int:
         """Keep an account of the level's own ports; return its number.
 
         It is one of the child behind the output, if the input leads to that child: else it is NOT kept here.
@@ -134,16 +131,16 @@ class Ledger:
         """Keep no account any more."""
         self.of = {}
 
-    def has_held_input(self, level: Level, number: int) -> bool:
+    def has_held_input(self, level: LiveLevel, number: int) -> bool:
         """Return whether an account is one of a held input."""
         account, inside = self.sides[number].account, self.sides[number].inside
         return account.input != SELF_KEPT and inside == NOT and level.memory.degrees[account.child] == 0
 
-    def reacts(self, level: Level, side: RunningAccount) -> bool:
+    def reacts(self, level: LiveLevel, side: RunningAccount) -> bool:
         """Return whether what an account looks at may react to inputs at once."""
         return bool(level.wiring.models[side.account.child].outputs[side.account.output].feedthrough)
 
-    def begin(self, level: Level) -> None:
+    def begin(self, level: LiveLevel) -> None:
         """Note the power at the start of a run; the levels inside have done so."""
         for side in self.sides:
             if side.inside != NOT:
@@ -157,7 +154,7 @@ class Ledger:
                     * side.from_y
                 )
 
-    def open(self, level: Level, child: int) -> None:
+    def open(self, level: LiveLevel, child: int) -> None:
         """Note where a step starts."""
         for number in self.of.get(child, ()):
             side = self.sides[number]
@@ -169,7 +166,7 @@ class Ledger:
             side.from_rest = _input_at(level, side, 0.0) if held else _state_slope(level, side)
             side.from_slope = _reported_slope(level, side)
 
-    def close(self, level: Level, child: int) -> None:
+    def close(self, level: LiveLevel, child: int) -> None:
         """Add the energy of the step that ends: Simpson's rule, on an output that is a cubic, or a line."""
         for number in self.of.get(child, ()):
             side = self.sides[number]
@@ -233,7 +230,7 @@ class Ledger:
         """Return the accounts."""
         return {number: side.state() for number, side in enumerate(self.sides)}
 
-    def save_child(self, level: Level, child: int) -> dict[int, State]:
+    def save_child(self, level: LiveLevel, child: int) -> dict[int, State]:
         """Return the accounts of a child that may go back within the step."""
         for number in self.of.get(child, ()):
             self.sides[number].saved_y = _newest_output(level, self.sides[number])
@@ -261,18 +258,18 @@ def _running_account(wiring: Wiring, account: Account, degree: int) -> RunningAc
     return RunningAccount(account, slopes=SlopeGains(x, u, list(D) if any(D) else []), anew=anew)
 
 
-def _newest_output(level: Level, side: RunningAccount) -> float:
+def _newest_output(level: LiveLevel, side: RunningAccount) -> float:
     return float(level.memory.rings[side.account.child][side.account.output][-1][1])
 
 
-def _border_account(level: Level, side: RunningAccount) -> RunningAccount:
+def _border_account(level: LiveLevel, side: RunningAccount) -> RunningAccount:
     """Return the account that a child keeps of its border."""
     inner: Any = level.children[side.account.child]
     kept: RunningAccount = inner.ledger.sides[side.inside]
     return kept
 
 
-def _output_at_start(level: Level, side: RunningAccount) -> float:
+def _output_at_start(level: LiveLevel, side: RunningAccount) -> float:
     """Return the output at the start of the step under way."""
     child = side.account.child
     if side.anew:
@@ -283,18 +280,18 @@ def _output_at_start(level: Level, side: RunningAccount) -> float:
     return side.saved_y if back else _newest_output(level, side)
 
 
-def _seconds_since_fit(level: Level, side: RunningAccount) -> float:
+def _seconds_since_fit(level: LiveLevel, side: RunningAccount) -> float:
     """Return the seconds since the time that the polynomials of a child are about."""
     child = side.account.child
     return level.clock.span(level.ticks[child] - level.memory.base[child])
 
 
-def _input_at(level: Level, side: RunningAccount, s: float) -> float:
+def _input_at(level: LiveLevel, side: RunningAccount, s: float) -> float:
     """Return the input of a side, s seconds after the time that the polynomials are about."""
     return float(value_at(level.memory.u[side.account.child][:, side.account.input].tolist(), s))
 
 
-def _state_slope(level: Level, side: RunningAccount) -> float:
+def _state_slope(level: LiveLevel, side: RunningAccount) -> float:
     """Return what the state gives to the slope of a linear model's output."""
     if side.slopes is None:
         return 0.0
@@ -302,7 +299,7 @@ def _state_slope(level: Level, side: RunningAccount) -> float:
     return dot(side.slopes.x, simulator.z[: simulator.size].tolist())
 
 
-def _slope_drop(level: Level, side: RunningAccount, rest: float, s: float, h: float) -> float:
+def _slope_drop(level: LiveLevel, side: RunningAccount, rest: float, s: float, h: float) -> float:
     """Return how much larger the slope of a linear model's output was at the start of a step than at its end.
 
     The polynomials are about a time s seconds ago; `rest` is what the state gives to it.
@@ -320,7 +317,7 @@ def _slope_drop(level: Level, side: RunningAccount, rest: float, s: float, h: fl
     return float(total)
 
 
-def _reported_slope(level: Level, side: RunningAccount) -> float:
+def _reported_slope(level: LiveLevel, side: RunningAccount) -> float:
     """Return the slope that a simulator tells of its output, under its inputs now."""
     child = side.account.child
     if not side.asked:
@@ -345,13 +342,13 @@ def check_stored_energies(stored: Mapping[str, float], t: float) -> None:
         raise SimulatorError(faults)
 
 
-def stored_energies(root: Level) -> dict[str, float]:
+def stored_energies(root: LiveLevel) -> dict[str, float]:
     """Return the stored energy of every simulator of a tree that tells it, by its path."""
     found: dict[str, float] = {}
     for child, simulator in enumerate(root.children):
         model: Any = root.wiring.models[child]
         if as_level(model) is not None:
-            found |= stored_energies(simulator)  # type: ignore[arg-type]
+            found |= stored_energies(simulator)
             continue
         inside = getattr(model, "model", model)
         declared = getattr(model, "energy", None) is not None or not hasattr(inside, "energy")

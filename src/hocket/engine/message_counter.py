@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import hocket._native as _native
+from hocket.engine.protocol import LiveLevel
 from hocket.model.hosts import Hosts
 from hocket.plan.messages import Load, Post
-
-if TYPE_CHECKING:
-    from hocket.engine.reference.level import Level
-    from hocket.planning.tree import PlanTree
+from hocket.planning.tree import PlanTree
 
 
 def distributed_level(design: PlanTree) -> PlanTree | None:
@@ -41,7 +39,7 @@ def start_post(design: PlanTree, level: PlanTree) -> Post:
     return post
 
 
-def level_post(level: Level, start: Post) -> Post:
+def level_post(level: LiveLevel, start: Post) -> Post:
     """Return what passes in the steps of a started level; what was sent at its start is kept with it."""
     post = Post.from_wiring(level.wiring, _hosts_of(level.tree).host_by_model())
     for child in range(len(level.children)):
@@ -91,7 +89,7 @@ def _hosts_of(level: PlanTree) -> Hosts:
     return hosts
 
 
-def message_counts(levels: Iterable[Level]) -> dict[str, Any]:
+def message_counts(levels: Iterable[LiveLevel]) -> dict[str, Any]:
     """Return messages and bytes per pair of hosts: of the start, and of all."""
     for level in levels:
         if level.traffic is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from hocket.engine.reference.level import Level
+from hocket.engine.level_simulator import LevelSimulator
 from hocket.errors import HocketError, SimulatorError
 from hocket.model.clock import Clock
 from hocket.model.composite import Composite
@@ -19,21 +19,21 @@ from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
 
 
-def open_composite(composite: Composite) -> Level:
+def open_composite(composite: Composite) -> LevelSimulator:
     """Make a live level with a clock of its own, for inputs of any degree up to 8."""
     tree = plan_tree(composite)
     degree = 8 if composite.inputs else 0
     return open_level(tree, clock_of(tree), degree, sloped=composite.abilities.slopes)
 
 
-def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = False) -> Level:
+def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = False) -> LevelSimulator:
     """Open every model of the tree; what was opened is closed again if one fails.
 
     `degree` is that of the inputs the level will be given; `sloped` says that its outputs need slopes.
     """
     length = clock.ticks(design.composite.step)
     starts = [port.start or 0.0 for port in design.composite.inputs]
-    level = Level(design.path, design.wiring, design.plan, [], clock, length, degree, starts)
+    level = LevelSimulator(design.path, design.wiring, design.plan, [], clock, length, degree, starts)
     level.tree = design
     for drive in design.wiring.outputs if sloped else ():
         level.memory.sloped[drive.child] = True

@@ -6,17 +6,12 @@ Out: blocks of rows: time, then one value per recorded port
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hocket.engine.ledger import LEDGER
+from hocket.engine.protocol import LiveLevel
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array
-
-if TYPE_CHECKING:
-    from hocket.engine.reference.level import Level
-
 
 Column = tuple[int, int, bool]
 """Child, port, and whether the port is an input; of LEDGER in place of a child, a number of its bonds."""
@@ -47,7 +42,7 @@ class Rows:
         count, self.newest = mark
         del self.kept[count:]
 
-    def keep(self, level: Level, tick: int, due: bool = False) -> None:
+    def keep(self, level: LiveLevel, tick: int, due: bool = False) -> None:
         """Keep a row, if one is due; it replaces one of the same tick that still waits."""
         if not due and self.interval > 1 and tick % self.interval:
             return
@@ -68,10 +63,11 @@ class Rows:
         return block
 
 
-def _column_value(level: Level, column: Column, tick: int) -> float:
+def _column_value(level: LiveLevel, column: Column, tick: int) -> float:
     child, port, is_input = column
     if child == LEDGER:
-        return level.ledger.recorded_value(port)
+        recorded: float = level.ledger.recorded_value(port)
+        return recorded
     if not is_input:
         return float(level.memory.rings[child][port][-1][1])
     u, base = level.memory.u[child], level.memory.base[child]

@@ -52,8 +52,8 @@ def run(
 ) -> Run:
     """Run a composite, FMUs or a file (.toml, .ssp, .fmu) from start to stop and return what was recorded.
 
-    `connections` couple several FMUs: run(["a.fmu", "b.fmu"], connections={"a.u": "b.y"}). What is not given is
-    taken from the [run] table of the file, or from the default experiment. `step` is
+    `connections` couple several FMUs: run(["a.fmu", "b.fmu"], connections={"a.u": "b.y"}). What is not given
+    is taken from the [run] table of the file, or from the default experiment. `step` is
     that of the outermost level, `every` the time between rows (default: each step; "micro": also the micro
     steps of the simulators that hocket integrates). `parameters` are set by path: {"spring.k": 20}. `record`
     overrides the ports that the scenario records, `ledger` adds the accounts of its power bonds. `folder`
@@ -141,7 +141,8 @@ def study_to_run(
     if study.stop is None:
         raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "run(..., stop=10)")
     if study.stop < study.start:
-        when = f"the run stops at {format_duration(study.stop)}, before it starts at {format_duration(study.start)}"
+        stop_time, start_time = format_duration(study.stop), format_duration(study.start)
+        when = f"the run stops at {stop_time}, before it starts at {start_time}"
         raise ScenarioError(when, where="stop")
     return replace(study, name=name or study.name or "run")
 
@@ -211,7 +212,8 @@ def _whole_steps(design: PlanTree, study: Experiment) -> int:
             f"the step {format_duration(step)} does not divide {span}",
             where="stop",
             expected="a whole number of steps",
-            hint=f"stop at {format_duration(below)} or {format_duration(below + step)}, or choose another step",
+            hint=f"stop at {format_duration(below)} or {format_duration(below + step)}, or choose"
+            " another step",
         )
     return count.numerator
 

@@ -383,7 +383,10 @@ def _scenario_text(study: Experiment) -> str:
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C, or a request to terminate, into an event that is looked at between steps."""
+    """Turn the first Ctrl-C, or a request to terminate, into an event that is looked at between steps.
+
+    A signal that is ignored stays so: a shell ignores Ctrl-C for what it starts in the background.
+    """
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
@@ -394,7 +397,11 @@ def interruptible() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         interrupted.set()
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) not in (signal.SIG_IGN, None)
+    ]
     before = [signal.signal(number, on_signal) for number in numbers]
     try:
         yield interrupted

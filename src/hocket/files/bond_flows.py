@@ -1,4 +1,4 @@
-"""What flowed through the power bonds of a run, and what the coupling made of it.
+"""The energy that was transferred through the power bonds of a run, and its residual.
 
 In:  a Run: what run.json says of its bonds, and their accounts where they were recorded
 Out: BondFlows: frozen data with rows, sums per level, words and a picture
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hocket.errors import ScenarioError
 from hocket.files.error_estimate import BLUE, SHOWN, save_figure
 from hocket.files.plotting import Series, check_drawable, import_extra
 from hocket.files.run_folder import Run
+from hocket.model.units import Share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 
 
 KEEPS = 0.01
-"""A bond keeps energy if it makes or loses at most this part of what flowed through it."""
+"""A bond conserves energy if its residual is at most this part of the energy transferred through it."""
 BACK = 0.1
-"""A bond swings if in the last third of a run no more than this part is left of the most it had gained."""
+"""The residual of a bond oscillates if in the last third of a run at most this part of its peak is left."""
+Trend: TypeAlias = Literal["gains", "loses", "conserves", "oscillates"]
+"""What a bond does with energy; one that oscillates loses again what it gains."""
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"))
 
 
@@ -79,21 +82,21 @@ class BondFlow:
         return abs(self.gained) / flowed if flowed else 0.0
 
     @property
-    def verdict_word(self) -> str:
-        """Whether it gains, loses or keeps energy, or swings: gains what it loses again."""
+    def verdict_word(self) -> Trend:
+        """What the bond does with energy."""
         if self.share <= KEEPS:
-            return "keeps"
+            return "conserves"
         if self.swings:
-            return "swings"
+            return "oscillates"
         return "loses" if self.gained < 0.0 else "gains"
 
     @property
     def gain_text(self) -> str:
-        """What was made or lost in words: `gained 3.2 J (5 % of what flowed)`."""
+        """The energy residual in words: `gained 3.2 J (5 % of the transferred energy)`."""
         verb = "lost" if self.gained < 0.0 else "gained"
         if not math.isfinite(self.gained):
-            return f"{verb} energy beyond all numbers"
-        part = f" ({100.0 * self.share:.3g} % of what flowed)" if math.isfinite(self.share) else ""
+            return f"{verb} energy without bound"
+        part = f" ({Share(self.share)} of the transferred energy)" if math.isfinite(self.share) else ""
         return f"{verb} {format_energy(abs(self.gained), self.unit)}{part}"
 
     @property
@@ -133,10 +136,10 @@ class BondFlows:
                 "verdict": each.verdict_word,
                 "given": each.given,
                 "taken": each.taken,
-                "gained": each.gained,
+                "energy residual": each.gained,
                 "unit": each.unit,
                 "per second": each.per_second,
-                "of what flowed": each.share,
+                "relative residual": Share(each.share),
             }
             for each in self.bonds
         ]
@@ -152,9 +155,9 @@ class BondFlows:
                 "bonds": len(group),
                 "given": _sum_floats(each.given for each in group),
                 "taken": _sum_floats(each.taken for each in group),
-                "made": _sum_floats(max(each.gained, 0.0) for each in group),
+                "gained": _sum_floats(max(each.gained, 0.0) for each in group),
                 "lost": _sum_floats(max(-each.gained, 0.0) for each in group),
-                "gained": _sum_floats(each.gained for each in group),
+                "energy residual": _sum_floats(each.gained for each in group),
                 "unit": unit,
                 "per second": _sum_floats(each.per_second for each in group),
             }
@@ -192,27 +195,31 @@ class BondFlows:
     def verdict(self) -> Iterator[str]:
         """Yield what it comes to, in words."""
         wrong = [each for each in self.bonds if each.verdict_word in ("gains", "loses")]
-        swings = [each for each in self.bonds if each.verdict_word == "swings"]
+        swings = [each for each in self.bonds if each.verdict_word == "oscillates"]
         for word in ("gains", "loses"):
             alike = [each for each in wrong if each.verdict_word == word]
             if alike:
                 worst = alike[0]
                 others = f"; {len(alike) - 1} more {word[:-1]} too" if len(alike) > 1 else ""
-                yield f"energy: the bond `{worst.bond}` {worst.gain_text}{others}"
+                yield f"energy residual: the bond `{worst.bond}` {worst.gain_text}{others}"
         if swings:
-            others = f"; {len(swings) - 1} more swing too" if len(swings) > 1 else ""
-            yield f"energy: the bond `{swings[0].bond}` swings: what it gains it loses again{others}"
+            others = f"; {len(swings) - 1} more do so too" if len(swings) > 1 else ""
+            name = f"that of the bond `{swings[0].bond}`"
+            yield f"energy residual: {name} oscillates, what is gained is lost again{others}"
         if self.bonds and not wrong and not swings:
             count = len(self.bonds)
             every = (
-                "the bond keeps" if count == 1 else f"{'both' if count == 2 else f'all {count}'} bonds keep"
+                "the bond conserves"
+                if count == 1
+                else f"{'both' if count == 2 else f'all {count}'} bonds conserve"
             )
-            yield f"energy: {every} what flows, to {100.0 * KEEPS:g} %"
+            yield f"energy residual: {every} energy, to {Share(KEEPS)}"
         for each in () if self.bonds else self.series:  # of a run that was killed the rows are all there is
             if len(each):
                 verb, bond = ("lost" if each.values[-1] < 0.0 else "gained"), each.name.rpartition(".")[0]
                 made = format_energy(abs(float(each.values[-1])), each.unit)
-                yield f"energy: the bond `{bond}` {verb} {made} up to {each.t[-1]:g} s, where its rows end"
+                until = f"{each.t[-1]:g} s, where its rows end"
+                yield f"energy residual: the bond `{bond}` {verb} {made} up to {until}"
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw what the bonds gained over time; `path` also saves the picture."""
@@ -240,7 +247,7 @@ def read_bond_flows(run: Run) -> BondFlows:
         )
         for bond, facts in (run.info.get("bonds") or {}).items()
     ]
-    found.sort(key=lambda each: (each.verdict_word in ("swings", "keeps"), -each.share))
+    found.sort(key=lambda each: (each.verdict_word in ("oscillates", "conserves"), -each.share))
     rank = {f"{each.bond}.gained": number for number, each in enumerate(found)}
     kept = [account for account in run.accounts if account.endswith(".gained")]
     kept.sort(key=lambda account: rank.get(account, 0))
@@ -291,7 +298,7 @@ def _draw_gain(axes: Axes, series: Series, flow: BondFlow | None) -> None:
     finite = np.where(np.abs(series.values) < _HUGE, series.values, np.nan)
     axes.axhline(0.0, color="#444444", linewidth=0.8)
     axes.plot(series.t, finite, color=BLUE, linewidth=1.3)
-    axes.set_ylabel(f"gained [{series.unit or '-'}]")
+    axes.set_ylabel(f"energy residual [{series.unit or '-'}]")
     bond = series.name.rpartition(".")[0]
     title = f"{bond}: {flow.verdict_word}, {flow.gain_text}" if flow else bond
     axes.set_title(title.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")

@@ -1,7 +1,7 @@
-"""Pictures of runs with the bands in which they are expected to be.
+"""The estimated global error of a run: as data, as a file beside the run, and as bands in a picture.
 
-In:  an ErrorEstimate; series, and the figure they are drawn in
-Out: a Matplotlib figure; nothing global is touched and no display is needed
+In:  an ErrorEstimate, or the folder of a run that keeps one; series, and the figure they are drawn in
+Out: verdict, rows, trust.json and trust.arrow; a Matplotlib figure, for which no display is needed
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from hocket.files.atomic_files import read_text, replace_file, write_text
 from hocket.files.plotting import Series, check_drawable, import_extra
 from hocket.files.run_folder import BANDS, TRUST, read_facts
 from hocket.model.protocols import Array
+from hocket.model.units import Share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +49,7 @@ def draw_bands(trust: ErrorEstimate, path: Path | str | None = None) -> Any:
         t, low, high = _band_envelope(each.run.t, each.run.values, each.run.values)
         axes.plot(np.repeat(t, 2), np.stack([low, high], axis=1).ravel(), color=BLUE, linewidth=1.2)
         unit = f" [{each.run.unit}]" if each.run.unit else ""
-        title = f"{each.port}{unit}: {each.largest:.2g} at most, {each.relative:.2g} of its largest value"
+        title = f"{each.port}{unit}: global error {Share(each.relative):.2g} of peak, {each.largest:.2g}"
         axes.set_title(title.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")
     for axes in stack:
         axes.grid(alpha=0.3)
@@ -65,8 +66,8 @@ def _draw_defect_bars(trust: ErrorEstimate, path: Path | str | None) -> Any:
     axes, places = figure.subplots(), np.arange(len(gaps))[::-1]
     axes.barh(places, [gap.relative if gap.relative < _HUGE else np.nan for gap in gaps], color=BLUE)
     axes.set_yticks(places, [gap.input.replace("$", r"\$") for gap in gaps])
-    axes.set_xlabel("largest defect over the largest value")
-    title = "how far inputs were from the outputs that drive them"
+    axes.set_xlabel("largest defect, relative to peak")
+    title = "connection defects"
     axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
     axes.grid(axis="x", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -74,7 +75,7 @@ def _draw_defect_bars(trust: ErrorEstimate, path: Path | str | None) -> Any:
 
 
 def add_bands(figure: Figure, series: Sequence[Series], trust: ErrorEstimate) -> int:
-    """Fill the bands around series that `draw_series` drew in a figure, one axes per unit; return how many."""
+    """Fill the bands around series that `draw_series` drew in a figure, one axes per unit; count them."""
     axes = dict(zip(dict.fromkeys(each.unit for each in series), figure.axes, strict=False))
     numbers: dict[str, int] = {}
     found = 0
@@ -85,7 +86,7 @@ def add_bands(figure: Figure, series: Sequence[Series], trust: ErrorEstimate) ->
             fill_band(place, trust[each.name], str(place.lines[number].get_color()))
             found += 1
     if found:
-        words = "with its estimated error" + (", not to be trusted" if trust.doubts else "")
+        words = "with its estimated error" + (", not reliable" if trust.doubts else "")
         title = figure.axes[0].get_title(loc="left")
         figure.axes[0].set_title(f"{title}, {words}", loc="left", fontsize="medium", fontweight="bold")
     return found
@@ -120,7 +121,11 @@ def _band_envelope(t: Array, low: Array, high: Array) -> tuple[Array, Array, Arr
 Method: TypeAlias = Literal["Richardson", "defect"]
 """From runs with shorter steps; or from how far inputs were from the outputs that drive them."""
 WRONG = 0.5
-"""An error above this part of the largest value is of its size."""
+"""An error above this part of the peak value is of its size."""
+
+
+AGREED = 0.25
+"""How far an observed order may be from the expected one to match it."""
 
 
 def time_tolerance(t: Array, others: Array) -> Array:
@@ -191,13 +196,13 @@ class InputDefect:
 
 @dataclass(frozen=True, eq=False)
 class ErrorEstimate:
-    """An estimate per port, the worst in relation to its values first, and when not to believe it."""
+    """An estimate per port, the worst in relation to its peak first, and why it is not reliable."""
 
     ports: tuple[PortEstimate, ...]
     doubts: tuple[str, ...]
-    """Why not to believe it; empty: it may be believed."""
+    """Why it is not reliable; empty: it is."""
     predicted: int | None
-    """The order that the parts promise; None: every step is exact."""
+    """The expected order; None: every step is exact."""
     method: Method = "Richardson"
     unseen: tuple[str, ...] = ()
     """What the estimate leaves out."""
@@ -224,8 +229,8 @@ class ErrorEstimate:
                 "unit": each.run.unit,
                 "estimated error": each.largest,
                 "at [s]": each.at,
-                "of the largest value": each.relative,
-                "order": each.order,
+                "of peak": Share(each.relative),
+                "observed order": each.order,
             }
             for each in self.ports
         ]
@@ -240,43 +245,40 @@ class ErrorEstimate:
                 "largest defect": each.largest,
                 "at [s]": each.at,
                 "mean": each.mean,
-                "of the largest value": each.relative,
+                "of peak": Share(each.relative),
             }
             for each in self.gaps
         ]
 
     @property
     def good(self) -> bool:
-        """There is an estimate, it may be believed, and it is not of the size of the values."""
+        """There is an estimate, it is reliable, and it is not of the size of the values."""
         return bool(self.ports) and not self.doubts and self.ports[0].relative < WRONG
 
     def verdict(self) -> list[str]:
-        """Return what it comes to, in words: how wrong, where, and whether to believe it."""
-        return [
-            *self._error_lines(),
-            *self._reliability_lines(),
-            *(f"not seen: {what}" for what in self.unseen),
-        ]
+        """Return the largest global error, where it is, and whether the estimate is reliable."""
+        left_out = (f"not included: {what}" for what in self.unseen)
+        return [*self._error_lines(), *self._reliability_lines(), *left_out]
 
     def _error_lines(self) -> Iterator[str]:
         if self.ports:
             worst = self.ports[0]
             unit = f" {worst.run.unit}" if worst.run.unit else ""
-            belief = ", not to be trusted" if self.doubts else ""
+            belief = ", not reliable" if self.doubts else ""
             yield (
-                f"estimated error{belief}: at most {worst.largest:.2g}{unit} in `{worst.port}`, "
-                f"{worst.relative:.2g} of its largest value, at {format_time(worst.at)} s"
+                f"estimated global error{belief}: {Share(worst.relative):.2g} of peak, "
+                f"{worst.largest:.2g}{unit} in `{worst.port}`, at {format_time(worst.at)} s"
             )
             if worst.relative >= WRONG:
-                yield "the run is wrong: its error is of the size of its values"
+                yield f"the result is wrong: the global error exceeds {Share(WRONG):.0f} of peak"
         else:
-            yield "how wrong the run is cannot be told"
+            yield "not judged: there is no estimate of the global error"
         if self.gaps:
             gap = self.gaps[0]
             unit = f" {gap.unit}" if gap.unit else ""
             yield (
-                f"largest defect: `{gap.input}` was up to {gap.largest:.2g}{unit} from `{gap.output}`, "
-                f"{gap.relative:.2g} of its largest value, at {format_time(gap.at)} s"
+                f"largest connection defect: {Share(gap.relative):.2g} of peak, {gap.largest:.2g}{unit} "
+                f"between input `{gap.input}` and output `{gap.output}`, at {format_time(gap.at)} s"
             )
 
     def _reliability_lines(self) -> Iterator[str]:
@@ -285,15 +287,16 @@ class ErrorEstimate:
         if self.doubts or not self.ports:
             return
         if self.method == "defect":
-            yield "it may be believed as far as linear models go: they follow the run"
+            yield "the linear models follow the run: the estimate is reliable as far as they go"
             return
         orders = [each.order for each in self.ports if each.order is not None]
+        why = "shorter steps change nothing but rounding"
         if orders:
-            promised = "" if self.predicted is None else f", {self.predicted} was promised"
-            seen = orders[0]
-            yield f"it may be believed: the error falls with order {seen:.2f} with the steps{promised}"
-        else:
-            yield "it may be believed: shorter steps change nothing but rounding"
+            matches = self.predicted is not None and abs(orders[0] - self.predicted) <= AGREED
+            verb = " matches the" if matches else ","
+            expected = "" if self.predicted is None else f"{verb} expected order {self.predicted}"
+            why = f"observed order {orders[0]:.2f}{expected}"
+        yield f"{why}: the estimate is reliable"
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw each port with the band in which it is expected to be."""
@@ -344,7 +347,7 @@ def write_estimate(folder: Path | str, trust: ErrorEstimate) -> None:
 
 
 def read_estimate(folder: Path | str) -> ErrorEstimate | None:
-    """Return how wrong the run in a folder was; None: nobody asked yet, or it was another run.
+    """Return the estimate that is kept in a run folder; None: there is none, or it is that of another run.
 
     Raises FileError if what is kept cannot be read.
     """

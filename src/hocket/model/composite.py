@@ -206,7 +206,7 @@ def _resolve_word(given: Any, kind: registry.Kind, key: str, method: str) -> Any
 
 
 def _resolve_extrapolations(scenario: Scenario) -> Scenario:
-    """Return the scenario with what the words on its connections stand for; unknown ones are reported later."""
+    """Return the scenario with what the words on its connections stand for; unknown ones stay."""
     made = tuple(
         replace(each, extrapolation=registry.look_up("extrapolators", each.extrapolation))
         if isinstance(each.extrapolation, str) and registry.is_known("extrapolators", each.extrapolation)

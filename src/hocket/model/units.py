@@ -20,6 +20,21 @@ _POWER = re.compile(r"([A-Za-z])(-?[0-9]+)")
 _MEANT = {"Nm": "N*m", "Nms": "N*m*s", "Nm/rad": "N*m/rad", "Nm.s/rad": "N*m*s/rad", "Nms/rad": "N*m*s/rad"}
 """Units as tools write them, which would be read as something else: pint takes `Nm` for numbers of metres."""
 
+
+class Share(float):
+    """A part of a whole: a plain number in JSON, per cent to people."""
+
+    def __str__(self) -> str:
+        return f"{self:.3g}"
+
+    def __format__(self, digits: str) -> str:
+        """Return it in per cent, without exponents for what is large."""
+        if not math.isfinite(self):
+            return "" if math.isnan(self) else "unbounded"
+        text = format(100.0 * float(self), digits or ".3g")
+        return f"{float(text):,.0f} %" if 100.0 <= abs(float(text)) < 1e6 else f"{text} %"
+
+
 _DELTA = "delta_"
 _numbers = count()
 _taught: dict[str, set[tuple[str, float, float]]] = {}

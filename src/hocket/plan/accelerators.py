@@ -75,7 +75,7 @@ class Relax(Accelerator):
     @property
     def title(self) -> str:
         """With its factor."""
-        return self.describe()
+        return f"relaxation by {self.factor:g}"
 
     def describe(self) -> str:
         """Return the factor."""

@@ -17,7 +17,7 @@ from hocket.planning.tree import PlanTree, build_tree
 
 
 def plan_tree(composite: Composite) -> PlanTree:
-    """Return everything that follows from a composite, at all levels; raises ScenarioError with every fault."""
+    """Return everything that follows from a composite, at all levels; raises with every fault."""
     return _TREES(composite)
 
 

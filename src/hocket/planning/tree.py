@@ -122,7 +122,8 @@ def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> It
     else:
         near = [outer * (1 / ratio).__floor__(), outer * (1 / ratio).__ceil__()] if nested else [outer]
     yield Fault(
-        f"the step {format_duration(step)} of `{name}` does not divide the step {format_duration(outer)} around it",
+        f"the step {format_duration(step)} of `{name}` does not divide the step {format_duration(outer)}"
+        " around it",
         where=f"{name}.step",
         expected="the outer step divided by a whole number" + (", or a multiple of it" if nested else ""),
         hint=" or ".join(map(format_duration, near)),

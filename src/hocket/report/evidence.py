@@ -1,27 +1,27 @@
-"""Everything a page tells, gathered before a word of it is written; what cannot be had is said.
+"""Everything a page tells, gathered before a word of it is written; its cards and its tables of measures.
 
-In:  a Run, and perhaps the Study it came from
-Out: a Story
+In:  a Run, and perhaps the Experiment it came from
+Out: a ReportData, and HTML
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from hocket.analysis.consistency import Consistency
 from hocket.analysis.coupling_check import Check, check
+from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
+from hocket.analysis.run_measures import run_measures
 from hocket.errors import HocketError, count
-from hocket.files.bond_flows import KEEPS, read_bond_flows
-from hocket.files.error_estimate import WRONG, ErrorEstimate, read_estimate
+from hocket.files.error_estimate import ErrorEstimate, read_estimate
 from hocket.files.run_folder import Run
 from hocket.files.toml import loads
 from hocket.model.experiment import Experiment
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
-from hocket.report.markup import bullets, esc, format_number, html_table, prose
+from hocket.report.markup import bullets, esc, html_table, prose
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,8 @@ class ReportData:
     no_check: str = ""
     trust: ErrorEstimate | None = None
     no_trust: str = ""
+    after: tuple[Measure, ...] = ()
+    """What is said about the run itself."""
     texts: dict[str, str] = field(default_factory=dict)
     """Plan and scenario as they were kept."""
 
@@ -58,7 +60,8 @@ def gather_report_data(run: Run, study: Experiment | None = None) -> ReportData:
         trust = read_estimate(run.path)
     except Exception as error:
         no_trust = f"the estimate kept in the run folder cannot be read: {_error_words(error)}"
-    return ReportData(run, design, no_design, found, no_check or no_design, trust, no_trust, texts)
+    after = run_measures(run, trust)
+    return ReportData(run, design, no_design, found, no_check or no_design, trust, no_trust, after, texts)
 
 
 def _stored_text(run: Run, name: str) -> str:
@@ -76,109 +79,23 @@ def _error_words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-REMEDIES = (
-    "Gained or lost in a trial run, over what flowed; infinite: it fails. Stored energy: the largest "
-    "difference from an iteration at the same step, over the largest there. Steps: in those of now."
-)
 MOST = 12
 """Rows of a table that are seen at once."""
-Rows = list[dict[str, object]]
 
 
 def tables_section(story: ReportData) -> str:
-    """Return the section; empty if nothing was judged."""
-    pieces: list[str] = []
-    if story.trust:
-        pieces += _estimate_tables(story.trust)
-    pieces += _energy_tables(story.run)
-    if story.check:
-        pieces += _check_tables(story.check)
-    if not pieces:
-        return ""
-    grid = f'<div class="tables">{"".join(pieces)}</div>'
-    return f'<section id="tables"><h2>What the verdict rests on</h2>{grid}</section>'
+    """Return a table for each measure; empty if nothing was judged."""
+    pieces = "".join(map(_measure_table, (*story.after, *(story.check.measures if story.check else ()))))
+    grid = f'<div class="tables">{pieces}</div>'
+    return f'<section id="tables"><h2>Measures</h2>{grid}</section>' if pieces else ""
 
 
-def _estimate_tables(trust: ErrorEstimate) -> Iterator[str]:
-    yield _titled_table("estimated errors of this run", trust.rows())
-    yield _titled_table("inputs against the outputs that drive them", trust.defect_rows())
-
-
-def _energy_tables(run: Run) -> Iterator[str]:
-    found = read_bond_flows(run)
-    if found.bonds:
-        note = f"A bond keeps energy if it gains or loses at most {100.0 * KEEPS:g} % of what flowed."
-        yield _titled_table("energy through power bonds", found.rows(), *found.verdict(), note)
-    if len(found.bonds) > 1:
-        yield _titled_table("energy through power bonds, per level", found.level_rows())
-    yield _titled_table("stored energy", found.stored_rows())
-
-
-def _check_tables(found: Check) -> Iterator[str]:
-    if found.stability:
-        yield _titled_table("what lasts longest", found.stability.rows())
-        alone: Rows = [
-            {"level": path or "the outermost level", "factor per step": rho}
-            for path, rho in found.stability.levels
-        ]
-        yield _titled_table("each level by itself, its inputs held", alone)
-    if found.prediction:
-        order = f"order: {found.prediction.order.words}"
-        yield _titled_table("errors expected before the run", found.prediction.rows(), order)
-    yield _titled_table("what would change it", _advice_rows(found))
-    if found.bonds:
-        yield _titled_table("what the bonds would do", found.bonds.rows(), REMEDIES, *found.bonds.failures)
-    if found.largest:
-        yield _titled_table("steps that are stable", found.largest.rows())
-    nearest = [row for each in found.robustness for row in each.rows()]
-    yield _titled_table("how much a simulator's step may change before it grows", nearest)
-    if found.consistency:
-        yield _consistency_table(found.consistency)
-    yield _titled_table("inputs that are extrapolated", found.posedness.rows(), *_loop_lines(found))
-    if found.zero:
-        yield _titled_table("do outputs that react at once settle", found.zero.rows())
-    yield _titled_table("what is not linear", _nonlinear_rows(found))
-
-
-def _consistency_table(found: Consistency) -> str:
-    """Return the part of each input as rows; delta and what it is good for as a sentence."""
-    parts: Rows = [{"input": row["what"], "part": row["value"]} for row in found.rows()[1:]]
-    said = f"delta = {format_number(found.delta)} (k = {found.k}, norm {found.norm})"
-    title = "relative consistency (Glumac and Kovacic)"
-    return _titled_table(title, parts, f"{said}: {found.note}" if found.note else said)
-
-
-def _advice_rows(found: Check) -> Rows:
-    return [
-        {"change": each.words, "factor per step": each.rho, "largest error": each.error, "steps": each.steps}
-        for each in found.advice
-    ]
-
-
-def _loop_lines(found: Check) -> Iterator[str]:
-    how = "solved in every step" if found.posedness.solved else "broken by a delay of one step"
-    for loop in found.posedness.loops:
-        yield f"algebraic loop: {' → '.join(loop)}, {how}"
-
-
-def _nonlinear_rows(found: Check) -> Rows:
-    return [
-        {
-            "simulator": leaf.path,
-            "linear model": leaf.how,
-            "fit": leaf.fit,
-            "why": "; ".join(filter(None, (leaf.refused, *leaf.notes))),
-        }
-        for leaf in found.leaves
-        if leaf.how != "exact"
-    ]
-
-
-def _titled_table(title: str, rows: Rows, *notes: str) -> str:
+def _measure_table(measure: Measure) -> str:
+    rows, notes = measure.rows(), measure.notes()
     if not rows and not notes:
         return ""
     said = "".join(f'<p class="note">{prose(note)}</p>' for note in notes)
-    return f"<figure><figcaption>{esc(title)}</figcaption>{html_table(rows, MOST)}{said}</figure>"
+    return f"<figure><figcaption>{esc(measure.title)}</figcaption>{html_table(rows, MOST)}{said}</figure>"
 
 
 Tone: TypeAlias = Literal["ok", "warn", "bad", "none"]
@@ -190,8 +107,13 @@ SIGNS: dict[Tone, tuple[str, str]] = {
     "bad": ("✕", "bad"),
     "none": ("–", "not known"),
 }
-LARGE = 0.1
-"""An error in relation to the largest value from which on it is a caution."""
+TONES: dict[Outcome, Tone] = {
+    Outcome.GOOD: "ok",
+    Outcome.CAUTION: "warn",
+    Outcome.NOT_JUDGED: "warn",
+    Outcome.UNRELIABLE: "warn",
+    Outcome.BAD: "bad",
+}
 
 
 def verdict_section(story: ReportData) -> str:
@@ -223,44 +145,23 @@ def run_card(run: Run) -> str:
 
 def check_card(story: ReportData) -> str:
     """Return the card of `hocket check`."""
-    title, found = "Before the run: is the coupling sound?", story.check
+    title, found = "Before the run: is the coupling stable?", story.check
     if found is None:
         return _verdict_card(title, "none", "not judged", [story.no_check])
     first, *rest = found.verdict() or ["nothing to judge"]
-    return _verdict_card(title, _check_tone(found), first, rest)
+    return _verdict_card(title, TONES[found.outcome], first, rest)
 
 
 def estimate_card(story: ReportData) -> str:
-    """Return the card of the error estimate."""
-    title, trust = "After the run: how wrong was it?", story.trust
-    how = (
-        f"`hocket check {shlex.quote(story.run.path.name)}` runs it again with shorter steps and estimates it"
-    )
+    """Return the card of what is known after the run."""
+    title, trust, lines = "After the run: how large is the error?", story.trust, verdict_lines(story.after)
     if trust is None:
-        return _verdict_card(title, "none", "not estimated", [story.no_trust or how])
-    first, *rest = trust.verdict() or ["nothing was estimated"]
-    method = f"method: {trust.method}, {count(len(trust.ports), 'port')}"
-    return _verdict_card(title, _trust_tone(trust), first, [*rest, method])
-
-
-def _check_tone(found: Check) -> Tone:
-    if found.ill_posed:
-        return "bad"
-    if found.stability is None or not found.is_conclusive:
-        return "warn"
-    if not found.good:
-        return "bad"
-    large = found.prediction is not None and not found.prediction.worst.relative <= LARGE
-    return "warn" if large or (found.zero is not None and not found.zero.stable) else "ok"
-
-
-def _trust_tone(trust: ErrorEstimate) -> Tone:
-    if not trust.ports:
-        return "none"
-    worst = trust.ports[0].relative
-    if not worst < WRONG:
-        return "bad"
-    return "warn" if trust.doubts or worst > LARGE else "ok"
+        how = f"`hocket check {shlex.quote(story.run.path.name)}` estimates it from runs with shorter steps"
+        return _verdict_card(title, "none", "not estimated", [story.no_trust or how, *lines])
+    tone = TONES[worst_outcome(story.after)] if trust.ports else "none"
+    return _verdict_card(
+        title, tone, lines[0], [*lines[1:], f"method: {trust.method}, {count(len(trust.ports), 'port')}"]
+    )
 
 
 def _verdict_card(

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from hocket.model.units import Share
+
 _CODE = re.compile(r"`([^`\n]+)`")
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
@@ -49,7 +51,7 @@ def format_cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−")
-    return format_number(value) if isinstance(value, float) else prose(value)
+    return format_number(value) if isinstance(value, float) and not isinstance(value, Share) else prose(value)
 
 
 def html_table(rows: Sequence[Mapping[str, object]], most: int | None = None, kind: str = "") -> str:

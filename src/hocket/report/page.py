@@ -81,7 +81,8 @@ def _run_facts(run: Run) -> Iterator[tuple[str, str]]:
 
 def _realtime_facts(realtime: Any) -> Iterator[tuple[str, str]]:
     if isinstance(realtime, dict):
-        late = f"{count(realtime['overruns'], 'overrun')}, at most {_format_duration(realtime['largest_lag'])} late"
+        lag = _format_duration(realtime["largest_lag"])
+        late = f"{count(realtime['overruns'], 'overrun')}, at most {lag} late"
         yield "real time", f"factor {realtime['factor']:g}, {late}"
 
 

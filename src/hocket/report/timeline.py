@@ -77,7 +77,8 @@ def timeline_section(root: PlanTree, name: str) -> str:
         " side by side. Each bar is a step, with its simulated length. Arrows are samples:"
         " solid where the source has made the step already, dashed where its past is extrapolated. Point at"
         f" anything for its words.{again}</p>"
-        f'{_legend_list(made)}<div class="timeline">{labels}<div class="scroll">{lanes}</div></div>{rest}</section>'
+        f'{_legend_list(made)}<div class="timeline">{labels}'
+        f'<div class="scroll">{lanes}</div></div>{rest}</section>'
     )
 
 

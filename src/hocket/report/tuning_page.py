@@ -184,7 +184,7 @@ SAYS = {
     "relative": "`relative` is predicted with the linear models, over the run that was asked for.",
     "measured": "`measured` is the difference to a run with half the steps, which is no bound of the error.",
 }
-"""What numbers can and cannot say (formulas, section 1)."""
+"""What numbers can and cannot say (theory, section 1)."""
 
 
 def write_tuning_page(tuned: TuningResult, path: Path | str, study: Experiment | None = None) -> Path:

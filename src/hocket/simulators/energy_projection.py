@@ -6,7 +6,7 @@ Out: energies that leave no simulator with less than nothing, whatever the other
 A simulator gives what it stores, and what is sure to come in meanwhile: power passes through it. Sure is,
 of a simulator with n bonds, an n-th of what it stores: so much it gives through each, whatever its other
 bonds ask for. All of it is known to both sides before the step, so both limit a bond alike. With one bond it
-is the limiter of formulas, section 5.
+is the limiter of theory, section 5.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def linear_maps(
 
 
 def _exact_maps(A: Array, B: Array, h: float, degree: int) -> Maps:
-    """One exponential of A and a chain of integrators (formulas, section 1): works for singular A."""
+    """One exponential of A and a chain of integrators (theory, section 1): works for singular A."""
     n = len(A)
     # with more inputs than states the chain is of states, and B comes after it
     many = B.shape[1] > n

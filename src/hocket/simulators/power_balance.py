@@ -3,7 +3,7 @@
 In:  a Balanced recipe of an Ode or a StateSpace; the agreed power
 Out: simulators whose inputs follow from it
 
-Source: Moshagen, SNE 31(1), 2021, section 2, in the robust forms of formulas, section 5.
+Source: Moshagen, SNE 31(1), 2021, section 2, in the robust forms of theory, section 5.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def energy_error(energy: float) -> SimulatorError:
 
 
 def corrected_input(seat: Seat, u: float, y: float, reaction: float, power: float, soft: float) -> float:
-    """Return the input that makes the power: u + d (P - p) / (d^2 + eps^2) (formulas, section 5).
+    """Return the input that makes the power: u + d (P - p) / (d^2 + eps^2) (theory, section 5).
 
     `reaction` is dy/du, zero without feedthrough.
     """

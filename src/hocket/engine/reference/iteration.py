@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,14 +24,11 @@ from hocket.engine.algebraic_loops import (
     linear_fixed_point,
     relative_residual,
 )
+from hocket.engine.protocol import LiveLevel
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Value
 from hocket.plan import Accelerator, Body, Feed, Instruction, Read, Repeat, Solve, walk
-
-if TYPE_CHECKING:
-    from hocket.engine.reference.level import Level
-
 
 GROWING = 1e-3
 """A residual below this has not grown: it got stuck."""
@@ -55,7 +51,7 @@ class SweepCounts:
         self.most = max(self.most, sweeps)
 
 
-def feedback_unknowns(level: Level, body: Body) -> list[Unknown]:
+def feedback_unknowns(level: LiveLevel, body: Body) -> list[Unknown]:
     """Return what a repetition takes from the one before it: outputs fed from before they are read."""
     read: set[int] = set()
     found: set[Unknown] = set()
@@ -75,7 +71,7 @@ def feedback_unknowns(level: Level, body: Body) -> list[Unknown]:
     return sorted(found, key=lambda unknown: (unknown[2], unknown))
 
 
-def _fed_children(level: Level, instruction: Instruction) -> Iterator[int]:
+def _fed_children(level: LiveLevel, instruction: Instruction) -> Iterator[int]:
     match instruction:
         case Feed(sim):
             yield level.number[sim]
@@ -83,7 +79,7 @@ def _fed_children(level: Level, instruction: Instruction) -> Iterator[int]:
             yield from (level.number[sim] for sim in sims)
 
 
-def run_repeat(level: Level, instruction: Repeat) -> None:
+def run_repeat(level: LiveLevel, instruction: Repeat) -> None:
     """Do a body until what it hands back agrees with what it was given."""
     level.repeating += 1
     try:
@@ -92,7 +88,7 @@ def run_repeat(level: Level, instruction: Repeat) -> None:
         level.repeating -= 1
 
 
-def _run_repetitions(level: Level, instruction: Repeat) -> None:
+def _run_repetitions(level: LiveLevel, instruction: Repeat) -> None:
     unknowns = level.unknowns_of(instruction)
     level.run(instruction.body)
     if not unknowns.places:
@@ -103,7 +99,7 @@ def _run_repetitions(level: Level, instruction: Repeat) -> None:
         level.sweeps.add(_iterate_body(level, instruction, unknowns))
 
 
-def _iterate_body(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
+def _iterate_body(level: LiveLevel, instruction: Repeat, unknowns: Unknowns) -> int:
     """Repeat a body that was done once; return how often it was done."""
     until, at_most = instruction.until, instruction.at_most
     accelerator = level.accelerator_of(instruction)
@@ -144,7 +140,7 @@ def _iterate_body(level: Level, instruction: Repeat, unknowns: Unknowns) -> int:
     return count
 
 
-def _solve_limit(level: Level, body: Body, unknowns: Unknowns) -> None:
+def _solve_limit(level: LiveLevel, body: Body, unknowns: Unknowns) -> None:
     """Leave the level where a linear iteration ends, if it ends; its matrix is kept to be judged."""
 
     def sweep(numbers: Sequence[Value]) -> list[Value]:
@@ -160,7 +156,7 @@ def _solve_limit(level: Level, body: Body, unknowns: Unknowns) -> None:
 
 
 def no_agreement(
-    level: Level,
+    level: LiveLevel,
     unknowns: Unknowns,
     until: float = 0.0,
     residuals: Sequence[float] = (),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hocket.coupling.wiring import Wiring
-from hocket.engine.algebraic_loops import Unknowns
+from hocket.engine.algebraic_loops import AlgebraicLoop, Unknowns
 from hocket.engine.ledger import Ledger
 from hocket.engine.memory import ExchangeMemory
 from hocket.engine.reference.acceleration import make_accelerator
@@ -39,7 +39,7 @@ from hocket.engine.reference.step_control import (
 from hocket.engine.rows import Rows
 from hocket.engine.simulator_calls import EarlyError, not_finite, output_array, read_only, simulator_error
 from hocket.errors import SimulatorError
-from hocket.model.clock import Clock, seconds
+from hocket.model.clock import Clock
 from hocket.model.extrapolators import shift_origin
 from hocket.model.protocols import Array, Simulator
 from hocket.plan import (
@@ -307,8 +307,6 @@ class Level:
 
     def solve(self, sims: Sequence[str], ports: Sequence[str]) -> None:
         """Solve a loop inside a step."""
-        from hocket.engine.algebraic_loops import AlgebraicLoop
-
         AlgebraicLoop(self, sims, ports).solve()
 
     def unknowns_of(self, instruction: Repeat) -> Unknowns:
@@ -330,40 +328,10 @@ class Level:
             self.accelerators[id(instruction)] = make_accelerator(instruction.accelerate)
         return self.accelerators[id(instruction)]
 
-    # Simulator
+    # rollback and end
 
-    def start(self, t: float) -> None:
-        """Go to the initial state, consistent over all levels; own inputs have their start values."""
-        from hocket.engine.initialise import initialise, levels_of
-
-        clock = Clock(self.clock.tick, seconds(t))
-        for level in levels_of(self):
-            level.clock = level.memory.clock = clock
-        initialise(self, t)
-
-    def output(self, t: float, u: Array) -> Array:
-        """Return the outputs at t; what was exchanged before is left alone."""
-        from hocket.engine.initialise import levels_of
-
-        before = [(level, level.memory.save(), level.inputs, level.offered) for level in levels_of(self)]
-        try:
-            return self.outputs_at(self._tick_at(t), self._pad_inputs(u))
-        finally:
-            for level, memory, inputs, offered in before:
-                level.memory.restore(memory)
-                level.inputs, level.offered = inputs, offered
-
-    def step(self, t: float, h: float, u: Array) -> float:
-        """Advance by h, a whole number of own steps."""
-        tick = self._tick_at(t)
-        self.advance(tick, self._tick_at(t + h) - tick, self._pad_inputs(u))
-        return t + h
-
-    def slope(self, t: float, u: Array) -> Array:
-        """Return the slopes of the outputs at t."""
-        return self.newest_outputs(2, np.shape(u)[2:])
-
-    def _tick_at(self, t: float) -> int:
+    def tick_at(self, t: float) -> int:
+        """Return the tick of a time; raises SimulatorError where there is none."""
         tick = round((t - self.clock.time(0)) / self.clock.span(1))
         if abs(self.clock.time(tick) - t) > 1e-9 * max(abs(t), self.clock.span(1)):
             step = self.clock.span(self.length)
@@ -371,11 +339,6 @@ class Level:
                 f"a level with a step of {step!r} s was asked for t = {t!r} s", expected="whole steps"
             )
         return tick
-
-    def _pad_inputs(self, u: Array) -> Array:
-        padded = np.zeros((self.degree + 1, len(self.starts), *np.shape(u)[2:]))
-        padded[: len(u)] = u
-        return padded
 
     def save(self) -> Any:
         """Return the state of the whole tree."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hocket.engine.ledger import State
 from hocket.engine.memory import FilterMemory, Ring
+from hocket.engine.protocol import LiveLevel
 from hocket.engine.reference.acceleration import restore_accelerator, save_accelerator
 from hocket.engine.rows import Rows
 from hocket.engine.simulator_calls import EarlyError
@@ -20,15 +21,11 @@ from hocket.errors import SimulatorError
 from hocket.model.protocols import Value
 from hocket.plan import Body
 
-if TYPE_CHECKING:
-    from hocket.engine.reference.level import Level
-
-
 ATTEMPTS = 50
 """How often one step is made shorter."""
 
 
-def run_try(level: Level, body: Body) -> None:
+def run_try(level: LiveLevel, body: Body) -> None:
     """Do a body to the end of the step, in as many parts as its simulators want.
 
     With step control only the first part: what is to come has steps of its own.
@@ -56,7 +53,7 @@ def run_try(level: Level, body: Body) -> None:
         level.now, level.reached = level.reached, end
 
 
-def _early_tick(level: Level, early: EarlyError, start: int, end: int) -> int:
+def _early_tick(level: LiveLevel, early: EarlyError, start: int, end: int) -> int:
     """Return the tick where a simulator stopped; it need not be a whole number."""
     tick = normalise_ticks((Fraction(early.reached) - level.clock.start) / level.clock.tick)
     if not start < tick < end or level.clock.time(tick) <= level.clock.time(start):
@@ -82,7 +79,7 @@ class SavedChild:
     accounts: dict[int, State]
 
 
-def save_children(level: Level, children: Iterable[int]) -> None:
+def save_children(level: LiveLevel, children: Iterable[int]) -> None:
     """Keep where children stand."""
     memory = level.memory
     for child in children:
@@ -101,7 +98,7 @@ def save_children(level: Level, children: Iterable[int]) -> None:
         )
 
 
-def restore_children(level: Level, children: Iterable[int]) -> None:
+def restore_children(level: LiveLevel, children: Iterable[int]) -> None:
     """Go back to where children were saved."""
     memory = level.memory
     for child in children:
@@ -128,7 +125,7 @@ def _restore_ring(ring: Ring, samples: list[tuple[int, Value, Value]], keep: boo
         ring.append(newest)
 
 
-def save_tree(level: Level) -> Any:
+def save_tree(level: LiveLevel) -> Any:
     """Return the state of a whole tree."""
     children = [level.call_child("save", child) for child in range(len(level.children))]
     inputs = [(tick, u.copy()) for tick, u in (level.inputs, level.offered)]
@@ -139,7 +136,7 @@ def save_tree(level: Level) -> Any:
     return children, kept, list(level.ticks), level.now, inputs, rows, led, pace
 
 
-def restore_tree(level: Level, state: Any) -> None:
+def restore_tree(level: LiveLevel, state: Any) -> None:
     """Bring a tree back to a state; rows kept since then are dropped."""
     children, (memory, accounts), ticks, level.now, inputs, rows, led, pace = state
     for child, kept in enumerate(children):
@@ -159,5 +156,5 @@ def restore_tree(level: Level, state: Any) -> None:
         level.pace = None
 
 
-def _level_rows(level: Level) -> list[Rows]:
+def _level_rows(level: LiveLevel) -> list[Rows]:
     return [*(() if level.rows is None else (level.rows,)), *level.micro_rows.values()]

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hocket.coupling.wiring import OWN, Drive
 from hocket.engine.algebraic_loops import relative_residual
+from hocket.engine.protocol import LiveLevel
 from hocket.engine.reference.rollback import normalise_ticks
 from hocket.engine.simulator_calls import EarlyError
 from hocket.errors import ConvergenceError
@@ -23,10 +24,6 @@ from hocket.model.protocols import Sample
 from hocket.plan import Adapt, Body, Control
 from hocket.plan.instructions import REJECTED, SMALL, Next, step_factor
 from hocket.plan.verify.body_faults import steps_in, turn_order
-
-if TYPE_CHECKING:
-    from hocket.engine.reference.level import Level
-
 
 TOO_LONG = 1e10
 """The error, in tolerances, of a step that someone inside could not make."""
@@ -98,7 +95,7 @@ def keep_leading_bits(parts: int) -> int:
     return parts >> lost << lost
 
 
-def run_adapt(level: Level, instruction: Adapt) -> None:
+def run_adapt(level: LiveLevel, instruction: Adapt) -> None:
     """Do a body to the end of the level's step, in steps whose error is within the tolerance."""
     control, end = instruction.control, level.reached
     pace = level.controller_of(instruction)
@@ -134,7 +131,7 @@ def run_adapt(level: Level, instruction: Adapt) -> None:
     level.reached, level.span = end, level.length
 
 
-def preferred_span(level: Level, pace: MacroStepController, left: int) -> int:
+def preferred_span(level: LiveLevel, pace: MacroStepController, left: int) -> int:
     """Return the longest step that all simulators like from here, in whole quanta; at most what is left."""
     shortest = left
     for child, simulator in enumerate(level.children):
@@ -154,7 +151,7 @@ def preferred_span(level: Level, pace: MacroStepController, left: int) -> int:
 
 
 def _attempt_span(
-    level: Level, body: Body, pace: MacroStepController, start: int, span: int, saved: Any
+    level: LiveLevel, body: Body, pace: MacroStepController, start: int, span: int, saved: Any
 ) -> float:
     """Return the error of a step in tolerances; it is made, unless the error is known before.
 
@@ -184,13 +181,13 @@ def _error_ratio(error: float, control: Control, h: float) -> float:
     return (error if control.per_unit else error * h) / control.tolerance
 
 
-def _make_step(level: Level, body: Body, start: int, span: int) -> None:
+def _make_step(level: LiveLevel, body: Body, start: int, span: int) -> None:
     level.now, level.span, level.reached = start, span, start + span
     level.run(body)
 
 
 def _richardson_error(
-    level: Level, body: Body, start: int, span: int, saved: Any, pace: MacroStepController
+    level: LiveLevel, body: Body, start: int, span: int, saved: Any, pace: MacroStepController
 ) -> float:
     """Return the difference between a step and two of half its length, which stay; per second."""
     _make_step(level, body, start, span)
@@ -207,11 +204,11 @@ def _richardson_error(
     return relative_residual([(a - b) / part for a, b in zip(twice, once, strict=True)], twice)
 
 
-def _newest_values(level: Level) -> list[float]:
+def _newest_values(level: LiveLevel) -> list[float]:
     return [float(level.memory.rings[child][port][-1][1]) for child, port, _ in controlled_outputs(level)]
 
 
-def controlled_outputs(level: Level) -> list[tuple[int, int, int]]:
+def controlled_outputs(level: LiveLevel) -> list[tuple[int, int, int]]:
     """Return the outputs that drive others in the level, and with which degree."""
     degrees: dict[tuple[int, int], int] = {}
     for drives in level.wiring.drives:
@@ -222,7 +219,7 @@ def controlled_outputs(level: Level) -> list[tuple[int, int, int]]:
     return [(child, port, degree) for (child, port), degree in sorted(degrees.items())]
 
 
-def lowest_degree(level: Level) -> int:
+def lowest_degree(level: LiveLevel) -> int:
     """Return the lowest degree of an extrapolation between simulators of the level."""
     found = [
         each.degree if isinstance(each := drive.extrapolation, (Polynomial, Hermite)) else 0
@@ -233,12 +230,12 @@ def lowest_degree(level: Level) -> int:
     return min(found, default=0)
 
 
-def _is_discrete(level: Level, drive: Drive) -> bool:
+def _is_discrete(level: LiveLevel, drive: Drive) -> bool:
     """Return whether an output goes from value to value: no step is short enough for that."""
     return level.wiring.models[drive.child].outputs[drive.port].discrete
 
 
-def defect_error(level: Level) -> float:
+def defect_error(level: LiveLevel) -> float:
     """Return how far the newest outputs are from where the samples before them led."""
     differences, values = [], []
     for child, port, degree in controlled_outputs(level):
@@ -250,7 +247,7 @@ def defect_error(level: Level) -> float:
     return relative_residual(differences, values)
 
 
-def extrapolation_error(level: Level, h: float) -> float:
+def extrapolation_error(level: LiveLevel, h: float) -> float:
     """Return how far two extrapolations, one of a degree more, are apart after h: known before the step."""
     differences, values = [], []
     for child, port, degree in controlled_outputs(level):
@@ -262,13 +259,13 @@ def extrapolation_error(level: Level, h: float) -> float:
     return relative_residual(differences, values)
 
 
-def _extrapolate_samples(level: Level, samples: Sequence[Any], tick: int, s: float = 0.0) -> float:
+def _extrapolate_samples(level: LiveLevel, samples: Sequence[Any], tick: int, s: float = 0.0) -> float:
     """Return the polynomial through samples, s after a tick."""
     nodes = [Sample(level.clock.span(at - tick), value, None) for at, value, _ in samples]
     return float(value_at(interpolate_samples(nodes), s))
 
 
-def _run_first_span(level: Level, instruction: Adapt, end: int) -> None:
+def _run_first_span(level: LiveLevel, instruction: Adapt, end: int) -> None:
     """Read an adaptive level at the step that it begins with."""
     span = normalise_ticks(level.length * instruction.control.first)
     while level.now < end:
@@ -278,7 +275,9 @@ def _run_first_span(level: Level, instruction: Adapt, end: int) -> None:
     level.reached, level.span = end, level.length
 
 
-def tolerance_not_met(level: Level, pace: MacroStepController, start: int, ratio: float) -> ConvergenceError:
+def tolerance_not_met(
+    level: LiveLevel, pace: MacroStepController, start: int, ratio: float
+) -> ConvergenceError:
     """Return the error for a tolerance that the smallest step does not meet."""
     where = f"`{level.path}`, " if level.path else ""
     t, h = level.clock.time(start), level.clock.span(pace.quantum)
@@ -293,7 +292,7 @@ def tolerance_not_met(level: Level, pace: MacroStepController, start: int, ratio
     )
 
 
-def run_next(level: Level, instruction: Next) -> None:
+def run_next(level: LiveLevel, instruction: Next) -> None:
     """Let simulators take turns until all stand at the end of the step."""
     steps = [steps_in(body)[0] for body in instruction.bodies]
     start = [level.ticks[level.number[step.sim]] for step in steps]

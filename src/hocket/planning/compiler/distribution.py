@@ -364,13 +364,15 @@ def _step_faults(level: Composite, small: Fraction) -> Iterator[Fault]:
     if ratio.denominator != 1:
         whole = max(1, ratio.__floor__())
         near = " or ".join(format_duration(level.step / count) for count in (whole, whole + 1))
-        what = f"the small step {format_duration(small)} does not divide the step {format_duration(level.step)} of the level"
+        around = format_duration(level.step)
+        what = f"the small step {format_duration(small)} does not divide the step {around} of the level"
         yield Fault(what, "small_step", "the step of the level divided by a whole number", near)
         return
     for name, model in level.scenario.models.items():
         own = getattr(model, "step", None)
         if isinstance(own, Fraction) and as_level(model) is None and (small / own).denominator != 1:
-            what = f"the step {format_duration(own)} of `{name}` does not divide the small step {format_duration(small)}"
+            steps = format_duration(own), format_duration(small)
+            what = f"the step {steps[0]} of `{name}` does not divide the small step {steps[1]}"
             yield Fault(what, f"models.{name}", "a small step of whole steps of its models")
 
 

@@ -147,7 +147,8 @@ def other_remedy(level: Any, path: str, need: Need) -> str:
         if isinstance(own, Fraction):
             return f"a step around it that is a multiple of {format_duration(own)}"
     if need.ability == "input degree":
-        return f'substep = "{format_duration(_level_around(level, path).step / 8)}": inputs are taken anew in each sub-step'
+        shorter = format_duration(_level_around(level, path).step / 8)
+        return f'substep = "{shorter}": inputs are taken anew in each sub-step'
     return ""
 
 

@@ -69,8 +69,8 @@ def iterative_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
     rewinds = all(model.abilities.rewind for model in composite.scenario.models.values())
     if rewinds and not traits_of(composite.orchestrator).iterates:
         smooth = Polynomial(1) if isinstance(composite.extrapolation, Hold) else None
-        yield AlgorithmVariant('two sweeps, extrapolation "linear"' if smooth else "two sweeps", extrapolation=smooth,
-                  sweeps=2)  # fmt: skip
+        words = 'two sweeps, extrapolation "linear"' if smooth else "two sweeps"
+        yield AlgorithmVariant(words, extrapolation=smooth, sweeps=2)
 
 
 def explicit_orchestrator(composite: Composite) -> Any:

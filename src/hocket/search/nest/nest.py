@@ -7,10 +7,9 @@ Out: a Nesting: what was compared at equal work, the verdict in words, and the c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from hocket.analysis.bond_energy import balanced_leaves
 from hocket.errors import Fault, ScenarioError
@@ -26,10 +25,10 @@ from hocket.search.nest.algorithm_variants import (
     explicit_variants,
     iterative_variants,
 )
-from hocket.search.nest.candidates import Candidate, CandidateJudge
-from hocket.search.nest.clusters import Merge, dendrogram, natural_clusters
-from hocket.search.nest.connection_strengths import Strengths
+from hocket.search.nest.candidates import CandidateJudge
+from hocket.search.nest.clusters import dendrogram
 from hocket.search.nest.hierarchy import LevelGroup
+from hocket.search.nest.nesting_summary import Nesting
 from hocket.search.nest.step_search import NEAR, WAYS, Comparison, StepSearch, trees_of
 from hocket.simulators.constraint import Coupler
 
@@ -39,75 +38,6 @@ LONGEST = 10_000
 """Steps of a run that are judged."""
 
 CountCallback: TypeAlias = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Nesting:
-    """What was found. Errors are parts of the largest value of the worst port, over the run."""
-
-    now: Candidate
-    equal: Candidate | None
-    """Flat with the algorithm of the best hierarchy, and at least its exchanges."""
-    flats: tuple[Candidate, ...]
-    """The best flat ones, with each algorithm that was tried."""
-    proposals: tuple[Candidate, ...]
-    """Hierarchies, the best first."""
-    chosen: Candidate | None
-    """A hierarchy, or flat in another way where no hierarchy helps; None: as it is."""
-    composite: Composite | None
-    """The chosen one, ready to run."""
-    strengths: Strengths
-    merges: tuple[Merge, ...]
-    """How clusters grow together, the strongest connection first."""
-    tried: tuple[Candidate, ...]
-    stop: float
-    tolerance: float | None = None
-    floor: float | None = None
-    """The least error that shorter steps reach, where the tolerance was not met."""
-    notes: tuple[str, ...] = ()
-    _make: Callable[[Candidate], Composite] | None = field(default=None, repr=False)
-
-    def composite_of(self, candidate: Candidate) -> Composite:
-        """Return any of the candidates, ready to run."""
-        assert self._make is not None
-        return self._make(candidate)
-
-    @property
-    def clusters(self) -> tuple[tuple[str, ...], ...]:
-        """Who hangs together most: clusters before the widest gap between the strengths that join them."""
-        return natural_clusters(tuple(self.now.tree.names()), self.merges)
-
-    @property
-    def is_nested(self) -> bool:
-        """Whether a hierarchy was chosen."""
-        return self.chosen is not None and not self.chosen.tree.flat
-
-    def rows(self) -> list[dict[str, object]]:
-        """Return the comparison: flat now, flat at equal work, what was proposed, what was chosen."""
-        listed: list[tuple[str, Candidate | None]] = [("flat, now", self.now)]
-        listed += [("flat, equal work", self.equal)]
-        listed += [("flat, another way", each) for each in self.flats[:3]]
-        listed += [("nested", each) for each in self.proposals]
-        seen: set[Candidate] = set()
-        rows: list[dict[str, object]] = []
-        for what, each in listed:
-            if each is None or each in seen:
-                continue
-            seen.add(each)
-            rows.append({"": f"{what}, chosen" if each == self.chosen else what, **each.row()})
-        return rows
-
-    def verdict(self) -> list[str]:
-        """Return the answer in plain words."""
-        from hocket.search.nest.nesting_summary import nesting_verdict
-
-        return nesting_verdict(self)
-
-    def plot(self, path: Path | str | None = None) -> Any:
-        """Draw the strengths with the clusters, and error over exchanges of all that was tried."""
-        from hocket.search.nest.nesting_summary import draw_nesting
-
-        return draw_nesting(self, path)
 
 
 def nest(

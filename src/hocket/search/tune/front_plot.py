@@ -7,7 +7,7 @@ Out: a Matplotlib figure
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,7 +19,41 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hocket.search.tune.tuning_result import TuningResult
+
+class Front(Protocol):
+    """What is drawn of a TuningResult."""
+
+    @property
+    def points(self) -> Any:
+        """The judged points, in the order of their numbers."""
+
+    @property
+    def numbers(self) -> Any:
+        """Per point: the values of the objectives."""
+
+    @property
+    def wanted(self) -> Any:
+        """The objectives, those that count first."""
+
+    @property
+    def goals(self) -> int:
+        """How many of the objectives count; the others are limits."""
+
+    @property
+    def now(self) -> Any:
+        """The values of the coupling as it is."""
+
+    @property
+    def space(self) -> Any:
+        """What may be chosen."""
+
+    @property
+    def front(self) -> Any:
+        """The points that no other one dominates."""
+
+    @property
+    def knee(self) -> Any:
+        """The one that is proposed."""
 
 
 ORANGE, PALE, RED = "#E69F00", "#B8B8B8", "#C0252B"
@@ -41,7 +75,7 @@ BIG = {"judged": {"ms": 8}}
 """Marks that are larger in the legend."""
 
 
-def draw(tuned: TuningResult, path: Path | str | None = None) -> Any:
+def draw(tuned: Front, path: Path | str | None = None) -> Any:
     """Draw the front; of a whole grid over two numbers, each objective as a map with the front on it too."""
     maps = tuned.goals if _is_map(tuned) else 0
     planes = max(1, min(PLANES, tuned.goals - 1))
@@ -65,7 +99,7 @@ def _kind(label: str) -> str:
     return label if label in MARKS else "limit"
 
 
-def _is_map(tuned: TuningResult) -> bool:
+def _is_map(tuned: Front) -> bool:
     numeric = [all(isinstance(v, float) for v in each.values) for each in tuned.space.variables]
     sizes = [len(each) for each in tuned.space.variables]
     return len(sizes) == 2 and all(numeric) and min(sizes) > 2 and len(tuned.points) == tuned.space.size
@@ -76,7 +110,7 @@ def _far(values: Array) -> bool:
     return bool(len(kept) and kept.min() > 0.0 and kept.max() / kept.min() > WIDE)
 
 
-def _map(figure: Figure, axes: Axes, tuned: TuningResult, number: int) -> None:
+def _map(figure: Figure, axes: Axes, tuned: Front, number: int) -> None:
     """Draw an objective in grey over two numbers, dark where it is large."""
     first, second = tuned.space.variables
     x, y = np.array(first.values), np.array(second.values)
@@ -117,17 +151,17 @@ def _axis_label(name: str) -> str:
     return f"{name} [s]" if name.rpartition(".")[2] == "step" else name
 
 
-def _edge(tuned: TuningResult, number: int) -> float | None:
+def _edge(tuned: Front, number: int) -> float | None:
     """Return where a line is drawn for an objective: at its limit, or where couplings become unstable."""
     objective = tuned.wanted[number]
     return objective.limit if objective.limit is not None else 1.0 if objective.name == "rho" else None
 
 
-def _label(tuned: TuningResult, number: int) -> str:
+def _label(tuned: Front, number: int) -> str:
     return "boundary of stability" if tuned.wanted[number].name == "rho" else "limit"
 
 
-def _boundary(axes: Axes, x: Array, y: Array, grid: Array, tuned: TuningResult, number: int) -> None:
+def _boundary(axes: Axes, x: Array, y: Array, grid: Array, tuned: Front, number: int) -> None:
     """Draw the line at which an objective passes its limit."""
     edge = _edge(tuned, number)
     seen = grid[np.isfinite(grid)]
@@ -136,7 +170,7 @@ def _boundary(axes: Axes, x: Array, y: Array, grid: Array, tuned: TuningResult, 
         axes.plot([], [], label=_label(tuned, number), **MARKS["limit"])
 
 
-def _plane(axes: Axes, tuned: TuningResult, across: int, up: int) -> None:
+def _plane(axes: Axes, tuned: Front, across: int, up: int) -> None:
     """Draw two objectives of all that was judged; of one alone, its values in their order."""
     numbers = np.array(tuned.numbers, float).reshape(len(tuned.points), len(tuned.wanted))
     now = np.array(tuned.now, float)

@@ -514,7 +514,7 @@ def rotations_equivalent(
 ) -> bool:
     """Return whether orders that are rotations of each other are worth the same.
 
-    That is so for the spectral radius with holds and filtered holds (formulas, section 1), while outputs are
+    That is so for the spectral radius with holds and filtered holds (theory, section 1), while outputs are
     not evaluated again at the end.
     """
     now: Any = composite.orchestrator

@@ -41,7 +41,7 @@ from hocket.simulators.state_space import StateSpace
 RESCALED = ("rho", "delta", "step")
 """What is known of a coupling whose clock is wound."""
 STEPS = 2
-"""After so many steps delta is taken (formulas, section 1)."""
+"""After so many steps delta is taken (theory, section 1)."""
 
 
 def read_scalable(composite: Composite) -> ScalableReading | None:

@@ -96,7 +96,7 @@ def parse_space(composite: Composite, written_as: Mapping[str, str], rotations: 
     """Return the space that texts describe; raises ScenarioError with every fault.
 
     Without `rotations`, of orders that are rotations of each other only one is kept: with holds they have the
-    same radius (formulas, section 1).
+    same radius (theory, section 1).
     """
     variables: list[DesignVariable] = []
     faults: list[Fault] = []

@@ -3,7 +3,7 @@
 In:  objectives of many points, smaller is better
 Out: the Pareto front; the space that it dominates; its knee
 
-Dominance is that of Glumac & Kovacic 2019, equation 67, with the signs set right (formulas, section 1).
+Dominance is that of Glumac & Kovacic 2019, equation 67, with the signs set right (theory, section 1).
 """
 
 from __future__ import annotations

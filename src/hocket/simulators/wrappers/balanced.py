@@ -80,7 +80,7 @@ class BondSide:
 
 @dataclass(frozen=True)
 class Balanced(ModelWrapper):
-    """A model that keeps the power agreed on its bonds (Moshagen 2021, section 2; formulas, section 5).
+    """A model that keeps the power agreed on its bonds (Moshagen 2021, section 2; theory, section 5).
 
     The agreed power is the product of the two signals as they are extrapolated. Both sides know both: one
     they are given, the other is what they told. They agree where they step together (Jacobi). `power`:

@@ -1,0 +1,168 @@
+"""What is said after a run: estimated errors, connection defects, energy residuals of its power bonds.
+
+In:  a Run, its ErrorEstimate if there is one, and its BondFlows
+Out: measures, in one list, for command line, JSON and report
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hocket.analysis.error_prediction import LARGE
+from hocket.analysis.measure import Measure, Outcome, Rows
+from hocket.files.bond_flows import KEEPS, BondFlows, read_bond_flows
+from hocket.files.error_estimate import WRONG, ErrorEstimate
+from hocket.files.run_folder import Run
+from hocket.model.units import Share
+
+DEFECT = (
+    "a connection defect is the distance between an input and the output that drives it at the end of a "
+    "step: the local error of the coupling, in the unit of the input; it is not the global error"
+)
+RESIDUAL = (
+    "the energy residual was taken on one side of a bond and never given on the other; a bond conserves "
+    f"energy if it is at most {Share(KEEPS)} of the transferred energy. Where power oscillates the residual "
+    "may vanish again: `hocket run --ledger` records it over time, `--plot` draws it"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RunMeasure(Measure):
+    """Something that is said about a run."""
+
+    run: Run
+    estimate: ErrorEstimate | None
+    flows: BondFlows
+
+
+class GlobalErrors(RunMeasure):
+    """The estimated global error of each port."""
+
+    picture = ""
+
+    @property
+    def title(self) -> str:
+        """The heading names the method."""
+        richardson = self.estimate is not None and self.estimate.method == "Richardson"
+        return f"estimated global errors ({'Richardson extrapolation' if richardson else 'linear models'})"
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether there is an estimate, it is reliable, and small."""
+        found = self.estimate
+        if found is None or not found.ports:
+            return Outcome.NOT_JUDGED
+        worst = found.ports[0].relative
+        if not worst < WRONG:
+            return Outcome.BAD
+        return Outcome.UNRELIABLE if found.doubts else Outcome.CAUTION if worst > LARGE else Outcome.GOOD
+
+    def verdict(self) -> list[str]:
+        """Return the largest error, and whether the estimate is reliable."""
+        return self.estimate.verdict() if self.estimate else []
+
+    def rows(self) -> Rows:
+        """Return a row for each port, with where it ended."""
+        found = self.estimate
+        return [
+            {
+                "port": each.port,
+                "unit": each.run.unit,
+                "last value": self.run.final(each.port),
+                "estimated error": each.largest,
+                "at [s]": each.at,
+                "of peak": Share(each.relative),
+                "observed order": None if each.order is None else round(each.order, 2),
+            }
+            for each in (found.ports if found else ())
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the errors as they were estimated."""
+        found = self.estimate
+        if found is None:
+            return {}
+        return {
+            "method": found.method,
+            "expected order": found.predicted,
+            "estimated errors": found.rows(),
+            "doubts": found.doubts,
+            "not included": found.unseen,
+        }
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw each port with the band in which it is expected to be."""
+        return self.estimate.plot(path) if self.estimate else None
+
+
+class Defects(RunMeasure):
+    """The defect of each connection."""
+
+    title = "connection defects"
+
+    def rows(self) -> Rows:
+        """Return a row for each connection."""
+        return self.estimate.defect_rows() if self.estimate else []
+
+    def notes(self) -> list[str]:
+        """Return what a defect is."""
+        return [DEFECT] if self.rows() else []
+
+
+class Residuals(RunMeasure):
+    """The energy residual of each bond."""
+
+    title = "energy through power bonds"
+    picture = "energy"
+
+    def verdict(self) -> list[str]:
+        """Return the bonds with the largest residual."""
+        return list(self.flows.verdict())
+
+    def rows(self) -> Rows:
+        """Return a row for each bond."""
+        return self.flows.rows()
+
+    def notes(self) -> list[str]:
+        """Return what the residual is."""
+        return [RESIDUAL] if self.flows.bonds else []
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw the residuals over time, if they were recorded."""
+        return self.flows.plot(path)
+
+
+class LevelResiduals(RunMeasure):
+    """The energy residuals of each level."""
+
+    title = "energy through power bonds, by level"
+
+    def rows(self) -> Rows:
+        """Return a row for each level, unless there is one bond only."""
+        return self.flows.level_rows() if len(self.flows.bonds) > 1 else []
+
+    def facts(self) -> dict[str, Any]:
+        """Return all rows."""
+        return {self.title: self.flows.level_rows()}
+
+
+class StoredEnergies(RunMeasure):
+    """The stored energy of simulators that declare it."""
+
+    title = "stored energy"
+
+    def rows(self) -> Rows:
+        """Return a row for each simulator, and their sum."""
+        return self.flows.stored_rows()
+
+
+MEASURES: tuple[type[RunMeasure], ...] = (GlobalErrors, Residuals, LevelResiduals, StoredEnergies, Defects)
+"""Every measure of a run, in the order in which it is told."""
+
+
+def run_measures(run: Run, estimate: ErrorEstimate | None) -> tuple[RunMeasure, ...]:
+    """Return everything that is said about a run."""
+    flows = read_bond_flows(run)
+    return tuple(each(run, estimate, flows) for each in MEASURES)

@@ -1,0 +1,95 @@
+"""What the collaborators of a live level see of it: its state, and the calls it makes on its children.
+
+In:  nothing
+Out: the protocol `LiveLevel`, which `hocket.engine.reference.level.Level` fulfils
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from hocket.coupling.wiring import Wiring
+from hocket.engine.memory import ExchangeMemory
+from hocket.errors import SimulatorError
+from hocket.model.clock import Clock
+from hocket.model.protocols import Array
+from hocket.plan import Adapt, Body, Plan, Repeat
+
+
+class LiveLevel(Protocol):
+    """A level whose simulators are open. Iteration, rollback, step control and the ledger act on it.
+
+    What belongs to one of these collaborators alone (its counts, its saved states) is `Any` here: the others
+    need not know it.
+    """
+
+    path: str
+    wiring: Wiring
+    plan: Plan
+    children: list[Any]
+    number: dict[str, int]
+    clock: Clock
+    length: int
+    adaptive: bool
+    memory: ExchangeMemory
+    ticks: list[int]
+    now: int
+    reached: int
+    span: int
+    inputs: tuple[int, Array]
+    offered: tuple[int, Array]
+    repeating: int
+    sweep_matrix: Array | None
+    ledger: Any
+    rows: Any
+    micro_rows: Any
+    kept: Any
+    sweeps: Any
+    steps: Any
+    pace: Any
+    accelerators: Any
+    tree: Any
+    traffic: Any
+    sent_at_start: Any
+
+    def name(self, child: int) -> str:
+        """Return the path of a child."""
+
+    def run(self, body: Body) -> None:
+        """Execute instructions."""
+
+    def feed(self, child: int) -> None:
+        """Fit the inputs of a child from the samples."""
+
+    def read(self, child: int) -> None:
+        """Evaluate the outputs of a child, and store them as samples."""
+
+    def inputs_since(self, child: int, tick: int) -> Array:
+        """Return the polynomials of a child in powers of the time since a tick."""
+
+    def outputs_of(self, child: int, tick: int, u: Array) -> Array:
+        """Return the outputs of a child at a tick."""
+
+    def slopes_of(self, child: int, tick: int, u: Array) -> Array:
+        """Return the time derivatives of the outputs of a child."""
+
+    def child_error(self, child: int, call: str, t: float, error: Exception) -> SimulatorError:
+        """Return an error that says which simulator failed, in which call, when."""
+
+    def call_child(self, call: str, child: int, *arguments: Any) -> Any:
+        """Save or restore a child."""
+
+    def unknowns_of(self, instruction: Repeat) -> Any:
+        """Return what the repetitions of a Repeat hand to each other."""
+
+    def controller_of(self, instruction: Adapt) -> Any:
+        """Return which step is to be tried next."""
+
+    def accelerator_of(self, instruction: Repeat) -> Any:
+        """Return what leads a Repeat to its end."""
+
+    def save(self) -> Any:
+        """Return the state of the whole tree."""
+
+    def restore(self, state: Any) -> None:
+        """Roll back to a saved state."""

@@ -1,0 +1,110 @@
+"""The start window: who is stepped in it and how often, and what past it tells."""
+
+import numpy as np
+import pytest
+
+import hocket as hk
+from hocket.engine.initialise import initialise
+from hocket.engine.opening import open_level
+from hocket.planning.planner import plan_tree
+from hocket.planning.tree import clock_of
+from systems import LAG
+
+
+class Counted:
+    """x' = -x + u by Euler; counts the steps it is asked for."""
+
+    outputs = ("y",)
+    made: dict[str, int] = {}  # noqa: RUF012
+
+    def __init__(self, name, x0):
+        self.name, self.x0 = name, x0
+
+    def start(self, t):
+        self.x = self.x0
+        self.made[self.name] = 0
+
+    def output(self, t):
+        return [self.x]
+
+    def step(self, t, h, u):
+        self.made[self.name] += 1
+        self.x += h * (float(u[0].sum()) - self.x)
+
+    def save(self):
+        return self.x
+
+    def restore(self, state):
+        self.x = state
+
+
+def counted(name, x0, *inputs):
+    return hk.Python(Counted, inputs=inputs, outputs=("y",), name=name, x0=x0)
+
+
+def test_who_sees_nothing_new_is_not_stepped_again():
+    """A source makes 3 steps for a parabola, each behind it 3 more, a ring 3 in each sweep."""
+    models = {
+        "source": counted("source", 1.0),
+        "first": counted("first", 2.0, "u"),
+        "second": counted("second", 4.0, "u"),
+        "a": counted("a", 1.0, "u"),
+        "b": counted("b", 3.0, "u"),
+    }
+    wires = {"first.u": "source.y", "second.u": "first.y", "a.u": "b.y", "b.u": "a.y"}
+    composite = hk.Composite(hk.Scenario(models, wires), "0.1 s", hk.Jacobi(), hk.Polynomial(2))
+    run = hk.run(composite, "0.1 s")
+    window = {name: made - 1 for name, made in Counted.made.items()}  # one is the step of the run itself
+    assert window["source"] == 3  # two for the parabola, one that tells whether to trust it
+    assert window["first"] == 2 * 3
+    assert window["second"] == 3 * 3
+    assert window["a"] == window["b"] == 3 * 3  # a sweep of a ring settles one more step of Euler
+    assert np.isclose(run["source.y"].values[-1], 0.9)
+
+
+class Implicit(Counted):
+    """x grows by h times its input at the end of the step."""
+
+    def step(self, t, h, u):
+        self.made[self.name] += 1
+        self.x += h * sum(float(row[0]) * h**power for power, row in enumerate(u))
+
+
+def test_sweeps_of_the_window_end_when_nothing_moves_by_more_than_1e_14():
+    """Each sweep of this ring moves its values by h = 0.1 of what the one before did: 0.015, 0.0015, ...
+
+    The thirteenth moves them by 1.5e-14, the fourteenth is the first below 1e-14. Each makes two steps.
+    """
+    models = {
+        name: hk.Python(Implicit, inputs=("u",), outputs=("y",), name=name, x0=0.15) for name in ("a", "b")
+    }
+    wires = {"a.u": "b.y", "b.u": "a.y"}
+    hk.run(hk.Composite(hk.Scenario(models, wires), "0.1 s", hk.Jacobi(), "linear"), "0.1 s")
+    assert {name: Counted.made[name] - 1 for name in models} == {"a": 2 * 14, "b": 2 * 14}
+
+
+def past(*values):
+    """Return how many samples the start stores of a source with these values at 0, 1 and 2 s."""
+    source = hk.Function(lambda t: [float(np.interp(t, [0.0, 1.0, 2.0], values))], ["y"])
+    models = {"source": source, "lag": LAG}
+    composite = hk.Composite(hk.Scenario(models, {"lag.u": "source.y"}), "1 s", hk.Jacobi(), "linear")
+    design = plan_tree(composite)
+    level = open_level(design, clock_of(design))
+    initialise(level, 0.0)
+    return [value for _, value, _ in level.memory.rings[0][0]]
+
+
+@pytest.mark.parametrize("scale", [1.0, -3.0, 1e-9])
+def test_a_past_is_told_where_the_next_sample_is_near_the_curve(scale):
+    """A line through 0 and 5 leads to 10. 8 misses that by a quarter of the range: just near enough."""
+    assert past(0.0, 5.0 * scale, 8.0 * scale) == pytest.approx([-5.0 * scale, 0.0], abs=1e-20)
+    assert past(0.0, 5.0 * scale, 7.99 * scale) == [0.0]
+    assert past(0.0, 5.0 * scale, 13.33 * scale) == pytest.approx([-5.0 * scale, 0.0], abs=1e-20)
+    assert past(0.0, 5.0 * scale, 13.34 * scale) == [0.0]
+
+
+def test_rounding_is_no_reason_to_doubt_a_constant():
+    """The last digits of a million, which are 1e-10, may move by 1e-12 of it."""
+    assert past(1e6, 1e6, 1e6 + 9e-7) == [1e6, 1e6]
+    assert past(1e6, 1e6, 1e6 + 2e-6) == [1e6]
+    assert past(-1e6, -1e6, -1e6 - 9e-7) == [-1e6, -1e6]

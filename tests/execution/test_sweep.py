@@ -1,0 +1,181 @@
+"""Sweeps: many runs at a time, in order, whatever happens to some of them."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import hocket as hk
+from fmus.build import build
+from hocket.errors import FileError
+from systems import FREE_LAG
+
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+
+
+def decay(t, x, u, rate):
+    return -rate * x
+
+
+def decaying(step=0.1):
+    return hk.Composite(
+        hk.Scenario({"ode": hk.Ode(decay, x0=[1.0], outputs=["x"], rate=1.0), "lag": FREE_LAG}), step
+    )
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("workers", [None, 1, 5])
+def test_an_fmu_in_many_ways(tmp_path, version, workers):
+    fmu = hk.Fmu(build("lag", version, folder=tmp_path), y0=1.0)
+    wanted = [{"T": float(T)} for T in range(1, 13)]
+    runs = hk.sweep(fmu, wanted, stop=1, step="10 ms", workers=workers)
+    assert [run.info["parameters"] for run in runs] == wanted
+    finals = [run.final("lag.y") for run in runs]
+    assert finals == pytest.approx([(1 - 0.01 / one["T"]) ** 100 for one in wanted], rel=1e-12)
+    alone = [hk.run(fmu, 1, step="10 ms", parameters=one).final("lag.y") for one in wanted]
+    assert finals == alone
+
+
+def test_fmus_that_are_coupled(tmp_path):
+    first, second = (hk.Fmu(build(name, 2, folder=tmp_path)) for name in ("first", "second"))
+    wires = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
+    inner = hk.Composite(hk.Scenario({"first": first, "second": second}, wires), "10 ms")
+    outer = hk.Composite(hk.Scenario({"pair": inner}), "10 ms")
+    hk.write(inner, tmp_path / "pair.toml")
+    wanted = [0.1, 0.2, 0.4]
+    finals = []
+    for what, path in (
+        (inner, "second.x0"),
+        (outer, "pair.second.x0"),
+        (tmp_path / "pair.toml", "second.x0"),
+    ):
+        runs = hk.sweep(what, [{path: x0} for x0 in wanted], 1)
+        finals.append([run.final(path.removesuffix("0")) for run in runs])
+    assert finals[0] == finals[1] == finals[2]
+    steps = np.diff(finals[0])
+    assert steps[1] == pytest.approx(2 * steps[0], rel=1e-9), "the system is linear"
+
+
+def test_models_in_python():
+    runs = hk.sweep(decaying(), [{"ode.rate": rate} for rate in (1.0, 2.0, 3.0)], 1, record="ode.x")
+    assert [run.final("ode.x") for run in runs] == pytest.approx(np.exp([-1, -2, -3]), rel=1e-3)
+    assert all(run.ports == ("ode.x",) for run in runs)
+
+
+def test_folders_count_up(tmp_path):
+    sets = [{"ode.rate": 1.0}, {"ode.rate": 2.0}]
+    hk.sweep(decaying(), sets, 1, folder=tmp_path / "many")
+    assert sorted(path.name for path in (tmp_path / "many").iterdir()) == ["001", "002"]
+    assert hk.open_run(tmp_path / "many" / "002").info["parameters"] == {"ode.rate": 2.0}
+    with pytest.raises(FileError, match="`001` holds a run already"):
+        hk.sweep(decaying(), sets, 1, folder=tmp_path / "many")
+    hk.sweep(decaying(), sets, 2, folder=tmp_path / "many", overwrite=True)
+    assert hk.open_run(tmp_path / "many" / "001").info["stop"] == 2
+
+
+def test_nothing_to_run():
+    assert hk.sweep(decaying(), [], 1) == []
+
+
+def test_one_set_needs_no_list():
+    (run,) = hk.sweep(decaying(), {"ode.rate": 2.0}, 1)
+    assert run.status == "finished"
+
+
+def test_errors_are_raised_when_all_is_done_or_returned(tmp_path):
+    fmu = hk.Fmu(build("fails", 2, folder=tmp_path))
+    sets = [{"at": 5.0}, {"at": 0.25}, {"at": 0.75}, {"at": 9.0}]
+    results = hk.sweep(fmu, sets, 1, errors="return", folder=tmp_path / "kept")
+    assert [isinstance(result, hk.SimulatorError) for result in results] == [False, True, True, False]
+    assert [hk.open_run(tmp_path / "kept" / f"{n:03}").status for n in (1, 2, 3, 4)] == [
+        "finished",
+        "failed",
+        "failed",
+        "finished",
+    ]
+    with pytest.raises(hk.SimulatorError, match=r"t = 0\.3 s"):
+        hk.sweep(fmu, sets, 1)
+
+
+def test_what_is_wrong_is_known_before_anything_runs(tmp_path):
+    fmu = hk.Fmu(build("gain", 2, folder=tmp_path))
+    with pytest.raises(hk.ScenarioError) as caught:
+        hk.sweep(fmu, [{"k": 1}, {"k": 200}, {"g": 1}, {"g": 2}], 1, folder=tmp_path / "none")
+    assert [(fault.what, fault.where) for fault in caught.value.faults] == [
+        ("`k` is 200.0", "parameters[1], `gain`"),
+        ("there is no variable `g`", "parameters[2], `gain`"),
+    ]
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"parameters": ["k"]}, "`parameters` cannot be 'k'"),
+        ({"errors": "ignore"}, "`errors` cannot be 'ignore'"),
+        ({"workers": 0}, "`workers` cannot be 0"),
+        ({"stop": None}, "nothing says when the run stops"),
+        ({"engine": "fast"}, "there is no engine `fast`"),
+        ({"realtime": -1}, "`realtime` cannot be -1"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(hk.ScenarioError, match=message):
+        hk.sweep(decaying(), **{"parameters": [{"ode.rate": 1.0}], "stop": 1, **arguments})
+
+
+def test_options_that_do_not_exist():
+    with pytest.raises(TypeError, match="sotp"):
+        hk.sweep(decaying(), [{"ode.rate": 1.0}], 1, sotp=3)
+
+
+def test_progress_ends_with_all():
+    told = []
+    hk.sweep(decaying(), [{"ode.rate": 1.0}] * 5, 1, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (5, 5)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_in_a_thread():
+    results = []
+    thread = threading.Thread(target=lambda: results.extend(hk.sweep(decaying(), [{"ode.rate": 1.0}] * 3, 1)))
+    thread.start()
+    thread.join(60)
+    assert [run.status for run in results] == ["finished"] * 3
+
+
+LONG = """
+import sys
+import hocket as hk
+sets = [{"T": T} for T in (1.0, 2.0, 3.0, 4.0)]
+runs = hk.sweep(sys.argv[1], sets, "1e9 s", every=1000, workers=2, folder="many")
+print([run.status for run in runs], all(run.final("lag.y") >= 0 for run in runs))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeds_ctrl_c")
+def test_ctrl_c_stops_all_and_keeps_the_rows(tmp_path):
+    path = build("lag", 2, folder=tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", LONG, str(path)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    try:
+        while len(list(tmp_path.glob("many/*/samples/*.arrow"))) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert out == "['stopped', 'stopped'] True\n"
+    assert sorted(path.name for path in (tmp_path / "many").iterdir()) == ["001", "002"]
+    run = hk.open_run(tmp_path / "many" / "001")
+    assert run["lag.y"].t[-1] == run.info["reached"] > 0
