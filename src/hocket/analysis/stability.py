@@ -21,7 +21,7 @@ from hocket.errors import HocketError
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.model.units import Share
-from hocket.plan import Accelerator, Aitken, Newton, QuasiNewton, Relax, Repeat, walk
+from hocket.plan import Accelerator, Repeat, walk
 from hocket.planning.planner import plan_tree
 
 
@@ -117,19 +117,10 @@ def _accelerated_factor(
     eigenvalues: np.ndarray, accelerate: Accelerator | None
 ) -> tuple[float | None, str, int | None]:
     """Return the factor, words, and the sweeps where they do not follow from it."""
-    match accelerate:
-        case None:
-            return float(np.abs(eigenvalues).max()), "none", None
-        case Relax(part):
-            return float(np.abs(1.0 - part + part * eigenvalues).max()), f"relaxation by {part:g}", None
-        case Aitken():
-            return None, "Aitken", None
-        case QuasiNewton():
-            # one sweep to begin with, one for each direction that differs, one to see that it is right
-            different = {complex(round(v.real, 6), round(v.imag, 6)) for v in eigenvalues if abs(v) > 1e-6}
-            return None, "quasi-Newton", len(different) + 3
-        case Newton():
-            return None, "Newton", 3
+    if accelerate is None:
+        return float(np.abs(eigenvalues).max()), "none", None
+    factor, sweeps = accelerate.predict(eigenvalues)
+    return factor, accelerate.title, sweeps
 
 
 def _count_iterations(factor: float, until: float) -> int | None:
