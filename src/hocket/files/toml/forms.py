@@ -20,7 +20,6 @@ import numpy as np
 from hocket.errors import HocketError, suggest_nearest
 from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.model.clock import format_duration, seconds
-from hocket.simulators.recipes import load, qualified_name
 
 
 class Form(Protocol):
@@ -300,6 +299,8 @@ class CodeForm:
             return place.report_unexpected(value, expected)
         if not place.findings.check:
             return value
+        from hocket.simulators.recipes import load
+
         folder = place.sibling_value("folder")
         start = FolderForm().read(folder, place) if isinstance(folder, str) else place.source.folder
         return WRONG if place.attempt(lambda: load(value, start)) is WRONG else value
@@ -307,6 +308,8 @@ class CodeForm:
     def write(self, value: Any, place: FilePlace) -> Any:
         if isinstance(value, str) or value is None:
             return value
+        from hocket.simulators.recipes import load, qualified_name
+
         name = qualified_name(value)
         try:
             known = getattr(value, "__module__", "__main__") != "__main__" and load(name) is value
