@@ -21,10 +21,9 @@ from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connection
-from hocket.planning.compiler.contract import levels
 from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.simulators.fmu.recipe import Fmu, remake_fmu

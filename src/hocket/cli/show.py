@@ -26,10 +26,10 @@ from hocket.files import wording
 from hocket.files.formats import read
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite
+from hocket.model.composite import levels as levels_of
 from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
-from hocket.planning.compiler.contract import levels as levels_of
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
 from hocket.planning.tree import PlanTree

@@ -195,6 +195,15 @@ def as_level(model: object) -> Composite | None:
     return model if isinstance(model, Composite) else None
 
 
+def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator[tuple[str, Composite]]:
+    """Yield a level and those inside, each with its path and a dot; without what is `sampled`, if asked."""
+    yield prefix, level
+    for name, model in level.scenario.models.items():
+        inner = as_level(model)
+        if inner and (sampled or not inner.sampled):
+            yield from levels(inner, f"{prefix}{name}.", sampled)
+
+
 def _resolve_word(given: Any, kind: registry.Kind, key: str, method: str) -> Any:
     """Return what a word stands for, or the thing itself."""
     if isinstance(given, str):

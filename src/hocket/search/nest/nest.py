@@ -16,9 +16,8 @@ from hocket.errors import Fault, ScenarioError
 from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.model.arguments import expect_call, is_number
 from hocket.model.clock import Duration, format_duration, seconds
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
-from hocket.planning.compiler.contract import levels
 from hocket.search.nest.algorithm_variants import (
     AS_IT_IS,
     explicit_orchestrator,
