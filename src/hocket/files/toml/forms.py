@@ -276,8 +276,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _suggest_word(value: Any, words: Iterable[str]) -> str:
-    hint = suggest_nearest(value, words) if isinstance(value, str) else ""
-    return hint if hint.startswith("did") else ""
+    return suggest_nearest(value, words, listing=False) if isinstance(value, str) else ""
 
 
 NUMBER, WHOLE, TRUTH, TEXT, DURATION = NumberForm(), IntegerForm(), BooleanForm(), TextForm(), DurationForm()
