@@ -79,11 +79,11 @@ ELSEWHERE = {
     "algebraic_loops": ("iterations", "initialisation"),
     "initialise": ("initialisation",),
     "rollback": ("iterate", "adaptive"),
-    "ledger": ("ledger", "ledger_rules"),
+    "ledger": ("ledger", "energy_control"),
     "message_counter": ("distribution",),
     "selection": ("run", "recording"),
     "rows": ("run", "recording"),
-    "program": ("bits", "loop"),
+    "program": ("bits", "loop", "ledger"),
     "matrices": ("bits", "balanced_bits"),
     "bond_energy": ("bond_notes", "balanced_analysis"),
     "coupling_check": ("checking", "check"),
@@ -261,7 +261,8 @@ class Tree:
         for file, imports in self.imports.items():
             path = self.root / file
             folder, own = Path(file).parts[1], path.stem.removeprefix("test_")
-            if (folder == room and own.startswith(name)) or own in ELSEWHERE.get(name, ()):
+            near = [name] * (folder == room) + list(ELSEWHERE.get(name, ()))
+            if any(own == each or own.startswith(f"{each}_") for each in near):
                 rank = 0
             elif dotted in imports:
                 rank = 1

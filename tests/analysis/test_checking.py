@@ -12,6 +12,7 @@ import hocket as hk
 from hocket.analysis.coupling_check import check
 from hocket.errors import ScenarioError
 from hocket.model.experiment import Experiment
+from systems import lag
 
 MASS = {"inputs": ["f"], "outputs": ["x", "v"], "C": np.eye(2), "x0": [1.0, 0.0]}
 
@@ -184,3 +185,13 @@ def test_an_iteration_with_a_source_is_judged_as_the_one_without(order):
         for each in (driven, alone)
     ]
     assert rho[0] == pytest.approx(rho[1], rel=1e-12)
+
+
+def test_no_changes_are_tried_where_none_are_asked_for():
+    models = {"a": lag(1.0, 0.5), "b": lag(2.0, -0.3)}
+    composite = hk.Composite(
+        hk.Scenario(models, {"a.u": "b.y", "b.u": "a.y"}), "0.1 s", extrapolation="linear"
+    )
+    quick, slow = check(composite, advise=False), check(composite)
+    assert (quick.advice, quick.best) == ((), None)
+    assert len(slow.advice) > 1

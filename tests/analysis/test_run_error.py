@@ -23,7 +23,7 @@ from hocket.files.error_estimate import (
     write_estimate,
 )
 from hocket.model.experiment import Experiment
-from systems import TWO, three_masses, two_masses
+from systems import LAG, TWO, three_masses, two_masses
 
 
 def estimated(composite, stop, **options):
@@ -580,3 +580,14 @@ def test_steps_of_a_nanosecond_and_starts_after_thirty_years(unit, start, tmp_pa
     assert quick["lag.y"].largest == pytest.approx(np.abs(error).max(), rel=1e-6)
     (gap,) = [each for each in quick.gaps if each.input == "lag.u"]
     assert gap.largest == pytest.approx(0.5 * (1 - (0.5 + 0.5 * e)), rel=1e-6)
+
+
+def test_what_does_not_change_with_the_steps_has_no_order():
+    """A source alone: shorter steps give the same numbers, and no power of zero is made up."""
+    source = hk.Function(lambda t: [1.0 + t], ["y"])
+    scenario = hk.Scenario({"source": source, "lag": LAG}, {"lag.u": "source.y"})
+    composite = hk.Composite(scenario, "0.1 s")
+    made = estimate_error(Experiment(composite, stop=Fraction(2)), hk.run(composite, 2))
+    orders = {each.run.name: each.order for each in made.ports}
+    assert orders["source.y"] is None
+    assert orders["lag.y"] == pytest.approx(1.0, abs=0.1)

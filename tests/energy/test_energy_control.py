@@ -351,3 +351,40 @@ def test_energy_does_not_see_what_comes_out_of_rest():
     assert abs(run["wheel.v"].values[-1]) > 0.1
     assert run["axle.gained"].values[-1] == 0.0
     assert run["top.gained"].values[-1] == 0.0
+
+
+def test_every_bond_counts_on_both_engines() -> None:
+    """Two pairs side by side: what both gain must stay below what one of them alone might gain."""
+    models, wires, bonds = {}, {}, {}
+    for number, c in ((1, 1.2), (2, 1.0)):
+        models |= {f"spring{number}": spring(c=c), f"mass{number}": mass()}
+        wires |= {f"mass{number}.f": f"spring{number}.f", f"spring{number}.v": f"mass{number}.v"}
+        bonds[f"joint{number}"] = Bond(f"mass{number}.f", f"spring{number}.v")
+    how = Adaptive(Jacobi(), 1e-4, "energy", first=1)
+    runs = []
+    for chosen in (("joint1", "joint2"), ("joint2",)):
+        scenario = Scenario(models, wires, bonds={name: bonds[name] for name in chosen})
+        composite = Composite(scenario, "0.5", how, "linear")
+        native, plain = (hk.run(composite, 5, ledger=True, engine=engine) for engine in ENGINES)
+        assert native.info["counts"] == plain.info["counts"]
+        assert np.array_equal(native["mass2.v"].t, plain["mass2.v"].t)
+        runs.append(native)
+        h, gained = gains(native, *chosen)
+        assert (gained <= 1e-4 * h * (1 + 1e-9) + 1e-15).all()
+    assert counts(runs[0])["accepted"] > counts(runs[1])["accepted"]
+
+
+def test_accounts_of_the_level_around_do_not_count() -> None:
+    """A bond of the outer level ends at the mass inside: the inner level keeps an account for it, no more."""
+    pushed = StateSpace([[0]], [[1, 1]], [[1]], x0=[0.5], inputs=["f [N]", "push [N]"], outputs=["v [m/s]"])
+    how = Adaptive(Jacobi(), 1e-2, "energy", first=1)
+    inside = Scenario({"spring": spring(), "mass": pushed}, SPRING_MASS, bonds=BONDS)
+    axle = Composite(inside, "0.5", how, "linear")
+    wires = {"axle.mass.push": "far.f", "far.v": "axle.mass.v"}
+    bonds = {"link": Bond("axle.mass.push", "far.v")}
+    outside = Scenario({"axle": axle, "far": spring(0.1)}, wires, bonds=bonds)
+    around = Composite(outside, "0.5", extrapolation="linear")
+    native, plain = (hk.run(around, 5, ledger=True, engine=engine) for engine in ENGINES)
+    assert native.info["counts"] == plain.info["counts"]
+    assert native.info["bonds"] == plain.info["bonds"]
+    assert native.info["counts"]["adapted"]["axle"]["accepted"] > 20

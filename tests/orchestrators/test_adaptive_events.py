@@ -73,6 +73,18 @@ def test_events_are_met_exactly_and_do_not_stop_the_run(estimate: str, extrapola
     assert run.info["engine"] == "interpreter, because its steps may be made shorter"
 
 
+@pytest.mark.parametrize("tolerance", [1e-2, 1.0])
+def test_a_step_that_ends_at_an_event_is_not_judged(tolerance: float) -> None:
+    """From macro steps on, each is cut at the next event; half steps up to there would say nothing."""
+    models = {"relay": hk.Python(Relay), "lag": LAG_AT_REST, "load": OSCILLATOR}
+    scenario = hk.Scenario(models, {"lag.u": "relay.y", "load.u": "lag.y"})
+    control = hk.Adaptive(hk.Jacobi(), tolerance, "richardson", first=1)
+    run = hk.run(hk.Composite(scenario, 1, control, extrapolation="linear"), stop=3)
+    events = [k * PERIOD for k in range(1, 9)]
+    assert run["lag.y"].t == pytest.approx(sorted([0.0, 1.0, 2.0, 3.0, *events]))
+    assert run.info["counts"]["adapted"][""]["rejected"] == 0
+
+
 def test_the_error_after_events_is_within_the_tolerance() -> None:
     models = {"relay": hk.Python(Relay), "lag": LAG_AT_REST, "load": OSCILLATOR}
     connections = {"lag.u": "relay.y", "load.u": "lag.y"}

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hocket.analysis.figures import BLUE, GREY, RED, draw_share_bars, new_figure, save_figure, set_axes_title
 from hocket.analysis.linear_reading import Cell, Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.errors import HocketError
@@ -290,9 +291,7 @@ class Stability(Measure):
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the eigenvalues with the unit circle, and the participation factors of the dominant mode."""
-        from hocket.analysis.figures import draw_modes
-
-        return draw_modes(self, path)
+        return _draw_modes(self, path)
 
 
 @dataclass(frozen=True)
@@ -397,3 +396,27 @@ def _radius_per_level(reading: Reading) -> list[tuple[str, float | None]]:
         except HocketError:
             found.append((level.path, None))
     return found
+
+
+def _draw_modes(measure: Stability, path: Path | str | None = None) -> Any:
+    """Draw the eigenvalues with the unit circle, and the participation factors of the dominant mode."""
+    figure, (plane, chart) = new_figure(9, 4, 2)
+    turn = np.linspace(0.0, 2.0 * np.pi, 361)
+    plane.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8)
+    values = np.array(measure.eigenvalues)
+    out = np.abs(values) > 1.0
+    for chosen, colour in ((~out, BLUE), (out, RED)):
+        plane.plot(values[chosen].real, values[chosen].imag, ".", color=colour, markersize=7)
+    plane.set_aspect("equal")
+    plane.grid(alpha=0.3)
+    word = "stable" if measure.stable else "unstable"
+    set_axes_title(plane, f"{word}: spectral radius {measure.rho:.6g}")
+    plane.set_xlabel("real part")
+    plane.set_ylabel("imaginary part")
+    if measure.modes:
+        parts = measure.modes[0].parts[:10]
+        names = [part.name if part.kind == "simulator" else f"{part.name} ({part.kind})" for part in parts]
+        draw_share_bars(chart, names, [part.share for part in parts], BLUE if measure.stable else RED)
+        set_axes_title(chart, f"dominant mode, {measure.modes[0].frequency:.3g} Hz")
+        chart.set_xlabel("participation factor")
+    return save_figure(figure, path)

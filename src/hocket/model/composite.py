@@ -33,7 +33,7 @@ Schedule: TypeAlias = Literal["parallel", "sequential", "multirate", "asynchrono
 
 @dataclass(frozen=True)
 class OrchestratorTraits:
-    """What an algorithm says of itself beside its plan; searches and passes decide by it, never by a class."""
+    """What an algorithm says of itself beside its plan; searches and passes decide by it, not by classes."""
 
     schedule: Schedule | None = None
     """How simulators take turns in a step; None: only its plan says, or the algorithm inside."""
