@@ -211,8 +211,8 @@ class IncludedFileForm:
         if inside is WRONG:
             return WRONG
         place.findings.places[place.level] = inside
-        study = self.kind().read(inside.source.table, inside)
-        return study if study is WRONG else study.composite
+        experiment = self.kind().read(inside.source.table, inside)
+        return experiment if experiment is WRONG else experiment.composite
 
     def write(self, value: Any, place: FilePlace) -> Any:
         return place.report_unwritable(value)
@@ -371,7 +371,7 @@ def _run_defaults(
     return {"start": start, "stop": stop, "every": every}
 
 
-def _build_study(
+def _build_experiment(
     name: str = "",
     run: Mapping[str, Any] | None = None,
     tune: Tuning = Tuning(),  # noqa: B008 - it is frozen
@@ -383,7 +383,7 @@ def _build_study(
 
 
 def _composite_getter(entry: Field) -> Callable[[Experiment], Any]:
-    return lambda study: entry.of(study.composite)
+    return lambda experiment: entry.of(experiment.composite)
 
 
 _RUN = table_kind(
@@ -397,10 +397,10 @@ _RUN = table_kind(
 )
 FILE: TableKind = TableKind(
     "a scenario",
-    _build_study,
+    _build_experiment,
     (
         Field("name", TEXT, "what to call it; left out: the name of the file", stand_in="", default=""),
-        Field("run", _RUN, "the defaults of hocket run", get=lambda study: study, stand_in=None),
+        Field("run", _RUN, "the defaults of hocket run", get=lambda experiment: experiment, stand_in=None),
         *(replace(entry, get=_composite_getter(entry)) for entry in LEVEL.fields),
         Field(
             "tune",
