@@ -139,12 +139,12 @@ def words(kind: Kind) -> dict[str, Any]:
     """Return what each name stands for that needs nothing more; imports all of a kind."""
     return {
         name: found() if is_builder(found) else found
-        for name, found in loaded(kind)
+        for name, found in load_all(kind)
         if not (is_builder(found) and _required_arguments(found))
     }
 
 
-def loaded(kind: Kind) -> Iterator[tuple[str, Any]]:
+def load_all(kind: Kind) -> Iterator[tuple[str, Any]]:
     """Yield every name with what stands behind it; a package that is broken is told to whoever names it."""
     for name in names(kind):
         try:
@@ -159,7 +159,7 @@ def name_of(kind: Kind, cls: type) -> str | None:
     own = next((name for name, known in OWN[kind].items() if known == spec), None)
     if own is not None or cls.__module__.partition(".")[0] == "hocket":
         return own
-    return next((name for name, found in loaded(kind) if found is cls), None)
+    return next((name for name, found in load_all(kind) if found is cls), None)
 
 
 def is_builder(found: Any) -> bool:

@@ -64,7 +64,7 @@ def build_tree(composite: Composite) -> PlanTree:
     faults: list[Fault] = []
     root = _plan_level(composite, "", faults)
     if faults:
-        raise ScenarioError(faults)
+        raise ScenarioError([*_plan_faults(root), *faults])
     _nest_plans(root)
     root.plan = replace(root.plan, start=start_body(root.leaves))
     return root
@@ -72,15 +72,21 @@ def build_tree(composite: Composite) -> PlanTree:
 
 def verify_tree(root: PlanTree) -> None:
     """Raise ScenarioError where what an orchestrator wrote is no sound plan."""
-    from hocket.plan.verify.verifier import verify_plan
-
-    faults: list[Fault] = []
-    for level in root.levels():
-        inside = f"{level.path}." if level.path else ""
-        wrong = verify_plan(replace(level.plan, start=()), level.composite.scenario, level.composite.step)
-        faults += [replace(fault, where=f"{inside}orchestrator, {fault.where}") for fault in wrong]
+    faults = list(_plan_faults(root))
     if faults:
         raise ScenarioError(faults)
+
+
+def _plan_faults(root: PlanTree) -> Iterator[Fault]:
+    """Yield what the verifier finds in the plans of all levels that have one."""
+    from hocket.plan.verify.verifier import verify_plan
+
+    for level in root.levels():
+        if level.plan.step:
+            inside = f"{level.path}." if level.path else ""
+            plan = replace(level.plan, start=())
+            for fault in verify_plan(plan, level.composite.scenario, level.composite.step):
+                yield replace(fault, where=f"{inside}orchestrator, {fault.where}")
 
 
 def _plan_level(composite: Composite, path: str, faults: list[Fault]) -> PlanTree:

@@ -58,13 +58,13 @@ class RegisteredFamily(KindFamily):
     @property
     def kinds(self) -> tuple[TableKind, ...]:
         """All of them; imports every class."""
-        known = [name for name, found in registry.loaded(self.registered) if registry.is_builder(found)]
+        known = [name for name, found in registry.load_all(self.registered) if registry.is_builder(found)]
         return (*(self._make_kind(name) for name in known), *self.own)
 
     @property
     def words(self) -> Mapping[str, Any]:
         """Objects that have a name of their own."""
-        every = registry.loaded(self.registered)
+        every = registry.load_all(self.registered)
         return {name: found for name, found in every if not registry.is_builder(found)}
 
     def known_names(self) -> list[str]:
