@@ -26,7 +26,6 @@ TO_DO = {
     "modules imported by reading a scenario file": "description and planning are being parted (item 1)",
     "capabilities found by string": "capabilities are being declared as protocols (item 3)",
     "branches on the words of a message": "notes are being given kinds (item 2)",
-    "unresolved citations": "docs/theory.md and the citations are being joined (item 8)",
 }
 """Limits of issue 17 that do not hold yet: strict, so that whoever keeps one must strike it out here."""
 
