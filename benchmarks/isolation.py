@@ -23,7 +23,7 @@ from hocket.engine.native.engine import NativeEngine
 from hocket.engine.opening import open_level
 from hocket.planning.prepare import prepare_composite
 from hocket.planning.tree import clock_of, make_blueprint
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 
 STEPS = 2_000 if "--quick" in sys.argv else 20_000
 ROUNDS = 2 if "--quick" in sys.argv else 5

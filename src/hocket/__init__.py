@@ -2,42 +2,43 @@
 
 In:  models and what connects them
 Out: a run, with its plan and its rows
+
+Every name is imported when it is first used, so that each program pays for what it needs.
 """
 
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
-from hocket.execution.run import run
-from hocket.execution.sweep import sweep
-from hocket.files.formats import read, write
-from hocket.files.run_folder import Run, open_run
-from hocket.model.bonds import Bond
-from hocket.model.composite import Composite
-from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
-from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities
-from hocket.model.scenario import Connection, Scenario
-from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
-from hocket.orchestrators.adaptive import Adaptive
-from hocket.simulators.fmu import Fmu
-from hocket.simulators.ode import Ode
-from hocket.simulators.python import Python
-from hocket.simulators.sources import Csv, Function, Table
-from hocket.simulators.state_space import Gain, StateSpace, Sum
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hocket.analysis.coupling_check import check
+    from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
+    from hocket.execution.run import run
+    from hocket.execution.sweep import sweep
+    from hocket.files.formats import read, write
+    from hocket.files.run_folder import Run, open_run
+    from hocket.model.bonds import Bond
+    from hocket.model.composite import Composite
+    from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
+    from hocket.model.ports import Port
+    from hocket.model.protocols import Capabilities
+    from hocket.model.scenario import Connection, Scenario
+    from hocket.orchestrators.adaptive import Adaptive
+    from hocket.orchestrators.asynchronous import Asynchronous
+    from hocket.orchestrators.gauss_seidel import GaussSeidel
+    from hocket.orchestrators.iterate import Iterate
+    from hocket.orchestrators.jacobi import Jacobi
+    from hocket.orchestrators.multirate import Multirate
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
+    from hocket.simulators.fmu.recipe import Fmu
+    from hocket.simulators.ode import Ode
+    from hocket.simulators.python import Python
+    from hocket.simulators.sources import Csv, Function, Table
+    from hocket.simulators.state_space import Gain, StateSpace, Sum
 
-
-try:
-    __version__ = version("hocket")
-except PackageNotFoundError:
-    __version__ = "0+unknown"
+    __version__: str
 
 # fmt: off
 __all__ = [  # noqa: RUF022 - in the order of the story
@@ -60,16 +61,52 @@ __all__ = [  # noqa: RUF022 - in the order of the story
 
 
 if not TYPE_CHECKING:  # a checker of types must go on to see names that are not there
-    _LATER = {
-        "check": "hocket.analysis.coupling_check",
-        "compile": "hocket.execution.compile",
-        "nest": "hocket.search.nest.nest",
-        "tune": "hocket.search.tune.tune",
+    _MODULES = {
+        "analysis.coupling_check": ("check",),
+        "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
+        "execution.compile": ("compile",),
+        "execution.run": ("run",),
+        "execution.sweep": ("sweep",),
+        "files.formats": ("read", "write"),
+        "files.run_folder": ("Run", "open_run"),
+        "model.bonds": ("Bond",),
+        "model.composite": ("Composite",),
+        "model.extrapolators": ("BalanceCorrection", "Hermite", "Hold", "Nepce", "Polynomial"),
+        "model.ports": ("Port",),
+        "model.protocols": ("Capabilities",),
+        "model.scenario": ("Connection", "Scenario"),
+        "orchestrators": ("Adaptive", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"),
+        "search.nest.nest": ("nest",),
+        "search.tune.tune": ("tune",),
+        "simulators.fmu.recipe": ("Fmu",),
+        "simulators.ode": ("Ode",),
+        "simulators.python": ("Python",),
+        "simulators.sources": ("Csv", "Function", "Table"),
+        "simulators.state_space": ("Gain", "StateSpace", "Sum"),
     }
+    _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> Any:
-        """Return what is imported when it is first used, so that the others start sooner."""
-        if name not in _LATER:
+        """Return a public name, imported when it is first used."""
+        if name == "__version__":
+            found = _read_version()
+        elif name in _MODULE_OF:
+            from importlib import import_module
+
+            found = getattr(import_module(f"hocket.{_MODULE_OF[name]}"), name)
+        else:
             raise AttributeError(f"module `hocket` has no attribute `{name}`")
-        globals()[name] = getattr(import_module(_LATER[name]), name)
-        return globals()[name]
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
+
+def _read_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("hocket")
+    except PackageNotFoundError:
+        return "0+unknown"

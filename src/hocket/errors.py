@@ -78,3 +78,8 @@ def list_names(names: Iterable[str], most: int, quote: str = "`") -> str:
     known = list(names)
     shown = ", ".join(f"{quote}{name}{quote}" for name in known[:most])
     return shown + (f" and {len(known) - most} more" if len(known) > most else "")
+
+
+def count(number: int, thing: str) -> str:
+    """Return such as `1 step`, `1,000 steps`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -20,9 +20,8 @@ from pyarrow import parquet
 import hocket
 from command_line import COMMAND, good, interrupted, invoked, refused
 from hocket.cli.terminal import format_significant, format_with_prefix
-from hocket.errors import InternalError
+from hocket.errors import InternalError, count
 from hocket.files.toml.codec import schema
-from hocket.simulators.fmu.probe.findings import count
 from systems import ENGINES
 
 VERBS = ("run", "plan", "show", "new", "export", "plot", "schema", "sweep", "probe")

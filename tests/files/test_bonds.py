@@ -11,7 +11,7 @@ from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.extrapolators import BalanceCorrection
 from hocket.model.scenario import Scenario
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
 from systems import EXAMPLES

@@ -16,7 +16,7 @@ from hocket.model.constraints import Constraint
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Scenario
 from hocket.planning.compiler.modularity import Modularity
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from systems import EXAMPLES
 
 FILE = EXAMPLES / "massless_link.toml"

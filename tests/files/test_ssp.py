@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fmus.build import build
+from hocket.coupling.feedthrough import with_direct_feedthrough
 from hocket.errors import FileError
 from hocket.files.ssp import import_ssp, read_ssp
 from hocket.model.composite import Composite
@@ -617,7 +618,8 @@ def test_it_keeps_its_type(tmp_path, port, kind):
     inside = study.composite.scenario.models["in"]
     between = inside.scenario.models["to_y"]
     assert {inside.outputs[0].type, between.outputs[0].type} == {kind.split()[0].lower()}
-    assert inside.outputs[0].feedthrough == ("u",)
+    prepared = with_direct_feedthrough(study.composite.scenario).models["in"]
+    assert prepared.outputs[0].feedthrough == ("u",)
     assert list(study.composite.scenario.models) == ["a", "b", "in"]
     assert not [note for note in study.notes if "drives" in note]
 

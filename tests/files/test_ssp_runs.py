@@ -30,7 +30,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

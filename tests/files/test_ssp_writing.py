@@ -38,7 +38,7 @@ from hocket.model.extrapolators import Nepce, Polynomial
 from hocket.model.ports import Port
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators import GaussSeidel, Jacobi
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Function
 from hocket.simulators.state_space import Gain, StateSpace

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fmus.build import build
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 
 
 @pytest.fixture(scope="module")

@@ -398,7 +398,7 @@ def test_opened_on_a_thread_that_ends(tmp_path):
 SCRIPT = """
 import sys
 import hocket as hk
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 models = {f"m{k}": Fmu(sys.argv[1], isolate=True, at=float(sys.argv[5 + k])) for k in range(2)}
 level = hk.Composite(hk.Scenario(models, {"m0.u": "m1.y", "m1.u": "m0.y"}), step=0.1)
 run = hk.run(level, stop=1, folder=sys.argv[2], engine=sys.argv[3], threads=int(sys.argv[4]),

@@ -27,12 +27,12 @@ from hocket.engine.selection import bind_tables, choose_tables, keep_start_rows
 from hocket.errors import HocketError
 from hocket.files.bond_flows import KEEPS
 from hocket.model.bonds import Balance
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Polynomial
 from hocket.model.protocols import Array, Extrapolator, Model
 from hocket.model.scenario import Scenario
 from hocket.model.units import Share
-from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.orchestrators import GaussSeidel, Iterate
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
 from hocket.simulators.wrappers.balanced import Balanced
@@ -369,7 +369,7 @@ def _reference_trial(composite: Composite, count: int, start: Fraction, seen: Bo
         for level in bonded
         for end in _bond_inputs(level.composite)
     }
-    simple = all(isinstance(level.composite.orchestrator, (Jacobi, GaussSeidel)) for level in bonded)
+    simple = all(traits_of(level.composite.orchestrator).is_explicit for level in bonded)
     if not simple or not owners <= seen.telling:
         return None
     try:
@@ -404,7 +404,7 @@ def _candidate_remedies(composite: Composite) -> Iterator[tuple[str, LevelChange
     bonded = [level.composite for level in levels]
     given = [each for level in bonded for each in _bond_extrapolators(level)]
     balanced = any(bond.balance for level in bonded for bond in level.scenario.bonds.values())
-    simple = all(isinstance(level.orchestrator, (Jacobi, GaussSeidel)) for level in bonded)
+    simple = all(traits_of(level.orchestrator).is_explicit for level in bonded)
     if balanced:
         if simple:
             yield f"{ITERATION}, without balance", _iterate_linearly, False
@@ -415,7 +415,7 @@ def _candidate_remedies(composite: Composite) -> Iterator[tuple[str, LevelChange
         yield "balance correction on the bonds", _extrapolate_bonds(BalanceCorrection()), True
     if sloped and not any(isinstance(each, Hermite) for each in given):
         yield "tangents (hermite) on the bonds", _extrapolate_bonds(Hermite()), True
-    if all(isinstance(level.orchestrator, Jacobi) for level in bonded):
+    if all(traits_of(level.orchestrator).schedule == "parallel" for level in bonded):
         yield "Gauss-Seidel", _replace_orchestrator(lambda _: GaussSeidel()), True
         smooth = Hermite() if sloped else Polynomial(1)
         also = "" if all(each.degree for each in given) else " and tangents" if sloped else " and lines"

@@ -14,14 +14,12 @@ from typing import Any
 from hocket.analysis import classification as terms
 from hocket.analysis.posedness import hidden_ports, posedness
 from hocket.model.clock import format_duration
-from hocket.model.composite import Composite
-from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
-from hocket.orchestrators.adaptive import Adaptive
+from hocket.model.composite import Composite, algorithm_layers, traits_of
 from hocket.orchestrators.multirate import group_by_rate
 from hocket.plan import Adapt, Body, Repeat, Restore, Solve, tries, walk
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Csv, Function, Table
@@ -29,11 +27,6 @@ from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.balanced import Balanced
 from hocket.simulators.wrappers.emulation import innermost_model
 
-_FIRST = {
-    "slowest-first": "slowest first",
-    "fastest-first": "fastest first",
-    "compound": "mixed: a compound step",
-}
 _ESTIMATES = {
     "defect": "by the defect of the inputs",
     "orders": "by two orders of extrapolation, before the step",
@@ -48,20 +41,7 @@ def sequence(level: PlanTree) -> str:
 
 
 def _describe_sequence(orchestrator: Any) -> str:
-    match orchestrator:
-        case Adaptive():
-            return _describe_sequence(orchestrator.inner)
-        case Iterate():
-            return f"{_describe_sequence(orchestrator.inner)}, iterated"
-        case Jacobi():
-            return "parallel"
-        case GaussSeidel():
-            return "sequential" + (", order found" if orchestrator.order == "auto" else ", order given")
-        case Multirate():
-            return f"sequential, {_FIRST[orchestrator.scheme]}"
-        case Asynchronous():
-            return "sequential, who is furthest behind"
-    return type(orchestrator).__name__
+    return traits_of(orchestrator).words or type(orchestrator).__name__
 
 
 def iterations(levels: list[PlanTree]) -> str:
@@ -84,7 +64,8 @@ def macro_step(level: PlanTree) -> str:
         control = adapt.control
         rejects = "with rejection" if control.rejects else "without rejection"
         return f"{length} at most, adaptive {_ESTIMATES[control.estimate]}, {rejects}"
-    if isinstance(_innermost_orchestrator(orchestrator), Asynchronous) and len(_simulator_steps(level)) > 1:
+    apart = traits_of(_innermost_orchestrator(orchestrator)).schedule == "asynchronous"
+    if apart and len(_simulator_steps(level)) > 1:
         return f"none in common; all meet every {length}"
     return f"{length}, " + ("shortened at events" if tries(level.plan.step) else "fixed")
 
@@ -102,12 +83,11 @@ def rates(levels: list[PlanTree]) -> set[Fraction]:
 
 def _simulator_steps(level: PlanTree) -> set[Fraction]:
     """Return the steps that the simulators of a level are asked to make."""
-    made, composite = _innermost_orchestrator(level.composite.orchestrator), level.composite
-    if not isinstance(made, (Multirate, Asynchronous)):
+    composite = level.composite
+    rates = traits_of(_innermost_orchestrator(composite.orchestrator)).rates
+    if rates is None:
         return {composite.step}
-    return {
-        composite.step / group.rate for group in group_by_rate(composite.scenario, made.rates, nested=False)
-    }
+    return {composite.step / group.rate for group in group_by_rate(composite.scenario, rates, nested=False)}
 
 
 def turns_within_levels(levels: list[PlanTree]) -> tuple[str, ...]:
@@ -115,9 +95,7 @@ def turns_within_levels(levels: list[PlanTree]) -> tuple[str, ...]:
     return tuple(
         f"{level.path or 'outermost'}: {_describe_sequence(made).removeprefix('sequential, ')}"
         for level in levels
-        if isinstance(
-            made := _innermost_orchestrator(level.composite.orchestrator), (Multirate, Asynchronous)
-        )
+        if traits_of(made := _innermost_orchestrator(level.composite.orchestrator)).rates is not None
         and len(_simulator_steps(level)) > 1
     )
 
@@ -143,11 +121,8 @@ def _uses_rollback(levels: list[PlanTree]) -> bool:
 
 
 def _innermost_orchestrator(orchestrator: Any) -> Any:
-    return (
-        _innermost_orchestrator(orchestrator.inner)
-        if isinstance(orchestrator, (Adaptive, Iterate))
-        else orchestrator
-    )
+    *_, innermost = algorithm_layers(orchestrator)
+    return innermost
 
 
 def has_instruction(body: Body, kind: type) -> bool:

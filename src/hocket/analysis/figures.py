@@ -1,4 +1,4 @@
-"""What the pictures of measures share, and the picture of modes.
+"""What the pictures of measures share.
 
 In:  a measure
 Out: a Matplotlib figure; nothing global is touched and no display is needed
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hocket.analysis.stability import Stability
-    from hocket.analysis.stability_intervals import Interval
     from hocket.model.protocols import Array
 
 
@@ -63,7 +61,7 @@ def draw_share_bars(axes: Axes, names: Sequence[str], shares: Sequence[float], c
 
 
 def draw_radius_curve(
-    values: Array, rho: Array, intervals: Sequence[Interval], logarithmic: bool
+    values: Array, rho: Array, intervals: Sequence[tuple[float, float]], logarithmic: bool
 ) -> tuple[Figure, Axes]:
     """Draw a radius over a parameter, with the intervals in which it is below one shaded."""
     figure, (axes,) = new_figure(7, 4)
@@ -71,8 +69,8 @@ def draw_radius_curve(
     low = min(1.0, float(rho[shown].min(initial=1.0)))
     high = min(2.0, max(1.0, float(rho[shown].max(initial=1.0))))
     margin = 0.08 * max(high - low, 1e-6)
-    for each in intervals:
-        axes.axvspan(each.low, each.high, color=BLUE, alpha=0.15, linewidth=1)
+    for low_end, high_end in intervals:
+        axes.axvspan(low_end, high_end, color=BLUE, alpha=0.15, linewidth=1)
     axes.axhline(1.0, color=GREY, linewidth=0.8, linestyle="--")
     axes.plot(values, np.where(shown, rho, 1e6), color=BLUE, linewidth=1.3)
     axes.set_xscale("log" if logarithmic else "linear")
@@ -83,27 +81,3 @@ def draw_radius_curve(
     axes.grid(alpha=0.3)
     set_axes_title(axes, "stable where shaded" if intervals else "stable nowhere")
     return figure, axes
-
-
-def draw_modes(measure: Stability, path: Path | str | None = None) -> Any:
-    """Draw the eigenvalues with the unit circle, and the participation factors of the dominant mode."""
-    figure, (plane, chart) = new_figure(9, 4, 2)
-    turn = np.linspace(0.0, 2.0 * np.pi, 361)
-    plane.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8)
-    values = np.array(measure.eigenvalues)
-    out = np.abs(values) > 1.0
-    for chosen, colour in ((~out, BLUE), (out, RED)):
-        plane.plot(values[chosen].real, values[chosen].imag, ".", color=colour, markersize=7)
-    plane.set_aspect("equal")
-    plane.grid(alpha=0.3)
-    word = "stable" if measure.stable else "unstable"
-    set_axes_title(plane, f"{word}: spectral radius {measure.rho:.6g}")
-    plane.set_xlabel("real part")
-    plane.set_ylabel("imaginary part")
-    if measure.modes:
-        parts = measure.modes[0].parts[:10]
-        names = [part.name if part.kind == "simulator" else f"{part.name} ({part.kind})" for part in parts]
-        draw_share_bars(chart, names, [part.share for part in parts], BLUE if measure.stable else RED)
-        set_axes_title(chart, f"dominant mode, {measure.modes[0].frequency:.3g} Hz")
-        chart.set_xlabel("participation factor")
-    return save_figure(figure, path)

@@ -34,7 +34,7 @@ from hocket.plan import Body, Step, walk
 from hocket.planning.parameters import with_cold_starts, with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of, window_degree, window_obstacles
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table

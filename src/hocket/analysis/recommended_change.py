@@ -20,11 +20,10 @@ from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.stability import EDGE, IterationConvergence, iteration_convergence, spectral_radius
 from hocket.errors import HocketError
 from hocket.model.clock import format_duration
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, algorithm_layers, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.units import Share
-from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.orchestrators.explicit import algorithm_layers
+from hocket.orchestrators import GaussSeidel, Iterate
 from hocket.plan import Repeat, walk
 from hocket.planning.parameters import scale_steps
 from hocket.planning.planner import plan_tree
@@ -157,7 +156,9 @@ def _coupling_variants(composite: Composite, fixed_steps: bool) -> Iterator[tupl
     """Yield changes in words, the composite with each, and how many times the steps it costs."""
     if any(_output_mode(level) == "stale" for level in walk_levels(composite)):
         yield 'outputs = "consistent"', _change_every_level(composite, _make_consistent), 1.0
-    jacobi = any(isinstance(_innermost_algorithm(level), Jacobi) for level in walk_levels(composite))
+    jacobi = any(
+        traits_of(_innermost_algorithm(level)).schedule == "parallel" for level in walk_levels(composite)
+    )
     if jacobi:
         yield 'orchestrator "gauss-seidel"', _change_every_level(composite, _make_sequential), 1.0
     if any(isinstance(level.extrapolation, Hold) for level in walk_levels(composite)):
@@ -215,7 +216,7 @@ def _innermost_algorithm(composite: Composite) -> Any:
 
 def _replace_innermost(composite: Composite, explicit: Any) -> dict[str, Any]:
     def rewrap(made: Any) -> Any:
-        return replace(made, inner=rewrap(made.inner)) if hasattr(made, "inner") else explicit
+        return replace(made, inner=rewrap(made.inner)) if traits_of(made).inner else explicit
 
     return {"orchestrator": rewrap(composite.orchestrator)}
 
@@ -226,9 +227,6 @@ def _add_iteration(composite: Composite) -> dict[str, Any]:
 
 def _make_consistent(composite: Composite) -> dict[str, Any]:
     made = _innermost_algorithm(composite)
-    if isinstance(made, GaussSeidel):
-        order: Any = made.order
-        return _replace_innermost(composite, GaussSeidel(order, inputs=made.inputs))
     return (
         _replace_innermost(composite, replace(made, outputs="consistent")) if _output_mode(composite) else {}
     )
@@ -236,7 +234,7 @@ def _make_consistent(composite: Composite) -> dict[str, Any]:
 
 def _make_sequential(composite: Composite) -> dict[str, Any]:
     made = _innermost_algorithm(composite)
-    if not isinstance(made, Jacobi):
+    if traits_of(made).schedule != "parallel":
         return {}
     return _replace_innermost(composite, GaussSeidel(outputs=made.outputs, inputs=made.inputs))
 

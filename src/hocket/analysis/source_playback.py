@@ -21,7 +21,7 @@ from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model
 from hocket.planning.parameters import leaves, with_leaves
 from hocket.planning.planner import plan_tree
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace

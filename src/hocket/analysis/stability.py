@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from hocket.analysis.figures import BLUE, GREY, RED, draw_share_bars, new_figure, save_figure, set_axes_title
 from hocket.analysis.linear_reading import Cell, Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.errors import HocketError
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.model.units import Share
-from hocket.plan import Accelerator, Aitken, Newton, QuasiNewton, Relax, Repeat, walk
+from hocket.plan import Accelerator, Repeat, walk
 from hocket.planning.planner import plan_tree
 
 
@@ -116,19 +117,10 @@ def _accelerated_factor(
     eigenvalues: np.ndarray, accelerate: Accelerator | None
 ) -> tuple[float | None, str, int | None]:
     """Return the factor, words, and the sweeps where they do not follow from it."""
-    match accelerate:
-        case None:
-            return float(np.abs(eigenvalues).max()), "none", None
-        case Relax(part):
-            return float(np.abs(1.0 - part + part * eigenvalues).max()), f"relaxation by {part:g}", None
-        case Aitken():
-            return None, "Aitken", None
-        case QuasiNewton():
-            # one sweep to begin with, one for each direction that differs, one to see that it is right
-            different = {complex(round(v.real, 6), round(v.imag, 6)) for v in eigenvalues if abs(v) > 1e-6}
-            return None, "quasi-Newton", len(different) + 3
-        case Newton():
-            return None, "Newton", 3
+    if accelerate is None:
+        return float(np.abs(eigenvalues).max()), "none", None
+    factor, sweeps = accelerate.predict(eigenvalues)
+    return factor, accelerate.title, sweeps
 
 
 def _count_iterations(factor: float, until: float) -> int | None:
@@ -299,9 +291,7 @@ class Stability(Measure):
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the eigenvalues with the unit circle, and the participation factors of the dominant mode."""
-        from hocket.analysis.figures import draw_modes
-
-        return draw_modes(self, path)
+        return _draw_modes(self, path)
 
 
 @dataclass(frozen=True)
@@ -406,3 +396,27 @@ def _radius_per_level(reading: Reading) -> list[tuple[str, float | None]]:
         except HocketError:
             found.append((level.path, None))
     return found
+
+
+def _draw_modes(measure: Stability, path: Path | str | None = None) -> Any:
+    """Draw the eigenvalues with the unit circle, and the participation factors of the dominant mode."""
+    figure, (plane, chart) = new_figure(9, 4, 2)
+    turn = np.linspace(0.0, 2.0 * np.pi, 361)
+    plane.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8)
+    values = np.array(measure.eigenvalues)
+    out = np.abs(values) > 1.0
+    for chosen, colour in ((~out, BLUE), (out, RED)):
+        plane.plot(values[chosen].real, values[chosen].imag, ".", color=colour, markersize=7)
+    plane.set_aspect("equal")
+    plane.grid(alpha=0.3)
+    word = "stable" if measure.stable else "unstable"
+    set_axes_title(plane, f"{word}: spectral radius {measure.rho:.6g}")
+    plane.set_xlabel("real part")
+    plane.set_ylabel("imaginary part")
+    if measure.modes:
+        parts = measure.modes[0].parts[:10]
+        names = [part.name if part.kind == "simulator" else f"{part.name} ({part.kind})" for part in parts]
+        draw_share_bars(chart, names, [part.share for part in parts], BLUE if measure.stable else RED)
+        set_axes_title(chart, f"dominant mode, {measure.modes[0].frequency:.3g} Hz")
+        chart.set_xlabel("participation factor")
+    return save_figure(figure, path)

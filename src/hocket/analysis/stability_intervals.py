@@ -106,7 +106,9 @@ class Intervals(Measure):
         """Draw rho over the parameter, with the stable intervals shaded."""
         from hocket.analysis.figures import draw_radius_curve, save_figure
 
-        figure, axes = draw_radius_curve(self.values, self.rho, self.intervals, self.logarithmic)
+        figure, axes = draw_radius_curve(
+            self.values, self.rho, [(each.low, each.high) for each in self.intervals], self.logarithmic
+        )
         axes.set_xlabel(self.name.replace("$", r"\$"))
         return save_figure(figure, path)
 
@@ -327,7 +329,9 @@ class LargestStep(Intervals):
         """Draw the spectral radius over the step, with stable parts shaded and the present step marked."""
         from hocket.analysis.figures import RED, draw_radius_curve, save_figure
 
-        figure, axes = draw_radius_curve(self.values, self.rho, self.intervals, logarithmic=True)
+        figure, axes = draw_radius_curve(
+            self.values, self.rho, [(each.low, each.high) for each in self.intervals], logarithmic=True
+        )
         axes.axvline(self.step, color=RED, linewidth=1.0)
         axes.annotate(" now", (self.step, 0.03), xycoords=("data", "axes fraction"), color=RED)
         axes.set_xlabel("macro step of the outermost level [s]")

@@ -18,18 +18,16 @@ from typing import Any
 import hocket
 from hocket.cli.options import InterfaceChoice
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.files.fmus import model_name, study_from_fmus
-from hocket.files.toml.codec import EXTRAPOLATIONS, ORCHESTRATORS
+from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connection
 from hocket.planning.compiler.contract import levels
-from hocket.planning.parameters import leaves, split_parameter_path, with_leaves
+from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves
 from hocket.planning.planner import plan_tree
-from hocket.simulators.fmu import Fmu
-from hocket.simulators.fmu.recipe import remake_fmu
+from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 from hocket.simulators.recipes import positive_duration
 
 _FAMILIES: dict[str, KindFamily] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
@@ -215,16 +213,18 @@ def fmu_options(
 
 def _with_fmu_options(composite: Composite, how: Mapping[str, Mapping[str, Any]], where: str) -> Composite:
     """Return the composite with these options of all of its FMUs; without any FMU they are refused."""
+    if not how:
+        return composite
+    from hocket.simulators.fmu.recipe import Fmu
+
     fmus = {path: model for path, model in leaves(composite) if isinstance(model, Fmu)}
-    if how and not fmus:
+    if not fmus:
         faults = [
             Fault(f"`{option}` is for FMUs, and there is none", where, "", "leave it out") for option in how
         ]
         raise ScenarioError(faults)
     meant = {name: value for meaning in how.values() for name, value in meaning.items()}
-    return with_leaves(
-        composite, {path: remake_fmu(fmu, **meant) for path, fmu in fmus.items()} if how else {}
-    )
+    return with_leaves(composite, {path: remake_fmu(fmu, **meant) for path, fmu in fmus.items()})
 
 
 def _couple_fmus(files: Sequence[Path]) -> Experiment:
@@ -232,6 +232,9 @@ def _couple_fmus(files: Sequence[Path]) -> Experiment:
     if others:
         what = f"{len(files)} files were given, and `{others[0]}` is no FMU"
         raise ScenarioError(what, "", "one scenario, or several FMUs")
+    from hocket.files.fmus import model_name, study_from_fmus
+    from hocket.simulators.fmu.recipe import Fmu
+
     fmus: dict[str, Fmu] = {}
     for file in files:
         (fmu,) = hocket.read(file).composite.scenario.models.values()
@@ -243,6 +246,10 @@ def _couple_fmus(files: Sequence[Path]) -> Experiment:
 
 def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
     """Return the composite with variables of its FMUs put out."""
+    if not names:
+        return composite
+    from hocket.simulators.fmu.recipe import Fmu
+
     wanted: dict[str, tuple[str, ...]] = {}
     for written in names:
         path, name = split_parameter_path(composite, written, f"--observe {written}")
@@ -315,9 +322,9 @@ def _check_port(composite: Composite, name: str) -> None:
         path, variable = split_parameter_path(composite, name)
     except ScenarioError:
         return  # a pattern, or a name that the run refuses
-    model = dict(leaves(composite))[path]
+    model: Any = dict(leaves(composite))[path]
     ports = [port.name for port in (*model.inputs, *model.outputs)]
-    if isinstance(model, Fmu) and variable in model.description.by_name and variable not in ports:
+    if is_fmu(model) and variable in model.description.by_name and variable not in ports:
         array = bool(model.description.by_name[variable].dimensions)
         hint = f"--record '{name}*'" if array else f"--observe {name}"
         raise ScenarioError(f"`{name}` is no port but {_A[array]}", "--record", "an input or output", hint)
@@ -347,8 +354,8 @@ def split_assignment(text: str, option: str) -> tuple[str, str]:
 def parse_value_for(study: Experiment, name: str, text: str, option: str) -> Any:
     """Return what a text means to the variable it is for: a number, true, false, a list; else the text."""
     path, variable = split_parameter_path(study.composite, name, f"{option} {name}")
-    model = dict(leaves(study.composite))[path]
-    declared = model.description.by_name.get(variable) if isinstance(model, Fmu) else None
+    model: Any = dict(leaves(study.composite))[path]
+    declared = model.description.by_name.get(variable) if is_fmu(model) else None
     found = parse_literal(text)
     is_text = declared is not None and declared.type in ("string", "binary") and not declared.dimensions
     return text if is_text and not isinstance(found, str) else found

@@ -13,10 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from hocket.analysis.measure import join_facts, worst_outcome
 from hocket.cli.output_files import check_outputs, draw_measures, write_json
@@ -28,15 +24,16 @@ from hocket.cli.terminal import (
     print_out,
     run_progress,
 )
-from hocket.errors import FileError, ScenarioError
+from hocket.errors import FileError, ScenarioError, count
 from hocket.execution.session import Progress
 from hocket.files.bond_flows import BondFlows, read_bond_flows
 from hocket.files.error_estimate import ErrorEstimate, read_estimate, write_estimate
 from hocket.files.run_folder import FACTS, Run, open_run
 from hocket.model.experiment import Experiment
-from hocket.simulators.fmu.probe.findings import count
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from hocket.analysis.run_error import Watch
 
 
@@ -73,6 +70,10 @@ def print_summary(run: Run, folder: Path) -> None:
         print_out(*(f"note: {note}" for note in notes))
         print_out(f"{folder}  {look}")
         return
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")

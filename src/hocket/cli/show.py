@@ -33,7 +33,7 @@ from hocket.planning.compiler.contract import levels as levels_of
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
 from hocket.planning.tree import PlanTree
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 
 

@@ -36,10 +36,9 @@ from hocket.cli.command_arguments import (
 )
 from hocket.cli.output_files import check_file, run_folder
 from hocket.cli.terminal import count_progress, is_terminal, print_err, print_out, relay_fmu_logs
-from hocket.errors import FileError, ScenarioError
+from hocket.errors import FileError, ScenarioError, count
 from hocket.files.atomic_files import write_text
 from hocket.model.experiment import Experiment
-from hocket.simulators.fmu.probe.findings import count
 
 MOST = 1_000_000
 """Runs of a sweep."""

@@ -12,19 +12,20 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from hocket.analysis.measure import Measure, verdict_lines, worst_outcome
 from hocket.errors import HocketError
-from hocket.execution.session import Progress
 from hocket.model.clock import Duration, seconds
 from hocket.model.units import Share
-from hocket.simulators.fmu.live import LOGGER, deliver
+
+if TYPE_CHECKING:  # slow, and not needed where nobody looks
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress as Bar
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    from hocket.execution.session import Progress
 
 UNBROKEN = 1000
 """Columns of what is not a terminal."""
@@ -40,11 +41,17 @@ def is_terminal(stderr: bool = False) -> bool:
 
 def console(stderr: bool = False) -> Console:
     """Return a console for the stream as it is now."""
+    from rich.console import Console
+
     return Console(stderr=stderr, highlight=False, width=None if is_terminal(stderr) else UNBROKEN)
 
 
 def print_out(*lines: RenderableType) -> None:
     """Print an answer; texts are taken as they are, without markup."""
+    if not is_terminal() and all(isinstance(line, str) for line in lines):
+        for text in (part for line in lines for part in str(line).splitlines() or [""]):
+            print(text.rstrip())
+        return
     screen = console()
     if is_terminal():
         for line in lines:
@@ -59,6 +66,9 @@ def print_out(*lines: RenderableType) -> None:
 
 def print_err(*lines: str) -> None:
     """Print on stderr."""
+    if not is_terminal(stderr=True):
+        print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
+        return
     for line in lines:
         console(stderr=True).print(line, markup=False, emoji=False, soft_wrap=True)
 
@@ -68,6 +78,9 @@ def print_failure(message: str) -> None:
     if not is_terminal(stderr=True):
         print_err(message)
         return
+    from rich.table import Table
+    from rich.text import Text
+
     screen = console(stderr=True)
     for line in message.splitlines():
         head, label = _HEAD.match(line).group(0, 1)  # type: ignore[union-attr]
@@ -115,6 +128,8 @@ class _LogPrinter(logging.Handler):
 @contextmanager
 def relay_fmu_logs(everything: bool) -> Iterator[list[str]]:
     """Print what FMUs say, while a verb is at work; to the list it adds what it tells about errors itself."""
+    from hocket.simulators.fmu.live import LOGGER, deliver
+
     ear, level = _LogPrinter(everything), LOGGER.level
     said: list[str] = []
     LOGGER.addHandler(ear)
@@ -145,19 +160,20 @@ def format_with_prefix(number: float) -> str:
     return f"{number:#.3g}".rstrip(".")
 
 
-class _RateColumn(ProgressColumn):
-    """Simulated seconds and steps per second of real time."""
+def _rate_column(step: Duration) -> ProgressColumn:
+    """Return the column of simulated seconds and steps per second of real time."""
+    from rich.progress import ProgressColumn
+    from rich.text import Text
 
-    def __init__(self, step: Duration):
-        self.step = step
-        super().__init__()
+    class RateColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            if not speed:
+                return Text("starting", style="dim")
+            steps = speed / float(seconds(step))
+            return Text(f"{format_with_prefix(speed)} s/s  {format_with_prefix(steps)} steps/s", style="dim")
 
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        if not speed:
-            return Text("starting", style="dim")
-        steps = speed / float(seconds(self.step))
-        return Text(f"{format_with_prefix(speed)} s/s  {format_with_prefix(steps)} steps/s", style="dim")
+    return RateColumn()
 
 
 @contextmanager
@@ -166,6 +182,8 @@ def count_progress(name: str, what: str, quiet: bool, total: int = 1) -> Iterato
     if quiet or not is_terminal(stderr=True):
         yield None
         return
+    from rich.progress import TextColumn
+
     with progress_bar(TextColumn(f"{{task.fields[done]}} of {{task.total:g}} {what}")) as bar:
         task = bar.add_task(name, total=total, done=0)
         yield lambda done, wanted: bar.update(task, completed=done, total=wanted, done=int(done))
@@ -177,7 +195,9 @@ def run_progress(name: str, start: Duration, step: Duration, quiet: bool) -> Ite
     if quiet or not is_terminal(stderr=True):
         yield None
         return
-    with progress_bar(TextColumn("{task.fields[reached]}"), _RateColumn(step)) as bar:
+    from rich.progress import TextColumn
+
+    with progress_bar(TextColumn("{task.fields[reached]}"), _rate_column(step)) as bar:
         task = bar.add_task(name, total=1.0, reached="")
 
         def update(t: float, stop: float) -> None:
@@ -191,6 +211,9 @@ def run_progress(name: str, start: Duration, step: Duration, quiet: bool) -> Ite
 
 def progress_bar(*columns: ProgressColumn) -> Bar:
     """Return a bar with these columns beside it."""
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
     return Bar(
         TextColumn("{task.description}", style="bold"),
         BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
@@ -219,6 +242,9 @@ def titled_table(
     title: str, rows: Sequence[Mapping[str, object]], most: int | None, more: str = "--all"
 ) -> Iterator[RenderableType]:
     """Yield rows as a table under a title; `most` of them."""
+    from rich.table import Table
+    from rich.text import Text
+
     if not rows:
         return
     yield ""

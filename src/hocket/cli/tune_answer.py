@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hocket.cli.terminal import format_cell, titled_table
-from hocket.errors import ScenarioError
+from hocket.errors import ScenarioError, count
 from hocket.files.atomic_files import write_text
 from hocket.files.formats import write
 from hocket.files.toml.line_changes import (
@@ -30,7 +30,6 @@ from hocket.files.toml.line_changes import (
 from hocket.model.clock import format_duration as duration
 from hocket.model.experiment import Experiment
 from hocket.search.tune.tuning_result import TuningResult, reason
-from hocket.simulators.fmu.probe.findings import count
 
 SHOWN = 20
 """Rows of the front on a screen."""

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from hocket.coupling.constraint_groups import determined_inputs, group_constraints
 from hocket.coupling.power_accounts import DrivenInput, WiredBond, wire_bonds
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model import registry
 from hocket.model.composite import as_level
-from hocket.model.extrapolators import EXTRAPOLATORS, Hold, Latch
+from hocket.model.extrapolators import Hold, Latch
 from hocket.model.memo import Memo
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
@@ -300,9 +301,12 @@ class _Names:
             )
         chosen: Any = connection.extrapolation
         if isinstance(chosen, str):
-            chosen = EXTRAPOLATORS.get(chosen, chosen)
+            try:
+                chosen = registry.look_up("extrapolators", chosen)
+            except ScenarioError as error:
+                raise _WiringError(replace(error.faults[0], where=where)) from None
         if chosen is not None and not hasattr(chosen, "fit"):
-            hint = suggest_nearest(str(chosen), EXTRAPOLATORS)
+            hint = suggest_nearest(str(chosen), registry.names("extrapolators"))
             raise _WiringError(Fault(f"`{chosen!r:.40}` is no extrapolation", where, "", hint))
         if chosen is not None and chosen.degree > 0 and entry.discrete:
             what = "a real that changes at events only" if entry.held else A[entry.type]

@@ -7,13 +7,13 @@ Out: a Study; and from a Study or a Composite a .toml or .ssp
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hocket.errors import FileError, suggest_nearest
-from hocket.files import toml
-from hocket.files.fmus import read_fmu
-from hocket.files.run_folder import FACTS
-from hocket.model.composite import Composite
-from hocket.model.experiment import Experiment
+
+if TYPE_CHECKING:
+    from hocket.model.composite import Composite
+    from hocket.model.experiment import Experiment
 
 ENDINGS = (".toml", ".ssp", ".ssd", ".fmu")
 _WHOLE = {"SystemStructure.ssd": ".ssp", "modelDescription.xml": ".fmu"}
@@ -28,15 +28,21 @@ def read(path: Path | str) -> Experiment:
     file = Path(path)
     kind = _file_kind(file)
     if kind == ".toml":
-        return toml.read(file)
+        from hocket.files.toml import read as read_toml
+
+        return read_toml(file)
     if not file.exists():
         raise _missing_file(path)
     if kind == ".fmu":
+        from hocket.files.fmus import read_fmu
+
         return read_fmu(file)
     if kind in (".ssp", ".ssd"):
         from hocket.files.ssp import read_ssp
 
         return read_ssp(file)
+    from hocket.files.run_folder import FACTS
+
     hint = f"it holds a run: `hocket report {path}`" if (file / FACTS).is_file() else ""
     raise FileError(_describe_unknown_file(file), str(path), _list_endings(ENDINGS), hint)
 
@@ -46,7 +52,9 @@ def write(what: Composite | Experiment, path: Path | str) -> None:
     file = Path(path)
     kind = file.suffix.lower()
     if kind == ".toml":
-        toml.write(what, file)
+        from hocket.files.toml import write as write_toml
+
+        write_toml(what, file)
     elif kind == ".ssp":
         from hocket.files.ssp.package_writer import write_ssp
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from hocket.errors import HocketError
-from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS
+from hocket.files.toml.codec import MODELS
+from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
 from hocket.model.bonds import Bond

@@ -6,15 +6,16 @@ Out: a Composite: frozen data; it is planned and opened elsewhere
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from hocket.errors import ScenarioError
+from hocket.model import registry
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Extrapolator, Simulator
-from hocket.model.registry import OPENER, known_words, load, look_up
 from hocket.model.scenario import Scenario
 
 StartMode: TypeAlias = Literal["window", "cold"]
@@ -25,6 +26,80 @@ class Orchestrator(Protocol):
 
     def plan(self, scenario: Scenario) -> Any:
         """Return the Plan (hocket.plan) of one step of the level."""
+
+
+Schedule: TypeAlias = Literal["parallel", "sequential", "multirate", "asynchronous"]
+
+
+@dataclass(frozen=True)
+class OrchestratorTraits:
+    """What an algorithm says of itself beside its plan; searches and passes decide by it, never by a class."""
+
+    schedule: Schedule | None = None
+    """How simulators take turns in a step; None: only its plan says, or the algorithm inside."""
+    words: str = ""
+    """The same as the literature calls it."""
+    order: Literal["auto"] | tuple[str | tuple[str, ...], ...] | None = None
+    """Of a sequential one; with an argument `order` of the same form."""
+    rates: tuple[tuple[str, int], ...] | None = None
+    """Of one with steps of different lengths: steps of a simulator per step of the level; others make one."""
+    inner: Orchestrator | None = None
+    """The algorithm that is made use of, with an argument `inner`."""
+    iterates: bool = False
+    """Whether steps are made again until what is exchanged agrees, or so many times."""
+    settles: bool = False
+    """Whether it iterates until what is exchanged agrees."""
+    adaptive: bool = False
+    """Whether steps are of any length up to that of the level."""
+    first: Fraction = Fraction(1)
+    """The part of the level's step that a run begins with."""
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether all step once in a step of the level, together or in turn, and nothing is made again."""
+        return self.schedule in ("parallel", "sequential")
+
+
+@runtime_checkable
+class DescribedOrchestrator(Protocol):
+    """An orchestrator that describes itself; of others nothing is assumed."""
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """What it says of itself."""
+
+
+def traits_of(orchestrator: object) -> OrchestratorTraits:
+    """Return what an algorithm says of itself."""
+    return orchestrator.traits if isinstance(orchestrator, DescribedOrchestrator) else OrchestratorTraits()
+
+
+def algorithm_layers(orchestrator: Any) -> Iterator[Any]:
+    """Yield an algorithm, the one inside it, and so on: the last is that of one step."""
+    while orchestrator is not None:
+        yield orchestrator
+        orchestrator = traits_of(orchestrator).inner
+
+
+class CapabilityRequest(NamedTuple):
+    """What an algorithm asks of simulators of its level: a capability, of whom, why, what is lost without."""
+
+    ability: str
+    sims: tuple[str, ...]
+    why: str
+    loses: str = ""
+    """Empty: it cannot be done without."""
+    part: Fraction = Fraction(1)
+    divides: bool = False
+    """Whether any multiple of the part may be asked for."""
+
+
+@runtime_checkable
+class DemandingOrchestrator(Protocol):
+    """An orchestrator that says what it needs, before anything is planned."""
+
+    def needs(self, scenario: Scenario) -> Iterable[CapabilityRequest]:
+        """Yield what it asks of the simulators of a level."""
 
 
 @dataclass(frozen=True, init=False)
@@ -104,14 +179,14 @@ class Composite:
         orders = [ability.order for ability in children if ability.order is not None]
         return Capabilities(
             rewind=all(ability.rewind for ability in children),
-            variable_step=bool(getattr(self.orchestrator, "adaptive", False)),
+            variable_step=traits_of(self.orchestrator).adaptive,
             slopes=all(ability.slopes for ability in children),
             order=min(orders, default=None),
         )
 
     def open(self) -> Simulator:
         """Make a live level with a clock of its own: the engine does it."""
-        simulator: Simulator = load(OPENER)(self)
+        simulator: Simulator = registry.load_place(registry.OPENER)(self)
         return simulator
 
 
@@ -120,22 +195,21 @@ def as_level(model: object) -> Composite | None:
     return model if isinstance(model, Composite) else None
 
 
-def _resolve_word(given: Any, kind: str, key: str, method: str) -> Any:
+def _resolve_word(given: Any, kind: registry.Kind, key: str, method: str) -> Any:
     """Return what a word stands for, or the thing itself."""
     if isinstance(given, str):
-        return look_up(kind, given)
+        return registry.look_up(kind, given)
     if isinstance(given, type) or not hasattr(given, method):
-        words = ", ".join(f'"{word}"' for word in known_words(kind))
+        words = ", ".join(f'"{word}"' for word in registry.names(kind))
         raise ScenarioError(f"`{given!r:.60}` is no {key}", key, f"an object such as `Jacobi()`, or {words}")
     return given
 
 
 def _resolve_extrapolations(scenario: Scenario) -> Scenario:
     """Return the scenario with what the words on its connections stand for; unknown ones stay."""
-    known = known_words("extrapolators")
     made = tuple(
-        replace(each, extrapolation=look_up("extrapolators", each.extrapolation))
-        if isinstance(each.extrapolation, str) and each.extrapolation in known
+        replace(each, extrapolation=registry.look_up("extrapolators", each.extrapolation))
+        if isinstance(each.extrapolation, str) and registry.is_known("extrapolators", each.extrapolation)
         else each
         for each in scenario.connections
     )

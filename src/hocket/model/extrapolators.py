@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from hocket.errors import ScenarioError
 from hocket.model.arguments import is_number, is_whole
-from hocket.model.protocols import Extrapolator, Sample, Value
+from hocket.model.protocols import Sample, Value
 
 
 def newton(nodes: Sequence[float], differences: list[Value]) -> list[Value]:
@@ -91,7 +92,7 @@ class Latch:
 class Polynomial:
     """The polynomial of this degree through the newest samples; fewer samples give a lower degree."""
 
-    degree: int
+    degree: Annotated[int, "0 to 8"]
     slopes = False
 
     def __post_init__(self) -> None:
@@ -116,7 +117,7 @@ class Polynomial:
 class Hermite:
     """Through the newest samples and their slopes: with one sample a tangent, with two a cubic."""
 
-    samples: int = 1
+    samples: Annotated[int, "1 to 4, each with its slope"] = 1
     slopes = True
 
     def __post_init__(self) -> None:
@@ -153,7 +154,7 @@ class Nepce:
     alpha = 0 is the hold; small negative values often beat it.
     """
 
-    alpha: float
+    alpha: Annotated[float, "the weight of the past; 0 is the hold"]
     samples = 1
     degree = 0
     slopes = False
@@ -181,7 +182,7 @@ class BalanceCorrection:
     flows in a step as with a linear extrapolation; the energy of a bond that is corrected both ways likewise.
     """
 
-    alpha: float = 1.0
+    alpha: Annotated[float, "the part that is handed on of what the last hold fell short of"] = 1.0
     samples = 2
     degree = 0
     slopes = False
@@ -202,11 +203,12 @@ class BalanceCorrection:
         return [newest + self.alpha * (0.5 * (before + newest) - before)], w
 
 
-EXTRAPOLATORS: dict[str, Extrapolator] = {
+LINEAR, QUADRATIC, CUBIC = Polynomial(1), Polynomial(2), Polynomial(3)
+
+EXTRAPOLATORS = {
     "hold": Hold(),
     "latch": Latch(),
-    "linear": Polynomial(1),
-    "quadratic": Polynomial(2),
-    "cubic": Polynomial(3),
+    "linear": LINEAR,
+    "quadratic": QUADRATIC,
+    "cubic": CUBIC,
 }
-"""The extrapolators that files and calls may name by a word."""

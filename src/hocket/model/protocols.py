@@ -100,6 +100,14 @@ class Model(Protocol):
         """Make a live simulator."""
 
 
+@runtime_checkable
+class CheckableModel(Protocol):
+    """A model that can look at its own code before it is opened."""
+
+    def check(self) -> None:
+        """Raise ScenarioError with what is wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A value with its time, in seconds from the start of the step that is fed; perhaps with its slope."""

@@ -1,43 +1,176 @@
-"""What files, the command line and calls know by a word.
+"""What files, the command line and calls know by name: algorithms, extrapolators, simulators, accelerators.
 
-In:  a kind such as "orchestrators", and a word
-Out: the object that the word stands for
+In:  a kind and a name
+Out: the class or object behind it, imported when it is first asked for
+
+hocket's own stand in one table per kind, as `module:attribute`. A package adds its own by entry points of the
+same form, in the groups `hocket.orchestrators`, `hocket.extrapolators`, `hocket.simulators` and
+`hocket.accelerators`; they are loaded when somebody names them.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.extrapolators import EXTRAPOLATORS
 
-ORCHESTRATORS = {
-    "jacobi": "hocket.orchestrators.jacobi:Jacobi",
-    "gauss-seidel": "hocket.orchestrators.gauss_seidel:GaussSeidel",
-    "iterate": "hocket.orchestrators.iterate:Iterate",
+Kind: TypeAlias = Literal["orchestrators", "extrapolators", "simulators", "accelerators"]
+
+SINGULAR: Mapping[Kind, str] = {
+    "orchestrators": "orchestrator",
+    "extrapolators": "extrapolation",
+    "simulators": "model",
+    "accelerators": "accelerator",
+}
+"""What messages and files call one of a kind."""
+
+OWN: Mapping[Kind, Mapping[str, str]] = {
+    "orchestrators": {
+        "jacobi": "hocket.orchestrators.jacobi:Jacobi",
+        "gauss-seidel": "hocket.orchestrators.gauss_seidel:GaussSeidel",
+        "multirate": "hocket.orchestrators.multirate:Multirate",
+        "asynchronous": "hocket.orchestrators.asynchronous:Asynchronous",
+        "iterate": "hocket.orchestrators.iterate:Iterate",
+        "adaptive": "hocket.orchestrators.adaptive:Adaptive",
+    },
+    "extrapolators": {
+        "hold": "hocket.model.extrapolators:Hold",
+        "latch": "hocket.model.extrapolators:Latch",
+        "linear": "hocket.model.extrapolators:LINEAR",
+        "quadratic": "hocket.model.extrapolators:QUADRATIC",
+        "cubic": "hocket.model.extrapolators:CUBIC",
+        "polynomial": "hocket.model.extrapolators:Polynomial",
+        "hermite": "hocket.model.extrapolators:Hermite",
+        "nepce": "hocket.model.extrapolators:Nepce",
+        "balance-correction": "hocket.model.extrapolators:BalanceCorrection",
+    },
+    "simulators": {
+        "state-space": "hocket.simulators.state_space:StateSpace",
+        "gain": "hocket.simulators.state_space:Gain",
+        "sum": "hocket.simulators.state_space:Sum",
+        "ode": "hocket.simulators.ode:Ode",
+        "python": "hocket.simulators.python:Python",
+        "table": "hocket.simulators.sources:Table",
+        "csv": "hocket.simulators.sources:Csv",
+        "fmu": "hocket.simulators.fmu.recipe:Fmu",
+        "function": "hocket.simulators.sources:Function",
+        "coupler": "hocket.simulators.constraint:Coupler",
+        "stand-in": "hocket.simulators.state_space:StandIn",
+        "step-controller": "hocket.simulators.step_controller:StepController",
+        "timed": "hocket.simulators.wrappers.timed:Timed",
+    },
+    "accelerators": {
+        "plain": "hocket.plan.accelerators:PLAIN",
+        "relax": "hocket.plan.accelerators:Relax",
+        "aitken": "hocket.plan.accelerators:Aitken",
+        "quasi-newton": "hocket.plan.accelerators:QuasiNewton",
+        "newton": "hocket.plan.accelerators:Newton",
+    },
 }
 
 OPENER = "hocket.engine.opening:open_composite"
 """What opens a level: the engine, which a description neither needs nor imports."""
 
 
-def known_words(kind: str) -> list[str]:
-    """Return the words of a kind."""
-    return list(EXTRAPOLATORS if kind == "extrapolators" else ORCHESTRATORS)
-
-
-def look_up(kind: str, word: str) -> Any:
-    """Return what a word stands for; raises ScenarioError with the nearest word."""
-    if word not in known_words(kind):
-        key = "extrapolation" if kind == "extrapolators" else "orchestrator"
-        raise ScenarioError(f"there is no {key} `{word}`", key, hint=suggest_nearest(word, known_words(kind)))
-    if kind == "extrapolators":
-        return EXTRAPOLATORS[word]
-    return load(ORCHESTRATORS[word])()
-
-
-def load(place: str) -> Any:
+def load_place(place: str) -> Any:
     """Return what stands at a place such as "package.module:name"."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+@cache
+def _entry_points(kind: Kind) -> Mapping[str, Any]:
+    """Return the entry points of other packages by name; a name of hocket's own cannot be taken."""
+    from importlib.metadata import entry_points  # slow, and needed where hocket's own names do not do
+
+    found = entry_points(group=f"hocket.{kind}")
+    return {point.name: point for point in found if point.name not in OWN[kind]}
+
+
+def names(kind: Kind) -> list[str]:
+    """Return every known name, hocket's own first."""
+    return [*OWN[kind], *_entry_points(kind)]
+
+
+def is_known(kind: Kind, name: str) -> bool:
+    """Return whether a name stands for anything."""
+    return name in OWN[kind] or name in _entry_points(kind)
+
+
+def load(kind: Kind, name: str) -> Any:
+    """Return the class, function or object of a name; raises ScenarioError where there is none."""
+    own = OWN[kind].get(name)
+    if own is not None:
+        return load_place(own)
+    point = _entry_points(kind).get(name)
+    if point is None:
+        what = f"there is no {SINGULAR[kind]} `{name}`"
+        raise ScenarioError(what, SINGULAR[kind], "", suggest_nearest(name, names(kind)))
+    try:
+        return point.load()
+    except Exception as error:  # whatever the import of another package's module raises
+        package = point.dist.name if point.dist is not None else "an unknown package"
+        raise ScenarioError(
+            f"`{name}` of the package `{package}` cannot be loaded: {type(error).__name__}: {error}",
+            SINGULAR[kind],
+            f"`{point.value}`, as its entry point in `hocket.{kind}` says",
+            f"another version of `{package}`",
+        ) from error
+
+
+def look_up(kind: Kind, word: str) -> Any:
+    """Return the object that a word stands for; raises ScenarioError where it needs more than a word."""
+    found = load(kind, word)
+    if not is_builder(found):
+        return found
+    needed = _required_arguments(found)
+    if needed:
+        example = f"{found.__name__}({', '.join(f'{name}=...' for name in needed)})"
+        listed = ", ".join(f"`{name}`" for name in needed)
+        raise ScenarioError(f"`{word}` needs {listed}", SINGULAR[kind], f"an object: `{example}`")
+    return found()
+
+
+def words(kind: Kind) -> dict[str, Any]:
+    """Return what each name stands for that needs nothing more; imports all of a kind."""
+    return {
+        name: found() if is_builder(found) else found
+        for name, found in loaded(kind)
+        if not (is_builder(found) and _required_arguments(found))
+    }
+
+
+def loaded(kind: Kind) -> Iterator[tuple[str, Any]]:
+    """Yield every name with what stands behind it; a package that is broken is told to whoever names it."""
+    for name in names(kind):
+        try:
+            yield name, load(kind, name)
+        except ScenarioError:
+            continue
+
+
+def name_of(kind: Kind, cls: type) -> str | None:
+    """Return the name under which a class is known; None: files cannot name it."""
+    spec = f"{cls.__module__}:{cls.__qualname__}"
+    own = next((name for name, known in OWN[kind].items() if known == spec), None)
+    if own is not None or cls.__module__.partition(".")[0] == "hocket":
+        return own
+    return next((name for name, found in loaded(kind) if found is cls), None)
+
+
+def is_builder(found: Any) -> bool:
+    """Return whether what stands behind a name is called to make one, and is not one itself."""
+    return isinstance(found, type) or inspect.isfunction(found)
+
+
+def _required_arguments(build: Any) -> list[str]:
+    return [
+        name
+        for name, argument in inspect.signature(build).parameters.items()
+        if argument.default is argument.empty
+        and argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
+    ]

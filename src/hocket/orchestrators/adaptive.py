@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Real
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import seconds
-from hocket.model.composite import Orchestrator
+from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
@@ -48,14 +48,14 @@ class Adaptive(WrappingOrchestrator):
     begin with `first` of it. `rejects`: whether steps are taken back (None: where all can).
     """
 
-    inner: Orchestrator = Jacobi()  # noqa: RUF009 - it is frozen
-    tolerance: float = 1e-4
-    estimate: Estimate = "defect"
-    controller: Controller = "PI"
-    per: Per = "unit"
-    quantum: Fraction = Fraction(1, 2**20)
-    first: Fraction = Fraction(1, 64)
-    rejects: bool | None = None
+    inner: Annotated[Orchestrator, "the algorithm of one step"] = Jacobi()  # noqa: RUF009 - it is frozen
+    tolerance: Annotated[float, "the error that is allowed"] = 1e-4
+    estimate: Annotated[Estimate, "how the error is found"] = "defect"
+    controller: Annotated[Controller, "how the next step follows from the errors"] = "PI"
+    per: Annotated[Per, "whether the error counts per second or per step"] = "unit"
+    quantum: Annotated[Fraction, "steps are multiples of this part of the level's step"] = Fraction(1, 2**20)
+    first: Annotated[Fraction, "the part of the level's step that a run begins with"] = Fraction(1, 64)
+    rejects: Annotated[bool | None, "whether steps are taken back; left out: where all can"] = None
     adaptive = True
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Adaptive(WrappingOrchestrator):
     def _option_faults(self) -> Iterator[Fault]:
         if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
             yield Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`")
-        elif isinstance(self.inner, Adaptive):
+        elif traits_of(self.inner).adaptive:
             yield Fault("a step control of a step control", "inner", "the algorithm of one step")
         for name, known in (("estimate", get_args(Estimate)), ("controller", tuple(GAINS)), ("per", PER)):
             value = getattr(self, name)
@@ -101,6 +101,27 @@ class Adaptive(WrappingOrchestrator):
             expected = f"one divided by a whole number, and a multiple of the quantum {quantum}"
             told = self.first if first is None else first
             yield Fault(f"a first step of {told} of the level's", "first", expected)
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """The steps of the one inside, of any length."""
+        words = traits_of(self.inner).words or type(self.inner).__name__
+        return OrchestratorTraits(words=words, inner=self.inner, adaptive=True, first=self.first)
+
+    def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
+        """Yield steps of any length, and rollback as far as steps are taken back."""
+        everybody = tuple(scenario.models)
+        why = "steps are as long as their error allows"
+        yield CapabilityRequest("variable step", everybody, why, "", self.quantum, True)
+        again = "steps with too large an error are taken back"
+        if self.estimate == "richardson":
+            yield CapabilityRequest("rewind", everybody, "each step is made twice, whole and in halves")
+        elif self.estimate != "orders" and self.rejects:
+            yield CapabilityRequest("rewind", everybody, again)
+        elif self.estimate != "orders" and self.rejects is None:
+            loses = "a step with too large an error stays, the next is shorter"
+            yield CapabilityRequest("rewind", everybody, again, loses)
+        yield from super().needs(scenario)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

@@ -6,15 +6,16 @@ Out: a Plan: a turn for each, taken by whoever is furthest behind (Liang et al. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from hocket.coupling.wiring import wire
+from hocket.model.composite import CapabilityRequest, OrchestratorTraits
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator
-from hocket.orchestrators.multirate import Rates, check_rates, group_by_rate
+from hocket.orchestrators.multirate import GivenRates, check_rates, group_by_rate, rate_needs
 from hocket.plan import Body, Feed, Next, Plan, Read, Step, Times
 
 
@@ -26,7 +27,7 @@ class Asynchronous(ExplicitOrchestrator):
     that the faster ones, which follow, interpolate. All meet at the end of the level's step.
     """
 
-    rates: Rates = ()
+    rates: GivenRates = ()
 
     def __init__(
         self,
@@ -39,6 +40,15 @@ class Asynchronous(ExplicitOrchestrator):
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "inputs", inputs)
         self.__post_init__()
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """No common step."""
+        return OrchestratorTraits("asynchronous", "sequential, who is furthest behind", rates=self.rates)
+
+    def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
+        """Yield short steps of the fast ones."""
+        return rate_needs(scenario, self.rates)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

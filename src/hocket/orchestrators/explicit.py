@@ -1,19 +1,19 @@
-"""What algorithms around another one share: values pass between the steps as the inner one says.
+"""What algorithms share: how values pass between the steps, and what one around another takes from it.
 
-In:  an orchestrator inside
-Out: its modes of exchange
+In:  a Wiring and the steps of an algorithm; or an orchestrator inside
+Out: the Plan around these steps; modes of exchange and needs
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import Wiring
 from hocket.errors import ScenarioError
-from hocket.model.composite import Orchestrator
+from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, Orchestrator
 from hocket.model.scenario import Scenario
 from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together, Try
 
@@ -30,8 +30,8 @@ class ExplicitOrchestrator:
     step late (as in the tables of Hafner's thesis).
     """
 
-    outputs: OutputsMode = "consistent"
-    inputs: InputsMode = "clean"
+    outputs: Annotated[OutputsMode, "whether outputs are evaluated again after the exchange"] = "consistent"
+    inputs: Annotated[InputsMode, "when a new input from outside begins to act"] = "clean"
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -133,14 +133,6 @@ def _loop_note(graph: Feedthrough, solved: bool) -> str:
     return f"the algebraic loop {loop}{more} is {'solved in every step' if solved else DELAYED}"
 
 
-def algorithm_layers(orchestrator: Any) -> Iterator[Any]:
-    """Yield an algorithm, the one inside it, and so on: the last is that of one step."""
-    yield orchestrator
-    while hasattr(orchestrator, "inner"):
-        orchestrator = orchestrator.inner
-        yield orchestrator
-
-
 class WrappingOrchestrator:
     """An algorithm that does what another one does, again or in other steps."""
 
@@ -155,3 +147,8 @@ class WrappingOrchestrator:
     def inputs(self) -> InputsMode:
         """As of the algorithm inside."""
         return getattr(self.inner, "inputs", "clean")
+
+    def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
+        """Yield what the algorithm inside asks for."""
+        if isinstance(self.inner, DemandingOrchestrator):
+            yield from self.inner.needs(scenario)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.coupling.wiring import OWN, Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.composite import OrchestratorTraits
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Feed, Instruction, Plan, Read, Step
@@ -25,7 +26,7 @@ Order: TypeAlias = Literal["auto"] | tuple[str | tuple[str, ...], ...]
 class GaussSeidel(ExplicitOrchestrator):
     """The sequential algorithm. A group inside the order, as in `["a", ["b", "c"]]`, steps together."""
 
-    order: Order = "auto"
+    order: Annotated[Order, "who steps when", 'a list of models: ["a", ["b", "c"]], or "auto"'] = "auto"
 
     def __init__(
         self,
@@ -45,6 +46,12 @@ class GaussSeidel(ExplicitOrchestrator):
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "inputs", inputs)
         self.__post_init__()
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """One after the other."""
+        words = "sequential, order found" if self.order == "auto" else "sequential, order given"
+        return OrchestratorTraits("sequential", words, order=self.order)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

@@ -9,25 +9,24 @@ before, so the same polynomials interpolate: waveform iteration, also called imp
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError
+from hocket.model import registry
 from hocket.model.arguments import is_number, is_whole
-from hocket.model.composite import Orchestrator
+from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import DELAYED, WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import (
     Accelerator,
     Admit,
-    Aitken,
     Body,
-    Newton,
     Plan,
     QuasiNewton,
     Record,
-    Relax,
     Repeat,
     Restore,
     Save,
@@ -35,15 +34,6 @@ from hocket.plan import (
     Try,
     walk,
 )
-
-ACCELERATORS: dict[str, Accelerator | None] = {
-    "plain": None,
-    "relax": Relax(),
-    "aitken": Aitken(),
-    "quasi-newton": QuasiNewton(),
-    "newton": Newton(),
-}
-"""The accelerators that calls and files may name by a word."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +45,22 @@ class Iterate(WrappingOrchestrator):
     "newton", or one of these with other numbers. Every simulator must be able to rewind.
     """
 
-    inner: Orchestrator = Jacobi()  # noqa: RUF009 - it is frozen
-    tolerance: float | None = 1e-8
-    at_most: int = 50
-    accelerate: Accelerator | str | None = "quasi-newton"
+    inner: Annotated[Orchestrator, "the algorithm of one sweep"] = Jacobi()  # noqa: RUF009 - it is frozen
+    tolerance: Annotated[float | None, 'the relative change that ends it; "none": always at_most sweeps'] = (
+        1e-8
+    )
+    at_most: Annotated[int, "sweeps in a step"] = 50
+    accelerate: Annotated[
+        Accelerator | str | None, 'how sweeps are led to their end; "plain": they are not'
+    ] = QuasiNewton()  # noqa: RUF009 - it is frozen
 
     def __post_init__(self) -> None:
         faults = []
         if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
             faults.append(Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`"))
-        elif isinstance(self.inner, Iterate):
+        elif traits_of(self.inner).iterates:
             faults.append(Fault("an iteration of an iteration", "inner", "the algorithm of one sweep"))
-        elif getattr(self.inner, "adaptive", False):
+        elif traits_of(self.inner).adaptive:
             hint = "step control around it: `Adaptive(Iterate(...))`"
             faults.append(Fault("an iteration of steps of all lengths", "inner", "one step", hint))
         if self.tolerance is not None and not (is_number(self.tolerance) and self.tolerance > 0.0):
@@ -75,20 +69,36 @@ class Iterate(WrappingOrchestrator):
         if not is_whole(self.at_most, 1) or self.at_most >= 2**31:
             faults.append(Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 to 2^31"))
         led: Any = self.accelerate
-        if isinstance(led, str) and led not in ACCELERATORS:
-            hint = suggest_nearest(led, ACCELERATORS)
-            faults.append(Fault(f"there is no accelerator `{led}`", "accelerate", "", hint))
-        elif not isinstance(led, (str, Relax, Aitken, QuasiNewton, Newton, type(None))):
+        if isinstance(led, str):
+            try:
+                led = registry.look_up("accelerators", led)
+            except ScenarioError as error:
+                faults += [replace(fault, where="accelerate") for fault in error.faults]
+        elif not isinstance(led, Accelerator | None):
             faults.append(Fault(f"`{led!r:.60}` is no accelerator", "accelerate", "a word such as `aitken`"))
         if faults:
             raise ScenarioError(faults)
-        object.__setattr__(self, "accelerate", ACCELERATORS[led] if isinstance(led, str) else led)
+        object.__setattr__(self, "accelerate", led)
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """The steps of the one inside, again."""
+        words = f"{traits_of(self.inner).words or type(self.inner).__name__}, iterated"
+        return OrchestratorTraits(
+            words=words, inner=self.inner, iterates=True, settles=self.tolerance is not None
+        )
+
+    def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
+        """Yield rollback of all."""
+        why = "steps are made again until what is exchanged agrees"
+        yield CapabilityRequest("rewind", tuple(scenario.models), why)
+        yield from super().needs(scenario)
 
     @property
     def accelerator(self) -> Accelerator | None:
         """How the sweeps are led; a fixed number of them is plain, or relaxed."""
         made: Any = self.accelerate
-        return made if self.tolerance is not None or isinstance(made, Relax) else None
+        return made if self.tolerance is not None or (made and made.leads_fixed_sweeps) else None
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

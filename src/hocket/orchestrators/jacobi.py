@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hocket.coupling.wiring import wire
+from hocket.model.composite import OrchestratorTraits
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Feed, Plan, Read, Step
@@ -17,6 +18,8 @@ from hocket.plan import Feed, Plan, Read, Step
 @dataclass(frozen=True, kw_only=True)
 class Jacobi(ExplicitOrchestrator):
     """The parallel algorithm."""
+
+    traits = OrchestratorTraits("parallel", "parallel")
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

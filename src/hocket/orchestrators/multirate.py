@@ -13,17 +13,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from hocket.coupling.wiring import Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.composite import as_level
+from hocket.model.composite import CapabilityRequest, OrchestratorTraits, as_level
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
 from hocket.plan import Body, Feed, Instruction, Plan, Read, Restore, Save, Step, Times
 
 Rates: TypeAlias = tuple[tuple[str, int], ...]
 """Names with their rates; those not named have 1."""
+GivenRates: TypeAlias = Annotated[
+    Rates,
+    "steps of each simulator per step of the level; 1 where none is given",
+    "a table of whole numbers: { fast = 10 }",
+]
 
 
 class RateGroup(NamedTuple):
@@ -67,6 +72,14 @@ def group_by_rate(scenario: Scenario, rates: Rates, *, nested: bool) -> list[Rat
     return groups
 
 
+def rate_needs(scenario: Scenario, rates: Rates) -> Iterator[CapabilityRequest]:
+    """Yield what those that make several steps per step of the level must be able to do."""
+    for name, rate in rates:
+        if rate > 1 and name in scenario.models:
+            why = f"it makes {rate} steps in each step of the level"
+            yield CapabilityRequest("variable step", (name,), why, "", Fraction(1, rate))
+
+
 def _rate_faults(scenario: Scenario, rates: Rates) -> Iterator[Fault]:
     for name, rate in rates:
         model = scenario.models.get(name)
@@ -102,6 +115,11 @@ def quote_names(sims: list[str]) -> str:
 
 
 Scheme: TypeAlias = Literal["slowest-first", "fastest-first", "compound"]
+_FIRST = {
+    "slowest-first": "slowest first",
+    "fastest-first": "fastest first",
+    "compound": "mixed: a compound step",
+}
 
 
 @dataclass(frozen=True, init=False)
@@ -116,8 +134,8 @@ class Multirate(ExplicitOrchestrator):
     Outputs that only slower ones listen to are read when these step, the others after each step.
     """
 
-    rates: Rates = ()
-    scheme: Scheme = "slowest-first"
+    rates: GivenRates = ()
+    scheme: Annotated[Scheme, "who first"] = "slowest-first"
 
     def __init__(
         self,
@@ -137,6 +155,22 @@ class Multirate(ExplicitOrchestrator):
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "inputs", inputs)
         self.__post_init__()
+
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """Steps of several lengths on one grid."""
+        return OrchestratorTraits("multirate", f"sequential, {_FIRST[self.scheme]}", rates=self.rates)
+
+    def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
+        """Yield short steps of the fast ones, and rollback where they predict."""
+        yield from rate_needs(scenario, self.rates)
+        rates = {name: dict(self.rates).get(name, 1) for name in scenario.models}
+        again = tuple(
+            name for name, rate in self.rates if rate > max(1, min(rates.values())) and name in rates
+        )
+        if self.scheme == "compound" and any(rate > 1 for rate in rates.values()):
+            why = "the fast ones predict with one long step, and go back"
+            yield CapabilityRequest("rewind", again, why)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

@@ -4,6 +4,9 @@ In:  instructions written by an orchestrator, or by hand
 Out: the same, printed in words and verified before anything runs
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.instructions import (
     Adapt,
@@ -27,9 +30,26 @@ from hocket.plan.instructions import (
 )
 from hocket.plan.plan import OutputsMode, Plan
 from hocket.plan.traverse import adapts, first_part, step_fractions, tries, walk
-from hocket.plan.verify.delays import InputDelay, find_delays
-from hocket.plan.verify.verifier import verify_plan
-from hocket.plan.verify.violations import KINDS, Violation
+
+if TYPE_CHECKING:
+    from hocket.plan.verify.delays import InputDelay, find_delays
+    from hocket.plan.verify.verifier import verify_plan
+    from hocket.plan.verify.violations import KINDS, Violation
+else:
+    _VERIFYING = {
+        "InputDelay": "delays",
+        "find_delays": "delays",
+        "verify_plan": "verifier",
+        "KINDS": "violations",
+        "Violation": "violations",
+    }
+
+    def __getattr__(name: str) -> Any:
+        """Return a part of the verifier, which is imported when it is first used."""
+        if name not in _VERIFYING:
+            raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+        return getattr(import_module(f"hocket.plan.verify.{_VERIFYING[name]}"), name)
+
 
 __all__ = [
     "KINDS",

@@ -6,45 +6,112 @@ Out: an Accelerator
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, Any, ClassVar, Protocol
 
 from hocket.errors import ScenarioError
 
+Values = list[float]
+Sweep = Callable[[Values], Values]
+"""Gives numbers to a sweep, and returns what it finds."""
+
+
+class LiveAccelerator(Protocol):
+    """An accelerator at work in one Repeat of one level; its attributes are rolled back with the level."""
+
+    def begin(self) -> None:
+        """Begin a step."""
+
+    def next_guess(self, given: Values, found: Values, sweep: Sweep) -> Values:
+        """Return the next guess; may try sweeps of its own."""
+
 
 @dataclass(frozen=True, slots=True)
-class Relax:
+class Accelerator:
+    """How the next guess of an iteration follows from the sweeps so far: frozen data that describes itself.
+
+    One of another package has a method `start` and is run by the interpreter; the engines know hocket's own.
+    """
+
+    leads_fixed_sweeps: ClassVar[bool] = False
+    """Whether it also serves where the number of sweeps is fixed."""
+    alternative: ClassVar[str] = "quasi-newton"
+    """The accelerator to try where this one does not settle; empty: none is better."""
+
+    @property
+    def title(self) -> str:
+        """As tables call it."""
+        return type(self).__name__
+
+    def describe(self) -> str:
+        """Return how sweeps are led, as a plan says it."""
+        return f"led by {self.title}"
+
+    def predict(self, eigenvalues: Any) -> tuple[float | None, int | None]:  # noqa: ARG002
+        """Return the contraction factor of a linear iteration, and its sweeps where they do not follow."""
+        return None, None
+
+    def start(self) -> LiveAccelerator:
+        """Return the accelerator at work, for one Repeat of one level."""
+        raise NotImplementedError
+
+
+PLAIN: Accelerator | None = None
+"""What was found is given: no acceleration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relax(Accelerator):
     """The next guess is given + factor * (found - given). Below one it damps, above one it goes ahead."""
 
-    factor: float = 0.5
+    factor: Annotated[float, "the part of the way that is gone"] = 0.5
+    leads_fixed_sweeps = True
 
     def __post_init__(self) -> None:
         if not 0.0 < abs(self.factor) < 2.0:
             raise ScenarioError(f"a relaxation by {self.factor!r}", "factor", "a number between 0 and 2")
 
+    @property
+    def title(self) -> str:
+        """With its factor."""
+        return f"relaxation by {self.factor:g}"
+
+    def describe(self) -> str:
+        """Return the factor."""
+        return f"relaxed by {self.factor:g}"
+
+    def predict(self, eigenvalues: Any) -> tuple[float | None, int | None]:
+        """Return the factor of the damped iteration."""
+        return float(abs(1.0 - self.factor + self.factor * eigenvalues).max()), None
+
 
 @dataclass(frozen=True, slots=True)
-class Aitken:
+class Aitken(Accelerator):
     """A relaxation whose factor follows from the last two residuals (Irons & Tuck 1969)."""
 
-    first: float = 0.5
-    """The factor of the first guess in each step."""
+    first: Annotated[float, "the factor that each step begins with"] = 0.5
 
     def __post_init__(self) -> None:
         if not 0.0 < self.first <= 1.0:
             raise ScenarioError(f"a first factor of {self.first!r}", "first", "a number above 0, at most 1")
 
+    def describe(self) -> str:
+        """Return whose factor it is."""
+        return "relaxed as Aitken tells"
+
 
 @dataclass(frozen=True, slots=True)
-class QuasiNewton:
+class QuasiNewton(Accelerator):
     """Newton's method with a Jacobian learned from the sweeps: IQN-ILS (Degroote, Bathe & Vierendeels 2009).
 
     Columns, differences between sweeps, are used again in the next `reuse` steps; those that depend on newer
     ones, up to `filter`, are dropped.
     """
 
-    reuse: int = 8
-    filter: float = 1e-8
+    reuse: Annotated[int, "steps for which what was learned is used again"] = 8
+    filter: Annotated[float, "what depends on newer columns up to this is dropped"] = 1e-8
+    alternative = "newton"
 
     def __post_init__(self) -> None:
         if not isinstance(self.reuse, int) or self.reuse < 0:
@@ -54,19 +121,39 @@ class QuasiNewton:
         if not 0.0 < self.filter < 1.0:
             raise ScenarioError(f"a filter of {self.filter!r}", "filter", "a number between 0 and 1")
 
+    @property
+    def title(self) -> str:
+        """As the literature writes it."""
+        return "quasi-Newton"
+
+    def describe(self) -> str:
+        """Return where its matrix comes from."""
+        return "led by a Jacobian learned on the way"
+
+    def predict(self, eigenvalues: Any) -> tuple[float | None, int | None]:
+        """Return the sweeps: one to begin with, one for each direction that differs, one to confirm."""
+        different = {complex(round(v.real, 6), round(v.imag, 6)) for v in eigenvalues if abs(v) > 1e-6}
+        return None, len(different) + 3
+
 
 @dataclass(frozen=True, slots=True)
-class Newton:
+class Newton(Accelerator):
     """Newton's method: one more sweep for each number handed back tells what it does.
 
     The matrix is kept from step to step, and found anew when the residual does not fall to `falls` of itself.
     """
 
-    falls: float = 0.1
+    falls: Annotated[float, "the fall of the residual that keeps the matrix"] = 0.1
+    alternative = ""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.falls < 1.0:
             raise ScenarioError(f"a fall of {self.falls!r}", "falls", "a number between 0 and 1")
 
+    def describe(self) -> str:
+        """Return its name."""
+        return "by Newton's method"
 
-Accelerator: TypeAlias = Relax | Aitken | QuasiNewton | Newton
+    def predict(self, eigenvalues: Any) -> tuple[float | None, int | None]:  # noqa: ARG002
+        """Return the sweeps of a linear iteration: the matrix is found in the second."""
+        return None, 3

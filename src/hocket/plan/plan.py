@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from hocket.plan import plan as words
-from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.instructions import (
     Adapt,
     Admit,
@@ -94,9 +93,10 @@ def describe_instruction(instruction: Instruction) -> str:
         case Restore(sims):
             return f"restore {join_names(sims)}"
         case Repeat(_, None, at_most, accelerate):
-            return f"repeat {at_most} times{_describe_accelerator(accelerate)}"
+            how = "" if accelerate is None else f", {accelerate.describe()}"
+            return f"repeat {at_most} times{how}"
         case Repeat(_, until, at_most, accelerate):
-            how = _describe_accelerator(accelerate)
+            how = "" if accelerate is None else f", {accelerate.describe()}"
             return f"repeat until the values agree to {until:g}, at most {at_most} times{how}"
     return f"{instruction!r:.60}"
 
@@ -112,19 +112,6 @@ def _describe_control(control: Control) -> str:
     back = "; else go back" if control.rejects else "; nobody goes back"
     error = f"{control.tolerance_text}{per} by {how}"
     return f"in steps of multiples of {control.quantum}, {error}{back}"
-
-
-def _describe_accelerator(accelerate: Accelerator | None) -> str:
-    match accelerate:
-        case Relax(factor):
-            return f", relaxed by {factor:g}"
-        case Aitken():
-            return ", relaxed as Aitken tells"
-        case QuasiNewton():
-            return ", led by a Jacobian learned on the way"
-        case Newton():
-            return ", by Newton's method"
-    return ""
 
 
 def join_names(names: Sequence[str], most: int = 12) -> str:

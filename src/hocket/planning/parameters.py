@@ -16,11 +16,10 @@ from numbers import Real
 from typing import Any, cast
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model import registry
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Model
-from hocket.simulators.fmu import Fmu
-from hocket.simulators.fmu.recipe import remake_fmu
 from hocket.simulators.fmu.variables import array_of
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import is_emulation
@@ -130,7 +129,16 @@ def split_parameter_path(composite: Composite, path: str, where: str = "") -> tu
 
 def has_variable(model: Model, name: str) -> bool:
     """Return whether an FMU has a variable of that name, or an array it is an element of."""
-    return isinstance(model, Fmu) and not {name, array_of(name)}.isdisjoint(model.description.by_name)
+    if not is_fmu(model):
+        return False
+
+    fmu: Any = model
+    return not {name, array_of(name)}.isdisjoint(fmu.description.by_name)
+
+
+def is_fmu(model: object) -> bool:
+    """Return whether a model is an FMU, without importing what only FMUs need."""
+    return registry.name_of("simulators", type(model)) == "fmu"
 
 
 def with_parameters(composite: Composite, values: Mapping[str, Any], where: str = "parameters") -> Composite:
@@ -161,8 +169,11 @@ def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -
     if is_emulation(model) or isinstance(model, Timed):
         wrapper: Any = model
         return replace(wrapper, model=_with_model_parameters(wrapper.model, values, path))  # type: ignore[no-any-return]
-    if isinstance(model, Fmu):
-        return remake_fmu(model, values)
+    if is_fmu(model):
+        from hocket.simulators.fmu.recipe import remake_fmu
+
+        fmu: Any = model
+        return remake_fmu(fmu, values)
     if hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict):
         made: Any = copy.copy(model)
         object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))

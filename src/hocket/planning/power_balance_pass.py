@@ -16,6 +16,7 @@ from hocket.coupling.power_accounts import WiredBond
 from hocket.coupling.wiring import scenario_faults, wire
 from hocket.errors import Fault, ScenarioError
 from hocket.model.bonds import Bond
+from hocket.model.composite import algorithm_layers
 from hocket.model.extrapolators import Latch
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Scenario
@@ -23,7 +24,6 @@ from hocket.model.units import conversion
 from hocket.orchestrators import Jacobi
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.asynchronous import Asynchronous
-from hocket.orchestrators.explicit import algorithm_layers
 from hocket.orchestrators.multirate import Multirate
 from hocket.simulators.wrappers.balanced import Balanced, BondSide, PartnerBond
 

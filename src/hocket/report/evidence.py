@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from hocket.analysis.coupling_check import Check, check
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
 from hocket.analysis.run_measures import run_measures
-from hocket.errors import HocketError
+from hocket.errors import HocketError, count
 from hocket.files.error_estimate import ErrorEstimate, read_estimate
 from hocket.files.run_folder import Run
 from hocket.files.toml import loads
@@ -22,7 +22,6 @@ from hocket.model.experiment import Experiment
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 from hocket.report.markup import bullets, esc, html_table, prose
-from hocket.simulators.fmu.probe.findings import count
 
 
 @dataclass(frozen=True, eq=False)

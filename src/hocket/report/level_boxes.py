@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from hocket.analysis.posedness import bookkeeping_ports, hidden_ports
 from hocket.coupling.wiring import CONSTANT, OWN, Drive
+from hocket.errors import count
 from hocket.files.wording import describe_extrapolation, describe_orchestrator, describe_pace, model_type
 from hocket.model.clock import format_duration
 from hocket.model.ports import Port
@@ -23,8 +24,7 @@ from hocket.plan import Step
 from hocket.plan.traverse import walk
 from hocket.planning.tree import PlanTree
 from hocket.report.markup import esc, html_table
-from hocket.simulators.fmu import Fmu
-from hocket.simulators.fmu.probe.findings import count
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.balanced import Balanced
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hocket.errors import count
 from hocket.files.atomic_files import write_text
 from hocket.files.run_folder import REPORT, Run
 from hocket.model.experiment import Experiment
@@ -20,7 +21,6 @@ from hocket.report.evidence import ReportData, gather_report_data, tables_sectio
 from hocket.report.level_boxes import levels_section
 from hocket.report.markup import bullets, esc, format_number, html_page, page_footer, prose
 from hocket.report.timeline import timeline_section
-from hocket.simulators.fmu.probe.findings import count
 
 
 def run_header(run: Run) -> str:

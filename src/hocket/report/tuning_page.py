@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from hocket.errors import HocketError
+from hocket.errors import HocketError, count
 from hocket.files.atomic_files import write_text
 from hocket.files.toml.line_changes import LineChange, line_changes, scenario_tables
 from hocket.model.experiment import Experiment
@@ -25,7 +25,6 @@ from hocket.report.markup import esc, html_page, html_table, page_footer, prose
 from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.space import Point
 from hocket.search.tune.tuning_result import TuningResult, reason
-from hocket.simulators.fmu.probe.findings import count
 
 VariableGroup: TypeAlias = tuple[int, ...]
 """Numbers of variables."""

@@ -29,7 +29,7 @@ from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_erro
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array
-from hocket.plan import Adapt, Repeat, Save, Solve, tries, walk
+from hocket.plan import Adapt, Aitken, Newton, QuasiNewton, Relax, Repeat, Save, Solve, tries, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -40,6 +40,8 @@ SAMPLED = (
 """Extrapolators that look at samples, not only at the newest value."""
 VALUES = 1 << 16
 """How many numbers may wait before the rows are written."""
+ACCELERATORS = (type(None), Relax, Aitken, QuasiNewton, Newton)
+"""Those that compiled code knows."""
 TICKS = 1 << 62
 """No native run has more of them."""
 
@@ -51,6 +53,9 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
             kind = type(drive.extrapolation) if drive else Hold
             if kind not in (Hold, Latch, Polynomial, Hermite, Nepce, BalanceCorrection, type(None)):
                 return f"the extrapolator {kind.__name__} is written in Python"
+    for _, each in walk(level.plan.step):
+        if isinstance(each, Repeat) and type(each.accelerate) not in ACCELERATORS:
+            return f"the accelerator {type(each.accelerate).__name__} is written in Python"
     if tries(level.plan.step):
         return "its steps may be made shorter"
     choosy = [child for child, each in enumerate(level.children) if hasattr(each, "prefers")]

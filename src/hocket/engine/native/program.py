@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -360,7 +360,7 @@ def _accelerator(chosen: Accelerator | None) -> _native.Accelerator:
             return _native.IqnIls(reuse=reuse, filter=limit)
         case Newton(falls):
             return _native.Newton(falls=falls)
-    assert_never(chosen)
+    raise InternalError(f"{chosen!r:.60} was handed to the native engine, which does not know it")
 
 
 def _compile_adapt(adapt: Adapt, level: Level) -> _native.AdaptOperation:

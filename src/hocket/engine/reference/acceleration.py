@@ -11,30 +11,26 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from hocket.engine.algebraic_loops import NUDGE, solve_linear
-from hocket.plan import Accelerator, Aitken, Newton, QuasiNewton, Relax
-
-Values = list[float]
-Sweep = Callable[[Values], Values]
-"""Gives numbers to a sweep, and returns what it finds."""
-
-
-class LiveAccelerator(Protocol):
-    """An accelerator at work in one Repeat of one level."""
-
-    def begin(self) -> None:
-        """Begin a step."""
-
-    def next_guess(self, given: Values, found: Values, sweep: Sweep) -> Values:
-        """Return the next guess; may try sweeps of its own."""
+from hocket.plan.accelerators import (
+    Accelerator,
+    Aitken,
+    LiveAccelerator,
+    Newton,
+    QuasiNewton,
+    Relax,
+    Sweep,
+    Values,
+)
 
 
 def make_accelerator(accelerator: Accelerator | None) -> LiveAccelerator:
-    """Return an accelerator at work."""
+    """Return an accelerator at work; one of another package brings its own."""
     match accelerator:
+        case None:
+            return PlainIteration()
         case Relax(factor):
             return FixedRelaxation(factor)
         case Aitken(first):
@@ -43,7 +39,7 @@ def make_accelerator(accelerator: Accelerator | None) -> LiveAccelerator:
             return IqnIls(reuse, limit)
         case Newton(falls):
             return NewtonIteration(falls)
-    return PlainIteration()
+    return accelerator.start()
 
 
 def save_accelerator(each: LiveAccelerator) -> dict[str, Any]:

@@ -29,7 +29,6 @@ from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Value
 from hocket.plan import Accelerator, Body, Feed, Instruction, Read, Repeat, Solve, walk
-from hocket.plan.accelerators import Newton, QuasiNewton
 
 GROWING = 1e-3
 """A residual below this has not grown: it got stuck."""
@@ -185,6 +184,5 @@ def no_agreement(
 
 def _acceleration_advice(led: Accelerator | None) -> str:
     """Return the advice to lead sweeps in a better way, unless it was followed."""
-    if isinstance(led, Newton):
-        return ""
-    return f'accelerate = "{"newton" if isinstance(led, QuasiNewton) else "quasi-newton"}"; '
+    better = "quasi-newton" if led is None else led.alternative
+    return f'accelerate = "{better}"; ' if better else ""

@@ -18,7 +18,7 @@ from hocket.coupling.wiring import Wiring
 from hocket.engine.algebraic_loops import AlgebraicLoop, Unknowns
 from hocket.engine.ledger import Ledger
 from hocket.engine.memory import ExchangeMemory
-from hocket.engine.reference.acceleration import LiveAccelerator, make_accelerator
+from hocket.engine.reference.acceleration import make_accelerator
 from hocket.engine.reference.iteration import SweepCounts, feedback_unknowns, run_repeat
 from hocket.engine.reference.rollback import (
     SavedChild,
@@ -61,6 +61,7 @@ from hocket.plan import (
     Try,
     adapts,
 )
+from hocket.plan.accelerators import LiveAccelerator
 from hocket.plan.messages import Load, Post
 
 EPSILON = 2.0**-52

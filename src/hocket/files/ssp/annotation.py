@@ -13,10 +13,10 @@ from xml.etree.ElementTree import Element, SubElement
 from hocket.files.ssp.package import ImportFindings, Node
 from hocket.files.ssp.vocabulary import SSC, SSD
 from hocket.files.toml import layout
-from hocket.files.toml.codec import EXTRAPOLATIONS, FILE, LEVEL, MODELS
-from hocket.files.toml.layout import Section
+from hocket.files.toml.codec import FILE, LEVEL, MODELS
+from hocket.files.toml.registered_kinds import EXTRAPOLATIONS
 from hocket.files.toml.syntax import WRONG, FilePlace, Source, TomlFindings, parse_document
-from hocket.files.toml.table_kinds import Field, TableKind
+from hocket.files.toml.table_kinds import Field, Section, TableKind
 from hocket.simulators.fmu.recipe import Fmu
 
 TYPE = "org.hocket.level"

@@ -25,12 +25,11 @@ from hocket.files.ssp.parts import (
 )
 from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, unit_conversion
 from hocket.files.ssp.vocabulary import LOOKUP
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, traits_of
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
-from hocket.orchestrators import GaussSeidel
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import Gain
@@ -274,12 +273,13 @@ class LevelBuilder:
 
 def _extend_order(orchestrator: Any, between: dict[str, str]) -> Any:
     """Return an orchestrator whose order names also the models between others: each before its target."""
-    if not isinstance(orchestrator, GaussSeidel) or isinstance(orchestrator.order, str) or not between:
+    given = traits_of(orchestrator).order
+    if given is None or given == "auto" or not between:
         return orchestrator
-    named = {name for group in orchestrator.order for name in ((group,) if isinstance(group, str) else group)}
+    named = {name for group in given for name in ((group,) if isinstance(group, str) else group)}
     order: list[Any] = []
     left = {name: target for name, target in between.items() if name not in named}
-    for group in orchestrator.order:
+    for group in given:
         members = (group,) if isinstance(group, str) else group
         order += [name for name, target in left.items() if target in members]
         order.append(group)

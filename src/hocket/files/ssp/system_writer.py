@@ -16,12 +16,11 @@ from hocket.errors import Fault
 from hocket.files.ssp.annotation import annotate, encode_annotation
 from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, NamedUnit, fmu_unit, unit_definition
 from hocket.files.ssp.vocabulary import FMU, INTERFACES, LOOKUP, SSC, SSD, SSV, TAGS, Needs
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, traits_of
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
-from hocket.orchestrators import GaussSeidel
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import BASES, FmuVariable, split_element
@@ -134,10 +133,11 @@ class Fold:
     def level(self, composite: Composite) -> Composite:
         """Return the level around this scenario; an order no longer names the models that are gone."""
         orchestrator: Any = composite.orchestrator
-        if isinstance(orchestrator, GaussSeidel) and not isinstance(orchestrator.order, str) and self.gone:
+        given = traits_of(orchestrator).order
+        if given is not None and given != "auto" and self.gone:
             groups = [
                 group if isinstance(group, str) else tuple(name for name in group if name not in self.gone)
-                for group in orchestrator.order
+                for group in given
                 if group not in self.gone
             ]
             orchestrator = replace(orchestrator, order=tuple(group for group in groups if group))

@@ -2,19 +2,19 @@
 
 In:  the path of a scenario file, or its text
 Out: a Study; and from a Study or a Composite the file again
+
+A fault of the scenario says where in the scenario it is (`axle.connections.wheel.force`); the reader has kept
+the place of each of these names, in whichever file.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
-from hocket.errors import FileError, ScenarioError
-from hocket.files.fmus import with_resources
-from hocket.files.toml import layout
+from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.toml.codec import FILE
-from hocket.files.toml.layout import Section
-from hocket.files.toml.scenario_faults import check_composite as check_scenario
 from hocket.files.toml.syntax import (
     WRONG,
     FilePlace,
@@ -52,6 +52,8 @@ def write(what: Composite | Experiment, path: Path | str) -> None:
 
     FMUs out of an SSP are copied to a folder beside the file.
     """
+    from hocket.files.fmus import with_resources
+
     file = Path(path)
     study = with_resources(_as_study(what), file)
     named = replace(study, name="") if study.name == file.stem else study
@@ -71,12 +73,15 @@ def dumps(what: Composite | Experiment, *, folder: Path | str = "", strict: bool
     Raises ScenarioError for what has no name in a file: a lambda, a model of one's own. With `strict=False`
     such things are described in words: a record for people, which `loads` refuses.
     """
+    from hocket.files.toml.layout import format_document
+    from hocket.files.toml.table_kinds import Section
+
     findings = TomlFindings()
     place = FilePlace(findings, Source(folder=str(folder)))
     table = FILE.write(_as_study(what), place)
     if findings.faults and strict:
         raise ScenarioError(findings.sorted_faults())
-    return layout.format_document(Section(table))
+    return format_document(Section(table))
 
 
 def _as_study(what: Composite | Experiment) -> Experiment:
@@ -86,8 +91,48 @@ def _as_study(what: Composite | Experiment) -> Experiment:
 def _read_study(place: FilePlace | Wrong, findings: TomlFindings) -> Experiment:
     study = place if place is WRONG else FILE.read(place.source.table, place)
     if place is not WRONG and study is not WRONG and findings.check:
-        check_scenario(study.composite, place)
+        _check_scenario(study.composite, place)
     if findings.faults:
         raise FileError(findings.sorted_faults())
     assert isinstance(study, Experiment)
     return study
+
+
+def _check_scenario(composite: Composite, place: FilePlace) -> None:
+    """Note every fault that can be known before a model is opened; `place` is that of the whole file.
+
+    After faults of the file, only what is wrong with connections between models that could be read.
+    """
+    from hocket.planning.planner import draft_tree
+    from hocket.planning.prepare import prepare_composite
+
+    findings = place.findings
+    findings.places[""] = place
+    whole = not findings.faults
+    only_bonds = all("bonds" in spot.keys for spot, _ in findings.faults)
+    try:
+        _ = draft_tree(composite) if whole else prepare_composite(composite, tries=False)
+    except ScenarioError as error:
+        for fault in error.faults:
+            if only_bonds or _concerns_readable_models(fault, findings):
+                here = _find_place(fault.where, findings) or place
+                findings.faults.append((here, replace(fault, where=here.where)))
+
+
+def _concerns_readable_models(fault: Fault, findings: TomlFindings) -> bool:
+    """Return whether a fault is about a connection, and not about a model that could not be read."""
+    level, connected, _ = fault.where.partition("connections.")
+    names: list[str] = re.findall(r"`([^`]+)`", fault.what)
+    paths = [f"{level}{path}." for path in (*names, ".".join(names))]
+    return bool(connected) and not any(path.startswith(f"{b}.") for path in paths for b in findings.broken)
+
+
+def _find_place(where: str, findings: TomlFindings) -> FilePlace | None:
+    """Return the place that a scenario calls `where`; None: it is not known."""
+    places = findings.places
+    if found := places.get(where):
+        return found
+    level, dot, key = where.rpartition(".")
+    if inside := places.get(level + dot):
+        return inside / key
+    return _find_place(level, findings) if level else None

@@ -1,9 +1,10 @@
-"""The one table of everything a file can describe: kinds, their fields, and how those are written.
+"""Everything a file can describe: a level, its parts and its run, each a kind with fields.
 
-In:  the classes of hocket
+In:  the data of the model, and what the registry knows by name
 Out: the kinds from which reading, writing and the JSON Schema follow
 
-A new kind of model, orchestrator or extrapolator needs one entry here and nothing else.
+Models, orchestrators, extrapolators and accelerators come by name from the registry: a new one is a line
+there, and its keys are the arguments of its class.
 """
 
 from __future__ import annotations
@@ -17,170 +18,25 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from hocket.errors import ScenarioError
-from hocket.files.toml.forms import (
-    DURATION,
-    NUMBER,
-    PART,
-    TEXT,
-    TEXTS,
-    TRUTH,
-    WHOLE,
-    ChoiceForm,
-    RatesForm,
-    WordOrForm,
+from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, ChoiceForm, WordOrForm
+from hocket.files.toml.level_forms import ConnectionsForm, IncludedFileForm, InnerModelForm, ModelsForm
+from hocket.files.toml.named_tables import BONDS, CHOICES, CONSTRAINTS, HOSTS, INSERTIONS
+from hocket.files.toml.registered_kinds import (
+    ACCELERATIONS,
+    EXTRAPOLATIONS,
+    FORMS_BY_TYPE,
+    ORCHESTRATORS,
+    RegisteredFamily,
 )
-from hocket.files.toml.level_forms import (
-    ConnectionsForm,
-    IncludedFileForm,
-    ModelsForm,
-    OrderForm,
-    accuracy_kinds,
-)
-from hocket.files.toml.model_kinds import SIMULATORS
-from hocket.files.toml.named_tables import (
-    BONDS,
-    CHOICES,
-    CONSTRAINTS,
-    COUPLER,
-    HOSTS,
-    INSERTIONS,
-    SHOWN,
-    STAND_IN,
-)
-from hocket.files.toml.table_kinds import OUTPUTS, PORTS, Field, KindFamily, TableKind, table_kind
+from hocket.files.toml.table_kinds import OUTPUTS, PORTS, Field, TableKind, table_kind
 from hocket.model.bonds import Bond
 from hocket.model.composite import Composite, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
 from hocket.model.experiment import Experiment, Tuning
-from hocket.model.extrapolators import (
-    EXTRAPOLATORS,
-    BalanceCorrection,
-    Hermite,
-    Hold,
-    Latch,
-    Nepce,
-    Polynomial,
-)
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
-from hocket.orchestrators import Asynchronous, GaussSeidel, Iterate, Jacobi, Multirate
-from hocket.orchestrators.adaptive import GAINS, PER, Adaptive
-from hocket.orchestrators.explicit import InputsMode
-from hocket.orchestrators.multirate import Scheme
-from hocket.plan import Accelerator, Aitken, Estimate, Newton, OutputsMode, QuasiNewton, Relax
-
-EXTRAPOLATIONS = KindFamily(
-    "extrapolation",
-    (
-        table_kind("hold", Hold),
-        table_kind("latch", Latch),
-        table_kind("polynomial", Polynomial, Field("degree", WHOLE, "0 to 8")),
-        table_kind("hermite", Hermite, Field("samples", WHOLE, "1 to 4, each with its slope")),
-        table_kind("nepce", Nepce, Field("alpha", NUMBER, "the weight of the past; 0 is the hold")),
-        table_kind(
-            "balance-correction",
-            BalanceCorrection,
-            Field("alpha", NUMBER, "the part that is handed on of what the last hold fell short of"),
-        ),
-    ),
-    EXTRAPOLATORS,
-)
-
-_EXCHANGE = (
-    Field(
-        "outputs", ChoiceForm(get_args(OutputsMode)), "whether outputs are evaluated again after the exchange"
-    ),
-    Field("inputs", ChoiceForm(get_args(InputsMode)), "when a new input from outside begins to act"),
-)
-_RATES = Field(
-    "rates",
-    RatesForm(),
-    "steps of each simulator per step of the level; 1 where none is given",
-    get=lambda orchestrator: dict(orchestrator.rates),
-)
-_EXPLICIT = (
-    table_kind("jacobi", Jacobi, *_EXCHANGE),
-    table_kind("gauss-seidel", GaussSeidel, Field("order", OrderForm(), "who steps when"), *_EXCHANGE),
-    table_kind(
-        "multirate", Multirate, _RATES, Field("scheme", ChoiceForm(get_args(Scheme)), "who first"), *_EXCHANGE
-    ),
-    table_kind("asynchronous", Asynchronous, _RATES, *_EXCHANGE),
-)
-
-
-ACCELERATIONS = KindFamily(
-    "accelerator",
-    (
-        table_kind("relax", Relax, Field("factor", NUMBER, "the part of the way that is gone")),
-        table_kind("aitken", Aitken, Field("first", NUMBER, "the factor that each step begins with")),
-        table_kind(
-            "quasi-newton",
-            QuasiNewton,
-            Field("reuse", WHOLE, "steps for which what was learned is used again"),
-            Field("filter", NUMBER, "what depends on newer columns up to this is dropped"),
-        ),
-        table_kind(
-            "newton", Newton, Field("falls", NUMBER, "the fall of the residual that keeps the matrix")
-        ),
-    ),
-    {"plain": None},
-)
-
-
-def _build_iterate(
-    inner: Orchestrator | None = None,
-    tolerance: float | Literal["none"] = 1e-8,
-    at_most: int = 50,
-    accelerate: Accelerator | Literal["plain"] | None = QuasiNewton(),  # noqa: B008 - it is frozen
-) -> Iterate:
-    """The steps of another algorithm, made again until what is exchanged agrees."""
-    return Iterate(inner or Jacobi(), None if tolerance == "none" else tolerance, at_most, accelerate)
-
-
-_STEPS = (
-    *_EXPLICIT,
-    table_kind(
-        "iterate",
-        _build_iterate,
-        Field("inner", KindFamily("orchestrator", _EXPLICIT), "the algorithm of one sweep", stand_in=None),
-        Field(
-            "tolerance",
-            WordOrForm("none", NUMBER),
-            'the relative change that ends it; "none": always at_most sweeps',
-            get=lambda iterate: iterate.tolerance or "none",
-        ),
-        Field("at_most", WHOLE, "sweeps in a step"),
-        Field(
-            "accelerate",
-            WordOrForm("plain", ACCELERATIONS),
-            'how sweeps are led to their end; "plain": they are not',
-            get=lambda iterate: iterate.accelerate or "plain",
-        ),
-        cls=Iterate,
-    ),
-)
-ORCHESTRATORS = KindFamily(
-    "orchestrator",
-    (
-        *_STEPS,
-        table_kind(
-            "adaptive",
-            Adaptive,
-            Field(
-                "inner", KindFamily("orchestrator", _STEPS), "the algorithm of one step", stand_in=Jacobi()
-            ),
-            Field("tolerance", NUMBER, "the error that is allowed"),
-            Field("estimate", ChoiceForm(get_args(Estimate)), "how the error is found"),
-            Field("controller", ChoiceForm(tuple(GAINS)), "how the next step follows from the errors"),
-            Field("per", ChoiceForm(PER), "whether the error counts per second or per step"),
-            Field("quantum", PART, "steps are multiples of this part of the level's step"),
-            Field("first", PART, "the part of the level's step that a run begins with"),
-            Field("rejects", TRUTH, "whether steps are taken back; left out: where all can"),
-        ),
-    ),
-)
 
 
 def _build_connection(
@@ -263,13 +119,15 @@ def _included_composite(file: Composite) -> Composite:
     return file
 
 
-MODELS: KindFamily = KindFamily(
+def _model_kinds() -> Mapping[str, Callable[[], TableKind]]:
+    from hocket.files.toml.model_kinds import MODEL_KINDS
+
+    return MODEL_KINDS
+
+
+MODELS: RegisteredFamily = RegisteredFamily(
     "model",
     (
-        *SIMULATORS,
-        COUPLER,
-        STAND_IN,
-        *accuracy_kinds(lambda: MODELS),
         table_kind(
             "composite",
             _included_composite,
@@ -279,7 +137,10 @@ MODELS: KindFamily = KindFamily(
         LEVEL,
     ),
     by_word=False,
+    registered="simulators",
+    tables=_model_kinds,
 )
+FORMS_BY_TYPE[Model] = InnerModelForm(lambda: MODELS)
 
 
 def _run_defaults(
@@ -336,21 +197,21 @@ FILE: TableKind = TableKind(
 )
 """A whole file."""
 
-DEFINED = (
-    *(MODELS, ORCHESTRATORS, ACCELERATIONS, EXTRAPOLATIONS, CONNECTIONS),
-    *(BONDS, CONSTRAINTS, HOSTS, INSERTIONS, SHOWN, PORTS, OUTPUTS),
-)
-"""What the JSON Schema defines once and refers to."""
-
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of a scenario file."""
+    """Return the JSON Schema of a scenario file, with all that is known by name."""
+    from hocket.files.toml.model_kinds import SHOWN
+
+    defined = (
+        *(MODELS, ORCHESTRATORS, ACCELERATIONS, EXTRAPOLATIONS, CONNECTIONS),
+        *(BONDS, CONSTRAINTS, HOSTS, INSERTIONS, SHOWN, PORTS, OUTPUTS),
+    )
     return {
         # the TOML plug-ins of editors understand draft 7
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "hocket scenario",
         **FILE.schema(),
-        "$defs": {defined.name: defined.definition() for defined in DEFINED},
+        "$defs": {each.name: each.definition() for each in defined},
     }
 
 

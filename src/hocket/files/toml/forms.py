@@ -183,7 +183,7 @@ class MappingForm:
         return WRONG if any(item is WRONG for item in items.values()) else items
 
     def write(self, value: Mapping[str, Any], place: FilePlace) -> Any:
-        return {key: self.of.write(item, place / key) for key, item in value.items()}
+        return {key: self.of.write(item, place / key) for key, item in dict(value).items()}
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": self.of.schema()}
@@ -222,6 +222,14 @@ class WordOrForm:
 
     def schema(self) -> dict[str, Any]:
         return {"anyOf": [{"const": self.word}, self.form.schema()]}
+
+
+@dataclass(frozen=True)
+class NoneWordForm(WordOrForm):
+    """A word that stands for None, or else a form."""
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        return None if value == self.word else self.form.read(value, place)
 
 
 @dataclass(frozen=True)
@@ -356,17 +364,3 @@ class FractionForm:
 
 
 PART = FractionForm()
-
-
-class RatesForm(MappingForm):
-    """Whole numbers by name; faults that the scenario finds in them are shown at this place."""
-
-    def __init__(self) -> None:
-        super().__init__(WHOLE, "a table of whole numbers: { fast = 10 }")
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        place.findings.places[f"{place.level}rates"] = place
-        return super().read(value, place)
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}

@@ -15,11 +15,9 @@ from typing import Any
 
 import tomli_w
 
+from hocket.files.toml.table_kinds import Section
+
 _WIDTH = 100
-
-
-class Section(dict[str, Any]):
-    """A table that is written with a header; all others stand between braces."""
 
 
 def format_document(section: Section) -> str:

@@ -1,7 +1,7 @@
-"""What the pass `accuracy` inserts, in a file: a step controller, and simulators that are told the time.
+"""The parts of a level in a file: its models, its connections, other files that it includes.
 
-In:  their classes
-Out: their kinds, a part of the codec
+In:  tables of a file, with their places
+Out: models by name, connections, composites; and back
 """
 
 from __future__ import annotations
@@ -11,33 +11,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hocket.files.toml.forms import (
-    DURATION,
-    NUMBER,
-    TEXT,
-    TRUTH,
-    VECTOR,
-    WHOLE,
-    ChoiceForm,
-    EitherForm,
-    ListForm,
-    WordOrForm,
-)
-from hocket.files.toml.layout import Section
 from hocket.files.toml.model_kinds import unwrap_model
 from hocket.files.toml.syntax import WRONG, FilePlace, describe_value, open_document
-from hocket.files.toml.table_kinds import PORTS, Field, KindFamily, TableKind, table_kind
+from hocket.files.toml.table_kinds import KindFamily, Section, TableKind
 from hocket.model.composite import Composite
-from hocket.model.protocols import Model
+from hocket.model.ports import Port
+from hocket.model.protocols import Capabilities, CheckableModel, Model, Simulator
 from hocket.model.scenario import Connection, Scenario
-from hocket.orchestrators.adaptive import PER
-from hocket.simulators.ode import Ode
-from hocket.simulators.state_space import StateSpace
-from hocket.simulators.step_controller import SOURCES, StepController
-from hocket.simulators.wrappers.timed import Timed
 
-_UNREAD = StateSpace()
-"""Stands for a model that could not be read."""
+
+class _UnreadModel:
+    """Stands for a model that could not be read."""
+
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    abilities = Capabilities()
+
+    def open(self) -> Simulator:
+        """Refuse: the faults of the file come first."""
+        raise NotImplementedError
+
+
+_UNREAD = _UnreadModel()
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,7 @@ class ModelsForm:
 def _load_model_code(model: Model) -> None:
     """Let a model load its code and look at it."""
     _ = model.inputs, model.outputs
-    if isinstance(model, Ode):
+    if isinstance(model, CheckableModel):
         model.check()
 
 
@@ -178,20 +173,6 @@ def _output_names(place: FilePlace) -> set[str]:
     return names
 
 
-class OrderForm(WordOrForm):
-    """Who steps when: "auto", or names, of which those in a list of their own step together."""
-
-    def __init__(self) -> None:
-        group = ListForm(TEXT, "a model, or a list of models")
-        super().__init__(
-            "auto", ListForm(EitherForm(str, TEXT, group), 'a list of models: ["a", ["b", "c"]], or "auto"')
-        )
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        place.findings.places[f"{place.level}order"] = place
-        return super().read(value, place)
-
-
 @dataclass(frozen=True)
 class IncludedFileForm:
     """Another scenario file, as a level of this one."""
@@ -221,22 +202,6 @@ class IncludedFileForm:
         return {"type": "string"}
 
 
-WHOLES = ListForm(WHOLE, "a list of whole numbers")
-STOP = Field("stop", DURATION, "the time at which it stands still")
-BEGIN = Field("begin", DURATION, "the time at the start")
-CONTROL = (
-    Field("relative", NUMBER, "this part of the value is allowed beside"),
-    Field("estimate", ChoiceForm(SOURCES), "how the error is found"),
-    Field("per", ChoiceForm(PER), "whether the error counts per step or per second"),
-    Field("rejects", TRUTH, "whether steps are taken back"),
-    BEGIN,
-    Field("first", DURATION, "the first step"),
-    Field("smallest", DURATION, "the smallest step"),
-    Field("largest", DURATION, "the largest step"),
-)
-"""What the step controller and the pass that inserts it share."""
-
-
 @dataclass(frozen=True)
 class InnerModelForm:
     """A model in a model: [models.left.model]."""
@@ -252,30 +217,3 @@ class InnerModelForm:
 
     def schema(self) -> dict[str, Any]:
         return self.family().schema()
-
-
-def accuracy_kinds(family: Callable[[], KindFamily]) -> tuple[TableKind, ...]:
-    """Return the kinds; `family` is that of all models."""
-    return (
-        table_kind(
-            "step-controller",
-            StepController,
-            Field("watched", PORTS, "the signals whose error matters"),
-            STOP,
-            Field("tolerance", VECTOR, "the error that is allowed, one for each signal"),
-            *CONTROL,
-            Field("gains", VECTOR, "of the errors now, before, and before that"),
-            Field("order", WHOLE, "of the coupling: 1 where inputs are held"),
-            Field("safety", NUMBER, "the next step is this much shorter than it might be"),
-            Field("most", NUMBER, "how much longer the next step may be"),
-            Field("least", NUMBER, "how much shorter"),
-            Field("quantum", DURATION, "half steps are multiples of it; left out: any will do"),
-        ),
-        table_kind(
-            "timed",
-            Timed,
-            BEGIN,
-            Field("degrees", WHOLES, "of the extrapolation of each input; left out: all are held"),
-            Field("model", InnerModelForm(family), "the model that is told the time"),
-        ),
-    )

@@ -16,8 +16,8 @@ from typing import Any
 from hocket.errors import HocketError
 from hocket.files.toml import layout, loads
 from hocket.files.toml.codec import FILE
-from hocket.files.toml.layout import Section
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
+from hocket.files.toml.table_kinds import Section
 from hocket.model.experiment import Experiment
 
 _HEADER = re.compile(r"\s*\[(?P<keys>[^\[\]]+)\]\s*(#.*)?$")

@@ -12,28 +12,21 @@ from typing import Any, get_args
 from hocket.errors import suggest_nearest
 from hocket.files.toml.forms import (
     DURATION,
-    MATRIX,
     NUMBER,
     TEXT,
     TEXTS,
     TRUTH,
-    VECTOR,
     WHOLE,
     ChoiceForm,
-    ListForm,
     MappingForm,
 )
-from hocket.files.toml.layout import Section
 from hocket.files.toml.syntax import WRONG, FilePlace
-from hocket.files.toml.table_kinds import OUTPUTS, Field, NamedTablesForm, PortsForm, TableKind, table_kind
+from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, TableKind, table_kind
 from hocket.model.bonds import Balance, Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.experiment import Tuning
 from hocket.model.hosts import RESERVED, Hosts, Link
-from hocket.model.ports import Port, PortType
 from hocket.model.scenario import Insertion
-from hocket.simulators.constraint import Coupler
-from hocket.simulators.state_space import StandIn
 
 BOND = table_kind(
     "a bond",
@@ -63,7 +56,7 @@ class BondsForm(NamedTablesForm):
 BONDS = BondsForm("bonds", BOND, "a bond", "[bonds.joint]")
 
 
-_RATES = MappingForm(TEXT, 'a table of outputs and their time derivatives: { "left.x" = "left.v" }')
+RATES = MappingForm(TEXT, 'a table of outputs and their time derivatives: { "left.x" = "left.v" }')
 
 
 def _build_constraint(
@@ -82,7 +75,7 @@ CONSTRAINT = table_kind(
     Field("equations", TEXTS, 'such as ["left.x = right.x", "left.F + right.F = 0"]'),
     Field(
         "rates",
-        _RATES,
+        RATES,
         "the outputs that are time derivatives of others",
         get=lambda each: each.rates or None,
     ),
@@ -102,21 +95,6 @@ class ConstraintsForm(NamedTablesForm):
 
 
 CONSTRAINTS = ConstraintsForm("constraints", CONSTRAINT, "a constraint", "[constraints.link]")
-
-COUPLER = table_kind(
-    "coupler",
-    Coupler,
-    Field("equations", TEXTS, "between the ports that it reads and determines"),
-    Field("reads", OUTPUTS, "outputs of others, by their paths"),
-    Field("determines", OUTPUTS, "inputs of others, by their paths"),
-    Field("W", MATRIX, "how inputs follow from what equations are short of: a row per input"),
-    Field("degrees", ListForm(WHOLE, "a list of whole numbers"), "2 where inputs act on accelerations"),
-    Field("mu", VECTOR, "how fast gaps are closed, per equation, in 1/s"),
-    Field("rates", _RATES, "what it reads that is the time derivative of other things it reads"),
-    Field("middle", TEXTS, "what is read in the middle of the step, beside inputs that are held"),
-    Field("start", VECTOR, "the inputs before the first step"),
-    Field("over", NUMBER, "the step that W is for, in seconds; left out: any"),
-)
 
 
 _EXPECTED = 'a list of models for each host: plant = ["left"]'
@@ -202,27 +180,6 @@ class HostsForm:
 
 
 HOSTS = HostsForm()
-
-SHOWN = PortsForm(
-    "shown",
-    table_kind(
-        "a port",
-        Port,
-        Field("name", TEXT),
-        Field("unit", TEXT, "a physical unit: m/s"),
-        Field("start", NUMBER),
-        Field("type", ChoiceForm(get_args(PortType)), "what its numbers mean"),
-        Field("held", TRUTH, "whether it changes at events only"),
-        tagged=False,
-    ),
-)
-STAND_IN = table_kind(
-    "stand-in",
-    StandIn,
-    Field("shows", SHOWN, "its outputs; each has an input: force_sent of force"),
-    Field("of", TEXT, "the simulator on another host that it stands for"),
-)
-
 
 INSERTED = table_kind(
     "an insertion",

@@ -11,18 +11,21 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.files.toml.forms import NUMBER, TEXT, TEXTS, Form
-from hocket.files.toml.layout import Section
 from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.model.ports import Port
 
 Build: TypeAlias = Callable[..., Any]
 _NOTHING = object()
+
+
+class Section(dict[str, Any]):
+    """A table that is written with a header; all others stand between braces."""
 
 
 @dataclass(frozen=True)
@@ -177,22 +180,36 @@ class KindFamily:
     """Kinds that stand in the same place, told apart by `type`; some may be given as one word."""
 
     name: str
-    kinds: tuple[TableKind, ...] = ()
-    words: Mapping[str, Any] = field(default_factory=dict)
-    """Objects that have a name of their own."""
+    own: tuple[TableKind, ...] = ()
     by_word: bool = True
     """Whether a word is enough for a kind that needs no fields."""
+
+    @property
+    def kinds(self) -> tuple[TableKind, ...]:
+        """All kinds."""
+        return self.own
+
+    @property
+    def words(self) -> Mapping[str, Any]:
+        """Objects that have a name of their own."""
+        return {}
+
+    def known_names(self) -> list[str]:
+        """Return the names of all kinds and words."""
+        return [kind.name for kind in self.own]
+
+    def kinds_named(self, name: str) -> list[TableKind]:
+        """Return the kinds of one name; raises ScenarioError where they cannot be had."""
+        return [kind for kind in self.own if kind.name == name]
 
     def read(self, value: Any, place: FilePlace) -> Any:
         """Return what a word or a table describes."""
         if isinstance(value, str) and self.by_word:
-            if value in self.words:
-                return self.words[value]
-            chosen = self._choose_kind(value, {}, place)
-            return chosen if chosen is WRONG else chosen.read({"type": value}, place)
+            return self.read_word(value, place)
         if not isinstance(value, dict):
             word = "a word or a table" if self.by_word else "a table"
-            return place.report_unexpected(value, f'{word}, as in {{ type = "{self.kinds[0].name}", ... }}')
+            first = self.known_names()[0]
+            return place.report_unexpected(value, f'{word}, as in {{ type = "{first}", ... }}')
         if "type" not in value:
             return place.fault(
                 f"`type` is missing in {place.label}", f"the kind of {self.name}", self._suggest_kind("")
@@ -203,8 +220,15 @@ class KindFamily:
         chosen = self._choose_kind(name, value, place / "type")
         return chosen if chosen is WRONG else chosen.read(value, place)
 
+    def read_word(self, word: str, place: FilePlace) -> Any:
+        """Return what a word stands for."""
+        chosen = self._choose_kind(word, {}, place)
+        return chosen if chosen is WRONG else chosen.read({"type": word}, place)
+
     def _choose_kind(self, name: str, table: Mapping[str, Any], place: FilePlace) -> Any:
-        choices = [kind for kind in self.kinds if kind.name == name]
+        choices = place.attempt(lambda: self.kinds_named(name))
+        if choices is WRONG:
+            return WRONG
         if not choices:
             what = (
                 f"there is no {self.name} `{name}`"
@@ -215,18 +239,19 @@ class KindFamily:
         return next((kind for kind in choices if kind.when in table), choices[-1])
 
     def _suggest_kind(self, name: str) -> str:
-        return suggest_nearest(name, dict.fromkeys([*self.words, *(kind.name for kind in self.kinds)]))
+        return suggest_nearest(name, dict.fromkeys(self.known_names()))
 
     def write(self, thing: Any, place: FilePlace) -> Any:
         """Return the word or table that describes an object."""
-        for word, known in self.words.items():
-            if thing == known:
-                return word
-        for kind in self.kinds:
+        for kind in self.own:
             if kind.cls is type(thing):
-                table = kind.write(thing, place)
-                return kind.name if self.by_word and list(table) == ["type"] else table
+                return self.write_as(kind, thing, place)
         return place.report_unwritable(thing, f"files know {self._suggest_kind('').removeprefix('one of ')}")
+
+    def write_as(self, kind: TableKind, thing: Any, place: FilePlace) -> Any:
+        """Return the table of a kind that describes an object, or its name where that says all."""
+        table = kind.write(thing, place)
+        return kind.name if self.by_word and list(table) == ["type"] else table
 
     def schema(self) -> dict[str, Any]:
         """Return a reference to the definition."""

@@ -23,7 +23,7 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import Duration, format_duration
-from hocket.model.composite import as_level
+from hocket.model.composite import as_level, traits_of
 from hocket.model.extrapolators import Hold
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Model
@@ -200,7 +200,7 @@ class Accuracy:
 
     def reasons(self, level: Composite) -> list[str]:
         """Return why steps need control; nothing where they have it."""
-        if getattr(level.orchestrator, "adaptive", False) or clock_of(level.scenario):
+        if traits_of(level.orchestrator).adaptive or clock_of(level.scenario):
             return []
         return [f"its step of {format_duration(level.step)} is fixed, whatever the error is"]
 

@@ -9,35 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, wire_unchecked
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.composite import as_level
+from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, as_level
 from hocket.model.equations import Equation
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Scenario
-from hocket.orchestrators import Asynchronous, Iterate, Multirate
-from hocket.orchestrators.adaptive import Adaptive
 from hocket.planning.compiler.capability_table import feedthrough_origin, walk_models
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 
 if TYPE_CHECKING:
     from hocket.model.composite import Composite
-
-
-class Ask(NamedTuple):
-    """A need before anybody is asked: of the children of one level."""
-
-    ability: str
-    sims: tuple[str, ...]
-    why: str
-    loses: str = ""
-    part: Fraction = Fraction(1)
-    divides: bool = False
-    """Whether any multiple of the part may be asked for."""
 
 
 PASSES: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -63,61 +49,26 @@ PASSES: dict[str, tuple[tuple[str, str, str], ...]] = {
 # algorithms
 
 
-def orchestrator_asks(orchestrator: Any, scenario: Scenario) -> Iterator[Ask]:
-    """Yield what an algorithm asks of a level; one of somebody else's may say it in `needs(scenario)`."""
-    everybody = tuple(scenario.models)
-    match orchestrator:
-        case Adaptive():
-            why = "steps are as long as their error allows"
-            yield Ask("variable step", everybody, why, "", orchestrator.quantum, True)
-            yield from _rollback_asks(orchestrator, everybody)
-            yield from orchestrator_asks(orchestrator.inner, scenario)
-        case Iterate():
-            why = "steps are made again until what is exchanged agrees"
-            yield Ask("rewind", everybody, why)
-            yield from orchestrator_asks(orchestrator.inner, scenario)
-        case Multirate() | Asynchronous():
-            fast = [(name, rate) for name, rate in orchestrator.rates if rate > 1 and name in everybody]
-            for name, rate in fast:
-                why = f"it makes {rate} steps in each step of the level"
-                yield Ask("variable step", (name,), why, "", Fraction(1, rate))
-            if isinstance(orchestrator, Multirate) and orchestrator.scheme == "compound" and fast:
-                slowest = min(
-                    rate for _, rate in ((n, dict(orchestrator.rates).get(n, 1)) for n in everybody)
-                )
-                again = tuple(name for name, rate in fast if rate > slowest)
-                yield Ask("rewind", again, "the fast ones predict with one long step, and go back")
-        case _ if hasattr(orchestrator, "needs"):
-            for ability, sims, why in orchestrator.needs(scenario):
-                yield Ask(ability, tuple(sims), why)
+def orchestrator_asks(orchestrator: Any, scenario: Scenario) -> Iterator[CapabilityRequest]:
+    """Yield what an algorithm asks of a level, if it says so."""
+    if isinstance(orchestrator, DemandingOrchestrator):
+        yield from (CapabilityRequest(*each) for each in orchestrator.needs(scenario))
 
 
-def _rollback_asks(control: Adaptive, everybody: tuple[str, ...]) -> Iterator[Ask]:
-    if control.estimate == "orders":
-        return
-    if control.estimate == "richardson":
-        yield Ask("rewind", everybody, "each step is made twice, whole and in halves")
-    elif control.rejects:
-        yield Ask("rewind", everybody, "steps with too large an error are taken back")
-    elif control.rejects is None:
-        loses = "a step with too large an error stays, the next is shorter"
-        yield Ask("rewind", everybody, "steps with too large an error are taken back", loses)
-
-
-def event_asks(scenario: Scenario) -> Iterator[Ask]:
+def event_asks(scenario: Scenario) -> Iterator[CapabilityRequest]:
     """Yield what those ask of all who may stop early."""
     early = [name for name, model in scenario.models.items() if model.abilities.stops_early]
     if early:
         why = f"`{early[0]}` may stop inside a step, and the others go back to meet it there"
         loses = f"`{early[0]}` goes on alone from there, where it can"
         for ability in ("rewind", "variable step"):
-            yield Ask(ability, tuple(scenario.models), why, loses)
+            yield CapabilityRequest(ability, tuple(scenario.models), why, loses)
 
 
 # what is exchanged
 
 
-def extrapolation_asks(level: Any, wiring: Wiring) -> Iterator[tuple[Extrapolator, Ask]]:
+def extrapolation_asks(level: Any, wiring: Wiring) -> Iterator[tuple[Extrapolator, CapabilityRequest]]:
     """Yield the needs of the extrapolators: slopes of sources, inputs that follow them."""
     sources: dict[Any, dict[str, None]] = {}
     given: dict[Any, dict[str, None]] = {}
@@ -132,12 +83,12 @@ def extrapolation_asks(level: Any, wiring: Wiring) -> Iterator[tuple[Extrapolato
             if honoured is not None and honoured < fitted.degree:
                 given.setdefault(fitted, {}).setdefault(wiring.names[child])
     for fitted, names in sources.items():
-        yield fitted, Ask("slopes", tuple(names), "it goes through values and their slopes")
+        yield fitted, CapabilityRequest("slopes", tuple(names), "it goes through values and their slopes")
     for fitted, names in given.items():
         degree = min(level.scenario.models[name].abilities.input_degree or 0 for name in names)
         why = f"inputs are given as polynomials of degree {fitted.degree}"
         loses = f"what it follows is of degree {degree}: its order is at most {degree + 1}"
-        yield fitted, Ask("input degree", tuple(names), why, loses)
+        yield fitted, CapabilityRequest("input degree", tuple(names), why, loses)
 
 
 def _input_extrapolator(level: Any, wiring: Wiring, child: int, port: int) -> Extrapolator | None:
@@ -154,7 +105,7 @@ def _input_extrapolator(level: Any, wiring: Wiring, child: int, port: int) -> Ex
     return chosen
 
 
-def exchange_asks(level: Any, wiring: Wiring) -> Iterator[Ask]:
+def exchange_asks(level: Any, wiring: Wiring) -> Iterator[CapabilityRequest]:
     """Yield what consistent outputs ask for."""
     if getattr(level.orchestrator, "outputs", "consistent") != "consistent":
         return
@@ -166,12 +117,12 @@ def exchange_asks(level: Any, wiring: Wiring) -> Iterator[Ask]:
     if reacting:
         why = "outputs are evaluated again once inputs are exchanged"
         loses = "its outputs stay as they were under the inputs of the step"
-        yield Ask("re-evaluation", tuple(reacting), why, loses)
+        yield CapabilityRequest("re-evaluation", tuple(reacting), why, loses)
     looped = dict.fromkeys(wiring.names[child] for loop in Feedthrough(wiring).loops for child, _ in loop)
     if looped:
         why = "algebraic loops are found by what is declared"
         loses = "loops that are none may be solved, since all outputs are taken to react to all inputs"
-        yield Ask("feedthrough", tuple(looped), why, loses)
+        yield CapabilityRequest("feedthrough", tuple(looped), why, loses)
 
 
 def needs_past(level: Any) -> bool:
@@ -314,7 +265,7 @@ def _levels_by_path(level: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 # who can
 
 
-def _need_from_ask(ask: Ask, by: str, level: Any, path: str) -> Need:
+def _need_from_ask(ask: CapabilityRequest, by: str, level: Any, path: str) -> Need:
     """Return a need with the answers of those it is asked of."""
     need = Need(by, path, ask.ability, ask.why, ask.loses, part=ask.part)
     known = level.scenario.models

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hocket.model.clock import format_duration
 from hocket.model.composite import as_level
 from hocket.model.protocols import Model
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model

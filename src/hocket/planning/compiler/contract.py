@@ -13,7 +13,7 @@ from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
 from hocket.errors import Fault
-from hocket.model.composite import as_level
+from hocket.model.composite import algorithm_layers, as_level, traits_of
 from hocket.model.scenario import Insertion
 
 if TYPE_CHECKING:
@@ -60,11 +60,8 @@ SOLVER = "orchestrator"
 
 def solves_loops(level: Composite) -> bool:
     """Return whether the algorithm of a level solves its loops: it iterates, or was chosen for that."""
-    orchestrator: Any = level.orchestrator
-    while orchestrator is not None:
-        if hasattr(orchestrator, "accelerator"):
-            return True
-        orchestrator = getattr(orchestrator, "inner", None)
+    if any(traits_of(each).iterates for each in algorithm_layers(level.orchestrator)):
+        return True
     return SOLVER in level.scenario.inserted
 
 

@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire_unchecked
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError
+from hocket.model import registry
 from hocket.model.bonds import Bond
 from hocket.model.clock import Duration, format_duration, seconds
-from hocket.model.composite import Orchestrator, as_level
-from hocket.model.extrapolators import EXTRAPOLATORS, Polynomial
+from hocket.model.composite import Orchestrator, algorithm_layers, as_level, traits_of
+from hocket.model.extrapolators import Polynomial
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
-from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.orchestrators import Iterate
 from hocket.planning.compiler.contract import SOLVER
 from hocket.simulators.state_space import SENT, StandIn
 
@@ -207,16 +208,18 @@ def _find_output(model: Model, path: str) -> Port:
 
 def host_orchestrator(orchestrator: Any, host: str, split: Split) -> Orchestrator:
     """Return the algorithm of the level for one host; an order keeps the models that are there."""
-    if isinstance(orchestrator, Iterate):
-        return replace(orchestrator, inner=host_orchestrator(orchestrator.inner, host, split))
-    if not isinstance(orchestrator, GaussSeidel) or orchestrator.order == "auto":
+    traits = traits_of(orchestrator)
+    if traits.iterates:
+        inner = host_orchestrator(orchestrator.inner, host, split)
+        return replace(orchestrator, inner=inner)  # type: ignore[no-any-return]
+    if traits.order is None or traits.order == "auto":
         return orchestrator  # type: ignore[no-any-return]
     here = split.hosts.models[host]
-    groups = [(each,) if isinstance(each, str) else each for each in orchestrator.order]
+    groups = [(each,) if isinstance(each, str) else each for each in traits.order]
     kept = [tuple(name for name in group if name in here) for group in groups]
     first = tuple(split.stand_ins[host].values())
     order = [group for group in (first, *kept) if group]
-    return GaussSeidel(order, outputs=orchestrator.outputs, inputs=orchestrator.inputs)
+    return replace(orchestrator, order=order)  # type: ignore[no-any-return]
 
 
 SMALL = 10
@@ -249,10 +252,7 @@ class Distribution:
         if small is not None and small <= 0:
             raise ScenarioError(f"a small step of {small_step}", "small_step", "a step above zero")
         if isinstance(extrapolation, str):
-            if extrapolation not in EXTRAPOLATORS:
-                hint = suggest_nearest(extrapolation, EXTRAPOLATORS)
-                raise ScenarioError(f"there is no extrapolation `{extrapolation}`", "extrapolation", "", hint)
-            extrapolation = EXTRAPOLATORS[extrapolation]
+            extrapolation = registry.look_up("extrapolators", extrapolation)
         if iterate is not None and (isinstance(iterate, bool) or not iterate > 0):
             raise ScenarioError(f"`iterate` is {iterate!r}", "iterate", "a number of sweeps, or a tolerance")
         object.__setattr__(self, "small_step", small)
@@ -332,11 +332,12 @@ class Distribution:
         )
 
     def _outer_orchestrator(self, orchestrator: Any) -> Orchestrator:
-        plain = orchestrator.inner if isinstance(orchestrator, Iterate) else orchestrator
-        if isinstance(plain, GaussSeidel):
-            plain = GaussSeidel(outputs=plain.outputs, inputs=plain.inputs)
+        plain: Any
+        *_, plain = algorithm_layers(orchestrator)
+        if traits_of(plain).order is not None:
+            plain = replace(plain, order="auto")
         if self.iterate is None:
-            return plain
+            return plain  # type: ignore[no-any-return]
         if isinstance(self.iterate, int):
             return Iterate(plain, None, self.iterate, "plain")
         return Iterate(plain, self.iterate, accelerate="plain")
@@ -376,8 +377,9 @@ def _step_faults(level: Composite, small: Fraction) -> Iterator[Fault]:
 
 
 def _algorithm_faults(orchestrator: Any) -> Iterator[Fault]:
-    plain = orchestrator.inner if isinstance(orchestrator, Iterate) else orchestrator
-    if not isinstance(plain, (Jacobi, GaussSeidel)):
+    traits = traits_of(orchestrator)
+    plain = traits_of(traits.inner) if traits.iterates else traits
+    if not plain.is_explicit:
         what = f"the steps of `{type(orchestrator).__name__}` are not all of one length"
         hint = "Jacobi or Gauss-Seidel here; step control comes after it, in the accuracy pass"
         yield Fault(what, "orchestrator", "values that are exchanged at every step of the level", hint)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from hocket.errors import HocketError
 from hocket.model.clock import format_duration
-from hocket.model.composite import as_level
+from hocket.model.composite import as_level, traits_of
 from hocket.model.protocols import Model
-from hocket.orchestrators.adaptive import Adaptive
 from hocket.planning.compiler.capability_needs import Need, needs
 from hocket.planning.compiler.capability_table import walk_models
-from hocket.simulators.fmu import Fmu
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 from hocket.simulators.wrappers.feedthrough_probe import Reacting, with_probed_feedthrough
@@ -141,7 +140,7 @@ def other_remedy(level: Any, path: str, need: Need) -> str:
             getattr(model, "period", None) or getattr(model, "step", None),
             _level_around(level, path),
         )
-        if isinstance(own, Fraction) and isinstance(around.orchestrator, Adaptive):
+        if isinstance(own, Fraction) and traits_of(around.orchestrator).adaptive:
             part = own / around.step
             if part <= 1 and (1 / part).denominator == 1:
                 return f'quantum = "{part}" (and `first` a multiple): then all steps are multiples of its own'
@@ -165,8 +164,8 @@ def choose_substep(level: Any, model: Model, need: Need) -> Fraction:
             own = Fraction(str(told))
             if own <= level.step:
                 return own
-    control = level.orchestrator
-    part = control.first if isinstance(control, Adaptive) else need.part
+    control = traits_of(level.orchestrator)
+    part = control.first if control.adaptive else need.part
     return Fraction(level.step * part)
 
 

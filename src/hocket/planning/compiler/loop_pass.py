@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.composite import as_level
+from hocket.model.composite import as_level, traits_of
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
@@ -213,7 +213,7 @@ def _lifted_simulators(scenario: Scenario, old: str = "", new: str = "") -> Iter
 
 def _loop_rate_faults(level: Composite, group: tuple[str, ...], path: str) -> Iterator[Fault]:
     """Yield who of a loop steps more often than the others."""
-    rates = dict(getattr(level.orchestrator, "rates", ()))
+    rates = dict(traits_of(level.orchestrator).rates or ())
     for member in group:
         if rates.get(member, 1) != 1:
             what = f"it makes {rates[member]} steps in a step of the level, and is in a loop"
@@ -234,7 +234,7 @@ def _loop_host_faults(level: Composite, group: tuple[str, ...], path: str) -> It
 
 def _without_rates(orchestrator: Any, group: tuple[str, ...]) -> Any:
     """Return the algorithm of those around a new level, without the rates of those in it, which are one."""
-    rates = dict(getattr(orchestrator, "rates", ()))
+    rates = dict(traits_of(orchestrator).rates or ())
     if not rates.keys() & set(group):
         return orchestrator
     return replace(orchestrator, rates={name: rate for name, rate in rates.items() if name not in group})

@@ -15,13 +15,11 @@ from hocket.coupling.constraint_groups import ConstraintGroup, group_constraints
 from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import Fault, ScenarioError
 from hocket.model.arguments import is_number
-from hocket.model.composite import as_level
+from hocket.model.composite import algorithm_layers, as_level, traits_of
 from hocket.model.extrapolators import Hermite, Hold, Polynomial
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
-from hocket.orchestrators.adaptive import Adaptive
-from hocket.orchestrators.explicit import algorithm_layers
 from hocket.plan import Accelerator
 from hocket.planning.compiler.contract import SOLVER, levels
 from hocket.planning.compiler.coupler_design import CouplerDesign, derive_coupler, draft_coupler
@@ -169,11 +167,12 @@ class Modularity:
 
     def _iterate_around(self, orchestrator: Any, scenario: Scenario, last: str) -> Any:
         """Return the orchestrator that iterates, with the Coupler at the end of each sweep."""
-        if isinstance(orchestrator, Adaptive):
+        traits = traits_of(orchestrator)
+        if traits.adaptive:
             return replace(orchestrator, inner=self._iterate_around(orchestrator.inner, scenario, last))
-        if isinstance(orchestrator, Iterate) and orchestrator.tolerance is not None:
+        if traits.settles:
             return replace(orchestrator, inner=sweep_orchestrator(orchestrator.inner, scenario, last))
-        inner = orchestrator.inner if isinstance(orchestrator, Iterate) else orchestrator
+        inner = traits.inner if traits.iterates else orchestrator
         return Iterate(
             sweep_orchestrator(inner, scenario, last), self.tolerance, self.at_most, self.accelerate
         )
@@ -200,7 +199,7 @@ def _join_names(names: tuple[str, ...]) -> str:
 
 def _plain_orchestrator(orchestrator: Any) -> Any:
     """Return the algorithm of a sweep: who has rates of their own leaves them outside."""
-    if hasattr(orchestrator, "order"):
+    if traits_of(orchestrator).order is not None:
         return orchestrator
     outputs: Any = getattr(orchestrator, "outputs", "consistent")
     inputs: Any = getattr(orchestrator, "inputs", "clean")
@@ -235,7 +234,7 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
                 "`Replay(model)`, or replay = true in a file, where it is cheap enough",
             )
     *_, innermost = algorithm_layers(level.orchestrator)
-    rates = getattr(innermost, "rates", None)
+    rates = traits_of(innermost).rates
     if rates is not None:
         own = [name for name in coupling.models if name in dict(rates)]
         whole = set(coupling.models) == set(scenario.models) or not allows_grouping(level.orchestrator)

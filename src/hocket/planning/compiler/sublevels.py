@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hocket.coupling.wiring import wire_unchecked
 from hocket.model.bonds import Bond
-from hocket.model.composite import Orchestrator
+from hocket.model.composite import Orchestrator, traits_of
 from hocket.model.hosts import Hosts
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import GaussSeidel
@@ -32,14 +32,15 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 def allows_grouping(orchestrator: Any) -> bool:
     """Return whether the others of a level may go on as they did: an iteration or step control is for all."""
-    return not hasattr(orchestrator, "inner")
+    return traits_of(orchestrator).inner is None
 
 
 def sweep_orchestrator(orchestrator: Any, scenario: Scenario, last: str) -> Orchestrator:
     """Return the algorithm of one sweep: as the orchestrator does it, and then the last one."""
     order: tuple[Any, ...] = (tuple(scenario.models),)
-    if isinstance(orchestrator, GaussSeidel):
-        own = best_order(wire_unchecked(scenario)) if orchestrator.order == "auto" else orchestrator.order
+    given = traits_of(orchestrator).order
+    if given is not None:
+        own = best_order(wire_unchecked(scenario)) if given == "auto" else given
         order = _restrict_order(own, scenario.models)
     outputs: Any = getattr(orchestrator, "outputs", "consistent")
     inputs: Any = getattr(orchestrator, "inputs", "clean")
@@ -151,11 +152,12 @@ def add_to_host(hosts: Hosts | None, near: str, name: str) -> Hosts | None:
 
 def _order_with_group(orchestrator: Any, members: Collection[str], name: str) -> Any:
     """Return the orchestrator with the new level where the first of its members was."""
-    if not isinstance(orchestrator, GaussSeidel) or orchestrator.order == "auto":
+    given = traits_of(orchestrator).order
+    if given is None or given == "auto":
         return orchestrator
     seen = False
     order: list[tuple[str, ...]] = []
-    for group in orchestrator.order:
+    for group in given:
         kept: list[str] = []
         for each in (group,) if isinstance(group, str) else group:
             if each not in members:
@@ -165,4 +167,4 @@ def _order_with_group(orchestrator: Any, members: Collection[str], name: str) ->
                 seen = True
         if kept:
             order.append(tuple(kept))
-    return GaussSeidel(order, outputs=orchestrator.outputs, inputs=orchestrator.inputs)
+    return replace(orchestrator, order=order)

@@ -15,7 +15,7 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, scenario_faults, wire_unchecked
 from hocket.errors import Fault
 from hocket.model.clock import common_tick
-from hocket.model.composite import as_level
+from hocket.model.composite import as_level, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
@@ -62,7 +62,7 @@ def told_models(scenario: Scenario, step: Fraction, inside: str = "") -> Iterato
 
 def is_plain_jacobi(level: Any) -> bool:
     """Return whether a level is run as simply as can be: Jacobi, with consistent outputs."""
-    return type(level.orchestrator) is Jacobi and level.orchestrator == Jacobi()
+    return bool(level.orchestrator == Jacobi())
 
 
 def enclose_level(level: Composite) -> Composite:
@@ -108,8 +108,8 @@ def _with_quantum(level: Any, quantum: Fraction) -> Any:
     )
 
 
-def _adaptive_orchestrator(orchestrator: Any, part: Fraction) -> Adaptive:
-    if isinstance(orchestrator, Adaptive):
+def _adaptive_orchestrator(orchestrator: Any, part: Fraction) -> Any:
+    if traits_of(orchestrator).adaptive:
         return replace(orchestrator, quantum=part)
     return Adaptive(orchestrator, tolerance=ANY, quantum=part, first=Fraction(1), rejects=False)
 
@@ -174,7 +174,7 @@ def _level_obstacles(level: Any, step: Fraction, path: str) -> Iterator[Fault]:
 
 
 def _orchestrator_obstacles(level: Any) -> Iterator[Fault]:
-    if getattr(level.orchestrator, "adaptive", False):
+    if traits_of(level.orchestrator).adaptive:
         what = "the algorithm of the level controls its steps already"
         yield Fault(what, "orchestrator", "one with fixed steps, such as its `inner`")
     elif _leaves_stale(level.orchestrator):
@@ -233,7 +233,7 @@ def _leaf_obstacles(path: str, model: Model, goes_back: bool, hint: str) -> Iter
 
 def _leaves_stale(orchestrator: Any) -> bool:
     """Return whether an algorithm, or the one it makes use of, leaves outputs as they were."""
-    inner = getattr(orchestrator, "inner", None)
+    inner = traits_of(orchestrator).inner
     words = getattr(orchestrator, "outputs", ""), getattr(orchestrator, "inputs", "")
     return "stale" in words or "delayed" in words or (inner is not None and _leaves_stale(inner))
 

@@ -12,11 +12,10 @@ from typing import Any
 
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.errors import ScenarioError
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.protocols import Extrapolator
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.orchestrators.adaptive import Adaptive
 from hocket.search.nest.hierarchy import LevelGroup
 
 GRAIN = 10**6
@@ -51,7 +50,7 @@ def explicit_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
     smoother = isinstance(composite.extrapolation, Hold)
     if again:
         yield AlgorithmVariant('outputs = "consistent"', outputs=fresh)
-    if isinstance(made, Jacobi):
+    if traits_of(made).schedule == "parallel":
         yield AlgorithmVariant('"gauss-seidel"', sequential=True)
         if again:
             yield AlgorithmVariant('"gauss-seidel", outputs = "consistent"', sequential=True, outputs=fresh)
@@ -60,7 +59,7 @@ def explicit_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
         if again:
             words = 'extrapolation "linear", outputs = "consistent"'
             yield AlgorithmVariant(words, outputs=fresh, extrapolation=Polynomial(1))
-        if isinstance(made, Jacobi):
+        if traits_of(made).schedule == "parallel":
             words = '"gauss-seidel", extrapolation "linear"'
             yield AlgorithmVariant(words, sequential=True, extrapolation=Polynomial(1))
 
@@ -68,21 +67,21 @@ def explicit_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
 def iterative_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
     """Yield the ways that make every step again, where all simulators can go back."""
     rewinds = all(model.abilities.rewind for model in composite.scenario.models.values())
-    if rewinds and not isinstance(composite.orchestrator, Iterate):
+    if rewinds and not traits_of(composite.orchestrator).iterates:
         smooth = Polynomial(1) if isinstance(composite.extrapolation, Hold) else None
         words = 'two sweeps, extrapolation "linear"' if smooth else "two sweeps"
         yield AlgorithmVariant(words, extrapolation=smooth, sweeps=2)
 
 
-def explicit_orchestrator(composite: Composite) -> Jacobi | GaussSeidel:
+def explicit_orchestrator(composite: Composite) -> Any:
     """Return the algorithm of one sweep; raises ScenarioError where that has steps of its own."""
     made: Any = composite.orchestrator
-    made = made.inner if isinstance(made, Iterate) else made
-    if isinstance(made, (Jacobi, GaussSeidel)):
+    made = made.inner if traits_of(made).iterates else made
+    if traits_of(made).is_explicit:
         return made
     name = type(made).__name__
     why = "has steps of its own for some simulators, and levels would do the same again"
-    if isinstance(made, Adaptive):
+    if traits_of(made).adaptive:
         why = "chooses its steps as it runs, and levels are judged with steps that are known before"
     what = f"`{name}` {why}"
     raise ScenarioError(what, "orchestrator", "`Jacobi`, `GaussSeidel`, or `Iterate` around one of them",
@@ -101,8 +100,8 @@ class LevelAlgorithm:
         """Return orchestrator and extrapolation of the level of a group, whose models have these names."""
         outermost = len(list(group.names())) == len(self.composite.scenario.models)
         made = self._explicit(group, models)
-        around = self.composite.orchestrator
-        orchestrator: Any = replace(around, inner=made) if isinstance(around, Iterate) else made
+        around: Any = self.composite.orchestrator
+        orchestrator: Any = replace(around, inner=made) if traits_of(around).iterates else made
         if self.way.sweeps and outermost:
             orchestrator = Iterate(made, tolerance=None, at_most=self.way.sweeps, accelerate=None)
         smooth = self.way.extrapolation or self.composite.extrapolation
@@ -111,11 +110,12 @@ class LevelAlgorithm:
     def _explicit(self, group: LevelGroup, models: tuple[str, ...]) -> Jacobi | GaussSeidel:
         now = explicit_orchestrator(self.composite)
         modes: dict[str, Any] = {"outputs": self.way.outputs or now.outputs, "inputs": "clean"}
-        own = isinstance(now, GaussSeidel) and self.way.sequential is None
+        order = traits_of(now).order
+        own = order is not None and self.way.sequential is None
         if not own and not self.way.sequential:
             return Jacobi(**modes)
-        if isinstance(now, GaussSeidel) and own:
-            return GaussSeidel(_given_order(now.order, group, models), **modes)
+        if order is not None and own:
+            return GaussSeidel(_given_order(order, group, models), **modes)
         return GaussSeidel(self._order(group, models) if self.weights else "auto", **modes)
 
     def _order(self, group: LevelGroup, models: tuple[str, ...]) -> list[str]:

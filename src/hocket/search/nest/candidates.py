@@ -24,9 +24,8 @@ from hocket.analysis.source_playback import with_sources
 from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radius
 from hocket.errors import HocketError, ScenarioError
 from hocket.model.clock import format_duration
-from hocket.model.composite import Composite, as_level
+from hocket.model.composite import Composite, as_level, traits_of
 from hocket.model.protocols import Model
-from hocket.orchestrators import Iterate
 from hocket.planning.parameters import with_cold_starts
 from hocket.search.nest.algorithm_variants import AS_IT_IS, AlgorithmVariant, LevelAlgorithm
 from hocket.search.nest.connection_strengths import Strengths, strengths
@@ -199,7 +198,7 @@ class CandidateJudge:
 
     def _sweeps(self) -> int:
         """Return how often steps are made again now, about: as often as levels inside will make theirs."""
-        if not isinstance(self.composite.orchestrator, Iterate):
+        if not traits_of(self.composite.orchestrator).iterates:
             return MANY
         return max(
             (each.sweeps or MANY for each in iteration_convergence(read_linear(self.linear))), default=MANY

@@ -14,9 +14,9 @@ from typing import Any
 
 from hocket.analysis.stability_map import with_values
 from hocket.errors import HocketError, ScenarioError
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, traits_of
 from hocket.model.protocols import Extrapolator
-from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.orchestrators import Iterate
 from hocket.planning.compiler.contract import levels
 from hocket.search.nest.algorithm_variants import AS_IT_IS, LevelAlgorithm
 from hocket.search.nest.candidates import own_step
@@ -59,8 +59,8 @@ def _fits(composite: Composite, step: Fraction) -> bool:
 def _level_choices(level: Composite, outermost: bool) -> Iterator[tuple[str, str]]:
     models = level.scenario.models
     now: Any = level.orchestrator
-    now = now.inner if isinstance(now, Iterate) else now
-    if not isinstance(now, (Jacobi, GaussSeidel)):
+    now = now.inner if traits_of(now).iterates else now
+    if not traits_of(now).is_explicit:
         return
     if not outermost:
         yield "step", ", ".join(f"{level.step * Fraction(part)} s" for part in PARTS)
@@ -113,25 +113,27 @@ def _change_level(composite: Composite, path: str, change: Callable[[Composite],
 
 def _with_algorithm(level: Composite, made: Any) -> Composite:
     now: Any = level.orchestrator
-    now = now.inner if isinstance(now, Iterate) else now
+    now = now.inner if traits_of(now).iterates else now
     modes = {
         key: getattr(now, key) for key in ("outputs", "inputs") if hasattr(now, key) and hasattr(made, key)
     }
-    return level.with_changes(orchestrator=replace(made, **modes) if not hasattr(made, "inner") else made)
+    return level.with_changes(orchestrator=replace(made, **modes) if traits_of(made).inner is None else made)
 
 
 def _with_order(level: Composite, order: tuple[str, ...]) -> Composite:
     """Return the level in another order; an algorithm without one has none to change."""
     now: Any = level.orchestrator
-    if isinstance(now, Iterate):
+    if traits_of(now).iterates:
         inner: Any = now.inner
         return (
             level.with_changes(orchestrator=replace(now, inner=replace(inner, order=order)))
-            if isinstance(inner, GaussSeidel)
+            if traits_of(inner).order is not None
             else level
         )
     return (
-        level.with_changes(orchestrator=replace(now, order=order)) if isinstance(now, GaussSeidel) else level
+        level.with_changes(orchestrator=replace(now, order=order))
+        if traits_of(now).order is not None
+        else level
     )
 
 
@@ -140,20 +142,20 @@ def _mode_change(key: str) -> Callable[[Composite, Any], Composite]:
 
     def change(level: Composite, mode: str) -> Composite:
         now: Any = level.orchestrator
-        inner: Any = now.inner if isinstance(now, Iterate) else now
+        inner: Any = now.inner if traits_of(now).iterates else now
         if not hasattr(inner, key):
             raise ScenarioError(
                 f"`{type(inner).__name__}` has no `{key}`", f"tune.{key}", "another algorithm"
             )
         made = replace(inner, **{key: mode})
-        return level.with_changes(orchestrator=replace(now, inner=made) if isinstance(now, Iterate) else made)
+        return level.with_changes(orchestrator=replace(now, inner=made) if traits_of(now).iterates else made)
 
     return change
 
 
 def _with_sweeps(level: Composite, count: int) -> Composite:
     now: Any = level.orchestrator
-    inner = now.inner if isinstance(now, Iterate) else now
+    inner = now.inner if traits_of(now).iterates else now
     made = Iterate(inner, tolerance=None, at_most=count, accelerate=None) if count > 1 else inner
     return level.with_changes(orchestrator=made)
 

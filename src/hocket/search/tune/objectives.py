@@ -33,10 +33,9 @@ from hocket.errors import HocketError, ScenarioError, suggest_nearest
 from hocket.execution.run import run
 from hocket.files.run_folder import Run
 from hocket.model.arguments import is_number
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Nepce
 from hocket.model.protocols import Array, Model
-from hocket.orchestrators import GaussSeidel
 from hocket.plan import Repeat, walk
 from hocket.plan.cost import Cost, plan_cost
 from hocket.planning.parameters import leaves, scale_steps, with_cold_starts
@@ -524,5 +523,7 @@ def rotations_equivalent(
         isinstance(each.extrapolation or composite.extrapolation, (Hold, Nepce))
         for each in composite.scenario.connections
     )
-    plain = isinstance(now, GaussSeidel) and now.outputs == "stale" and over is not None and not others
+    plain = (
+        traits_of(now).schedule == "sequential" and now.outputs == "stale" and over is not None and not others
+    )
     return plain and held and all(each.name in SAME_WHEN_TURNED for each in wanted)

@@ -14,14 +14,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket import orchestrators
 from hocket.analysis.stability_map import is_step, with_values
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model import extrapolators as signals
+from hocket.model import registry
 from hocket.model.clock import seconds
-from hocket.model.composite import Composite, as_level
+from hocket.model.composite import Composite, as_level, traits_of
 from hocket.model.extrapolators import Hermite
-from hocket.orchestrators import Jacobi
 from hocket.planning.planner import plan_tree
 from hocket.search.nest.hierarchy import LevelGroup, parse_hierarchy
 
@@ -30,7 +28,6 @@ Point: TypeAlias = tuple[int, ...]
 
 CHOICES = ("algorithm", "order", "outputs", "inputs", "sweeps", "extrapolation", "nesting", "ratio")
 """The last word of names whose values are no numbers of the scenario."""
-EXTRAPOLATIONS = {**signals.EXTRAPOLATORS, "hermite": Hermite(), "hermite2": Hermite(2)}
 MODES = {"outputs": ("stale", "consistent"), "inputs": ("clean", "delayed")}
 VALUES = 1_000_000
 """Of one name, at the most."""
@@ -88,7 +85,7 @@ def _idle(name: str, values: Mapping[str, Any]) -> bool:
     path, _, last = name.rpartition(".")
     before = f"{path}." if path else ""
     if last == "order":
-        return isinstance(values.get(f"{before}algorithm"), Jacobi)
+        return traits_of(values.get(f"{before}algorithm")).schedule == "parallel"
     if last == "ratio":
         tree = values.get(f"{before}nesting")
         return tree is not None and bool(tree.flat)
@@ -120,10 +117,10 @@ def _variable(composite: Composite, name: str, text: str, rotations: bool) -> De
     path, _, last = name.rpartition(".")
     if last in CHOICES:
         if last == "extrapolation":
-            return _words(name, _split_list(text), EXTRAPOLATIONS, where)
+            return _words(name, _split_list(text), _extrapolations(), where)
         level = _level(composite, path, where)
         if last == "algorithm":
-            return _words(name, _split_list(text), orchestrators.ORCHESTRATORS, where)
+            return _words(name, _split_list(text), registry.words("orchestrators"), where)
         if last in MODES:
             return _words(name, _split_list(text), {mode: mode for mode in MODES[last]}, where)
         if last == "order":
@@ -164,6 +161,10 @@ def _level(composite: Composite, path: str, where: str) -> Composite:
 
 def _split_list(text: str) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def _extrapolations() -> dict[str, Any]:
+    return {**registry.words("extrapolators"), "hermite2": Hermite(2)}
 
 
 def _words(name: str, words: Sequence[str], known: Mapping[str, Any], where: str) -> DesignVariable:

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from hocket.errors import SimulatorError, list_names
+from hocket.errors import SimulatorError, count, list_names
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.binaries import STATE, required_functions
 from hocket.simulators.fmu.probe.driver import ROUNDING, ProbeBench, ShortStep, error_sentence
 from hocket.simulators.fmu.probe.findings import (
     Found,
-    count,
     format_seconds,
     judge_claim,
     quote_messages,

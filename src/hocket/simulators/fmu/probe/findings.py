@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from hocket.errors import count
+
 Verdict: TypeAlias = Literal["true", "false", "not declared", "untried"]
 Found: TypeAlias = tuple[Verdict, str]
 
@@ -55,11 +57,6 @@ class Probe:
         if self.failed_checks:
             return f"not to be trusted: {', '.join(self.failed_checks)}"
         return "all that it declares is true"
-
-
-def count(number: int, thing: str) -> str:
-    """Return such as `1 step`, `1,000 steps`."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def quote_messages(said: Sequence[str]) -> str:

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.errors import SimulatorError, list_names
+from hocket.errors import SimulatorError, count, list_names
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.binaries import DIRECTIONAL, INPUT_SLOPES, OUTPUT_SLOPES
 from hocket.simulators.fmu.probe.driver import ROUNDING, ProbeBench, error_sentence, relative_differences
-from hocket.simulators.fmu.probe.findings import Found, count, judge_claim
+from hocket.simulators.fmu.probe.findings import Found, judge_claim
 from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 from hocket.simulators.fmu.variables import FmuInterface
 
