@@ -37,8 +37,8 @@ def test_three_masses_prints_the_thesis_and_draws(tmp_path):
 
 
 def test_two_masses_follow_the_matrix_exponential():
-    study = hocket.read(EXAMPLES / "two_masses.toml")
-    run = hocket.run(study.composite, study.stop)
+    experiment = hocket.read(EXAMPLES / "two_masses.toml")
+    run = hocket.run(experiment.composite, experiment.stop)
     # x1, v1, x2, v2 of the whole system
     A = np.array([[0, 1, 0, 0], [-0.2, -0.3, 0.1, 0.2], [0, 0, 0, 1], [0.1, 0.2, -0.2, -0.4]])
     propagator, state = expm(A * 0.1), np.array([0.1, 0.1, 0.2, 0.1])
@@ -50,8 +50,8 @@ def test_two_masses_follow_the_matrix_exponential():
 
 
 def test_spring_and_mass_gain_what_the_hold_invents():
-    study = hocket.read(EXAMPLES / "spring_mass.toml")
-    run = hocket.run(study)
+    experiment = hocket.read(EXAMPLES / "spring_mass.toml")
+    run = hocket.run(experiment)
     # a hold makes 1 + (omega H)^2 of the energy in each step, (1 + 0.5^2) / 2 J at first
     made = 0.625 * (1.04**100 - 1.0)
     assert run.info["bonds"]["joint"]["gained"] == pytest.approx(made, rel=1e-9)
@@ -86,8 +86,8 @@ def test_the_thermostat_keeps_the_room_between_its_limits():
 
 
 def test_the_car_follows_a_monolithic_solution():
-    study = hocket.read(EXAMPLES / "car.toml")
-    run = hocket.run(study.composite, study.stop)
+    experiment = hocket.read(EXAMPLES / "car.toml")
+    run = hocket.run(experiment.composite, experiment.stop)
     body, wheel, spring, damper, tyre, sky = 400.0, 40.0, 16e3, 1e3, 160e3, 1500.0
 
     def rate(t, z, control):
@@ -133,8 +133,10 @@ def test_the_readme_runs(tmp_path, monkeypatch):
 
 def test_two_hosts_need_few_messages():
     """As its comment says, against the matrix exponential."""
-    study = hocket.read(EXAMPLES / "two_hosts.toml")
-    run = hocket.run(Distribution("20 ms", "cubic").apply(study.composite), study.stop, engine="interpreter")
+    experiment = hocket.read(EXAMPLES / "two_hosts.toml")
+    run = hocket.run(
+        Distribution("20 ms", "cubic").apply(experiment.composite), experiment.stop, engine="interpreter"
+    )
     whole = np.array([[0, 1, 0, 0], [-2, -1, 1, 0.5], [0, 0, 0, 1], [1, 0.5, -2, -1]])
     series = run["plant.left.x"]
     exact = np.array([(expm(whole * t) @ [1.0, 0, 0, 0])[0] for t in series.t])
@@ -143,8 +145,8 @@ def test_two_hosts_need_few_messages():
 
 
 def test_the_massless_link_moves_both_masses_as_one():
-    study = hocket.read(EXAMPLES / "massless_link.toml")
-    run = hocket.run(study.composite, study.stop)
+    experiment = hocket.read(EXAMPLES / "massless_link.toml")
+    run = hocket.run(experiment.composite, experiment.stop)
     joined = np.array([[0.0, 1.0], [-3.0 / 2.0, -0.8 / 2.0]])  # masses, springs and dampers add up
     flow, state, exact = expm(joined * 0.025), np.array([1.0, 0.0]), []
     for _ in run["left.x"].t:
@@ -165,9 +167,9 @@ def test_tuned_masses_are_fifty_times_better_at_the_same_work(tmp_path):
     A[1::2, 1::2] = np.array([[-0.5, 0.4, 0], [0.4, -1.4, 1], [0, 1, -3]]) / 10.0
     off = []
     for scenario in (file, tmp_path / "tuned.toml"):
-        study = hocket.read(scenario)
-        assert study.composite.step == Fraction(1, 10)
-        run = hocket.run(study)
+        experiment = hocket.read(scenario)
+        assert experiment.composite.step == Fraction(1, 10)
+        run = hocket.run(experiment)
         exact = np.array([expm(A * t) @ [1, 0, 2, 0, 3, 0] for t in run["first.x"].t])
         names = ("first.x", "first.v", "second.x", "second.v", "third.x", "third.v")
         off.append(max(np.abs(run[name].values - exact[:, n]).max() for n, name in enumerate(names)))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hocket.files.run_folder import Run, open_run
     from hocket.model.bonds import Bond
     from hocket.model.composite import Composite
+    from hocket.model.experiment import Experiment
     from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
     from hocket.model.ports import Port
     from hocket.model.protocols import Capabilities
@@ -46,7 +47,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "Scenario", "Connection", "Bond", "Port", "Capabilities",
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Fmu", "Table", "Csv", "Function",
     # how
-    "Composite", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
+    "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
     "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
     # files
     "read", "write",
@@ -71,6 +72,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "files.run_folder": ("Run", "open_run"),
         "model.bonds": ("Bond",),
         "model.composite": ("Composite",),
+        "model.experiment": ("Experiment",),
         "model.extrapolators": ("BalanceCorrection", "Hermite", "Hold", "Nepce", "Polynomial"),
         "model.ports": ("Port",),
         "model.protocols": ("Capabilities",),
@@ -86,8 +88,16 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
     }
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
+    _RENAMED = {"Abilities": "Capabilities", "Study": "Experiment"}
+    """Old names, for one release."""
+
     def __getattr__(name: str) -> Any:
         """Return a public name, imported when it is first used."""
+        if name in _RENAMED:
+            from warnings import warn
+
+            warn(f"`hocket.{name}` is now `hocket.{_RENAMED[name]}`", DeprecationWarning, stacklevel=2)
+            name = _RENAMED[name]
         if name == "__version__":
             found = _read_version()
         elif name in _MODULE_OF:

@@ -64,13 +64,13 @@ class InternalError(HocketError):
     """A fault of hocket's own: please report it."""
 
 
-def suggest_nearest(name: str, names: Iterable[str]) -> str:
-    """Return `did you mean ...?` with the nearest of the names, or the list of names if it is short."""
+def suggest_nearest(name: str, names: Iterable[str], listing: bool = True) -> str:
+    """Return `did you mean ...?` with the nearest name; where none is near, a list of them or nothing."""
     known = list(names)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if close:
         return f"did you mean `{close[0]}`?"
-    return f"one of {list_names(known, 8)}" if known else ""
+    return f"one of {list_names(known, 8)}" if known and listing else ""
 
 
 def list_names(names: Iterable[str], most: int, quote: str = "`") -> str:

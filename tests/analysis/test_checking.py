@@ -134,7 +134,7 @@ def test_many_starts_are_not_made_unasked():
 # what can be checked
 
 
-def test_a_study_is_linearised_where_it_starts():
+def test_an_experiment_is_linearised_where_it_starts():
     """x' = -(1 + t) x by Euler steps of 0.1 s: from 3 s on the factor is 1 - 0.4."""
     ode = hk.Ode(lambda t, x, u: [-(1.0 + t) * x[0]], None, [1.0], [], ["y"], method="euler", step="0.1 s")
     composite = hk.Composite(hk.Scenario({"a": ode}), "0.1 s")

@@ -13,7 +13,7 @@ from hocket.analysis.coupling_check import check
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.stability_radius import structured_radius
-from hocket.files.fmus import study_from_fmus
+from hocket.files.fmus import experiment_from_fmus
 from systems import LAG
 
 
@@ -103,7 +103,7 @@ def test_nothing_is_asked_of_what_nothing_reacts_to():
 def test_a_limit_cycle_is_not_called_growth(tmp_path, version, h):
     """Van der Pol's oscillator has no inputs, swings up, and stays: a linear model of that runs away."""
     fmu = hk.Fmu(build("vanderpol", version, folder=tmp_path))
-    alone = check(study_from_fmus({"box": fmu}), 1)
+    alone = check(experiment_from_fmus({"box": fmu}), 1)
     assert not alone.good
     assert alone.verdict()[0].startswith("not judged: `box`: it grows by itself, and without inputs")
     first = fmu.outputs[0].name
@@ -135,7 +135,7 @@ def test_a_linear_box_may_grow():
 def test_a_box_that_counts_the_time_is_predicted_without_error(tmp_path):
     """y = t: its factor is one but for rounding, and must not be divided by."""
     fmu = hk.Fmu(build("bare", 2, folder=tmp_path))
-    found = check(study_from_fmus({"box": fmu}), 1)
+    found = check(experiment_from_fmus({"box": fmu}), 1)
     assert found.prediction["box.y"].largest < 1e-12
     assert found.prediction["box.y"].scale == pytest.approx(1.0)
     assert "predicted global error: rounding only" in found.verdict()

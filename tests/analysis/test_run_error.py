@@ -12,7 +12,7 @@ from scipy.linalg import expm
 import hocket as hk
 from hocket.analysis.defect_estimate import trust_from_defect
 from hocket.analysis.exact_solution import exact_solution
-from hocket.analysis.run_error import engine_of, estimate_error, estimate_run_error, study_of
+from hocket.analysis.run_error import engine_of, estimate_error, estimate_run_error, experiment_of
 from hocket.errors import FileError, ScenarioError, SimulatorError
 from hocket.files.error_estimate import (
     BANDS,
@@ -27,8 +27,8 @@ from systems import LAG, TWO, three_masses, two_masses
 
 
 def estimated(composite, stop, **options):
-    study = Experiment(composite, stop=Fraction(stop), name="it")
-    return estimate_error(study, hk.run(composite, stop, **options))
+    experiment = Experiment(composite, stop=Fraction(stop), name="it")
+    return estimate_error(experiment, hk.run(composite, stop, **options))
 
 
 def coupled(t):
@@ -104,15 +104,15 @@ def test_all_steps_are_halved_and_quartered():
     told = []
 
     @contextmanager
-    def watch(study, how):
+    def watch(experiment, how):
         times = []
         yield lambda t, stop: times.append((t, stop))
-        inner = study.composite.scenario.models["pair"]
+        inner = experiment.composite.scenario.models["pair"]
         third = inner.scenario.models["third"]
-        told.append((how, study.composite.step, inner.step, third.step, times[-1]))
+        told.append((how, experiment.composite.step, inner.step, third.step, times[-1]))
 
-    study = Experiment(composite, stop=Fraction(5), name="it")
-    estimate_error(study, hk.run(composite, 5), watch=watch)
+    experiment = Experiment(composite, stop=Fraction(5), name="it")
+    estimate_error(experiment, hk.run(composite, 5), watch=watch)
     ms = Fraction(1, 1000)
     assert told == [
         ("with 1/2 of the steps", 50 * ms, 25 * ms / 2, ms * 5 / 8, (5.0, 5.0)),
@@ -340,8 +340,8 @@ def test_options_of_the_run_are_in_the_folder(tmp_path):
     composite = second_order()
     run = hk.run(composite, "8 s", start="2 s", step="0.2 s", engine="interpreter", folder=tmp_path / "run")
     assert engine_of(run) == "interpreter"
-    study = study_of(run)
-    assert (study.start, study.stop, study.composite.step) == (2, 8, Fraction(1, 5))
+    experiment = experiment_of(run)
+    assert (experiment.start, experiment.stop, experiment.composite.step) == (2, 8, Fraction(1, 5))
     found = estimate_run_error(run)
     assert found.doubts == ()
     for each in found.ports:
@@ -405,7 +405,7 @@ class Fails:
 @pytest.mark.parametrize("h", [0.25, 1.0])
 def test_linear_models_tell_the_error_without_another_run(coupling, h, monkeypatch):
     run = hk.run(two_masses(coupling, h), 20)
-    monkeypatch.setattr("hocket.execution.run.run_study", None)
+    monkeypatch.setattr("hocket.execution.run.run_experiment", None)
     found = estimate_run_error(run, quick=True)
     assert (found.method, found.doubts, found.runs) == ("defect", (), 0)
     for each in found.ports:
@@ -419,8 +419,8 @@ def test_sources_of_time_are_played_as_they_were(start):
     lag = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[0.0], inputs=["u"], outputs=["y"])
     models = {"lag": lag, "wave": hk.Function(np.sin, outputs=["y"])}
     composite = hk.Composite(hk.Scenario(models, {"lag.u": "wave.y"}), "0.1 s")
-    study = Experiment(composite, start=Fraction(start), stop=Fraction(start + 10), name="it")
-    found = trust_from_defect(hk.run(composite, start + 10, start=start), study)
+    experiment = Experiment(composite, start=Fraction(start), stop=Fraction(start + 10), name="it")
+    found = trust_from_defect(hk.run(composite, start + 10, start=start), experiment)
     t, y = found["lag.y"].run
     truth = (np.sin(t) - np.cos(t) - (np.sin(start) - np.cos(start)) * np.exp(start - t)) / 2.0
     np.testing.assert_allclose(found["lag.y"].error, y - truth, atol=1e-12)
@@ -500,7 +500,7 @@ def unreadable(tmp_path, record):
 def test_a_scenario_that_cannot_be_opened_again_leaves_the_defect(tmp_path):
     run = unreadable(tmp_path, ["*", "brake.u"])
     with pytest.raises(ScenarioError, match="cannot be opened again"):
-        study_of(run)
+        experiment_of(run)
     found = estimate_run_error(run)
     assert found.method == "defect"
     assert found.doubts[0].startswith("the scenario cannot be opened again (scenario.toml, line ")
@@ -568,15 +568,15 @@ def test_steps_of_a_nanosecond_and_starts_after_thirty_years(unit, start, tmp_pa
     composite = hk.Composite(scenario, unit)
     stop = start + 100 * unit
     run = hk.run(composite, stop, start=start, folder=tmp_path / "run")
-    study = Experiment(composite, stop=Fraction(stop), start=Fraction(start))
-    found = estimate_error(study, run)
+    experiment = Experiment(composite, stop=Fraction(stop), start=Fraction(start))
+    found = estimate_error(experiment, run)
     assert found.good, found.verdict()
     e, steps = np.exp(-1 / 50), np.arange(101)
     error = (0.5 + 0.5 * e) ** steps - np.exp(-steps / 100)
     assert len(found["lag.y"].error) == 101
     assert found["lag.y"].largest == pytest.approx(np.abs(error).max(), rel=0.05)
     assert found["lag.y"].order == pytest.approx(1.0, abs=0.05)
-    quick = trust_from_defect(run, study)
+    quick = trust_from_defect(run, experiment)
     assert quick["lag.y"].largest == pytest.approx(np.abs(error).max(), rel=1e-6)
     (gap,) = [each for each in quick.gaps if each.input == "lag.u"]
     assert gap.largest == pytest.approx(0.5 * (1 - (0.5 + 0.5 * e)), rel=1e-6)

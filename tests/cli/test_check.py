@@ -246,7 +246,7 @@ def test_two_different_things_vary(tmp_path):
     assert "3 things vary" in refused("check", a_loop(tmp_path), *same, *same, *same)
 
 
-def test_a_study_that_starts_later(tmp_path):
+def test_an_experiment_that_starts_later(tmp_path):
     """x' = -(1 + t) x by Euler steps of 0.1 s: from 3 s on the factor is 1 - 0.4."""
     (tmp_path / "late.py").write_text("def f(t, x, u):\n    return [-(1 + t) * x[0]]\n")
     file = tmp_path / "late.toml"

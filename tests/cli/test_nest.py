@@ -32,10 +32,10 @@ def test_the_verdict_the_tables_and_the_file(folder, tmp_path):
     assert any(line.startswith("flat, now") for line in lines)
     assert lines[-2:] == [f"wrote {picture}", f"wrote {out}"]
     assert picture.stat().st_size > 10_000
-    study = read(out)
-    assert list(study.composite.scenario.models) == ["first", "second_third"]
-    assert study.composite.scenario.inserted["second_third"].by == "nesting"
-    assert study.stop == 10
+    experiment = read(out)
+    assert list(experiment.composite.scenario.models) == ["first", "second_third"]
+    assert experiment.composite.scenario.inserted["second_third"].by == "nesting"
+    assert experiment.stop == 10
     run = hocket.run(out)
     assert "second_third.third.x" in run.ports
 

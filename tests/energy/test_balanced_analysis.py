@@ -65,9 +65,9 @@ def test_what_is_told_before_a_run_is_that_of_the_scenario(made: Any, balance: s
 @pytest.mark.parametrize(("how", "order"), [("linear", 2), (hk.Hermite(), 2)])
 def test_the_order_that_is_promised_is_seen(how: Any, order: int, tmp_path: Path) -> None:
     """Lines and tangents: of second order, as the accounts of bonds say nothing of the motion."""
-    study = Experiment(chain("energy", how, "0.01"), stop=STOP, name="chain")
-    assert predicted_order(study.composite)[0] == order
-    found = estimate_run_error(hk.run(study.composite, STOP, folder=tmp_path / "run"))
+    experiment = Experiment(chain("energy", how, "0.01"), stop=STOP, name="chain")
+    assert predicted_order(experiment.composite)[0] == order
+    found = estimate_run_error(hk.run(experiment.composite, STOP, folder=tmp_path / "run"))
     assert found.predicted == order
     assert found.good, found.doubts
     assert found.unseen == ()

@@ -252,8 +252,8 @@ def test_a_bond_between_fmus_survives_an_ssp(tmp_path, made):  # noqa: F811
         [("right.x", "left.x"), ("right.v", "left.v"), ("left.force", "right.force")],
         bonds={"joint": Bond("right.force", "left.v", reverse=True)},
     )
-    study = Experiment(Composite(scenario, "10 ms"), name="masses")
-    write_ssp(study, tmp_path / "masses.ssp")
+    experiment = Experiment(Composite(scenario, "10 ms"), name="masses")
+    write_ssp(experiment, tmp_path / "masses.ssp")
     back = read_ssp(tmp_path / "masses.ssp").composite
     assert back.scenario.bonds == scenario.bonds
-    assert facts(back) == facts(study.composite)
+    assert facts(back) == facts(experiment.composite)

@@ -44,9 +44,9 @@ one.lag.u = "two.y"
 
 
 def changed(change):
-    study = toml.loads(TEXT)
-    after = replace(study, composite=change(study.composite))
-    found = line_changes(scenario_tables(study), scenario_tables(after))
+    experiment = toml.loads(TEXT)
+    after = replace(experiment, composite=change(experiment.composite))
+    found = line_changes(scenario_tables(experiment), scenario_tables(after))
     text = rewrite_text(TEXT, found, after, "")
     return found, text, after
 
@@ -70,11 +70,11 @@ def test_a_value_changes_and_its_comment_stays():
 
 
 def test_the_ends_of_lines_stay():
-    study = toml.loads(TEXT)
+    experiment = toml.loads(TEXT)
     after = replace(
-        study, composite=study.composite.with_changes(orchestrator=hk.GaussSeidel(["two", "one"]))
+        experiment, composite=experiment.composite.with_changes(orchestrator=hk.GaussSeidel(["two", "one"]))
     )
-    found = line_changes(scenario_tables(study), scenario_tables(after))
+    found = line_changes(scenario_tables(experiment), scenario_tables(after))
     text = rewrite_text(TEXT.replace("\n", "\r\n"), found, after, "")
     assert text == TEXT.replace('["one", "two"]', '["two", "one"]').replace("\n", "\r\n")
 
@@ -117,11 +117,18 @@ def test_what_cannot_be_changed_line_by_line_is_not():
     long = TEXT.replace(
         '"two.u" = { from = "one.lag.y", gain = 2 }', '[connections."two.u"]\nfrom = "one.lag.y"\ngain = 2'
     )
-    study = toml.loads(long)
-    connections = [replace(each, extrapolation=Nepce(0.5)) for each in study.composite.scenario.connections]
-    made = study.composite.with_scenario(study.composite.scenario.with_changes(connections=connections))
-    after = replace(study, composite=made)
-    assert rewrite_text(long, line_changes(scenario_tables(study), scenario_tables(after)), after, "") is None
+    experiment = toml.loads(long)
+    connections = [
+        replace(each, extrapolation=Nepce(0.5)) for each in experiment.composite.scenario.connections
+    ]
+    made = experiment.composite.with_scenario(
+        experiment.composite.scenario.with_changes(connections=connections)
+    )
+    after = replace(experiment, composite=made)
+    assert (
+        rewrite_text(long, line_changes(scenario_tables(experiment), scenario_tables(after)), after, "")
+        is None
+    )
 
 
 def test_the_table_of_a_search_comes_back():
@@ -134,8 +141,8 @@ two.u.alpha = "0:1:3"
 objectives = ["rho", "delta"]
 limits = { rho = 1 }
 """
-    study = toml.loads(TEXT + table)
-    assert study.tune == Tuning(
+    experiment = toml.loads(TEXT + table)
+    assert experiment.tune == Tuning(
         {
             "step": "50 ms, 0.1",
             "order": "one two, two one",
@@ -145,7 +152,7 @@ limits = { rho = 1 }
         ("rho", "delta"),
         {"rho": 1.0},
     )
-    assert toml.loads(toml.dumps(study)) == study
+    assert toml.loads(toml.dumps(experiment)) == experiment
 
 
 @pytest.mark.parametrize(

@@ -36,21 +36,21 @@ def line_of(text, part):
 
 
 def test_constraints_are_read_and_written_back():
-    study = read(FILE)
-    link = study.composite.scenario.constraints["link"]
+    experiment = read(FILE)
+    link = experiment.composite.scenario.constraints["link"]
     assert link == Constraint(
         ("left.x = right.x", "left.F + right.F = 0"), {"left.x": "left.v", "right.x": "right.v"}
     )
-    again = loads(dumps(study))
-    assert again.composite.scenario == study.composite.scenario
-    assert dumps(again) == dumps(study)
+    again = loads(dumps(experiment))
+    assert again.composite.scenario == experiment.composite.scenario
+    assert dumps(again) == dumps(experiment)
 
 
 def test_all_of_a_constraint_is_written():
     whole = Constraint(("left.x = right.x",), {"left.x": "left.v", "right.x": "right.v"}, 3.0, ("left.F",))
-    study = read(FILE)
-    scenario = study.composite.scenario.with_changes(constraints={"link": whole})
-    text = dumps(replace(study, composite=study.composite.with_scenario(scenario)))
+    experiment = read(FILE)
+    scenario = experiment.composite.scenario.with_changes(constraints={"link": whole})
+    text = dumps(replace(experiment, composite=experiment.composite.with_scenario(scenario)))
     assert "mu = 3.0" in text
     assert 'determines = ["left.F"]' in text
     with pytest.raises(FileError, match=r"nothing drives `right\.F`"):
@@ -58,13 +58,13 @@ def test_all_of_a_constraint_is_written():
 
 
 def test_what_was_compiled_is_a_file_that_runs_the_same():
-    study = read(FILE)
-    compiled = replace(study, composite=Modularity().apply(study.composite))
+    experiment = read(FILE)
+    compiled = replace(experiment, composite=Modularity().apply(experiment.composite))
     text = dumps(compiled)
     again = loads(text)
     assert again.composite.scenario.models == compiled.composite.scenario.models
     assert dumps(again) == text
-    one, other = (run(each.composite, 1) for each in (study, again))
+    one, other = (run(each.composite, 1) for each in (experiment, again))
     for port in ("left.x", "right.v", "link.left.F", "link.gap1"):
         assert np.array_equal(one[port].values, other[port].values)
 
@@ -105,13 +105,13 @@ gain = 2.0
 "gain.u" = "left.x"
 """
     head, tail = TEXT.split("[constraints.link]")
-    study = loads(f"{head}{third}\n[constraints.link]{tail}")
-    compiled = replace(study, composite=Modularity().apply(study.composite))
+    experiment = loads(f"{head}{third}\n[constraints.link]{tail}")
+    compiled = replace(experiment, composite=Modularity().apply(experiment.composite))
     text = dumps(compiled)
     again = loads(text)
     assert "[models.link_level]" in text
     assert dumps(again) == text
-    one, other = (run(each.composite, 1) for each in (study, again))
+    one, other = (run(each.composite, 1) for each in (experiment, again))
     assert one.ports == other.ports
     for port in one.ports:
         assert np.array_equal(one[port].values, other[port].values)
@@ -126,10 +126,10 @@ def test_constraints_of_fmus_survive_an_ssp(tmp_path):
     link = Constraint(
         ("left.x = right.x", "left.force + right.force = 0"), {"left.x": "left.v", "right.x": "right.v"}
     )
-    study = Experiment(Composite(Scenario(masses, constraints={"link": link}), "50 ms"), name="masses")
-    write_ssp(study, tmp_path / "masses.ssp")
+    experiment = Experiment(Composite(Scenario(masses, constraints={"link": link}), "50 ms"), name="masses")
+    write_ssp(experiment, tmp_path / "masses.ssp")
     back = read_ssp(tmp_path / "masses.ssp")
-    assert back.composite.scenario.constraints == study.composite.scenario.constraints
+    assert back.composite.scenario.constraints == experiment.composite.scenario.constraints
     done = run(back.composite, 5)
     assert np.abs(np.array(done["link.gap1"].values)).max() < 1.2e-5
     joined = np.array([[0.0, 1.0], [-3.0 / 2.0, -0.8 / 2.0]])
@@ -143,9 +143,9 @@ def test_reading_a_file_opens_no_simulator(tmp_path):
     box = '{ type = "python", class = "box.py:Box" }'
     text = f'step = "10 ms"\n[models]\nleft = {box}\nright = {box}\n[constraints.link]\n'
     (tmp_path / "pair.toml").write_text(text + 'equations = ["left.x = right.x", "left.F + right.F = 0"]\n')
-    study = read(tmp_path / "pair.toml")
+    experiment = read(tmp_path / "pair.toml")
     with pytest.raises(ScenarioError, match=r"`left` was tried over a step of 0\.01 s: RuntimeError: opened"):
-        run(study.composite, 1)
+        run(experiment.composite, 1)
 
 
 BOX = """

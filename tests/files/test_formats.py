@@ -1,4 +1,4 @@
-"""Files by their endings, and an FMU by itself as a study."""
+"""Files by their endings, and an FMU by itself as an experiment."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import hocket as hk
 from fmus.build import build
 from hocket.errors import FileError
-from hocket.files.fmus import model_name, round_down, study_from_fmus
+from hocket.files.fmus import experiment_from_fmus, model_name, round_down
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
@@ -27,17 +27,26 @@ def coupled(folder):
 # reading
 
 
-def test_an_fmu_is_a_study(tmp_path):
-    study = hk.read(lag(tmp_path))
-    assert (study.name, study.start, study.stop, study.composite.step) == ("lag", 0, 1, Fraction(1, 10))
-    assert study.path == tmp_path / "lag.fmu"
-    assert list(study.composite.scenario.models) == ["lag"]
+def test_an_fmu_is_an_experiment(tmp_path):
+    experiment = hk.read(lag(tmp_path))
+    assert (experiment.name, experiment.start, experiment.stop, experiment.composite.step) == (
+        "lag",
+        0,
+        1,
+        Fraction(1, 10),
+    )
+    assert experiment.path == tmp_path / "lag.fmu"
+    assert list(experiment.composite.scenario.models) == ["lag"]
 
 
 def test_times_of_an_experiment_that_starts_late(tmp_path):
     path = lag(tmp_path, startTime="0.5", stopTime="2", stepSize="0.25")
-    study = hk.read(str(path))
-    assert (study.start, study.stop, study.composite.step) == (Fraction(1, 2), 2, Fraction(1, 4))
+    experiment = hk.read(str(path))
+    assert (experiment.start, experiment.stop, experiment.composite.step) == (
+        Fraction(1, 2),
+        2,
+        Fraction(1, 4),
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,22 +64,22 @@ def test_times_of_an_experiment_that_starts_late(tmp_path):
     ids=["step", "of 3 s", "of 1 ms", "stop", "no whole number", "longer than the run", "zero", "no time"],
 )
 def test_what_the_experiment_does_not_tell(tmp_path, experiment, step, stop):
-    study = hk.read(lag(tmp_path, **experiment))
-    assert (study.composite.step, study.stop) == (step, stop)
+    experiment = hk.read(lag(tmp_path, **experiment))
+    assert (experiment.composite.step, experiment.stop) == (step, stop)
 
 
 def test_a_step_is_a_multiple_of_the_internal_one(tmp_path):
     options = {"stepSize": None, "fixedInternalStepSize": "0.0003"}
-    study = hk.read(build("lag", 3, folder=tmp_path, binary=b"", **options))
-    assert study.composite.step == Fraction(18, 10_000)  # 2 ms would not be
+    experiment = hk.read(build("lag", 3, folder=tmp_path, binary=b"", **options))
+    assert experiment.composite.step == Fraction(18, 10_000)  # 2 ms would not be
 
 
 def test_the_shortest_step_and_the_longest_run_of_several(tmp_path):
     slow = hk.Fmu(lag(tmp_path / "slow", stopTime="5"))
     fast = hk.Fmu(lag(tmp_path / "fast", stepSize="0.01"))
-    study = study_from_fmus({"slow": slow, "fast": fast}, {"fast.u": "slow.y"})
-    assert (study.composite.step, study.stop) == (Fraction(1, 100), 5)
-    assert study.composite.scenario.connections[0].target == "fast.u"
+    experiment = experiment_from_fmus({"slow": slow, "fast": fast}, {"fast.u": "slow.y"})
+    assert (experiment.composite.step, experiment.stop) == (Fraction(1, 100), 5)
+    assert experiment.composite.scenario.connections[0].target == "fast.u"
 
 
 def test_names_of_models():
@@ -92,7 +101,7 @@ def test_a_folder_as_an_fmu(tmp_path):
     assert list(hk.read(tmp_path / "unpacked").composite.scenario.models) == ["unpacked"]
 
 
-def test_the_same_study_from_every_format(tmp_path):
+def test_the_same_experiment_from_every_format(tmp_path):
     two = coupled(tmp_path)
     finals = []
     for name in ("two.toml", "two.ssp", "TWO.SSP"):

@@ -13,12 +13,12 @@ EXAMPLE = (EXAMPLES / "two_hosts.toml").read_text()
 
 
 def test_the_example_is_read_and_written():
-    study = loads(EXAMPLE)
-    hosts = study.composite.scenario.hosts
+    experiment = loads(EXAMPLE)
+    hosts = experiment.composite.scenario.hosts
     assert hosts == Hosts({"plant": ["left"], "lab": ["right"]}, Link("2 ms", 1e6))
     assert hosts.between("plant", "lab").header == HEADER == 40
-    text = dumps(study)
-    assert loads(text).composite == study.composite
+    text = dumps(experiment)
+    assert loads(text).composite == experiment.composite
     assert dumps(loads(text)) == text
 
 

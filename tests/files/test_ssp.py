@@ -1,4 +1,4 @@
-"""SSPs as studies: systems, connections, units, annotations; and what others leave out."""
+"""SSPs as experiments: systems, connections, units, annotations; and what others leave out."""
 
 import tempfile
 import zipfile
@@ -128,15 +128,15 @@ STEP = level('step = "10 ms"')
 
 
 def gains(path, inside, more="", version="1.0", **overrides):
-    """A study with FMUs `gain`: y = k u."""
+    """An experiment with FMUs `gain`: y = k u."""
     files = {"resources/gain.fmu": fmu("gain", **overrides)}
-    return import_ssp(archive(path, ssd(inside, more, version), files)).study
+    return import_ssp(archive(path, ssd(inside, more, version), files)).experiment
 
 
 def test_components_become_fmus_and_connections_lead_from_outputs_to_inputs(tmp_path):
     text = ssd(system(MASSES, COUPLED), '<ssd:DefaultExperiment startTime="0.5" stopTime="10"/>')
-    study = read_ssp(archive(tmp_path, text))
-    scenario = study.composite.scenario
+    experiment = read_ssp(archive(tmp_path, text))
+    scenario = experiment.composite.scenario
     assert {name: model.file.name for name, model in scenario.models.items()} == {
         "left": "first.fmu",
         "right": "second.fmu",
@@ -146,10 +146,10 @@ def test_components_become_fmus_and_connections_lead_from_outputs_to_inputs(tmp_
         Connection("right.x", "left.x"),
         Connection("right.v", "left.v"),
     )
-    assert (study.start, study.stop, study.name) == (Fraction(1, 2), 10, "demo")
-    assert study.path == tmp_path / "demo.ssp"
-    assert study.composite.orchestrator == Jacobi()
-    assert study.composite.extrapolation == Hold()
+    assert (experiment.start, experiment.stop, experiment.name) == (Fraction(1, 2), 10, "demo")
+    assert experiment.path == tmp_path / "demo.ssp"
+    assert experiment.composite.orchestrator == Jacobi()
+    assert experiment.composite.extrapolation == Hold()
 
 
 def test_start_and_end_do_not_say_which_way_a_value_goes(tmp_path):
@@ -170,7 +170,7 @@ def test_a_folder_and_a_description_alone_open_too(tmp_path):
     first, second, third = (
         read_ssp(path) for path in (tmp_path / "demo.ssp", folder, folder / "SystemStructure.ssd")
     )
-    assert [study.name for study in (first, second, third)] == ["demo", "unzipped", "unzipped"]
+    assert [experiment.name for experiment in (first, second, third)] == ["demo", "unzipped", "unzipped"]
     assert second.composite == third.composite
     assert second.composite.scenario.connections == first.composite.scenario.connections
 
@@ -179,9 +179,9 @@ def test_another_description_in_the_archive(tmp_path):
     files = {"resources/gain.fmu": fmu("gain"), "B.ssd": ssd(system(GAINS), name="the other")}
     path = archive(tmp_path, ssd(system(component("a", "resources/gain.fmu"))), files)
     assert list(read_ssp(path).composite.scenario.models) == ["a"]
-    study = read_ssp(path, "B.ssd")
-    assert list(study.composite.scenario.models) == ["a", "b"]
-    assert study.name == "the other"
+    experiment = read_ssp(path, "B.ssd")
+    assert list(experiment.composite.scenario.models) == ["a", "b"]
+    assert experiment.name == "the other"
     with pytest.raises(FileError) as caught:
         read_ssp(path, "C.ssd")
     assert caught.value.faults[0].what == "`demo.ssp` holds no `C.ssd`"
@@ -201,21 +201,21 @@ def test_systems_become_levels_and_their_connectors_ports(tmp_path):
         connection("left.force", "right.force") + connection("right.x", "left.x"),
         after=level('step = "10 ms"\nextrapolation = "linear"\nstart = "cold"'),
     )
-    study = read_ssp(archive(tmp_path, ssd(outer)))
-    right = study.composite.scenario.models["right"]
+    experiment = read_ssp(archive(tmp_path, ssd(outer)))
+    right = experiment.composite.scenario.models["right"]
     assert isinstance(right, Composite)
     assert right.scenario.inputs == (Port("force", "kN"),)
     # the unit of x is that of what it leads to
     assert [(port.name, port.unit) for port in right.scenario.outputs] == [("x", "m")]
     assert (right.step, right.orchestrator) == (Fraction(1, 200), GaussSeidel(["mass"]))
-    assert study.composite.extrapolation == Polynomial(1)
-    assert study.composite.start == "cold"
-    assert not study.notes[0].startswith("the SSP tells no step")
+    assert experiment.composite.extrapolation == Polynomial(1)
+    assert experiment.composite.start == "cold"
+    assert not experiment.notes[0].startswith("the SSP tells no step")
 
 
 def test_one_fmu_may_be_used_many_times_each_with_its_own_values(tmp_path):
-    study = gains(tmp_path, system(GAINS, connection("a.y", "b.u")))
-    a, b = study.composite.scenario.models.values()
+    experiment = gains(tmp_path, system(GAINS, connection("a.y", "b.u")))
+    a, b = experiment.composite.scenario.models.values()
     assert a.file == b.file
     assert a == b
 
@@ -235,8 +235,8 @@ def test_an_ssp_inside_an_ssp_is_a_level(tmp_path, kind):
         connection("one.y", "two.u"),
         after=STEP,
     )
-    study = read_ssp(archive(tmp_path, ssd(outer), {"resources/inner.ssp": packed.read_bytes()}))
-    one, two = study.composite.scenario.models.values()
+    experiment = read_ssp(archive(tmp_path, ssd(outer), {"resources/inner.ssp": packed.read_bytes()}))
+    one, two = experiment.composite.scenario.models.values()
     assert isinstance(one, Composite)
     assert list(two.scenario.models) == ["g"]
     assert one.scenario.inputs == (Port("u", start=0.0),)  # nothing drives it: its FMU starts at 0
@@ -260,12 +260,12 @@ def test_names_that_hocket_cannot_use_are_changed_and_kept(tmp_path):
     links = '<ssd:Connection startElement="My FMU" startConnector="y" endElement="b.1" endConnector="u"/>'
     path = archive(tmp_path, ssd(system(elements, links)), {"resources/gain.fmu": fmu("gain")})
     found = import_ssp(path)
-    scenario = found.study.composite.scenario
+    scenario = found.experiment.composite.scenario
     assert list(scenario.models) == ["My_FMU_2", "b_1", "My_FMU", "_2"]
     assert scenario.connections == (Connection("My_FMU_2.y", "b_1.u"),)
     assert found.names == {"My_FMU_2": "My FMU", "b_1": "b.1", "_2": "2"}
     told = "`My FMU` is called `My_FMU_2` here: models have no dots and spaces in a name"
-    assert told in found.study.notes
+    assert told in found.experiment.notes
 
 
 def test_a_connector_that_is_named_like_a_port_of_a_model_is_renamed(tmp_path):
@@ -274,9 +274,9 @@ def test_a_connector_that_is_named_like_a_port_of_a_model_is_renamed(tmp_path):
         connection("a.y", "y") + '<ssd:Connection startConnector="a.y" endElement="a" endConnector="u"/>',
         connector("a.y", "input") + connector("y", "output"),
     )
-    study = gains(tmp_path, inside)
-    assert [port.name for port in study.composite.scenario.inputs] == ["a_y"]
-    assert study.composite.scenario.connections[1] == Connection("a_y", "a.u")
+    experiment = gains(tmp_path, inside)
+    assert [port.name for port in experiment.composite.scenario.inputs] == ["a_y"]
+    assert experiment.composite.scenario.connections[1] == Connection("a_y", "a.u")
 
 
 UNITS = """<ssd:Units>
@@ -312,8 +312,8 @@ def united(one, other):
 )
 def test_units_are_converted_then_transformed(tmp_path, one, other, inside, attributes, gain, offset):
     links = connection("a.y", "b.u", inside, **attributes)
-    study = gains(tmp_path, system(united(one, other), links), UNITS)
-    assert study.composite.scenario.connections == (Connection("a.y", "b.u", None, gain, offset),)
+    experiment = gains(tmp_path, system(united(one, other), links), UNITS)
+    assert experiment.composite.scenario.connections == (Connection("a.y", "b.u", None, gain, offset),)
 
 
 def test_units_that_hocket_converts_by_itself_leave_nothing_to_the_connection(tmp_path):
@@ -342,15 +342,15 @@ def test_the_unit_of_the_fmu_counts(tmp_path):
     force = connector("force", "output", '<ssc:Real unit="kN"/>')
     elements = component("left", "resources/first.fmu", f"<ssd:Connectors>{force}</ssd:Connectors>")
     elements += component("right", "resources/second.fmu")
-    study = read_ssp(archive(tmp_path, ssd(system(elements, connection("left.force", "right.force")))))
-    assert study.composite.scenario.connections == (Connection("left.force", "right.force"),)
-    assert "`left.force` is in `N`, as its FMU says, not in `kN`, as the SSD says" in study.notes
+    experiment = read_ssp(archive(tmp_path, ssd(system(elements, connection("left.force", "right.force")))))
+    assert experiment.composite.scenario.connections == (Connection("left.force", "right.force"),)
+    assert "`left.force` is in `N`, as its FMU says, not in `kN`, as the SSD says" in experiment.notes
 
 
 def types(path, connections, more="", elements=None, version=2):
     given = elements or component("a", "resources/types.fmu") + component("b", "resources/types.fmu")
     files = {"resources/types.fmu": fmu("types", version)}
-    return import_ssp(archive(path, ssd(system(given, connections), more), files)).study
+    return import_ssp(archive(path, ssd(system(given, connections), more), files)).experiment
 
 
 def entries(kind, *pairs):
@@ -381,12 +381,12 @@ def test_tables_of_values_become_a_small_model(tmp_path, port, inside, table):
 def test_types_that_differ_are_cast_and_told(tmp_path):
     links = connection("a.y_real", "b.u_int") + connection("a.y_int", "b.u_bool")
     links += connection("a.y_int", "b.u_enum") + connection("a.y_bool", "b.u_real")
-    study = types(tmp_path, links)
-    assert [note for note in study.notes if "drives" in note] == [
+    experiment = types(tmp_path, links)
+    assert [note for note in experiment.notes if "drives" in note] == [
         "`a.y_real` is a real and drives the integer `b.u_int`: it is rounded",
         "`a.y_int` is a integer and drives the boolean `b.u_bool`: it is zero or not",
     ]
-    scenario = study.composite.scenario
+    scenario = experiment.composite.scenario
     assert list(scenario.models) == ["a", "b", "to_b_u_int", "to_b_u_bool", "to_b_u_enum"]
     assert scenario.connections[-1] == Connection("a.y_bool", "b.u_real")
 
@@ -395,9 +395,9 @@ def test_a_variable_that_is_no_output_is_observed(tmp_path):
     inside = system(
         component("left", "resources/first.fmu"), connection("left.position", "x"), connector("x", "output")
     )
-    study = read_ssp(archive(tmp_path, ssd(inside)))
-    assert study.composite.scenario.models["left"].observe == ("position",)
-    assert study.composite.scenario.connections == (Connection("left.position", "x"),)
+    experiment = read_ssp(archive(tmp_path, ssd(inside)))
+    assert experiment.composite.scenario.models["left"].observe == ("position",)
+    assert experiment.composite.scenario.connections == (Connection("left.position", "x"),)
 
 
 def sized(name, kind, size):
@@ -497,9 +497,9 @@ def test_the_annotation_of_a_connection_and_of_a_run(tmp_path):
     links = connection("a.y", "b.u", level('extrapolation = "quadratic"', "Connection"))
     run = level('every = "50 ms"\nstop = "1/3 s"', "Run")
     more = f'<ssd:DefaultExperiment stopTime="1">{run}</ssd:DefaultExperiment>'
-    study = gains(tmp_path, system(GAINS, links, after=STEP), more)
-    assert study.composite.scenario.connections == (Connection("a.y", "b.u", Polynomial(2)),)
-    assert (study.stop, study.every) == (Fraction(1, 3), Fraction(1, 20))
+    experiment = gains(tmp_path, system(GAINS, links, after=STEP), more)
+    assert experiment.composite.scenario.connections == (Connection("a.y", "b.u", Polynomial(2)),)
+    assert (experiment.stop, experiment.every) == (Fraction(1, 3), Fraction(1, 20))
 
 
 def test_the_annotation_of_a_component(tmp_path):
@@ -510,8 +510,8 @@ def test_the_annotation_of_a_component(tmp_path):
 
 
 def test_annotations_of_other_tools_are_left_alone(tmp_path):
-    study = gains(tmp_path, system(GAINS, after=level("any <b/> thing", kind="org.example")))
-    assert study.notes[-1] == "annotations of other tools are not read: `org.example`"
+    experiment = gains(tmp_path, system(GAINS, after=level("any <b/> thing", kind="org.example")))
+    assert experiment.notes[-1] == "annotations of other tools are not read: `org.example`"
 
 
 @pytest.mark.parametrize(
@@ -530,9 +530,9 @@ def test_annotations_of_other_tools_are_left_alone(tmp_path):
     ],
 )
 def test_without_the_annotation_a_step_is_found_and_told(tmp_path, asked, experiment, step, told):
-    study = gains(tmp_path, system(GAINS), f"<ssd:DefaultExperiment {experiment}/>", stepSize=asked)
-    assert study.composite.step == step
-    assert study.notes[:2] == (
+    experiment = gains(tmp_path, system(GAINS), f"<ssd:DefaultExperiment {experiment}/>", stepSize=asked)
+    assert experiment.composite.step == step
+    assert experiment.notes[:2] == (
         f"the SSP tells no step: it is {told}",
         "the SSP tells no algorithm: it is jacobi, extrapolation is hold",
     )
@@ -542,9 +542,9 @@ def test_the_smallest_step_counts_though_names_repeat(tmp_path):
     asked = {"left": "0.001", "right": "0.01"}
     files = {f"{side}.fmu": fmu("gain", stepSize=step) for side, step in asked.items()}
     inside = "".join(system(component("plant", f"{side}.fmu"), name=side) for side in asked)
-    study = read_ssp(archive(tmp_path, ssd(system(inside)), files))
-    assert study.composite.step == Fraction(1, 1000)
-    assert study.notes[0] == "the SSP tells no step: it is 1 ms, which `left.plant` asks for"
+    experiment = read_ssp(archive(tmp_path, ssd(system(inside)), files))
+    assert experiment.composite.step == Fraction(1, 1000)
+    assert experiment.notes[0] == "the SSP tells no step: it is 1 ms, which `left.plant` asks for"
 
 
 @pytest.mark.parametrize(
@@ -563,26 +563,26 @@ def test_the_smallest_step_counts_though_names_repeat(tmp_path):
 def test_the_step_inside_an_fmu_is_obeyed(tmp_path, own, stop, step, told):
     files = {"resources/gain.fmu": fmu("gain", 3, stepSize=None, fixedInternalStepSize=own)}
     text = ssd(system(GAINS), f'<ssd:DefaultExperiment stopTime="{stop}"/>')
-    study = read_ssp(archive(tmp_path, text, files))
-    assert study.composite.step == step
-    assert study.notes[0] == f"the SSP tells no step: it is {told}"
+    experiment = read_ssp(archive(tmp_path, text, files))
+    assert experiment.composite.step == step
+    assert experiment.notes[0] == f"the SSP tells no step: it is {told}"
 
 
 def test_an_input_of_a_system_that_nothing_drives_keeps_what_its_fmu_starts_with(tmp_path):
     both = connection("u", "a.u") + connection("u", "b.u", '<ssc:LinearTransformation factor="2"/>')
-    study = gains(tmp_path, system(GAINS, both, connector("u", "input")))
-    assert study.composite.inputs == (Port("u", start=0.0),)
+    experiment = gains(tmp_path, system(GAINS, both, connector("u", "input")))
+    assert experiment.composite.inputs == (Port("u", start=0.0),)
 
 
 def test_an_input_that_would_disturb_what_it_leads_to_is_left_out(tmp_path):
     bound = binding(inline(parameter("u", 4)))
     elements = component("a", "resources/gain.fmu") + component("b", "resources/gain.fmu", bound)
     both = connection("u", "a.u") + connection("u", "b.u")
-    study = gains(tmp_path, system(elements, both, connector("u", "input")))
-    assert study.composite.inputs == ()
-    assert study.composite.scenario.connections == ()
+    experiment = gains(tmp_path, system(elements, both, connector("u", "input")))
+    assert experiment.composite.inputs == ()
+    assert experiment.composite.scenario.connections == ()
     told = "nothing drives the input `u`, and what it leads to starts at different values: it is left out"
-    assert told in study.notes
+    assert told in experiment.notes
 
 
 def test_what_passes_straight_through_a_system_gets_a_model_of_its_own(tmp_path):
@@ -614,14 +614,14 @@ def through(port, kind):
     ("port", "kind"), [("int", "Integer"), ("bool", "Boolean"), ("enum", 'Enumeration name="Level"')]
 )
 def test_it_keeps_its_type(tmp_path, port, kind):
-    study = types(tmp_path, *through(port, kind))
-    inside = study.composite.scenario.models["in"]
+    experiment = types(tmp_path, *through(port, kind))
+    inside = experiment.composite.scenario.models["in"]
     between = inside.scenario.models["to_y"]
     assert {inside.outputs[0].type, between.outputs[0].type} == {kind.split()[0].lower()}
-    prepared = with_direct_feedthrough(study.composite.scenario).models["in"]
+    prepared = with_direct_feedthrough(experiment.composite.scenario).models["in"]
     assert prepared.outputs[0].feedthrough == ("u",)
-    assert list(study.composite.scenario.models) == ["a", "b", "in"]
-    assert not [note for note in study.notes if "drives" in note]
+    assert list(experiment.composite.scenario.models) == ["a", "b", "in"]
+    assert not [note for note in experiment.notes if "drives" in note]
 
 
 def test_an_output_that_nothing_drives_is_no_port(tmp_path):
@@ -629,8 +629,8 @@ def test_an_output_that_nothing_drives_is_no_port(tmp_path):
 
 
 def test_an_empty_system_is_left_out(tmp_path):
-    study = gains(tmp_path, system(GAINS + '<ssd:System name="nothing"/>'))
-    assert "the system `nothing` is left out: there is nothing in it" in study.notes
+    experiment = gains(tmp_path, system(GAINS + '<ssd:System name="nothing"/>'))
+    assert "the system `nothing` is left out: there is nothing in it" in experiment.notes
 
 
 def test_files_that_others_have_written_carelessly(tmp_path):
@@ -643,11 +643,11 @@ def test_files_that_others_have_written_carelessly(tmp_path):
 <Connection startElement="left" startConnector="force" endElement="right" endConnector="force"/>
 <Connection startConnector="f" endElement="left" endConnector="force"/>
 </Connections></System></SystemStructureDescription>"""
-    study = read_ssp(archive(tmp_path, text))
-    scenario = study.composite.scenario
+    experiment = read_ssp(archive(tmp_path, text))
+    scenario = experiment.composite.scenario
     assert scenario.connections == (Connection("left.force", "right.force"), Connection("left.force", "f"))
     assert [(port.name, port.unit) for port in scenario.outputs] == [("f", "N")]
-    assert study.notes[0] == (
+    assert experiment.notes[0] == (
         "`resources\\First.fmu` is taken to be `first.fmu`, which is written differently "
         "(demo.ssp: SystemStructure.ssd, line 3)"
     )
@@ -655,11 +655,11 @@ def test_files_that_others_have_written_carelessly(tmp_path):
 
 def test_an_fmu_that_another_tool_runs_by_proxy_gets_a_process_of_its_own(tmp_path):
     source = "proxyfmu://localhost?file=resources/gain.fmu"
-    study = gains(tmp_path, system(component("a", source)))
-    assert study.composite.scenario.models["a"].isolate is True
-    assert f"`a` is run in a process of its own, in place of `{source}`" in study.notes
+    experiment = gains(tmp_path, system(component("a", source)))
+    assert experiment.composite.scenario.models["a"].isolate is True
+    assert f"`a` is run in a process of its own, in place of `{source}`" in experiment.notes
 
 
 def test_a_missing_binary_is_told(tmp_path):
-    study = gains(tmp_path, system(GAINS))
-    assert "`b` cannot be run here: the FMU has no binary for this platform" in study.notes
+    experiment = gains(tmp_path, system(GAINS))
+    assert "`b` cannot be run here: the FMU has no binary for this platform" in experiment.notes

@@ -462,7 +462,7 @@ def rich():
 
 
 def test_no_damage_does_harm(tmp_path):
-    """Elements taken away or doubled, attributes taken away or spoilt: a study or faults, nothing else."""
+    """Elements taken away or doubled, attributes taken away or spoilt: an experiment or faults only."""
     (tmp_path / "resources").mkdir()
     for name in ("first", "second", "types"):
         (tmp_path / "resources" / f"{name}.fmu").write_bytes(fmu(name))

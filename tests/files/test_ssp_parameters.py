@@ -28,8 +28,8 @@ from hocket.model.scenario import Connection
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
-def values(study, *path):
-    scenario = study.composite.scenario
+def values(experiment, *path):
+    scenario = experiment.composite.scenario
     for name in path[:-1]:
         scenario = scenario.models[name].scenario
     return scenario.models[path[-1]].parameters
@@ -53,8 +53,8 @@ def gain(name, *bindings):
 
 
 def test_a_component_takes_an_inline_set(tmp_path):
-    study = gains(tmp_path, system(gain("a", binding(inline(parameter("k", 3))))))
-    assert values(study, "a") == {"k": 3.0}
+    experiment = gains(tmp_path, system(gain("a", binding(inline(parameter("k", 3))))))
+    assert values(experiment, "a") == {"k": 3.0}
 
 
 def test_a_text_of_a_system_is_passed_on(tmp_path):
@@ -65,8 +65,8 @@ def test_a_text_of_a_system_is_passed_on(tmp_path):
         binding(inline(parameter("name", "two words", "String"))),
     )
     files = {"resources/types.fmu": fmu("types")}
-    study = read_ssp(archive(tmp_path, ssd(inside), files))
-    assert values(study, "a") == {"p_string": "two words"}
+    experiment = read_ssp(archive(tmp_path, ssd(inside), files))
+    assert values(experiment, "a") == {"p_string": "two words"}
 
 
 def test_higher_levels_overrule_lower_ones_and_later_bindings_earlier_ones(tmp_path):
@@ -79,17 +79,17 @@ def test_higher_levels_overrule_lower_ones_and_later_bindings_earlier_ones(tmp_p
         "</ssd:ParameterBindings>",
         binding(inline(parameter("in.g.k", 4))).removeprefix("<ssd:ParameterBindings>"),
     )
-    study = gains(tmp_path, system(inner, before=twice))
-    assert values(study, "in", "g") == {"k": 4.0, "u": 2.0}
-    assert not [note for note in study.notes if "nothing takes" in note]
+    experiment = gains(tmp_path, system(inner, before=twice))
+    assert values(experiment, "in", "g") == {"k": 4.0, "u": 2.0}
+    assert not [note for note in experiment.notes if "nothing takes" in note]
 
 
 def test_names_with_dots_reach_every_element_that_they_can_mean(tmp_path):
     inner = system(gain("b.c") + gain("x"), name="a")
     outer = system(inner + gain("a.b.c"), before=binding(inline(parameter("a.b.c.k", 7))))
-    study = gains(tmp_path, outer)
-    assert values(study, "a", "b_c") == values(study, "a_b_c") == {"k": 7.0}
-    assert values(study, "a", "x") == {}
+    experiment = gains(tmp_path, outer)
+    assert values(experiment, "a", "b_c") == values(experiment, "a_b_c") == {"k": 7.0}
+    assert values(experiment, "a", "x") == {}
 
 
 def test_sets_and_mappings_in_files_of_any_version(tmp_path):
@@ -102,15 +102,15 @@ def test_sets_and_mappings_in_files_of_any_version(tmp_path):
     }
     mapping = '<ssd:ParameterMapping source="resources/p.ssm"/>'
     inside = system(gain("a") + gain("b"), before=binding("", mapping, source="resources/p.ssv"))
-    study = read_ssp(archive(tmp_path, ssd(inside), files))
-    assert values(study, "a") == values(study, "b") == {"k": 3.0}
+    experiment = read_ssp(archive(tmp_path, ssd(inside), files))
+    assert values(experiment, "a") == values(experiment, "b") == {"k": 3.0}
 
 
 def test_a_prefix_stands_before_every_name(tmp_path):
     both = binding(inline(parameter("k", 5)), prefix="b.")
-    study = gains(tmp_path, system(gain("a") + gain("b"), before=both))
-    assert values(study, "a") == {}
-    assert values(study, "b") == {"k": 5.0}
+    experiment = gains(tmp_path, system(gain("a") + gain("b"), before=both))
+    assert values(experiment, "a") == {}
+    assert values(experiment, "b") == {"k": 5.0}
 
 
 def test_a_set_inside_the_fmu(tmp_path):
@@ -125,8 +125,8 @@ def test_the_bindings_of_a_component_that_is_an_ssp_come_last(tmp_path):
     inner = ssd(system(gain("g"), before=binding(inline(parameter("g.k", 1), parameter("g.u", 1)))))
     packed = archive(tmp_path, inner, {"resources/gain.fmu": fmu("gain")}, "inner.ssp").read_bytes()
     outer = system(component("in", "resources/inner.ssp", binding(inline(parameter("g.k", 2)))))
-    study = read_ssp(archive(tmp_path, ssd(outer), {"resources/inner.ssp": packed}))
-    assert values(study, "in", "g") == {"k": 2.0, "u": 1.0}
+    experiment = read_ssp(archive(tmp_path, ssd(outer), {"resources/inner.ssp": packed}))
+    assert values(experiment, "in", "g") == {"k": 2.0, "u": 1.0}
 
 
 def test_what_is_mapped_is_converted_then_transformed(tmp_path):
@@ -138,18 +138,18 @@ def test_what_is_mapped_is_converted_then_transformed(tmp_path):
     )
     given = inline(parameter("way", 30, unit="cm"), more=UNITS)
     elements = component("left", "resources/first.fmu") + component("right", "resources/second.fmu")
-    study = read_ssp(archive(tmp_path, ssd(system(elements, before=binding(given, mapping)))))
-    assert values(study, "left") == {"x0": 0.3}
-    assert values(study, "right") == {"x0": 4.0, "v0": 30.0}
+    experiment = read_ssp(archive(tmp_path, ssd(system(elements, before=binding(given, mapping)))))
+    assert values(experiment, "left") == {"x0": 0.3}
+    assert values(experiment, "right") == {"x0": 4.0, "v0": 30.0}
 
 
 def test_units_of_a_set_may_be_those_of_the_description_or_in_brackets(tmp_path):
     one = binding(inline(parameter("x0", 3, unit="el"), parameter("m", 5, unit="[kg]")))
     two = binding(inline(parameter("x0", 3, unit="mm")))
     elements = component("left", "resources/first.fmu", one) + component("right", "resources/second.fmu", two)
-    study = read_ssp(archive(tmp_path, ssd(system(elements), UNITS)))
-    assert values(study, "left") == {"m": 5.0, "x0": 1.5}
-    assert values(study, "right") == {"x0": 0.003}
+    experiment = read_ssp(archive(tmp_path, ssd(system(elements), UNITS)))
+    assert values(experiment, "left") == {"m": 5.0, "x0": 1.5}
+    assert values(experiment, "right") == {"x0": 0.003}
 
 
 def test_units_that_do_not_convert_are_a_fault(tmp_path):
@@ -173,8 +173,8 @@ def test_every_type_of_value(tmp_path, version):
         parameter("u_enum", "3", "Enumeration"),
     )
     elements = component("a", "resources/types.fmu", binding(given))
-    study = types(tmp_path, "", elements=elements, version=version)
-    assert values(study, "a") == {
+    experiment = types(tmp_path, "", elements=elements, version=version)
+    assert values(experiment, "a") == {
         "p_real": -2.5,
         "p_int": -7,
         "p_bool": False,
@@ -185,7 +185,7 @@ def test_every_type_of_value(tmp_path, version):
         "u_bool": True,
         "u_enum": 3,
     }
-    starts = {port.name: port.start for port in study.composite.scenario.models["a"].inputs}
+    starts = {port.name: port.start for port in experiment.composite.scenario.models["a"].inputs}
     assert (starts["u_real"], starts["u_int"], starts["u_bool"], starts["u_enum"]) == (3.0, 4.0, 1.0, 3.0)
 
 
@@ -197,8 +197,10 @@ def test_types_of_fmi_3_and_binary_values(tmp_path):
         parameter("p_binary", "cafe00", "Binary"),
         version="2.0",
     )
-    study = types(tmp_path, "", elements=component("a", "resources/types.fmu", binding(given)), version=3)
-    assert values(study, "a") == {
+    experiment = types(
+        tmp_path, "", elements=component("a", "resources/types.fmu", binding(given)), version=3
+    )
+    assert values(experiment, "a") == {
         "p_float32": 0.25,
         "p_int64": 2**53 + 1,
         "p_uint8": 200,
@@ -216,9 +218,9 @@ def test_arrays_of_values(tmp_path):
     )
     files = {"resources/arrays.fmu": fmu("arrays", 3)}
     inside = system(component("m", "resources/arrays.fmu", binding(given)))
-    study = read_ssp(archive(tmp_path, ssd(inside, version="2.0"), files))
-    assert values(study, "m") == {"n": 2, "A": ((1.0, 2.0), (3.0, 4.0)), "u": (5.0, 6.0)}
-    assert [port.start for port in study.composite.scenario.models["m"].inputs] == [5.0, 6.0]
+    experiment = read_ssp(archive(tmp_path, ssd(inside, version="2.0"), files))
+    assert values(experiment, "m") == {"n": 2, "A": ((1.0, 2.0), (3.0, 4.0)), "u": (5.0, 6.0)}
+    assert [port.start for port in experiment.composite.scenario.models["m"].inputs] == [5.0, 6.0]
 
 
 @pytest.mark.parametrize(
@@ -233,8 +235,8 @@ def test_arrays_of_values(tmp_path):
 def test_tables_apply_to_parameters_too(tmp_path, written, kind, table, expected):
     target = {"Boolean": "p_bool", "Integer": "p_int", "Enumeration": "p_enum"}[kind]
     given = binding(inline(parameter("it", written, kind)), mapped(line("it", target, table)))
-    study = types(tmp_path, "", elements=component("a", "resources/types.fmu", given))
-    assert values(study, "a") == {target: expected}
+    experiment = types(tmp_path, "", elements=component("a", "resources/types.fmu", given))
+    assert values(experiment, "a") == {target: expected}
 
 
 def test_a_parameter_of_a_system_is_passed_on_to_what_it_is_connected_with(tmp_path):
@@ -244,10 +246,10 @@ def test_a_parameter_of_a_system_is_passed_on_to_what_it_is_connected_with(tmp_p
         connector("p", "parameter"),
         name="in",
     )
-    study = gains(tmp_path, system(inner, before=binding(inline(parameter("in.p", 5)))))
-    assert values(study, "in", "g") == {"k": 10.0}
-    assert values(study, "in", "h") == {"u": 5.0}
-    assert study.composite.scenario.models["in"].inputs == ()
+    experiment = gains(tmp_path, system(inner, before=binding(inline(parameter("in.p", 5)))))
+    assert values(experiment, "in", "g") == {"k": 10.0}
+    assert values(experiment, "in", "h") == {"u": 5.0}
+    assert experiment.composite.scenario.models["in"].inputs == ()
 
 
 def test_an_input_of_a_system_starts_where_a_binding_says(tmp_path):
@@ -257,30 +259,30 @@ def test_an_input_of_a_system_starts_where_a_binding_says(tmp_path):
         connector("u", "input"),
         binding(inline(parameter("u", -20))),
     )
-    study = gains(tmp_path, inside)
-    assert study.composite.inputs == (Port("u", start=-20.0),)
-    assert study.composite.scenario.connections == (Connection("u", "a.u"),)
+    experiment = gains(tmp_path, inside)
+    assert experiment.composite.inputs == (Port("u", start=-20.0),)
+    assert experiment.composite.scenario.connections == (Connection("u", "a.u"),)
 
 
 def test_what_nothing_takes_is_told_and_ignored(tmp_path):
     many = inline(*(parameter(f"a.nothing{i}", i) for i in range(5)), parameter("a.k", 1))
-    study = gains(tmp_path, system(gain("a"), before=binding(many)))
+    experiment = gains(tmp_path, system(gain("a"), before=binding(many)))
     told = (
         "nothing takes `a.nothing0`, `a.nothing1`, `a.nothing2` and 2 more of demo.ssp: SystemStructure.ssd"
     )
-    assert told in study.notes
-    assert values(study, "a") == {"k": 1.0}
+    assert told in experiment.notes
+    assert values(experiment, "a") == {"k": 1.0}
 
 
 def test_what_an_fmu_calculates_is_not_set(tmp_path):
-    study = gains(tmp_path, system(gain("a", binding(inline(parameter("y", 1))))))
-    assert values(study, "a") == {}
-    assert "the FMU of `a` calculates `y`: the values given are not set" in study.notes
+    experiment = gains(tmp_path, system(gain("a", binding(inline(parameter("y", 1))))))
+    assert values(experiment, "a") == {}
+    assert "the FMU of `a` calculates `y`: the values given are not set" in experiment.notes
 
 
 def test_a_mapping_of_names_that_are_not_given_is_told(tmp_path):
     given = binding(inline(parameter("k", 1)), mapped(line("kk", "k"), line("", "u")))
-    study = gains(tmp_path, system(gain("a", given)))
+    experiment = gains(tmp_path, system(gain("a", given)))
     told = "a mapping names `kk`, which no parameter is called (demo.ssp: SystemStructure.ssd)"
-    assert told in study.notes
-    assert values(study, "a") == {}
+    assert told in experiment.notes
+    assert values(experiment, "a") == {}

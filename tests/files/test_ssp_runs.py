@@ -1,4 +1,4 @@
-"""SSPs that are run: by hocket as the study they came from, and by FMPy."""
+"""SSPs that are run: by hocket as the experiment they came from, and by FMPy."""
 
 from fractions import Fraction
 
@@ -66,10 +66,10 @@ def nested(masses):
 
 
 @pytest.mark.parametrize("make", [flat, nested])
-def test_a_study_runs_the_same_after_its_way_through_a_file(tmp_path, masses, make):
-    study = make(masses)
-    write_ssp(study, tmp_path / "x.ssp")
-    one, two = run(study), run(read_ssp(tmp_path / "x.ssp"))
+def test_an_experiment_runs_the_same_after_its_way_through_a_file(tmp_path, masses, make):
+    experiment = make(masses)
+    write_ssp(experiment, tmp_path / "x.ssp")
+    one, two = run(experiment), run(read_ssp(tmp_path / "x.ssp"))
     assert one.ports == two.ports
     for name in one.ports:
         np.testing.assert_array_equal(one[name], two[name])
@@ -78,13 +78,13 @@ def test_a_study_runs_the_same_after_its_way_through_a_file(tmp_path, masses, ma
 def test_fmpy_runs_it(tmp_path, masses):
     """FMPy knows neither parameters nor units of an SSP: the same masses without them."""
     plain = tuple(Fmu(model.file) for model in masses)
-    study = flat(plain)
-    write_ssp(study, tmp_path / "x.ssp")
+    experiment = flat(plain)
+    write_ssp(experiment, tmp_path / "x.ssp")
     rows = simulate_ssp(str(tmp_path / "x.ssp"), stop_time=1.0, step_size=0.01)
-    assert rows["right.x"][-1] == pytest.approx(run(study)["right.x"][-1], abs=5e-3)
+    assert rows["right.x"][-1] == pytest.approx(run(experiment)["right.x"][-1], abs=5e-3)
     write_ssp(nested(plain), tmp_path / "y.ssp")
     rows = simulate_ssp(str(tmp_path / "y.ssp"), stop_time=1.0, step_size=0.01)
-    assert rows["right.mass.x"][-1] == pytest.approx(run(study)["right.x"][-1], abs=5e-3)
+    assert rows["right.mass.x"][-1] == pytest.approx(run(experiment)["right.x"][-1], abs=5e-3)
 
 
 def test_what_a_connection_does_to_a_value(tmp_path):

@@ -1,4 +1,4 @@
-"""Studies as SSPs: other tools open them, and hocket reads back what it wrote."""
+"""Experiments as SSPs: other tools open them, and hocket reads back what it wrote."""
 
 import hashlib
 import zipfile
@@ -72,16 +72,16 @@ def facts(model):
     return model
 
 
-def returned(study, path):
-    """The study that comes back, after it was compared."""
-    write_ssp(study, path)
+def returned(experiment, path):
+    """The experiment that comes back, after it was compared."""
+    write_ssp(experiment, path)
     back = read_ssp(path)
-    assert facts(back.composite) == facts(study.composite)
+    assert facts(back.composite) == facts(experiment.composite)
     assert (back.start, back.stop, back.every, back.name) == (
-        study.start,
-        study.stop,
-        study.every,
-        study.name or path.stem,
+        experiment.start,
+        experiment.stop,
+        experiment.every,
+        experiment.name or path.stem,
     )
     return back
 
@@ -151,7 +151,7 @@ def test_what_is_written_is_read_back(tmp_path, made):
     assert valid(path)
 
 
-def test_the_same_study_gives_the_same_bytes(tmp_path, made):
+def test_the_same_experiment_gives_the_same_bytes(tmp_path, made):
     one, two = tmp_path / "one.ssp", tmp_path / "two.ssp"
     write_ssp(nested(made), one)
     write_ssp(nested(made), two)
@@ -226,11 +226,11 @@ def test_values_of_every_type(tmp_path, made):
         "u_real": 1e-300,
     }
     links = {f"b.u_{kind}": f"a.y_{kind}" for kind in ("real", "int", "bool", "enum")}
-    study = Experiment(
+    experiment = Experiment(
         Composite(Scenario({"a": Fmu(made("types"), values), "b": Fmu(made("types"))}, links), "1 ms")
     )
     path = tmp_path / "x.ssp"
-    returned(study, path)
+    returned(experiment, path)
     assert valid(path)
     items = [item.attrib for item in description(path).iter(f"{{{SSP}Common}}Item")]
     assert items == [{"name": name, "value": str(i)} for i, name in enumerate(("off", "low", "high"), 1)]
@@ -262,16 +262,16 @@ def test_types_of_fmi_3_and_arrays_need_version_2(tmp_path, made):
 def test_elements_are_laid_over_the_whole(tmp_path, made):
     values = {"n": 2, "u": [0, 0], "A": [[1, 2], [3, 4]], "A[1,1]": 99, "A[2, 1]": 5}
     model = Fmu(made("arrays", 3), values)
-    study = Experiment(Composite(Scenario({"a": model}), "1 ms"))
-    returned(study, tmp_path / "x.ssp")
+    experiment = Experiment(Composite(Scenario({"a": model}), "1 ms"))
+    returned(experiment, tmp_path / "x.ssp")
     back = read_ssp(tmp_path / "x.ssp").composite.scenario.models["a"]
     assert back.parameters["A"] == ((99.0, 2.0), (5.0, 4.0))
 
 
 def test_a_list_sets_variables_with_a_blank_in_their_name(tmp_path, made):
     path = made("gain", xml=lambda text: text.replace('name="k"', 'name="k[1, 1]"'))
-    study = Experiment(Composite(Scenario({"a": Fmu(path, k=[[3.0]])}), "1 ms"))
-    returned(study, tmp_path / "x.ssp")
+    experiment = Experiment(Composite(Scenario({"a": Fmu(path, k=[[3.0]])}), "1 ms"))
+    returned(experiment, tmp_path / "x.ssp")
     both = Fmu(path, {"k": [[3.0]], "k[1, 1]": 4.0})
     returned(Experiment(Composite(Scenario({"a": both}), "1 ms")), tmp_path / "y.ssp")
 
@@ -332,16 +332,16 @@ def test_what_an_import_has_put_in_is_written_as_it_was(tmp_path):
     given = archive(
         tmp_path, ssd(system(elements, links, after=order)), {"resources/types.fmu": fmu("types")}
     )
-    study = read_ssp(given)
-    assert study.composite.orchestrator == GaussSeidel(["a", "to_b_u_enum", "to_b_u_bool", ["b", "in"]])
-    returned(study, tmp_path / "again.ssp")
+    experiment = read_ssp(given)
+    assert experiment.composite.orchestrator == GaussSeidel(["a", "to_b_u_enum", "to_b_u_bool", ["b", "in"]])
+    returned(experiment, tmp_path / "again.ssp")
     assert valid(tmp_path / "again.ssp")
 
 
 @pytest.mark.parametrize(("port", "kind"), [("int", "Integer"), ("bool", "Boolean")])
 def test_what_passes_straight_through_comes_back_with_its_type(tmp_path, port, kind):
-    study = types(tmp_path, *through(port, kind))
-    returned(study, tmp_path / "again.ssp")
+    experiment = types(tmp_path, *through(port, kind))
+    returned(experiment, tmp_path / "again.ssp")
 
 
 def test_items_pass_through_levels(tmp_path, made):
@@ -428,6 +428,6 @@ def test_other_extrapolations_and_options_come_back(tmp_path, made):
 
 def test_values_of_bindings_survive_a_second_round(tmp_path):
     text = ssd(system(component("a", "resources/gain.fmu", binding(inline(parameter("k", 0.1))))))
-    study = read_ssp(archive(tmp_path, text, {"resources/gain.fmu": fmu("gain")}))
-    returned(study, tmp_path / "one.ssp")
+    experiment = read_ssp(archive(tmp_path, text, {"resources/gain.fmu": fmu("gain")}))
+    returned(experiment, tmp_path / "one.ssp")
     returned(read_ssp(tmp_path / "one.ssp"), tmp_path / "two.ssp")

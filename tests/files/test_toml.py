@@ -56,10 +56,10 @@ def car() -> Composite:
 def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "car.toml"
     path.write_text(CAR)
-    study = read(path)
-    assert study == Experiment(car(), Fraction(0), Fraction(10), "micro", "car")
-    assert study.path == path
-    assert plan_tree(study.composite).plan.outputs == "stale"
+    experiment = read(path)
+    assert experiment == Experiment(car(), Fraction(0), Fraction(10), "micro", "car")
+    assert experiment.path == path
+    assert plan_tree(experiment.composite).plan.outputs == "stale"
 
 
 def test_windows_files_are_read(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_name_goes_before_that_of_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_extrapolations(written: str, extrapolation: object) -> None:
-    study = loads(f"step = 1\nextrapolation = {written}\n[models]", check=False)
-    assert study.composite.extrapolation == extrapolation
+    experiment = loads(f"step = 1\nextrapolation = {written}\n[models]", check=False)
+    assert experiment.composite.extrapolation == extrapolation
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_extrapolations(written: str, extrapolation: object) -> None:
     ],
 )
 def test_orchestrators(written: str, orchestrator: object) -> None:
-    study = loads(f"step = 1\norchestrator = {written}\n[models]", check=False)
-    assert study.composite.orchestrator == orchestrator
+    experiment = loads(f"step = 1\norchestrator = {written}\n[models]", check=False)
+    assert experiment.composite.orchestrator == orchestrator
 
 
 def test_gain_and_sum() -> None:
-    study = loads(
+    experiment = loads(
         """
         step = 0.5
         models.twice = { type = "gain", gain = 2, unit = "m", out = "km" }
@@ -119,18 +119,18 @@ def test_gain_and_sum() -> None:
         models.bare = { type = "sum", inputs = ["a = 1"] }
     """.replace('unit = "N"', 'unit = "m"')
     )
-    models = study.composite.scenario.models
+    models = experiment.composite.scenario.models
     assert models["twice"] == Gain(2, "m", "km")
     assert models["less"] == Sum("a = 1", "b = 2", gains=[1, -1], unit="m")
     assert models["bare"] == Sum("a = 1")
-    assert study.composite.scenario.connections == (
+    assert experiment.composite.scenario.connections == (
         Connection("less.y", "twice.u"),
         Connection("twice.y", "less.a"),
     )
 
 
 def test_a_port_may_be_called_from() -> None:
-    study = loads(
+    experiment = loads(
         """
         step = 1
         outputs = ["late"]
@@ -146,7 +146,10 @@ def test_a_port_may_be_called_from() -> None:
         "late" = { from = "late.y", extrapolation = "hold" }
     """.replace('late.from = "clock.y"', '"late.from" = "clock.y"')
     )
-    assert [connection.target for connection in study.composite.scenario.connections] == ["late.from", "late"]
+    assert [connection.target for connection in experiment.composite.scenario.connections] == [
+        "late.from",
+        "late",
+    ]
     dotted = loads("""
         step = 1
         [models.late]
@@ -168,7 +171,7 @@ def test_code_and_measurements(folder: Path) -> None:
         'step = "5 ms"\n[models.tank]\ntype = "python"\nclass = "../plant.py:Tank"\ninputs = ["q = 1"]\n'
         '[models.g]\ntype = "gain"\ngain = 2\n'
     )
-    (folder / "study.toml").write_text("""
+    (folder / "experiment.toml").write_text("""
 step = "10 ms"
 [models.tank]
 type = "python"
@@ -216,9 +219,9 @@ tank.q = "source.q"
 decay.u = "table.b"
 part.g.u = "decay.y"
 """)
-    study = read(folder / "study.toml")
+    experiment = read(folder / "experiment.toml")
     here = str(folder)
-    assert study.composite.scenario.models == {
+    assert experiment.composite.scenario.models == {
         "tank": Python("plant.py:Tank", period="20 ms", folder=here, area=2, names=["a", {"b": True}]),
         "decay": Ode(
             "plant.py:rate", "plant.py:out", [1], ["u"], ["y"], "heun", "1 ms", {}, folder=here, k=2.5
@@ -243,9 +246,9 @@ part.g.u = "decay.y"
     # in the same folder and in another the paths lead to the same files
     (folder / "other").mkdir()
     for path in (folder / "again.toml", folder / "other" / "again.toml"):
-        write(study.composite, path)
-        assert read(path).composite == study.composite
-    assert loads(dumps(study)) == study
+        write(experiment.composite, path)
+        assert read(path).composite == experiment.composite
+    assert loads(dumps(experiment)) == experiment
 
 
 def test_paths_of_texts_start_in_their_folder(folder: Path) -> None:
@@ -257,8 +260,8 @@ def test_paths_of_texts_start_in_their_folder(folder: Path) -> None:
 
 
 def test_a_written_file_looks_like_one_by_hand() -> None:
-    study = Experiment(car(), stop=Fraction(10), name="car")
-    assert dumps(study) == dedent("""\
+    experiment = Experiment(car(), stop=Fraction(10), name="car")
+    assert dumps(experiment) == dedent("""\
         name = "car"
         step = "10 ms"
         orchestrator = { type = "gauss-seidel", order = ["left", "right"], outputs = "stale" }
@@ -297,7 +300,7 @@ def test_a_written_file_looks_like_one_by_hand() -> None:
         "left.x" = { from = "right.mass.x", extrapolation = "quadratic" }
         "left.v" = { from = "right.mass.v", extrapolation = { type = "nepce", alpha = 0.6 } }
     """)
-    assert loads(dumps(study)) == study
+    assert loads(dumps(experiment)) == experiment
 
 
 def test_long_lists_are_broken() -> None:
@@ -470,7 +473,7 @@ def _composites(draw: st.DrawFn, depth: int = 2) -> Composite:
     )  # type: ignore[arg-type]
 
 
-_studies = st.builds(
+_experiments = st.builds(
     Experiment,
     _composites(),
     start=st.fractions(-10, 0),
@@ -481,12 +484,12 @@ _studies = st.builds(
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(_studies)
-def test_what_is_written_is_read_back(study: Experiment) -> None:
-    text = dumps(study)
+@given(_experiments)
+def test_what_is_written_is_read_back(experiment: Experiment) -> None:
+    text = dumps(experiment)
     again = loads(text, check=False)
-    assert again == study
-    assert list(again.composite.scenario.models) == list(study.composite.scenario.models)
+    assert again == experiment
+    assert list(again.composite.scenario.models) == list(experiment.composite.scenario.models)
     assert dumps(again) == text  # tells -0.0 from 0.0, which == does not
 
 

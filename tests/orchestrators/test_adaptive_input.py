@@ -128,8 +128,8 @@ def test_the_file_of_the_documentation():
     written = (
         'orchestrator = { type = "adaptive", inner = "gauss-seidel", tolerance = 1e-6, first = "1/128" }'
     )
-    study = loads(f"step = 1\n{written}\n[models]", check=False)
-    assert study.composite.orchestrator == Adaptive(GaussSeidel(), 1e-6, first=Fraction(1, 128))
+    experiment = loads(f"step = 1\n{written}\n[models]", check=False)
+    assert experiment.composite.orchestrator == Adaptive(GaussSeidel(), 1e-6, first=Fraction(1, 128))
 
 
 def test_the_command_line_tells_how_many_steps_there_were(tmp_path):

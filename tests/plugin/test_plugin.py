@@ -69,11 +69,11 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_a_file_uses_them(plugin: Any) -> None:
-    study = loads(SCENARIO)
-    assert study.composite.orchestrator == plugin.Alphabetical(reverse=True)
-    assert study.composite.extrapolation == plugin.DampedLine(0.25)
-    assert study.composite.scenario.models["b"] == plugin.Decay(1.0, 0.5, "slow")
-    assert loads(dumps(study)) == study
+    experiment = loads(SCENARIO)
+    assert experiment.composite.orchestrator == plugin.Alphabetical(reverse=True)
+    assert experiment.composite.extrapolation == plugin.DampedLine(0.25)
+    assert experiment.composite.scenario.models["b"] == plugin.Decay(1.0, 0.5, "slow")
+    assert loads(dumps(experiment)) == experiment
 
 
 def test_it_runs_as_it_would_with_hockets_own(plugin: Any) -> None:
@@ -85,8 +85,8 @@ def test_it_runs_as_it_would_with_hockets_own(plugin: Any) -> None:
 
 
 def test_both_engines_agree_where_the_extrapolator_is_known(plugin: Any) -> None:
-    study = loads(SCENARIO.replace('{ type = "damped-line", part = 0.25 }', '"linear"'))
-    native, interpreter = (hk.run(study, engine=engine) for engine in ("native", "interpreter"))
+    experiment = loads(SCENARIO.replace('{ type = "damped-line", part = 0.25 }', '"linear"'))
+    native, interpreter = (hk.run(experiment, engine=engine) for engine in ("native", "interpreter"))
     assert native.info["engine"] == "native"
     assert list(native["b.x"].values) == list(interpreter["b.x"].values)
 
@@ -96,13 +96,13 @@ def test_an_accelerator(plugin: Any) -> None:
         '{ type = "alphabetical", reverse = true }',
         '{ type = "iterate", inner = "alphabetical", accelerate = "halved" }',
     ).replace('{ type = "damped-line", part = 0.25 }', '"linear"')
-    study = loads(text)
-    run = hk.run(study)
+    experiment = loads(text)
+    run = hk.run(experiment)
     assert run.info["engine"] == "interpreter, because the accelerator Halved is written in Python"
-    plain = study.composite.with_changes(orchestrator=hk.Iterate(plugin.Alphabetical()))
+    plain = experiment.composite.with_changes(orchestrator=hk.Iterate(plugin.Alphabetical()))
     assert run["a.x"].values == pytest.approx(hk.run(plain, stop=1)["a.x"].values, rel=1e-6)
-    assert loads(dumps(study)) == study
-    assert "led by Halved" in str(plan_tree(study.composite).plan)
+    assert loads(dumps(experiment)) == experiment
+    assert "led by Halved" in str(plan_tree(experiment.composite).plan)
 
 
 def test_words_in_calls(plugin: Any) -> None:

@@ -141,11 +141,11 @@ def test_the_page_needs_nothing_else_and_is_small(page):
 
 
 def test_the_lines_of_ten_thousand_are_those_of_each(many):
-    study = Experiment(many.composite)
-    found = changed_lines(many, study, range(10_000))
+    experiment = Experiment(many.composite)
+    found = changed_lines(many, experiment, range(10_000))
     for k in range(0, 10_000, 997):
         made = apply_choices(many.composite, many.space.values(many.points[k]))
-        assert list(found[k]) == line_changes(scenario_tables(study), scenario_tables(Experiment(made)))
+        assert list(found[k]) == line_changes(scenario_tables(experiment), scenario_tables(Experiment(made)))
 
 
 def test_choices_that_share_a_line_are_told_together():

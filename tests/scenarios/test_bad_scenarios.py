@@ -366,9 +366,9 @@ def test_failing_run_keeps_its_rows(
     here: Path, engine: str, text: str, parameter: str, port: str, message: str, kept: str, last: float
 ) -> None:
     (here / "bad.toml").write_text(text.replace("PARAMETER", parameter))
-    study = read("bad.toml")
+    experiment = read("bad.toml")
     with pytest.raises(SimulatorError) as caught:
-        run(study.composite, 1, folder="out", engine=engine)  # type: ignore[arg-type]
+        run(experiment.composite, 1, folder="out", engine=engine)  # type: ignore[arg-type]
     assert str(caught.value) == message
     assert caught.value.__notes__ == [f"rows up to t = {kept} s are kept in {here / 'out'}"]
     failed = open_run("out")

@@ -134,11 +134,11 @@ def test_equations_that_were_tried_are_marked_in_files():
 
 
 def test_files_know_it():
-    study = loads(FILE)
+    experiment = loads(FILE)
     bare = hk.Python("examples/thermostat.py:Thermostat")
     told = {"heat": ["temperature"]}
-    assert study.composite.scenario.models["thermostat"] == Replay(Reacting(bare, told, probed=True))
-    assert loads(dumps(study)) == study
+    assert experiment.composite.scenario.models["thermostat"] == Replay(Reacting(bare, told, probed=True))
+    assert loads(dumps(experiment)) == experiment
     for wrong, message, line in (
         ('feedthrough = { heat = ["temprature"] }', "did you mean `temperature`", 7),
         ("", "`probed` is said of nothing", 8),

@@ -366,12 +366,12 @@ thermostat.temperature = "room.temperature"
 
 
 def test_files_know_it():
-    study = loads(FILE)
-    model = study.composite.scenario.models["thermostat"]
+    experiment = loads(FILE)
+    model = experiment.composite.scenario.models["thermostat"]
     assert model == Replay(Python(CLASS, low=18))
-    text = dumps(study)
+    text = dumps(experiment)
     assert "replay = true" in text
-    assert loads(text) == study
+    assert loads(text) == experiment
     with pytest.raises(ScenarioError, match="`thermostat` cannot go back"):
         loads(FILE.replace("replay = true", "replay = false"))
 

@@ -219,11 +219,11 @@ def test_files_know_it():
         ('"1 ms"', Sloped(Replay(hk.Python("examples/thermostat.py:Thermostat")), "1 ms")),
         ('"backward"', Sloped(Replay(hk.Python("examples/thermostat.py:Thermostat")))),
     ):
-        study = loads(FILE.replace('"1 ms"', written))
-        assert study.composite.scenario.models["thermostat"] == model
-        text = dumps(study)
+        experiment = loads(FILE.replace('"1 ms"', written))
+        assert experiment.composite.scenario.models["thermostat"] == model
+        text = dumps(experiment)
         assert f"slopes = {written}" in text
-        assert loads(text) == study
+        assert loads(text) == experiment
 
 
 @pytest.mark.parametrize(

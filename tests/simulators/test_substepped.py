@@ -264,12 +264,12 @@ thermostat.temperature = "room.temperature"
 
 
 def test_files_know_it():
-    study = loads(FILE)
-    model = study.composite.scenario.models["thermostat"]
+    experiment = loads(FILE)
+    model = experiment.composite.scenario.models["thermostat"]
     assert model == Substepped(hk.Python("examples/thermostat.py:Thermostat"), "25 ms")
-    text = dumps(study)
+    text = dumps(experiment)
     assert 'substep = "25 ms"' in text
-    assert loads(text) == study
+    assert loads(text) == experiment
     for wrong, message in (("substep = 0", "above zero"), ('substep = "soon"', "duration")):
         with pytest.raises(hk.ScenarioError, match=message) as caught:
             loads(FILE.replace('substep = "25 ms"', wrong))

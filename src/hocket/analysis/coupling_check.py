@@ -161,10 +161,10 @@ def check(
     error of a run is predicted. What is not linear is linearised at the start. `advise` tries changes;
     `robust` computes other macro steps and stability radii (None: where that takes little time).
     """
-    study = _study_to_check(what, start, stop)
-    posed = posedness(study.composite)
+    experiment = _experiment_to_check(what, start, stop)
+    posed = posedness(experiment.composite)
     try:
-        coupling = _read_coupling(study, advise, robust)
+        coupling = _read_coupling(experiment, advise, robust)
     except ConvergenceError as error:
         fault = error.faults[0]
         why = f"{fault.what}: {fault.where}" if fault.where else fault.what
@@ -179,7 +179,7 @@ def check(
 class Coupling:
     """What measures are taken of, and what was found so far."""
 
-    study: Experiment
+    experiment: Experiment
     models: LinearModels
     inserted: Mapping[str, str]
     """The passes that inserted a simulator, by its path."""
@@ -205,8 +205,8 @@ class Coupling:
     @cached_property
     def length(self) -> Fraction | None:
         """How much of the run is predicted, from its start on; what is left out is noted."""
-        study, step, period = self.study, self.study.composite.step, self.reading.period
-        if study.stop is None:
+        experiment, step, period = self.experiment, self.experiment.composite.step, self.reading.period
+        if experiment.stop is None:
             return None
         rows = sum(
             math.ceil(period / level.composite.step) * len(model.outputs)
@@ -216,17 +216,17 @@ class Coupling:
         sources = sum(leaf.how == "constant" for leaf in self.models.leaves)
         numbers = len(self.reading.cells) + rows + SOURCE * sources
         shown = max(1, NUMBERS // max(1, numbers)) * math.ceil(period / step) * step
-        whole = study.stop - study.start
+        whole = experiment.stop - experiment.start
         if shown < whole:
             many = f"the run has {int(whole / step):,} macro steps, only the first are predicted"
-            self.failed.append(f"global error after {format_duration(study.start + shown)}: {many}")
+            self.failed.append(f"global error after {format_duration(experiment.start + shown)}: {many}")
         return min(whole, shown)
 
     @cached_property
     def moving(self) -> Composite:
         """The linear composite with its sources played, as far as the run is predicted."""
         linear = self.reading.composite
-        return linear if self.length is None else with_sources(linear, self.length, self.study.start)
+        return linear if self.length is None else with_sources(linear, self.length, self.experiment.start)
 
     def get(self, kind: type[M]) -> M | None:
         """Return a measure that was taken before."""
@@ -263,24 +263,24 @@ class Coupling:
         return reason
 
 
-def _read_coupling(study: Experiment, advise: bool, robust: bool | None) -> Coupling:
+def _read_coupling(experiment: Experiment, advise: bool, robust: bool | None) -> Coupling:
     """Return a coupling with linear models; raises ConvergenceError for what is ill posed."""
-    composite = study.composite
+    composite = experiment.composite
     inserted = {path: note.by for path, note in insertions(without_constraints(composite)).items()}
     balanced = balanced_leaves(composite)
     if balanced:
         why = "its bonds are balanced, by a law that is not linear"
         leaves = tuple(LinearisedLeaf(path, "refused", math.nan, 0, why) for path in balanced)
-        return Coupling(study, LinearModels(leaves), inserted, advise, robust)
+        return Coupling(experiment, LinearModels(leaves), inserted, advise, robust)
     # what has no inputs may stand still, as long as others are coupled
-    made = linearise(composite, still=len(plan_tree(composite).leaves.places) > 1, start=study.start)
+    made = linearise(composite, still=len(plan_tree(composite).leaves.places) > 1, start=experiment.start)
     leaves = tuple(
         replace(leaf, notes=(f"inserted by the pass {inserted[leaf.path]}", *leaf.notes))
         if leaf.path in inserted
         else leaf
         for leaf in made.leaves
     )
-    found = Coupling(study, LinearModels(leaves), inserted, advise, robust)
+    found = Coupling(experiment, LinearModels(leaves), inserted, advise, robust)
     if not found.models.refused:
         found.linear = merge_micro_steps(made.composite)
         _ = found.reading
@@ -292,9 +292,12 @@ def _read_coupling(study: Experiment, advise: bool, robust: bool | None) -> Coup
     return found
 
 
-def _study_to_check(what: ExperimentLike, start: Duration | None, stop: Duration | None) -> Experiment:
-    study = as_experiment(what, done="checked")
-    times = {"start": study.start if start is None else start, "stop": study.stop if stop is None else stop}
+def _experiment_to_check(what: ExperimentLike, start: Duration | None, stop: Duration | None) -> Experiment:
+    experiment = as_experiment(what, done="checked")
+    times = {
+        "start": experiment.start if start is None else start,
+        "stop": experiment.stop if stop is None else stop,
+    }
     exactly: dict[str, Fraction] = {}
     for name, time in times.items():
         try:
@@ -305,8 +308,8 @@ def _study_to_check(what: ExperimentLike, start: Duration | None, stop: Duration
         begin, end = format_duration(exactly["start"]), format_duration(exactly["stop"])
         raise ScenarioError(f"the run stops at {end} and starts at {begin}", "stop")
     if "stop" in exactly:
-        _check_whole_steps(exactly["start"], exactly["stop"], study.composite.step)
-    return replace(study, start=exactly["start"], stop=exactly.get("stop"))
+        _check_whole_steps(exactly["start"], exactly["stop"], experiment.composite.step)
+    return replace(experiment, start=exactly["start"], stop=exactly.get("stop"))
 
 
 def _check_whole_steps(start: Fraction, stop: Fraction, step: Fraction) -> None:
@@ -356,7 +359,7 @@ def _predict_error(coupling: Coupling) -> PredictedError | None:
     if coupling.solution is None:
         return None
     found = predicted_error(moving if played else reading, length, measure=len(reading.core) <= LARGE)
-    ports = tuple(replace(port, at=port.at + float(coupling.study.start)) for port in found.ports)
+    ports = tuple(replace(port, at=port.at + float(coupling.experiment.start)) for port in found.ports)
     return replace(found, ports=ports, decides=coupling.stability.grows_by_itself)
 
 
@@ -385,11 +388,11 @@ def _is_costly(coupling: Coupling) -> bool:
 
 
 def _check_bonds(coupling: Coupling) -> BondCheck | None:
-    study = coupling.study
-    if not any(level.wiring.bonds for level in plan_tree(study.composite).levels()):
+    experiment = coupling.experiment
+    if not any(level.wiring.bonds for level in plan_tree(experiment.composite).levels()):
         return None
     linear = coupling.linear is not None and all(leaf.how == "exact" for leaf in coupling.models.leaves)
-    return bond_check(study.composite, study.start, study.stop, linear)
+    return bond_check(experiment.composite, experiment.start, experiment.stop, linear)
 
 
 def _list_bonds(coupling: Coupling) -> BondResiduals | None:

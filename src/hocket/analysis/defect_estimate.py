@@ -68,9 +68,9 @@ def last_row_time(run: Run) -> float | None:
     return max((float(run[port].t[-1]) for port in run.ports if len(run[port].t)), default=None)
 
 
-def broken_loop_doubts(study: Experiment) -> Iterator[str]:
+def broken_loop_doubts(experiment: Experiment) -> Iterator[str]:
     """Yield the loops that are broken: differences need not tell the error (theory, section 8.3)."""
-    found = posedness(study.composite)
+    found = posedness(experiment.composite)
     for loop in () if found.solved else found.loops:
         path = " -> ".join(f"`{port}`" for port in loop)
         yield (
@@ -139,9 +139,9 @@ def changed_model_doubts(run: Run, others: Sequence[Run]) -> Iterator[str]:
         yield f"{names} starts elsewhere than in the run: the models are not those that were run"
 
 
-def uncovered_errors(study: Experiment) -> Iterator[str]:
+def uncovered_errors(experiment: Experiment) -> Iterator[str]:
     """Yield what no other steps of levels bring to light."""
-    leaves = plan_tree(study.composite).leaves.wiring
+    leaves = plan_tree(experiment.composite).leaves.wiring
     inside = [name for name, model in zip(leaves.names, leaves.models, strict=True) if not _is_covered(model)]
     if inside:
         yield f"what is integrated inside {_summarise_ports(inside)}: the steps there stay as they are"
@@ -160,26 +160,26 @@ def _summarise_ports(names: Sequence[str]) -> str:
     return f"`{names[0]}`" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def connection_gaps(run: Run, study: Experiment) -> tuple[list[InputDefect], list[str]]:
+def connection_gaps(run: Run, experiment: Experiment) -> tuple[list[InputDefect], list[str]]:
     """Return the worst that is known of each connection, and those of which nothing is."""
     found: dict[str, InputDefect] = {}
     missing: list[str] = []
-    for level in plan_tree(study.composite).levels():
-        for gap in _extrapolation_gaps(run, study, level):
+    for level in plan_tree(experiment.composite).levels():
+        for gap in _extrapolation_gaps(run, experiment, level):
             if isinstance(gap, str):
                 missing.append(gap)
             else:
                 found[gap.input] = gap
-    for gap in _recorded_gaps(run, study):
+    for gap in _recorded_gaps(run, experiment):
         known = found.get(gap.input)
         if known is None or known.largest < gap.largest:
             found[gap.input] = gap
     return list(found.values()), [name for name in missing if name not in found]
 
 
-def _recorded_gaps(run: Run, study: Experiment) -> Iterator[InputDefect]:
+def _recorded_gaps(run: Run, experiment: Experiment) -> Iterator[InputDefect]:
     try:
-        known = run_defect(run, study.composite).connections
+        known = run_defect(run, experiment.composite).connections
     except ScenarioError:
         return
     for each in known:
@@ -188,7 +188,7 @@ def _recorded_gaps(run: Run, study: Experiment) -> Iterator[InputDefect]:
         )
 
 
-def _extrapolation_gaps(run: Run, study: Experiment, level: PlanTree) -> Iterator[InputDefect | str]:
+def _extrapolation_gaps(run: Run, experiment: Experiment, level: PlanTree) -> Iterator[InputDefect | str]:
     """Yield connections that are extrapolated over a step, from the outputs alone; or their names."""
     inside = f"{level.path}." if level.path else ""
     for child, index, drive, delay in delayed_inputs(level):
@@ -196,7 +196,7 @@ def _extrapolation_gaps(run: Run, study: Experiment, level: PlanTree) -> Iterato
         how, unit = drive.extrapolation or Hold(), level.wiring.models[child].inputs[index].unit
         values = None
         if delay.lag == 1 and isinstance(how, (Hold, Polynomial)) and source in run:
-            values = _values_at_steps(run[source], float(study.start), float(level.composite.step))
+            values = _values_at_steps(run[source], float(experiment.start), float(level.composite.step))
         if values is None or len(values[0]) < how.degree + 2:
             yield target
             continue
@@ -280,18 +280,18 @@ LARGEST = 2**24
 """Numbers in the rows of a run whose linear models are computed."""
 
 
-def trust_from_defect(run: Run, study: Experiment | None, doubts: tuple[str, ...] = ()) -> ErrorEstimate:
+def trust_from_defect(run: Run, experiment: Experiment | None, doubts: tuple[str, ...] = ()) -> ErrorEstimate:
     """Return what a run by itself tells of its error; `doubts` are why nothing better could be done."""
-    if study is None:
+    if experiment is None:
         found, missing = gaps_from_text(run)
         ports: list[PortEstimate] = []
         why = ["the models are not available, so that there is no error per port"]
         promised = None
     else:
-        found, missing = connection_gaps(run, study)
-        ports, why = _errors_by_linear_models(run, study)
-        promised, _ = predicted_order(study.composite)
-    left_out = [] if study is None else list(uncovered_errors(study))
+        found, missing = connection_gaps(run, experiment)
+        ports, why = _errors_by_linear_models(run, experiment)
+        promised, _ = predicted_order(experiment.composite)
+    left_out = [] if experiment is None else list(uncovered_errors(experiment))
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
@@ -301,16 +301,16 @@ def trust_from_defect(run: Run, study: Experiment | None, doubts: tuple[str, ...
     return ErrorEstimate(tuple(ports), (*doubts, *why), promised, "defect", tuple(left_out), tuple(found))
 
 
-def _errors_by_linear_models(run: Run, study: Experiment) -> tuple[list[PortEstimate], list[str]]:
+def _errors_by_linear_models(run: Run, experiment: Experiment) -> tuple[list[PortEstimate], list[str]]:
     """Return errors by linear models that follow the run, and why there are none.
 
     The linear models are stepped by the same plan and compared with their exact solution; both differ from
     the run in what is not linear, and that must be small beside the error: it is looked at, port by port.
     """
-    balanced = balanced_leaves(study.composite)
+    balanced = balanced_leaves(experiment.composite)
     if balanced:
         return [], [f"no error per port: bonds of `{balanced[0]}` are balanced, by a law that is not linear"]
-    leaves = plan_tree(study.composite).leaves.wiring
+    leaves = plan_tree(experiment.composite).leaves.wiring
     named = zip(leaves.names, leaves.models, strict=True)
     known = (Ode, Table, Csv, Function)
     closed = [name for name, model in named if not is_linear(model) and not isinstance(model, known)]
@@ -319,17 +319,17 @@ def _errors_by_linear_models(run: Run, study: Experiment) -> tuple[list[PortEsti
     if sum(len(run[port].t) for port in run.ports) > LARGEST:
         return [], ["no error per port: the run has too many rows"]
     try:
-        assert study.stop is not None
-        span = study.stop - study.start
-        made = linearise(study.composite, still=True, start=study.start).composite
-        made = with_sources(made, span, study.start)
+        assert experiment.stop is not None
+        span = experiment.stop - experiment.start
+        made = linearise(experiment.composite, still=True, start=experiment.start).composite
+        made = with_sources(made, span, experiment.start)
         predicted = predicted_error(made, span, trajectories=True, measure=False)
     except HocketError as error:
         return [], [f"no error per port: {error.faults[0].what}"]
     found, lost = [], []
     for each in predicted.ports:
         if each.port in run:
-            followed = _linear_port_error(run[each.port], each, float(study.start))
+            followed = _linear_port_error(run[each.port], each, float(experiment.start))
             found += [followed] if followed else []
             lost += [] if followed else [each.port]
     if lost:

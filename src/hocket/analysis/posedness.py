@@ -16,6 +16,7 @@ from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN, Drive
 from hocket.model.composite import Composite
 from hocket.plan import InputDelay, find_delays
+from hocket.plan.plan import NoteKind
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 
@@ -123,7 +124,8 @@ def posedness(composite: Composite) -> Posedness:
     loops = tuple(tuple(graph.name(node) for node in loop) for loop in graph.loops)
     order = tuple(tuple(leaves.names[leaf] for leaf in turn.read) for turn in graph.rounds())
     levels = list(root.levels())
-    solved = not any("broken by a delay" in note for level in levels for note in level.plan.notes)
+    kinds = {note.kind for level in levels for note in level.plan.notes}
+    solved = NoteKind.BROKEN_LOOP not in kinds
     delays = tuple(delay for level in levels for delay in _delayed_connections(level))
     return Posedness(constant, loops, tuple(_harmless_circles(root, loops)), order, delays, solved)
 

@@ -28,7 +28,7 @@ from hocket.analysis.defect_estimate import (
 )
 from hocket.analysis.error_prediction import predicted_order
 from hocket.errors import HocketError, ScenarioError
-from hocket.execution.run import run_study
+from hocket.execution.run import run_experiment
 from hocket.execution.session import EngineName, Progress
 from hocket.files.error_estimate import ErrorEstimate, PortEstimate, time_tolerance
 from hocket.files.formats import read
@@ -49,7 +49,7 @@ Watch: TypeAlias = Callable[[Experiment, str], AbstractContextManager[Progress |
 
 
 def estimate_error(
-    study: Experiment, run: Run, engine: EngineName | None = None, watch: Watch | None = None
+    experiment: Experiment, run: Run, engine: EngineName | None = None, watch: Watch | None = None
 ) -> ErrorEstimate:
     """Return how wrong a run is, from two more with shorter steps: six times its cost.
 
@@ -58,23 +58,23 @@ def estimate_error(
     """
     run = run.without_accounts()  # what a bond gains has no exact value but zero
     doubts = list(early_end_doubts(run))
-    study = truncate_study(study, run)
-    doubts += broken_loop_doubts(study)
+    experiment = truncate_experiment(experiment, run)
+    doubts += broken_loop_doubts(experiment)
     others: list[Run] = []
     for part in PARTS:
-        other, why = _run_shorter_steps(study, run, part, engine or engine_of(run), watch)
+        other, why = _run_shorter_steps(experiment, run, part, engine or engine_of(run), watch)
         doubts += why
         others += [other] if other else []
         if why:
             break
-    promised, _ = predicted_order(study.composite)
+    promised, _ = predicted_order(experiment.composite)
     rounding = rounding_by_port(run)
     found = [
         _estimate_port_error(run[port], [other[port] for other in others], promised, rounding[port])
         for port in run.ports
     ]
     known = sorted((each for each in found if each is not None), key=lambda each: -each.relative)
-    left_out = tuple(uncovered_errors(study))
+    left_out = tuple(uncovered_errors(experiment))
     if not run.ports:
         doubts.append("nothing was recorded")
     elif others and not known:
@@ -94,18 +94,18 @@ def estimate_run_error(run: Run, quick: bool = False, watch: Watch | None = None
     With `quick`, or where that cannot be run again, from its connections and linear models: no run is made.
     """
     try:
-        study = study_of(run)
+        experiment = experiment_of(run)
     except ScenarioError as error:
         return trust_from_defect(run, None, (*early_end_doubts(run), error.faults[0].what))
     if not quick:
-        found = estimate_error(study, run, watch=watch)
+        found = estimate_error(experiment, run, watch=watch)
         if found.ports:
             return found
-        return trust_from_defect(run, truncate_study(study, run), found.doubts)
-    return trust_from_defect(run, truncate_study(study, run), tuple(early_end_doubts(run)))
+        return trust_from_defect(run, truncate_experiment(experiment, run), found.doubts)
+    return trust_from_defect(run, truncate_experiment(experiment, run), tuple(early_end_doubts(run)))
 
 
-def study_of(run: Run) -> Experiment:
+def experiment_of(run: Run) -> Experiment:
     """Return what was run, as the folder of the run has it: options of the command line are in it."""
     try:
         return read(run.path / SCENARIO)
@@ -121,11 +121,11 @@ def engine_of(run: Run) -> EngineName:
     return "interpreter" if asked == "interpreter" else "native"
 
 
-def truncate_study(study: Experiment, run: Run) -> Experiment:
-    """Return the study up to the last whole step of the run."""
+def truncate_experiment(experiment: Experiment, run: Run) -> Experiment:
+    """Return the experiment up to the last whole step of the run."""
     if run.status == "finished":
-        return study
-    begun, step = float(study.start), float(study.composite.step)
+        return experiment
+    begun, step = float(experiment.start), float(experiment.composite.step)
     last, reached = last_row_time(run), run.info.get("reached")
     steps = 0 if last is None else math.floor((last - begun) / step + 1e-6)
     if steps < 1:
@@ -133,20 +133,22 @@ def truncate_study(study: Experiment, run: Run) -> Experiment:
         if reached is not None and reached - begun > (1.0 - 1e-6) * step:
             what = f"the run came to {reached:g} s, {run.status}, and no row after its first step is kept"
         raise ScenarioError(what, str(run.path), "rows to compare with")
-    return replace(study, stop=study.start + steps * study.composite.step)
+    return replace(experiment, stop=experiment.start + steps * experiment.composite.step)
 
 
 def _run_shorter_steps(
-    study: Experiment, run: Run, part: int, engine: EngineName, watch: Watch | None
+    experiment: Experiment, run: Run, part: int, engine: EngineName, watch: Watch | None
 ) -> tuple[Run | None, list[str]]:
     """Return the same with a part of the steps, as far as it came; and why no further."""
     words = f"1/{part} of the steps"
     try:
-        shorter = replace(study, composite=scale_steps(study.composite, Fraction(1, part), own=True))
-        rows = min(level.composite.step for level in plan_tree(study.composite).levels())
-        shorter = replace(shorter, every=study.every or rows)
+        shorter = replace(
+            experiment, composite=scale_steps(experiment.composite, Fraction(1, part), own=True)
+        )
+        rows = min(level.composite.step for level in plan_tree(experiment.composite).levels())
+        shorter = replace(shorter, every=experiment.every or rows)
         with watch(shorter, f"with {words}") if watch else nullcontext() as progress:
-            other = run_study(shorter, {}, record=run.ports, engine=engine, progress=progress)
+            other = run_experiment(shorter, {}, record=run.ports, engine=engine, progress=progress)
     except KeyboardInterrupt:
         return None, [f"the run with {words} was interrupted"]
     except HocketError as error:

@@ -16,7 +16,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.command_arguments import read_study, with_algorithms
+from hocket.cli.command_arguments import read_experiment, with_algorithms
 from hocket.cli.output_files import check_file, write_json
 from hocket.cli.terminal import print_out, titled_table
 from hocket.coupling.level_ports import with_level_ports
@@ -72,8 +72,8 @@ def abilities(
         if emulate.suffix.lower() != ".toml":
             what = f"`{emulate.name}` is no name for a scenario that says what is emulated"
             raise FileError(what, str(emulate), "a name that ends in .toml")
-    study = _read_unchecked(files, connect or (), algorithm, extrapolation)
-    level: Any = study.composite
+    experiment = _read_unchecked(files, connect or (), algorithm, extrapolation)
+    level: Any = experiment.composite
     found = needs(level, passes or ())
     can = abilities(level)
     changed = (
@@ -85,11 +85,11 @@ def abilities(
     if str(json) != "-":
         columns = ABILITIES if everything else _FEW
         rows = [{k: v for k, v in row.items() if k in ("simulator", "kind", *columns)} for row in can.rows()]
-        print_out(*titled_table(f"what the simulators of {study.name} can", rows, None))
+        print_out(*titled_table(f"what the simulators of {experiment.name} can", rows, None))
         print_out(*_need_lines(level, found))
-        print_out(*(Text(f"note: {note}", "yellow") for note in study.notes))
+        print_out(*(Text(f"note: {note}", "yellow") for note in experiment.notes))
     if changed:
-        _write_emulated(study, changed, emulate, str(json) == "-")
+        _write_emulated(experiment, changed, emulate, str(json) == "-")
         found = needs(changed.level, passes or ()) if emulate else found
     if any(need.is_required and need.unmet for need in found):
         raise typer.Exit(2)
@@ -101,25 +101,25 @@ def _read_unchecked(
     algorithm: Sequence[str] | None,
     extrapolation: Sequence[str] | None,
 ) -> Experiment:
-    """Return the study; a file that is refused for what its simulators cannot do is read all the same."""
+    """Return the experiment; a file that is refused for what its simulators cannot do is read too."""
     from hocket.planning.compiler.capability_needs import needs
 
     try:
-        study = read_study(files, connect)
+        experiment = read_experiment(files, connect)
     except ScenarioError:
         if len(files) > 1 or files[0].suffix.lower() != ".toml":
             raise
-        study = toml.read(files[0], check=False)
-        if _has_other_faults(study) or not any(
-            need.is_required and need.unmet for need in needs(study.composite)
+        experiment = toml.read(files[0], check=False)
+        if _has_other_faults(experiment) or not any(
+            need.is_required and need.unmet for need in needs(experiment.composite)
         ):
             raise
-    return with_algorithms(study, algorithm, extrapolation, suited=False)
+    return with_algorithms(experiment, algorithm, extrapolation, suited=False)
 
 
-def _has_other_faults(study: Experiment) -> bool:
+def _has_other_faults(experiment: Experiment) -> bool:
     """Return whether more is wrong than what simulators cannot do."""
-    return bool(scenario_faults(with_level_ports(study.composite.scenario)))
+    return bool(scenario_faults(with_level_ports(experiment.composite.scenario)))
 
 
 def _need_lines(level: Any, found: Sequence[Need]) -> Iterator[RenderableType]:
@@ -162,7 +162,7 @@ def _join_paths(paths: Sequence[str]) -> str:
     return ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
 
 
-def _write_emulated(study: Experiment, changed: EmulationResult, file: Path | None, quiet: bool) -> None:
+def _write_emulated(experiment: Experiment, changed: EmulationResult, file: Path | None, quiet: bool) -> None:
     """Tell what is emulated, and write it."""
     from hocket.planning.compiler.emulation_pass import other_remedy
 
@@ -184,7 +184,7 @@ def _write_emulated(study: Experiment, changed: EmulationResult, file: Path | No
         if not changed.done:
             print_out("", "nothing has to be emulated")
     if file:
-        write(replace(study, composite=changed.level), file)
+        write(replace(experiment, composite=changed.level), file)
         if not quiet:
             print_out("", f"wrote {file}")
 

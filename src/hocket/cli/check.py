@@ -21,7 +21,7 @@ from hocket.cli import run_estimate as runs
 from hocket.cli.command_arguments import (
     locate_faults,
     parse_assignments,
-    read_study,
+    read_experiment,
     split_assignment,
     with_algorithms,
 )
@@ -129,13 +129,15 @@ def _check_varied_name(composite: Composite, name: str, value: float, where: str
         raise error from None
 
 
-def map_stability(study: Experiment, over: Sequence[VariedRange], quiet: bool) -> Intervals | StabilityMap:
+def map_stability(
+    experiment: Experiment, over: Sequence[VariedRange], quiet: bool
+) -> Intervals | StabilityMap:
     """Return the intervals of one parameter, or the map over two."""
     from hocket.analysis.stability_intervals import intervals_below
     from hocket.analysis.stability_map import VariedRadius, map_radius
 
-    rho = VariedRadius(study.composite, [each.name for each in over], study.start, OPTION)
-    with count_progress(study.name or "check", "values", quiet) as told:
+    rho = VariedRadius(experiment.composite, [each.name for each in over], experiment.start, OPTION)
+    with count_progress(experiment.name or "check", "values", quiet) as told:
         if len(over) == 1:
             (only,) = over
             return intervals_below(rho, only.low, only.high, only.logarithmic, only.name, told=told)
@@ -210,19 +212,19 @@ def check(
         runs.check_run(files[0], quick, again, plot, as_json, everything, others)
         return
     runs.refuse_run_options(files, {"--quick": quick, "--again": again})
-    study = with_algorithms(read_study(files, connect or ()), algorithm, extrapolation)
-    composite = with_parameters(study.composite, parse_assignments(study, assign or ()), "--set")
-    study = _with_stop(replace(study, composite=composite), stop)
+    experiment = with_algorithms(read_experiment(files, connect or ()), algorithm, extrapolation)
+    composite = with_parameters(experiment.composite, parse_assignments(experiment, assign or ()), "--set")
+    experiment = _with_stop(replace(experiment, composite=composite), stop)
     check_outputs(as_json, plot)
     printed = str(as_json) == "-"
     measures: Sequence[Measure]
     if vary:
-        measures, code = [map_stability(study, parse_ranges(composite, vary), quiet=printed)], 0
+        measures, code = [map_stability(experiment, parse_ranges(composite, vary), quiet=printed)], 0
     else:
         from hocket.analysis.coupling_check import check as checked
 
         with locate_faults(files, ["stop"] if stop else []):
-            found = checked(study, robust=robust)
+            found = checked(experiment, robust=robust)
         measures, code = found.measures, found.outcome.exit_code
     if as_json:
         write_json(as_json, join_facts(measures))
@@ -235,13 +237,13 @@ def check(
         raise typer.Exit(code)
 
 
-def _with_stop(study: Experiment, typed: str | None) -> Experiment:
-    """Return the study with the end that was typed."""
+def _with_stop(experiment: Experiment, typed: str | None) -> Experiment:
+    """Return the experiment with the end that was typed."""
     try:
-        end = study.stop if typed is None else seconds(typed)
+        end = experiment.stop if typed is None else seconds(typed)
     except ValueError as error:
         raise ScenarioError(str(error), "--stop") from None
-    if end is not None and end <= study.start:
-        when = f"the run stops at {format_duration(end)} and starts at {format_duration(study.start)}"
+    if end is not None and end <= experiment.start:
+        when = f"the run stops at {format_duration(end)} and starts at {format_duration(experiment.start)}"
         raise ScenarioError(when, "--stop")
-    return replace(study, stop=end)
+    return replace(experiment, stop=end)

@@ -1,7 +1,7 @@
 """What was typed for an algorithm or an extrapolation takes the place of what the file says.
 
 In:  texts such as `gauss-seidel`, `iterate(tolerance=1e-6)` and `axle=linear`
-Out: the Study with other levels; or every fault with the option it is in
+Out: the Experiment with other levels; or every fault with the option it is in
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connection
-from hocket.planning.compiler.contract import levels
 from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.simulators.fmu.recipe import Fmu, remake_fmu
@@ -51,16 +50,16 @@ _VALUES = ("true", "false", "inf", "nan")
 
 
 def with_algorithms(
-    study: Experiment,
+    experiment: Experiment,
     algorithm: Sequence[str] | None,
     extrapolation: Sequence[str] | None,
     suited: bool = True,
 ) -> Experiment:
-    """Return the study with what was typed for its levels; without a level's name it is the outermost.
+    """Return the experiment with what was typed for its levels; without a level's name it is the outermost.
 
     `suited`: what does not suit its level is refused.
     """
-    known = {path.removesuffix("."): each for path, each in levels(study.composite)}
+    known = {path.removesuffix("."): each for path, each in levels(experiment.composite)}
     faults: list[Fault] = []
     how: dict[str, dict[str, Any]] = {}
     typed: dict[str, str] = {}
@@ -76,9 +75,9 @@ def with_algorithms(
     if faults:
         raise ScenarioError(faults)
     if not how:
-        return study
-    made = _replace_algorithms(study.composite, how)
-    return replace(study, composite=_require_suitable(made, typed) if suited else made)
+        return experiment
+    made = _replace_algorithms(experiment.composite, how)
+    return replace(experiment, composite=_require_suitable(made, typed) if suited else made)
 
 
 def _require_suitable(composite: Composite, typed: Mapping[str, str]) -> Composite:
@@ -181,18 +180,18 @@ _OPTIONS = {"step": "--step", "parameters": "--set", "threads": "--threads", "re
 _RUN_KEYS = ("start", "stop", "every", "record")
 
 
-def read_study(
+def read_experiment(
     files: Sequence[Path],
     connect: Sequence[str] = (),
     observe: Sequence[str] = (),
     how: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Experiment:
-    """Return what was typed as one study; `how` are options of its FMUs, by what was typed."""
-    study = hocket.read(files[0]) if len(files) == 1 else _couple_fmus(files)
-    composite = _with_fmu_options(study.composite, how or {}, str(files[0]))
+    """Return what was typed as one experiment; `how` are options of its FMUs, by what was typed."""
+    experiment = hocket.read(files[0]) if len(files) == 1 else _couple_fmus(files)
+    composite = _with_fmu_options(experiment.composite, how or {}, str(files[0]))
     composite = _with_observed(composite, observe)
     composite = _with_connections(composite, connect)
-    return replace(study, composite=composite)
+    return replace(experiment, composite=composite)
 
 
 def fmu_options(
@@ -232,7 +231,7 @@ def _couple_fmus(files: Sequence[Path]) -> Experiment:
     if others:
         what = f"{len(files)} files were given, and `{others[0]}` is no FMU"
         raise ScenarioError(what, "", "one scenario, or several FMUs")
-    from hocket.files.fmus import model_name, study_from_fmus
+    from hocket.files.fmus import experiment_from_fmus, model_name
     from hocket.simulators.fmu.recipe import Fmu
 
     fmus: dict[str, Fmu] = {}
@@ -240,8 +239,8 @@ def _couple_fmus(files: Sequence[Path]) -> Experiment:
         (fmu,) = hocket.read(file).composite.scenario.models.values()
         assert isinstance(fmu, Fmu)
         fmus[model_name(file, fmus)] = fmu
-    study = study_from_fmus(fmus)
-    return replace(study, name="-".join(fmus))
+    experiment = experiment_from_fmus(fmus)
+    return replace(experiment, name="-".join(fmus))
 
 
 def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
@@ -309,11 +308,11 @@ def _full_port_path(composite: Composite, port: str) -> str:
     )
 
 
-def record_patterns(study: Experiment, patterns: Sequence[str] | None) -> list[str] | None:
+def record_patterns(experiment: Experiment, patterns: Sequence[str] | None) -> list[str] | None:
     """Return the patterns of `--record` as paths; None: what the scenario records."""
     for pattern in patterns or ():
-        _check_port(study.composite, pattern)
-    return [_full_port_path(study.composite, pattern) for pattern in patterns] if patterns else None
+        _check_port(experiment.composite, pattern)
+    return [_full_port_path(experiment.composite, pattern) for pattern in patterns] if patterns else None
 
 
 def _check_port(composite: Composite, name: str) -> None:
@@ -333,12 +332,14 @@ def _check_port(composite: Composite, name: str) -> None:
 _A = {True: "an array of them", False: "a variable inside"}
 
 
-def parse_assignments(study: Experiment, written: Sequence[str], option: str = "--set") -> dict[str, Any]:
+def parse_assignments(
+    experiment: Experiment, written: Sequence[str], option: str = "--set"
+) -> dict[str, Any]:
     """Return parameters by path from texts such as `a.k=20`."""
     values: dict[str, Any] = {}
     for text in written:
         name, value = split_assignment(text, option)
-        values[name] = parse_value_for(study, name, value, option)
+        values[name] = parse_value_for(experiment, name, value, option)
     return values
 
 
@@ -351,10 +352,10 @@ def split_assignment(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def parse_value_for(study: Experiment, name: str, text: str, option: str) -> Any:
+def parse_value_for(experiment: Experiment, name: str, text: str, option: str) -> Any:
     """Return what a text means to the variable it is for: a number, true, false, a list; else the text."""
-    path, variable = split_parameter_path(study.composite, name, f"{option} {name}")
-    model: Any = dict(leaves(study.composite))[path]
+    path, variable = split_parameter_path(experiment.composite, name, f"{option} {name}")
+    model: Any = dict(leaves(experiment.composite))[path]
     declared = model.description.by_name.get(variable) if is_fmu(model) else None
     found = parse_literal(text)
     is_text = declared is not None and declared.type in ("string", "binary") and not declared.dimensions
@@ -375,17 +376,17 @@ def parse_literal(text: str) -> Any:
     return found if isinstance(found, (bool, int, float, str, list)) else text
 
 
-def check_stop(study: Experiment, stop: str | None, files: Sequence[Path], verb: str) -> None:
+def check_stop(experiment: Experiment, stop: str | None, files: Sequence[Path], verb: str) -> None:
     """Refuse a run that nothing would end."""
-    if study.stop is None and stop is None:
+    if experiment.stop is None and stop is None:
         hint = f"`hocket {verb} {files[0]} --stop 10`"
         hint += ", or in the file: a table [run] with `stop = 10`" if _is_toml(files) else ""
         raise ScenarioError("nothing says when the run stops", str(files[0]), "a stop time", hint)
 
 
-def check_bonds(study: Experiment, files: Sequence[Path]) -> None:
-    """Refuse to keep the ledger of a study without power bonds."""
-    if not any(level.wiring.bonds for level in plan_tree(study.composite).levels()):
+def check_bonds(experiment: Experiment, files: Sequence[Path]) -> None:
+    """Refuse to keep the ledger of an experiment without power bonds."""
+    if not any(level.wiring.bonds for level in plan_tree(experiment.composite).levels()):
         hint = "leave it out"
         hint += ", or give the file a table [bonds.NAME] with `effort` and `flow`" if _is_toml(files) else ""
         where = ", ".join(map(str, files))

@@ -75,15 +75,17 @@ def compile(
         check_file(json)
     if writes:
         _check_compile_target(target, file)
-    study = read(file)
-    made = compiled_by(study.composite, [_parse_pass(text, study) for text in passes] if passes else None)
-    after = replace(study, composite=made.level, original=_toml_source(file), **_run_settings(made))
+    experiment = read(file)
+    made = compiled_by(
+        experiment.composite, [_parse_pass(text, experiment) for text in passes] if passes else None
+    )
+    after = replace(experiment, composite=made.level, original=_toml_source(file), **_run_settings(made))
     if json:
         write_json(json, _compilation_facts(made))
     if str(json) != "-":
         print_out(*_compilation_lines(made, explain))
     if diff:
-        print_out(*_diff_lines(study, after, file, target))
+        print_out(*_diff_lines(experiment, after, file, target))
     if writes:
         toml.write(after, target)
         if str(json) != "-":
@@ -96,12 +98,14 @@ def compile(
                 )
 
 
-def _parse_pass(text: str, study: Experiment) -> Any:
+def _parse_pass(text: str, experiment: Experiment) -> Any:
     from hocket.files.toml.pass_options import PASSES
 
     more: dict[str, Any] = {}
     if text.strip().startswith("accuracy"):
-        more = {"begin": float(study.start)} | ({"stop": float(study.stop)} if study.stop is not None else {})
+        more = {"begin": float(experiment.start)} | (
+            {"stop": float(experiment.stop)} if experiment.stop is not None else {}
+        )
     return parse_kind(PASSES, text, "pass", f"--pass {text}", more)
 
 
@@ -116,15 +120,15 @@ def _check_compile_target(target: Path, file: Path) -> None:
 
 
 def _restore_original(file: Path, out: Path | None) -> None:
-    study = toml.read(file, check=False)
-    if not study.original:
+    experiment = toml.read(file, check=False)
+    if not experiment.original:
         what = f"`{file.name}` was not compiled, or not from a .toml file"
         raise FileError(what, str(file), "a file that `hocket compile` wrote, with the text under `original`")
     target = out or file.with_name(f"{file.stem.removesuffix('.compiled')}.toml")
     check_file(target)
-    if target.exists() and target.read_bytes() != study.original.encode():
+    if target.exists() and target.read_bytes() != experiment.original.encode():
         raise FileError(f"`{target}` is there, and differs", str(target), "a new file", "--out another.toml")
-    write_text(target, study.original)
+    write_text(target, experiment.original)
     print_out(f"wrote {target}")
 
 

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from hocket.cli.terminal import console, is_terminal, print_out
 from hocket.errors import ScenarioError, count
-from hocket.files.fmus import study_from_fmus
+from hocket.files.fmus import experiment_from_fmus
 from hocket.files.formats import read
 from hocket.model.clock import format_duration
 from hocket.simulators.fmu.archive import DESCRIPTION, unpack_archive
@@ -155,9 +155,11 @@ def _experiment_facts(description: Description, fmu: Fmu | None) -> Iterator[tup
     told += [f"tolerance {description.tolerance:g}"] if description.tolerance is not None else []
     yield "experiment", ", ".join(told) or "not told"
     if fmu is not None:
-        study = study_from_fmus({"fmu": fmu})
-        assert study.stop is not None
-        step, start, stop = map(format_duration, (study.composite.step, study.start, study.stop))
+        experiment = experiment_from_fmus({"fmu": fmu})
+        assert experiment.stop is not None
+        step, start, stop = map(
+            format_duration, (experiment.composite.step, experiment.start, experiment.stop)
+        )
         yield "hocket run", f"steps of {step} from {start} to {stop}, unless told otherwise"
 
 

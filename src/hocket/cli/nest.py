@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.command_arguments import locate_faults, parse_assignments, read_study, with_algorithms
+from hocket.cli.command_arguments import locate_faults, parse_assignments, read_experiment, with_algorithms
 from hocket.cli.output_files import check_file, check_picture
 from hocket.cli.output_files import write_json as keep_facts
 from hocket.cli.terminal import count_progress, print_err, print_out, titled_table
@@ -71,9 +71,9 @@ def nest(
 
     With --out the exit code is 1 if there is nothing better to write.
     """
-    study = with_algorithms(read_study(files, connect or ()), algorithm, extrapolation)
-    composite = with_parameters(study.composite, parse_assignments(study, assign or ()), "--set")
-    study = replace(study, composite=composite)
+    experiment = with_algorithms(read_experiment(files, connect or ()), algorithm, extrapolation)
+    composite = with_parameters(experiment.composite, parse_assignments(experiment, assign or ()), "--set")
+    experiment = replace(experiment, composite=composite)
     _check_nest_targets(out, plot, as_json, files)
     from hocket.search.nest.nest import nest as nested
 
@@ -82,14 +82,14 @@ def nest(
         locate_faults(files, ["stop"] if stop else [], ("tolerance", "work")),
         count_progress("nest", "couplings", quiet=printed) as told,
     ):
-        found = nested(study, tolerance, stop=stop, work=work, keep=keep, progress=told)
+        found = nested(experiment, tolerance, stop=stop, work=work, keep=keep, progress=told)
     if as_json:
         keep_facts(as_json, _nesting_facts(found))
     if not printed:
         _print_nesting(found, None if everything else ROWS)
     if plot:
         found.plot(plot)
-    written = _write_nested(found, study, out)
+    written = _write_nested(found, experiment, out)
     if not printed:
         print_out(*(f"wrote {file}" for file in (plot, as_json, written) if file))
     if out and not written:
@@ -118,12 +118,12 @@ def _print_nesting(found: Nesting, most: int | None) -> None:
     print_out(*titled_table("compared", found.rows(), None))
 
 
-def _write_nested(found: Nesting, study: Experiment, out: Path | None) -> Path | None:
+def _write_nested(found: Nesting, experiment: Experiment, out: Path | None) -> Path | None:
     if out is None or found.composite is None:
         return None
     from hocket.files.toml import write
 
-    write(replace(study, composite=found.composite, path=None, notes=()), out)
+    write(replace(experiment, composite=found.composite, path=None, notes=()), out)
     return out
 
 

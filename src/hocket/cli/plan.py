@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.command_arguments import read_study, with_algorithms
+from hocket.cli.command_arguments import read_experiment, with_algorithms
 from hocket.cli.output_files import check_file
 from hocket.cli.terminal import print_out
 from hocket.files import wording
@@ -43,17 +43,17 @@ def plan(
     if plot:
         check_svg_ending(plot)
         check_file(plot)
-    study = with_algorithms(read_study(files, connect or ()), algorithm, extrapolation)
-    levels = {level.path: level for level in plan_tree(study.composite).levels()}
+    experiment = with_algorithms(read_experiment(files, connect or ()), algorithm, extrapolation)
+    levels = {level.path: level for level in plan_tree(experiment.composite).levels()}
     for path, level in levels.items():
         around = levels[path.rpartition(".")[0]] if path else None
         if around:
             print_out("")
-        print_out(*_plan_lines(level, around, path or study.name))
-    print_out("", *_cost_lines(plan_cost(plan_tree(study.composite))))
-    print_out(*(Text(f"note: {note}", "yellow") for note in study.notes))
+        print_out(*_plan_lines(level, around, path or experiment.name))
+    print_out("", *_cost_lines(plan_cost(plan_tree(experiment.composite))))
+    print_out(*(Text(f"note: {note}", "yellow") for note in experiment.notes))
     if plot:
-        write_timeline_svg(plan_tree(study.composite), study.name, plot)
+        write_timeline_svg(plan_tree(experiment.composite), experiment.name, plot)
         print_out(f"wrote {plot}")
 
 

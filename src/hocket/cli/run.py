@@ -20,14 +20,14 @@ from hocket.cli.command_arguments import (
     fmu_options,
     locate_faults,
     parse_assignments,
-    read_study,
+    read_experiment,
     record_patterns,
     with_algorithms,
 )
 from hocket.cli.output_files import check_file, check_picture, run_folder
 from hocket.cli.run_estimate import announce_reruns, more_rows, print_summary
 from hocket.cli.terminal import print_err, print_measures, print_out, relay_fmu_logs, run_progress
-from hocket.execution.run import study_to_run, vary_study
+from hocket.execution.run import experiment_to_run, vary_experiment
 from hocket.files.error_estimate import ErrorEstimate, write_estimate
 from hocket.model.experiment import Experiment
 
@@ -93,28 +93,32 @@ def run(
     the scenario or the command is wrong.
     """
     how = fmu_options(interface, isolate, time_limit, log)
-    study = with_algorithms(read_study(files, connect or (), observe or (), how), algorithm, extrapolation)
-    check_stop(study, stop, files, "run")
+    experiment = with_algorithms(
+        read_experiment(files, connect or (), observe or (), how), algorithm, extrapolation
+    )
+    check_stop(experiment, stop, files, "run")
     if ledger:
-        check_bonds(study, files)
+        check_bonds(experiment, files)
     if csv:
         check_file(csv)
     if plot:
         check_picture(Path("plot.png") if plot == options.IN_FOLDER else plot)
     typed = {"start": start, "stop": stop, "every": every, "record": record}
-    stem = files[0].stem if len(files) == 1 else study.name
+    stem = files[0].stem if len(files) == 1 else experiment.name
     with (
         run_folder(folder, stem, overwrite) as place,
         locate_faults(files, [name for name, value in typed.items() if value]),
         relay_fmu_logs(log),
-        run_progress(study.name, start or study.start, step or study.composite.step, quiet) as progress,
+        run_progress(
+            experiment.name, start or experiment.start, step or experiment.composite.step, quiet
+        ) as progress,
     ):
-        parameters = parse_assignments(study, assign or ())
-        meant = study_to_run(study, start=start, stop=stop, step=step, every=every)
+        parameters = parse_assignments(experiment, assign or ())
+        meant = experiment_to_run(experiment, start=start, stop=stop, step=step, every=every)
         done = hocket.run(
             meant,
             parameters=parameters,
-            record=record_patterns(study, record),
+            record=record_patterns(experiment, record),
             ledger=ledger,
             folder=place,
             overwrite=overwrite,
@@ -130,7 +134,7 @@ def run(
     else:
         print_summary(done, place)
     picture = place / "plot.png" if plot == options.IN_FOLDER else plot
-    believed = _estimate_trust(vary_study(meant, parameters), done, quiet) if trust else None
+    believed = _estimate_trust(vary_experiment(meant, parameters), done, quiet) if trust else None
     if csv:
         done.to_csv(csv)
     if picture and believed and believed.ports:
@@ -143,7 +147,7 @@ def run(
         raise typer.Exit(1)
 
 
-def _estimate_trust(study: Experiment, done: hocket.Run, quiet: bool) -> ErrorEstimate | None:
+def _estimate_trust(experiment: Experiment, done: hocket.Run, quiet: bool) -> ErrorEstimate | None:
     """Estimate the global error of the run, keep it with the run, and print it."""
     from hocket.analysis.run_error import estimate_error
     from hocket.analysis.run_measures import run_measures
@@ -151,7 +155,7 @@ def _estimate_trust(study: Experiment, done: hocket.Run, quiet: bool) -> ErrorEs
     if done.status != "finished":
         print_err(f"the run was not finished: `hocket check {done.path}` estimates its error up to here")
         return None
-    found = estimate_error(study, done.without_accounts(), watch=announce_reruns(quiet))
+    found = estimate_error(experiment, done.without_accounts(), watch=announce_reruns(quiet))
     write_estimate(done.path, found)
     if not quiet:
         print_out("")

@@ -282,10 +282,10 @@ def announce_reruns(quiet: bool) -> Watch:
     """Return what tells of the runs that are made, with a bar on a terminal."""
 
     @contextmanager
-    def watch(study: Experiment, how: str) -> Iterator[Progress | None]:
+    def watch(experiment: Experiment, how: str) -> Iterator[Progress | None]:
         if not quiet:
             print_err(f"again {how}")
-        with run_progress(study.name, study.start, study.composite.step, quiet) as progress:
+        with run_progress(experiment.name, experiment.start, experiment.composite.step, quiet) as progress:
             yield progress
 
     return watch

@@ -17,7 +17,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from hocket.cli import options
-from hocket.cli.command_arguments import read_study
+from hocket.cli.command_arguments import read_experiment
 from hocket.cli.fmu_page import fmu_page, is_fmu
 from hocket.cli.terminal import print_out, titled_table
 from hocket.coupling.wiring import Drive
@@ -26,10 +26,10 @@ from hocket.files import wording
 from hocket.files.formats import read
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite
+from hocket.model.composite import levels as levels_of
 from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
-from hocket.planning.compiler.contract import levels as levels_of
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
 from hocket.planning.tree import PlanTree
@@ -41,9 +41,9 @@ def describe(files: options.Files, connect: options.Connect = None) -> None:
     """Classify a scenario as the literature does. Nothing is run."""
     from hocket.analysis.classification import classify
 
-    study = read_study(files, connect or ())
-    found = classify(study.composite)
-    print_out(*titled_table(study.name, found.rows(), None))
+    experiment = read_experiment(files, connect or ())
+    found = classify(experiment.composite)
+    print_out(*titled_table(experiment.name, found.rows(), None))
     print_out("", "only its author knows:", *(f"  {question}" for question in found.unknown))
 
 
@@ -57,23 +57,26 @@ def show(
     if is_fmu(file):
         print_out(*fmu_page(file, everything))
         return
-    study = read(file)
+    experiment = read(file)
     if everything:
         what = f"`--all` is for an FMU, and `{file.name}` is none"
         raise ScenarioError(what, str(file), "an FMU", "leave it out: all of a scenario is shown")
-    composite = without_constraints(study.composite, tries=False)
+    composite = without_constraints(experiment.composite, tries=False)
     levels = {level.path: level for level in plan_tree(composite).levels()}
-    tree = Tree(_branch_label(study.name, _level_facts(composite, levels[""], None)), guide_style="dim")
+    tree = Tree(_branch_label(experiment.name, _level_facts(composite, levels[""], None)), guide_style="dim")
     tables = [
-        _connection_table(composite, levels[""], f"connections of {study.name}"),
-        _bond_table(levels[""], composite, f"power bonds of {study.name}"),
-        _constraint_table(study.composite, f"constraints of {study.name}"),
+        _connection_table(composite, levels[""], f"connections of {experiment.name}"),
+        _bond_table(levels[""], composite, f"power bonds of {experiment.name}"),
+        _constraint_table(experiment.composite, f"constraints of {experiment.name}"),
     ]
     _add_level(tree, composite, "", levels, tables)
     print_out(
-        tree, *(line for table in tables if table.row_count for line in ("", table)), "", _run_line(study)
+        tree,
+        *(line for table in tables if table.row_count for line in ("", table)),
+        "",
+        _run_line(experiment),
     )
-    print_out(*(Text(f"note: {note}", "yellow") for note in study.notes))
+    print_out(*(Text(f"note: {note}", "yellow") for note in experiment.notes))
 
 
 def _add_level(
@@ -219,14 +222,18 @@ def _conversion_words(drive: Drive | None) -> str:
     return f"{factor} {drive.offset:+g}".strip() if drive.offset else factor
 
 
-def _run_line(study: Experiment) -> str:
-    stop = "until told to stop by --stop" if study.stop is None else f"to {format_duration(study.stop)}"
-    rows = (
-        study.every
-        if isinstance(study.every, str)
-        else "step"
-        if study.every is None
-        else format_duration(study.every)
+def _run_line(experiment: Experiment) -> str:
+    stop = (
+        "until told to stop by --stop"
+        if experiment.stop is None
+        else f"to {format_duration(experiment.stop)}"
     )
-    kept = ", ".join(study.composite.scenario.record)
-    return f"runs from {format_duration(study.start)} {stop}, a row every {rows}, recording {kept}"
+    rows = (
+        experiment.every
+        if isinstance(experiment.every, str)
+        else "step"
+        if experiment.every is None
+        else format_duration(experiment.every)
+    )
+    kept = ", ".join(experiment.composite.scenario.record)
+    return f"runs from {format_duration(experiment.start)} {stop}, a row every {rows}, recording {kept}"

@@ -30,7 +30,7 @@ from hocket.cli.command_arguments import (
     parse_assignments,
     parse_literal,
     parse_value_for,
-    read_study,
+    read_experiment,
     record_patterns,
     split_assignment,
 )
@@ -89,12 +89,12 @@ def sweep(
     Ctrl-C stops all of them: every row so far is kept. The exit code is 1 then, and when a run fails.
     """
     how = fmu_options(interface, isolate, time_limit, log)
-    study = read_study(files, connect or (), observe or (), how)
-    check_stop(study, stop, files, "sweep")
+    experiment = read_experiment(files, connect or (), observe or (), how)
+    check_stop(experiment, stop, files, "sweep")
     if ledger:
-        check_bonds(study, files)
-    fixed = parse_assignments(study, assign or ())
-    varied = _parameter_combinations(study, vary)
+        check_bonds(experiment, files)
+    fixed = parse_assignments(experiment, assign or ())
+    varied = _parameter_combinations(experiment, vary)
     if csv:
         check_file(csv)
     typed = {
@@ -104,21 +104,21 @@ def sweep(
         "record": record,
         "set": assign,
     }
-    stem = files[0].stem if len(files) == 1 else study.name
+    stem = files[0].stem if len(files) == 1 else experiment.name
     with (
         run_folder(folder, f"{stem}-sweep", overwrite) as place,
         locate_faults(files, [name for name, value in typed.items() if value]),
         relay_fmu_logs(log) as said,
-        count_progress(study.name, "runs", quiet, len(varied)) as progress,
+        count_progress(experiment.name, "runs", quiet, len(varied)) as progress,
     ):
         results = hocket.sweep(
-            study,
+            experiment,
             [{**fixed, **one} for one in varied],
             stop,
             start=start,
             step=step,
             every=every,
-            record=record_patterns(study, record),
+            record=record_patterns(experiment, record),
             ledger=ledger,
             folder=place,
             overwrite=overwrite,
@@ -143,14 +143,14 @@ def _raise_scenario_fault(results: Sequence[hocket.Run | Exception]) -> None:
         raise (files or wrong)[0]
 
 
-def _parameter_combinations(study: Experiment, vary: Sequence[str]) -> list[dict[str, Any]]:
+def _parameter_combinations(experiment: Experiment, vary: Sequence[str]) -> list[dict[str, Any]]:
     """Return every combination of the values, the last parameter varying fastest."""
     columns = {}
     for text in vary:
         name, values = split_assignment(text, "--vary")
         if name in columns:
             raise ScenarioError(f"`{name}` varies twice", f"--vary {text}", "each parameter once")
-        columns[name] = _parse_values(study, name, values)
+        columns[name] = _parse_values(experiment, name, values)
     _check_run_count(math.prod(map(len, columns.values())), "--vary")
     return [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
 
@@ -162,7 +162,7 @@ def _check_run_count(number: int, where: str) -> None:
         raise ScenarioError(f"that would be {number:,} runs", where, f"at most {MOST:,}", hint)
 
 
-def _parse_values(study: Experiment, name: str, text: str) -> list[Any]:
+def _parse_values(experiment: Experiment, name: str, text: str) -> list[Any]:
     """Return the values of `1,2,5` or of `1:3:5`, the second with equal distances."""
     parts = text.split(":")
     if len(parts) > 1 and all(isinstance(parse_literal(part), int | float) for part in parts):
@@ -180,7 +180,7 @@ def _parse_values(study: Experiment, name: str, text: str) -> list[Any]:
     words = [word.strip() for word in text.split(",")]
     if not all(words):
         raise ScenarioError(f"`{name}` has no values", f"--vary {name}={text}", "values as 1,2,5 or 1:3:5")
-    return [parse_value_for(study, name, word, "--vary") for word in words]
+    return [parse_value_for(experiment, name, word, "--vary") for word in words]
 
 
 def _print_results(

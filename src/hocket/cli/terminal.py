@@ -230,6 +230,8 @@ def print_measures(
     measures: Sequence[Measure], most: int | None, more: str = "--all", remark: str = ""
 ) -> None:
     """Print the verdict, a remark, and `most` rows of each table; `more` is how to see the others."""
+    from rich.text import Text
+
     good = worst_outcome(measures).exit_code == 0
     first, *rest = verdict_lines(measures) or ["nothing to judge"]
     print_out(Text(first, "bold" if good else "bold red"), *rest, *filter(None, [remark]))

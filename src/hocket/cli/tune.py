@@ -45,7 +45,7 @@ class TuningRequest:
     """A scenario, and what its search is about."""
 
     file: Path
-    study: Experiment
+    experiment: Experiment
     tuning: Tuning
     stop: Fraction | None
     """When the run stops."""
@@ -68,15 +68,15 @@ class TuningRequest:
             return fault
         if key == "tune":
             fault = replace(fault, hint=self._suggest_name(name.partition(",")[0]) or fault.hint)
-        inside = {"tune": self.study.tune.over, "objectives": self.study.tune.objectives}
-        if option in self.typed or not inside.get(key, self.study.tune.limits):
+        inside = {"tune": self.experiment.tune.over, "objectives": self.experiment.tune.objectives}
+        if option in self.typed or not inside.get(key, self.experiment.tune.limits):
             return replace(fault, where=f"{option} {name}".strip())
         path = fault.where if key == "tune" else f"tune.{fault.where}"
         return replace(fault, where=f"`{path}` in {self.file}")
 
     def _suggest_name(self, name: str) -> str:
         """Return the name that may have been meant; nothing if it is one."""
-        known = list(_tunable_names(self.study.composite))
+        known = list(_tunable_names(self.experiment.composite))
         close = [] if name in known else difflib.get_close_matches(name, known, 1, 0.75)
         return f"did you mean `{close[0]}`?" if close else ""
 
@@ -102,23 +102,25 @@ def read_tuning_request(
     stop: str | None,
 ) -> TuningRequest:
     """Return what is asked for; what was typed wins over the file."""
-    study = read(file)
-    ends = _parse_stop(stop) if stop else study.stop
-    if ends is not None and ends <= study.start:
-        raise ScenarioError("the run stops before it starts", "--stop", f"more than {float(study.start):g} s")
+    experiment = read(file)
+    ends = _parse_stop(stop) if stop else experiment.stop
+    if ends is not None and ends <= experiment.start:
+        raise ScenarioError(
+            "the run stops before it starts", "--stop", f"more than {float(experiment.start):g} s"
+        )
     limits = {
         name: _parse_limit(name, text) for name, text in _parse_pairs(limit, "--limit", "rho=1").items()
     }
     tuning = Tuning(
-        _parse_pairs(over, "--over", "step=1ms:100ms:9:log") or study.tune.over,
-        tuple(objective or study.tune.objectives),
-        {**study.tune.limits, **limits},
+        _parse_pairs(over, "--over", "step=1ms:100ms:9:log") or experiment.tune.over,
+        tuple(objective or experiment.tune.objectives),
+        {**experiment.tune.limits, **limits},
     )
     if any(name.partition(":")[0] in TIMED for name in (*tuning.objectives, *tuning.limits)):
-        check_stop(study, stop, [file], "tune")
+        check_stop(experiment, stop, [file], "tune")
     given = {"--over": over, "--objective": objective, "--limit": limit}
     typed = frozenset(name for name, value in given.items() if value)
-    return TuningRequest(file, study, tuning, ends, typed)
+    return TuningRequest(file, experiment, tuning, ends, typed)
 
 
 def _parse_pairs(texts: Sequence[str] | None, option: str, such_as: str) -> dict[str, str]:
@@ -279,7 +281,7 @@ def tune(
     """
     asked = read_tuning_request(file, over, objective, limit, stop)
     if verify:
-        check_stop(asked.study, stop, [file], "tune")
+        check_stop(asked.experiment, stop, [file], "tune")
     target = out or file.with_name(f"{file.stem}.tuned.toml")
     writes = apply is not None or out is not None
     _check_tune_targets(file, target if writes else None, plot, page, json)
@@ -287,11 +289,11 @@ def tune(
         _make_search_folder(folder)
     how = {"search": search, "budget": budget, "seed": seed, "workers": workers, "dask": dask}
     printed = str(json) == "-"
-    with watch_search(asked.study.name, quiet or printed) as watch:
+    with watch_search(asked.experiment.name, quiet or printed) as watch:
         made = _search_couplings(asked, how, folder, watch)
     from hocket.cli import tune_answer as front
 
-    story = front.explain_row(made, asked.study, front.select_row(made, apply, file))
+    story = front.explain_row(made, asked.experiment, front.select_row(made, apply, file))
     if not printed:
         print_out(*front.front_lines(made, story, everything))
     wrote: list[str] = []
@@ -301,7 +303,7 @@ def tune(
     if page:
         from hocket.report.tuning_page import write_tuning_page
 
-        write_tuning_page(made, page, asked.study)
+        write_tuning_page(made, page, asked.experiment)
         wrote.append(f"{page} ({page.stat().st_size / 1000:,.0f} kB)")
     if writes:
         wrote.append(front.write_tuned_scenario(story, target))
@@ -354,12 +356,12 @@ def _search_couplings(
     with asked.locate_faults():
         try:
             return tuned_by(
-                asked.study.composite,
+                asked.experiment.composite,
                 asked.tuning.over or None,
                 asked.tuning.objectives or None,
                 limits=asked.tuning.limits,
                 stop=asked.stop,
-                start=asked.study.start,
+                start=asked.experiment.start,
                 folder=folder,
                 progress=watch.report_progress,
                 early=watch.report_early,

@@ -1,6 +1,6 @@
 """The answer of `hocket tune` on the screen: the front, the proposal, the lines to change, what runs show.
 
-In:  a TuningResult, and the study it is about
+In:  a TuningResult, and the experiment it is about
 Out: lines for the screen, facts for JSON, the tuned scenario as a file
 """
 
@@ -75,20 +75,20 @@ def _empty_front_reason(made: TuningResult, file: Path) -> tuple[str, str, str, 
     return f"none of {many} is within the limits", limits, "", hint
 
 
-def explain_row(made: TuningResult, study: Experiment, row: int) -> FrontRow:
+def explain_row(made: TuningResult, experiment: Experiment, row: int) -> FrontRow:
     """Return what there is to say about a row of the front."""
     numbers = made.numbers[made.front[row]]
     goals = slice(made.goals)
-    after = replace(study, composite=made.composite_of(row))
+    after = replace(experiment, composite=made.composite_of(row))
     text = None
-    if study.path is not None and study.path.suffix.lower() == ".toml":
-        text = study.path.read_bytes().decode("utf-8-sig")
-    changed = line_changes(scenario_tables(study), scenario_tables(after))
+    if experiment.path is not None and experiment.path.suffix.lower() == ".toml":
+        text = experiment.path.read_bytes().decode("utf-8-sig")
+    changed = line_changes(scenario_tables(experiment), scenario_tables(after))
     return FrontRow(
         row,
         row == made.knee,
         reason(made.wanted[goals], numbers[goals], made.now[goals]),
-        study,
+        experiment,
         after,
         text,
         tuple(changes_in_text(text, changed) if text is not None else changed),

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hocket.coupling.constraint_groups import determined_inputs, group_constraints
-from hocket.coupling.power_accounts import DrivenInput, WiredBond, wire_bonds
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.composite import as_level
@@ -21,7 +19,9 @@ from hocket.model.memo import Memo
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Scenario
-from hocket.model.units import conversion
+
+if TYPE_CHECKING:
+    from hocket.coupling.power_accounts import DrivenInput, WiredBond
 
 A = {
     "real": "a real",
@@ -289,7 +289,7 @@ class _Names:
             raise _WiringError(Fault(what, where, "", "put a `Gain(1)` between"))
         output, entry = self.ends(source[0])[True][source[1]], self.ends(target[0])[False][target[1]]
         try:
-            gain, offset = conversion(output.unit, entry.unit)
+            gain, offset = _convert_unit(output.unit, entry.unit)
         except ValueError as error:
             expected = f"`{connection.source}` and `{connection.target}` in units that convert"
             raise _WiringError(Fault(str(error), where, expected)) from None
@@ -312,6 +312,15 @@ class _Names:
             what = "a real that changes at events only" if entry.held else A[entry.type]
             raise _WiringError(Fault(f"{what} cannot be extrapolated", where, '"hold"'))
         return Drive(source[0], source[1], chosen, gain, offset)
+
+
+def _convert_unit(source: str, target: str) -> tuple[float, float]:
+    """Return gain and offset; what has the same unit, or none, needs no units."""
+    if not source or not target or source == target:
+        return 1.0, 0.0
+    from hocket.model.units import conversion
+
+    return conversion(source, target)
 
 
 def _build_wiring(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
@@ -344,8 +353,14 @@ def _build_wiring(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
     )
     outputs = [driven.get((OWN, index)) for index in range(len(scenario.outputs))]
     bonds: tuple[WiredBond, ...] = ()
-    if not faults:
+    connected = not faults
+    if connected and scenario.bonds:
+        from hocket.coupling.power_accounts import wire_bonds
+
         bonds, faults = wire_bonds(scenario.bonds, partial(_find_driven_input, names, driven), names.ends)
+    if connected and scenario.constraints:
+        from hocket.coupling.constraint_groups import group_constraints
+
         faults += group_constraints(scenario)[1]
     # a misspelt name leaves its port undriven: that is said only where nothing else is wrong
     faults += _undriven_faults(scenario, driven) if not faults else []
@@ -364,6 +379,8 @@ def _find_driven_input(
     names: _Names, driven: Mapping[tuple[int, int], Drive], path: str
 ) -> DrivenInput | Fault:
     """Return where an input of a bond is, and what drives it."""
+    from hocket.coupling.power_accounts import DrivenInput
+
     try:
         child, port = names.find(path, source=False, where="")
     except _WiringError as wrong:
@@ -387,7 +404,11 @@ def _claim(origin: dict[str, str], connection: Connection, where: str, hint: str
 
 
 def _undriven_faults(scenario: Scenario, driven: Collection[tuple[int, int]]) -> Iterator[Fault]:
-    found = determined_inputs(scenario)
+    found: Collection[str] = ()
+    if scenario.constraints:
+        from hocket.coupling.constraint_groups import determined_inputs
+
+        found = determined_inputs(scenario)
     for child, (name, model) in enumerate(scenario.models.items()):
         for index, port in enumerate(model.inputs):
             if (child, index) not in driven and port.start is None and f"{name}.{port.name}" not in found:

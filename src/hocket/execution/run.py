@@ -62,9 +62,11 @@ def run(
     ends the run between two steps and returns what there is, with the status "stopped"; a second one ends it
     at once.
     """
-    study = study_to_run(what, connections, start=start, stop=stop, step=step, every=every, name=name)
-    return run_study(
-        vary_study(study, {} if parameters is None else parameters),
+    experiment = experiment_to_run(
+        what, connections, start=start, stop=stop, step=step, every=every, name=name
+    )
+    return run_experiment(
+        vary_experiment(experiment, {} if parameters is None else parameters),
         parameters or {},
         record=record,
         ledger=ledger,
@@ -77,8 +79,8 @@ def run(
     )
 
 
-def run_study(
-    study: Experiment,
+def run_experiment(
+    experiment: Experiment,
     parameters: Mapping[str, Any],
     *,
     record: Iterable[str] | None = None,
@@ -91,7 +93,7 @@ def run_study(
     progress: Progress | None = None,
     interrupted: threading.Event | None = None,
 ) -> Run:
-    """Run a study that says when to stop; the parameters were set, and are written down.
+    """Run an experiment that says when to stop; the parameters were set, and are written down.
 
     `interrupted` ends it in place of Ctrl-C, which reaches the main thread only.
     """
@@ -100,9 +102,9 @@ def run_study(
     )
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: the time reached, the stop")
-    job = replace(_job(study, record, ledger), facts=facts)
+    job = replace(_job(experiment, record, ledger), facts=facts)
     _check_choices(engine, threads, realtime)
-    output = RunFolder.create(folder, job.study.name, overwrite)
+    output = RunFolder.create(folder, job.experiment.name, overwrite)
     execution = Execution(job, output)
     try:
         execution.start(engine, threads, realtime)
@@ -115,7 +117,7 @@ def run_study(
         execution.close()
 
 
-def study_to_run(
+def experiment_to_run(
     what: ExperimentLike,
     connections: Connections = (),
     *,
@@ -126,31 +128,33 @@ def study_to_run(
     name: str = "",
 ) -> Experiment:
     """Return what is to be run, with what was asked for in place of its own defaults."""
-    study = as_experiment(what, connections)
+    experiment = as_experiment(what, connections)
     expect(isinstance(name, str), "name", name, "text")
     if start is not None:
-        study = replace(study, start=_duration(start, "start"))
+        experiment = replace(experiment, start=_duration(start, "start"))
     if stop is not None:
-        study = replace(study, stop=_duration(stop, "stop"))
+        experiment = replace(experiment, stop=_duration(stop, "stop"))
     if step is not None:
-        level = study.composite
+        level = experiment.composite
         how = level.orchestrator, level.extrapolation, level.start, level.sampled
-        study = replace(study, composite=Composite(level.scenario, step, *how))
+        experiment = replace(experiment, composite=Composite(level.scenario, step, *how))
     if every is not None:
-        study = replace(study, every="micro" if every == "micro" else _duration(every, "every"))
-    if study.stop is None:
+        experiment = replace(experiment, every="micro" if every == "micro" else _duration(every, "every"))
+    if experiment.stop is None:
         raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "run(..., stop=10)")
-    if study.stop < study.start:
-        stop_time, start_time = format_duration(study.stop), format_duration(study.start)
+    if experiment.stop < experiment.start:
+        stop_time, start_time = format_duration(experiment.stop), format_duration(experiment.start)
         when = f"the run stops at {stop_time}, before it starts at {start_time}"
         raise ScenarioError(when, where="stop")
-    return replace(study, name=name or study.name or "run")
+    return replace(experiment, name=name or experiment.name or "run")
 
 
-def vary_study(study: Experiment, parameters: Mapping[str, Any], where: str = "parameters") -> Experiment:
-    """Return a study with other parameters."""
+def vary_experiment(
+    experiment: Experiment, parameters: Mapping[str, Any], where: str = "parameters"
+) -> Experiment:
+    """Return an experiment with other parameters."""
     expect(isinstance(parameters, Mapping), where, parameters, 'values by path: {"spring.k": 20}')
-    return replace(study, composite=with_parameters(study.composite, parameters, where))
+    return replace(experiment, composite=with_parameters(experiment.composite, parameters, where))
 
 
 def _json_value(value: Any) -> Any:
@@ -172,14 +176,14 @@ def _duration(value: Duration, where: str) -> Fraction:
     return length
 
 
-def _job(study: Experiment, record: Iterable[str] | None, ledger: bool) -> Job:
-    """Return what follows from a study; raises ScenarioError with every fault."""
-    composite = study.composite
+def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> Job:
+    """Return what follows from an experiment; raises ScenarioError with every fault."""
+    composite = experiment.composite
     if record is not None:  # so that they mean what they did before constraints were compiled
         composite = composite.with_scenario(composite.scenario.with_changes(record=record))
     with pause_collector():
         design = plan_tree(composite)
-    undriven = [port.name for port in study.composite.inputs if port.start is None]
+    undriven = [port.name for port in experiment.composite.inputs if port.start is None]
     if undriven:
         hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'
         raise ScenarioError(
@@ -188,26 +192,26 @@ def _job(study: Experiment, record: Iterable[str] | None, ledger: bool) -> Job:
                 for name in undriven
             ]
         )
-    steps = _whole_steps(design, study)
-    more = [study.every] if isinstance(study.every, Fraction) else []
-    clock = clock_of(design, *more, start=study.start)
+    steps = _whole_steps(design, experiment)
+    more = [experiment.every] if isinstance(experiment.every, Fraction) else []
+    clock = clock_of(design, *more, start=experiment.start)
     kept = design.composite.scenario.record
     return Job(
-        study,
+        experiment,
         design,
         clock,
         steps,
-        choose_tables(design, clock, kept, study.every, ledger),
+        choose_tables(design, clock, kept, experiment.every, ledger),
     )
 
 
-def _whole_steps(design: PlanTree, study: Experiment) -> int:
-    assert study.stop is not None
+def _whole_steps(design: PlanTree, experiment: Experiment) -> int:
+    assert experiment.stop is not None
     step = design.composite.step
-    count = (study.stop - study.start) / step
+    count = (experiment.stop - experiment.start) / step
     if count.denominator != 1:
-        below = study.start + step * count.__floor__()
-        span = f"the run from {format_duration(study.start)} to {format_duration(study.stop)}"
+        below = experiment.start + step * count.__floor__()
+        span = f"the run from {format_duration(experiment.start)} to {format_duration(experiment.stop)}"
         raise ScenarioError(
             f"the step {format_duration(step)} does not divide {span}",
             where="stop",

@@ -147,7 +147,7 @@ class Engine(Protocol):
 class Job:
     """What is to be run, checked: nothing is opened yet."""
 
-    study: Experiment
+    experiment: Experiment
     design: PlanTree
     clock: Clock
     steps: int
@@ -158,8 +158,8 @@ class Job:
     @property
     def stop(self) -> float:
         """When the run stops, in seconds."""
-        assert self.study.stop is not None
-        return float(self.study.stop)
+        assert self.experiment.stop is not None
+        return float(self.experiment.stop)
 
 
 @dataclass
@@ -204,15 +204,15 @@ class Execution:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
-        self.notes = [*job.study.notes, *job.design.plan.all_notes()]
+        self.notes = [*job.experiment.notes, *job.design.plan.all_notes()]
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
             tables,
-            scenario=_scenario_text(job.study),
+            scenario=_scenario_text(job.experiment),
             plan=f"{job.design.plan}\n",
             engine=self.engine.name + (f", because {why}" if why and wanted == "native" else ""),
-            start=float(job.study.start),
+            start=float(job.experiment.start),
             stop=job.stop,
             notes=self.notes,
         )
@@ -373,10 +373,10 @@ class Execution:
             self.phases[name] = perf_counter() - begin
 
 
-def _scenario_text(study: Experiment) -> str:
+def _scenario_text(experiment: Experiment) -> str:
     """Return the scenario as resolved; what cannot be written as text (a lambda) is said so."""
     try:
-        return dumps(study, strict=False)
+        return dumps(experiment, strict=False)
     except HocketError as error:
         return "".join(f"# {line}\n" for line in f"not written: {error}".splitlines())
 

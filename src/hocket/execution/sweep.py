@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
 from hocket.errors import Fault, ScenarioError
-from hocket.execution.run import run_study, study_to_run, vary_study
+from hocket.execution.run import experiment_to_run, run_experiment, vary_experiment
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
 from hocket.files.experiments import ExperimentLike
 from hocket.files.run_folder import Run
@@ -23,7 +23,7 @@ from hocket.model.arguments import expect, expect_call, expect_folder
 from hocket.model.clock import Duration
 from hocket.model.experiment import Experiment
 
-_OF_STUDY = ("start", "step", "every", "name")
+_OF_EXPERIMENT = ("start", "step", "every", "name")
 
 Result: TypeAlias = Run | Exception
 
@@ -79,13 +79,13 @@ def sweep(
     sets = _check_sweep_arguments(parameters, errors, workers)
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: runs done, of all")
-    of_study = {name: options.pop(name) for name in _OF_STUDY if name in options}
-    study = study_to_run(what, stop=stop, **of_study)
-    studies = _vary_studies(study, sets)
+    of_experiment = {name: options.pop(name) for name in _OF_EXPERIMENT if name in options}
+    experiment = experiment_to_run(what, stop=stop, **of_experiment)
+    experiments = _vary_experiments(experiment, sets)
     count = min(workers or len(os.sched_getaffinity(0)), max(1, len(sets)))
     if count > 1:
         options.setdefault("threads", 1)
-    batch = _Batch(studies, sets, folder, options)
+    batch = _Batch(experiments, sets, folder, options)
     with interruptible() as interrupted:
         results = batch.run(count, progress, interrupted)
     failed = next((result for result in results if isinstance(result, Exception)), None)
@@ -99,14 +99,14 @@ class _Batch:
 
     def __init__(
         self,
-        studies: list[Experiment],
+        experiments: list[Experiment],
         sets: list[Mapping[str, Any]],
         folder: Path | str | None,
         options: dict[str, Any],
     ):
-        self.studies, self.sets, self.options = studies, sets, options
+        self.experiments, self.sets, self.options = experiments, sets, options
         self.folder = None if folder is None else Path(folder)
-        self.shares = [0.0] * len(studies)
+        self.shares = [0.0] * len(experiments)
         """How much of each run is done."""
         self.begun = 0
         self.results: dict[int, Result] = {}
@@ -135,7 +135,7 @@ class _Batch:
         while True:
             with self.lock:  # so that those begun are always the first ones
                 number = self.begun
-                if number == len(self.studies) or interrupted.is_set():
+                if number == len(self.experiments) or interrupted.is_set():
                     return
                 self.begun += 1
             try:
@@ -145,16 +145,16 @@ class _Batch:
             self.shares[number] = 1.0
 
     def _run_one(self, number: int, interrupted: threading.Event) -> Run:
-        study = self.studies[number]
-        assert study.stop is not None
-        start, span = float(study.start), float(study.stop - study.start) or 1.0
+        experiment = self.experiments[number]
+        assert experiment.stop is not None
+        start, span = float(experiment.start), float(experiment.stop - experiment.start) or 1.0
 
         def update(t: float, _stop: float) -> None:
             self.shares[number] = (t - start) / span
 
         folder = None if self.folder is None else self.folder / f"{number + 1:03}"
-        return run_study(
-            study,
+        return run_experiment(
+            experiment,
             self.sets[number],
             folder=folder,
             progress=update,
@@ -181,16 +181,16 @@ def _check_sweep_arguments(
     return sets
 
 
-def _vary_studies(study: Experiment, sets: list[Mapping[str, Any]]) -> list[Experiment]:
-    """Return a study for each of the parameters; raises ScenarioError with everything that is wrong."""
-    studies: list[Experiment] = []
+def _vary_experiments(experiment: Experiment, sets: list[Mapping[str, Any]]) -> list[Experiment]:
+    """Return an experiment for each of the parameters; raises ScenarioError with everything that is wrong."""
+    experiments: list[Experiment] = []
     faults: dict[Fault, Fault] = {}
     for number, one in enumerate(sets):
         try:
-            studies.append(vary_study(study, one, f"parameters[{number}]"))
+            experiments.append(vary_experiment(experiment, one, f"parameters[{number}]"))
         except ScenarioError as error:
             for fault in error.faults:  # a misspelt name is the same fault in all of them
                 faults.setdefault(replace(fault, where=""), fault)
     if faults:
         raise ScenarioError(list(faults.values()))
-    return studies
+    return experiments

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
-from hocket.files.fmus import model_name, study_from_fmus
+from hocket.files.fmus import experiment_from_fmus, model_name
 from hocket.files.formats import read
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
@@ -37,11 +37,11 @@ def as_experiment(what: ExperimentLike, connections: Connections = (), *, done: 
         case Composite():
             experiment = Experiment(what)
         case Fmu():
-            return study_from_fmus({model_name(what.file): what}, connections)
+            return experiment_from_fmus({model_name(what.file): what}, connections)
         case str() | Path():
             experiment = read(what)
         case Mapping() | Sequence():
-            return study_from_fmus(_named_fmus(what, done), connections)
+            return experiment_from_fmus(_named_fmus(what, done), connections)
         case _:
             raise ScenarioError(f"{what!r:.60} cannot be {done}", expected=EXPECTED)
     if connections:

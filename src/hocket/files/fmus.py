@@ -1,7 +1,7 @@
-"""FMUs by themselves as a study: what their default experiments say is how they are run.
+"""FMUs by themselves as an experiment: what their default experiments say is how they are run.
 
 In:  the path of an .fmu, or FMUs by name and what connects them
-Out: a Study
+Out: an Experiment
 """
 
 from __future__ import annotations
@@ -60,11 +60,13 @@ STEPS = 500
 
 
 def read_fmu(path: Path | str) -> Experiment:
-    """Return the study of one FMU; the model is named after the file."""
+    """Return the experiment of one FMU; the model is named after the file."""
     file = Path(path)
     fmu = Fmu(file.name, folder=file.absolute().parent)
-    study = study_from_fmus({model_name(file): fmu})
-    return Experiment(study.composite, study.start, study.stop, name=file.stem, path=file.absolute())
+    experiment = experiment_from_fmus({model_name(file): fmu})
+    return Experiment(
+        experiment.composite, experiment.start, experiment.stop, name=file.stem, path=file.absolute()
+    )
 
 
 def model_name(file: Path, taken: Collection[str] = ()) -> str:
@@ -72,8 +74,8 @@ def model_name(file: Path, taken: Collection[str] = ()) -> str:
     return free_name(legal_names([file.stem])[file.stem], taken)
 
 
-def study_from_fmus(fmus: Mapping[str, Fmu], connections: Connections = ()) -> Experiment:
-    """Return FMUs, coupled, as a study: the shortest step they ask for, the longest run.
+def experiment_from_fmus(fmus: Mapping[str, Fmu], connections: Connections = ()) -> Experiment:
+    """Return FMUs, coupled, as an experiment: the shortest step they ask for, the longest run.
 
     A run that is no whole number of steps ends with the last that fits.
     """
@@ -117,11 +119,11 @@ def resource_folder(file: Path) -> Path:
     return file.with_name(f"{file.stem}.resources")
 
 
-def with_resources(study: Experiment, file: Path) -> Experiment:
-    """Return the study with FMUs out of archives copied to the resources of a file; raises FileError."""
+def with_resources(experiment: Experiment, file: Path) -> Experiment:
+    """Return the experiment with FMUs out of archives copied to the resources of a file; raises FileError."""
     copies = _FmuCopies(resource_folder(file.absolute()))
-    composite: Composite = copies.move_fmus(study.composite)
-    return replace(study, composite=composite) if copies.names else study
+    composite: Composite = copies.move_fmus(experiment.composite)
+    return replace(experiment, composite=composite) if copies.names else experiment
 
 
 class _FmuCopies:

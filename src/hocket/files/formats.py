@@ -1,7 +1,7 @@
 """Files by their endings: a scenario as TOML or SSP, or an FMU by itself.
 
 In:  the path of a .toml, .ssp, .ssd or .fmu
-Out: a Study; and from a Study or a Composite a .toml or .ssp
+Out: an Experiment; and from an Experiment or a Composite a .toml or .ssp
 """
 
 from __future__ import annotations

@@ -89,8 +89,7 @@ def check_drawable(path: Path | str) -> None:
 
 
 def _suggest_ending(kind: str, kinds: Iterable[str]) -> str:
-    hint = suggest_nearest(kind, kinds)
-    return hint if hint.startswith("did") else ""
+    return suggest_nearest(kind, kinds, listing=False)
 
 
 def import_extra(module: str, name_of_extra: str) -> Any:

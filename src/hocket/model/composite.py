@@ -33,7 +33,7 @@ Schedule: TypeAlias = Literal["parallel", "sequential", "multirate", "asynchrono
 
 @dataclass(frozen=True)
 class OrchestratorTraits:
-    """What an algorithm says of itself beside its plan; searches and passes decide by it, never by a class."""
+    """What an algorithm says of itself beside its plan; searches and passes decide by it, not by classes."""
 
     schedule: Schedule | None = None
     """How simulators take turns in a step; None: only its plan says, or the algorithm inside."""
@@ -193,6 +193,15 @@ class Composite:
 def as_level(model: object) -> Composite | None:
     """Return a model that is a level as such, and None for any other."""
     return model if isinstance(model, Composite) else None
+
+
+def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator[tuple[str, Composite]]:
+    """Yield a level and those inside, each with its path and a dot; without what is `sampled`, if asked."""
+    yield prefix, level
+    for name, model in level.scenario.models.items():
+        inner = as_level(model)
+        if inner and (sampled or not inner.sampled):
+            yield from levels(inner, f"{prefix}{name}.", sampled)
 
 
 def _resolve_word(given: Any, kind: registry.Kind, key: str, method: str) -> Any:

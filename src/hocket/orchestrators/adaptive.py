@@ -23,6 +23,7 @@ from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Adapt, Control, Estimate, Plan
+from hocket.plan.plan import Note, NoteKind
 
 Controller: TypeAlias = Literal["I", "PI", "PID"]
 Per: TypeAlias = Literal["unit", "step"]
@@ -133,9 +134,8 @@ class Adaptive(WrappingOrchestrator):
         control = Control(self.tolerance, *how, self.quantum, self.first, Fraction(1), rejects, unit=unit)
         notes = list(made.notes)
         if stuck and not rejects and self.estimate != "orders":
-            notes.append(
-                f"`{stuck[0]}` cannot go back: a step with too large an error stays, the next is shorter"
-            )
+            text = f"`{stuck[0]}` cannot go back: a step with too large an error stays, the next is shorter"
+            notes.append(Note(text, NoteKind.ROLLBACK, stuck[0]))
         return replace(made, step=(Adapt(made.step, control),), notes=tuple(notes))
 
     def _tolerance_unit(self, scenario: Scenario) -> str:

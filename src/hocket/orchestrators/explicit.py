@@ -16,6 +16,7 @@ from hocket.errors import ScenarioError
 from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, Orchestrator
 from hocket.model.scenario import Scenario
 from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together, Try
+from hocket.plan.plan import Note, NoteKind
 
 InputsMode: TypeAlias = Literal["clean", "delayed"]
 
@@ -116,21 +117,26 @@ def _early_stoppers(scenario: Scenario) -> tuple[list[str], list[str]]:
     return early, [name for name, ability in able.items() if not (ability.rewind and ability.variable_step)]
 
 
-def _early_stop_note(early: list[str], fixed: list[str]) -> str:
-    return (
+def _early_stop_note(early: list[str], fixed: list[str]) -> Note:
+    text = (
         f"`{early[0]}` may stop inside a step, at an event; `{fixed[0]}` cannot go back or change its step, "
         f"so `{early[0]}` goes on alone from there, where it can"
     )
+    return Note(text, NoteKind.EARLY_END, early[0])
 
 
-DELAYED = "broken by a delay of one step: it grows if its gain is above one"
-"""What becomes of an algebraic loop with stale outputs."""
+def loop_note(loops: str, outcome: str, kind: NoteKind) -> Note:
+    """Return what becomes of algebraic loops."""
+    return Note(f"the algebraic loop {loops} is {outcome}", kind, loops)
 
 
-def _loop_note(graph: Feedthrough, solved: bool) -> str:
+def _loop_note(graph: Feedthrough, solved: bool) -> Note:
     loop = " -> ".join(graph.name(node) for node in graph.loops[0])
     more = f" and {len(graph.loops) - 1} more" if len(graph.loops) > 1 else ""
-    return f"the algebraic loop {loop}{more} is {'solved in every step' if solved else DELAYED}"
+    if solved:
+        return loop_note(f"{loop}{more}", "solved in every step", NoteKind.SOLVED_LOOP)
+    outcome = "broken by a delay of one step: it grows if its gain is above one"
+    return loop_note(f"{loop}{more}", outcome, NoteKind.BROKEN_LOOP)
 
 
 class WrappingOrchestrator:

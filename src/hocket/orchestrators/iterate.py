@@ -18,7 +18,7 @@ from hocket.model import registry
 from hocket.model.arguments import is_number, is_whole
 from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
 from hocket.model.scenario import Scenario
-from hocket.orchestrators.explicit import DELAYED, WrappingOrchestrator
+from hocket.orchestrators.explicit import WrappingOrchestrator, loop_note
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import (
     Accelerator,
@@ -34,6 +34,7 @@ from hocket.plan import (
     Try,
     walk,
 )
+from hocket.plan.plan import NoteKind
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,12 @@ class Iterate(WrappingOrchestrator):
         _check_sweep_rollback(scenario, sims)
         repeated = Repeat((Restore(sims), *sweep), self.tolerance, self.at_most, self.accelerator)
         step: Body = (*before, Save(sims), repeated, *after)
-        notes = [note.replace(DELAYED, self._loop_outcome()) for note in made.notes]
+        notes = [
+            loop_note(note.subject, self._loop_outcome(), NoteKind.SOLVED_LOOP)
+            if note.kind is NoteKind.BROKEN_LOOP
+            else note
+            for note in made.notes
+        ]
         return replace(made, step=(Try(step),) if tried else step, notes=tuple(notes))
 
     def _loop_outcome(self) -> str:

@@ -7,7 +7,6 @@ Out: the same, printed in words and verified before anything runs
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.instructions import (
     Adapt,
     Admit,
@@ -32,23 +31,23 @@ from hocket.plan.plan import OutputsMode, Plan
 from hocket.plan.traverse import adapts, first_part, step_fractions, tries, walk
 
 if TYPE_CHECKING:
+    from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
     from hocket.plan.verify.delays import InputDelay, find_delays
     from hocket.plan.verify.verifier import verify_plan
     from hocket.plan.verify.violations import KINDS, Violation
 else:
-    _VERIFYING = {
-        "InputDelay": "delays",
-        "find_delays": "delays",
-        "verify_plan": "verifier",
-        "KINDS": "violations",
-        "Violation": "violations",
+    _LATER = {
+        **dict.fromkeys(("Accelerator", "Aitken", "Newton", "QuasiNewton", "Relax"), "accelerators"),
+        **dict.fromkeys(("InputDelay", "find_delays"), "verify.delays"),
+        **dict.fromkeys(("KINDS", "Violation"), "verify.violations"),
+        "verify_plan": "verify.verifier",
     }
 
     def __getattr__(name: str) -> Any:
-        """Return a part of the verifier, which is imported when it is first used."""
-        if name not in _VERIFYING:
+        """Return what not every plan needs, imported when it is first used."""
+        if name not in _LATER:
             raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-        return getattr(import_module(f"hocket.plan.verify.{_VERIFYING[name]}"), name)
+        return getattr(import_module(f"hocket.plan.{_LATER[name]}"), name)
 
 
 __all__ = [

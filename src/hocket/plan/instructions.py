@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from hocket.errors import ScenarioError
-from hocket.plan.accelerators import Accelerator
+
+if TYPE_CHECKING:
+    from hocket.plan.accelerators import Accelerator
 
 Estimate: TypeAlias = Literal["defect", "orders", "richardson", "energy"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from enum import Enum
+from typing import Any, Literal, TypeAlias
 
 from hocket.plan import plan as words
 from hocket.plan.instructions import (
@@ -136,6 +137,34 @@ def _describe_simple(instructions: Sequence[Instruction]) -> str:
 OutputsMode: TypeAlias = Literal["stale", "consistent"]
 
 
+class NoteKind(Enum):
+    """What a note of a plan is about; programs decide by it, never by the words of the note."""
+
+    SOLVED_LOOP = "an algebraic loop that every step solves"
+    BROKEN_LOOP = "an algebraic loop that a delay of one step breaks"
+    EARLY_END = "steps that may end early"
+    ROLLBACK = "simulators that cannot roll back, or do so at a price"
+    ORDER = "what caps the order"
+    EMULATION = "a capability that is emulated"
+    BOND = "a power bond whose ends do not fit"
+    STEP_CONTROL = "what step control does not see"
+
+
+class Note(str):
+    """What a user should know of a plan: a sentence for people, with its kind and subject for programs."""
+
+    kind: NoteKind
+    subject: str
+
+    def __new__(cls, text: str, kind: NoteKind, subject: str = "") -> Note:
+        note = super().__new__(cls, text)
+        note.kind, note.subject = kind, subject
+        return note
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Note, (str(self), self.kind, self.subject)
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a level does. `inner` holds the plans of the levels inside it, by name."""
@@ -145,7 +174,7 @@ class Plan:
     output: Body = ()
     """What is evaluated again when the level is asked for its outputs under new inputs."""
     outputs: OutputsMode = "stale"
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """What a user should know: where order is lost, what was assumed."""
     start: Body = ()
     """Initialisation of all levels; only the outermost plan has it."""

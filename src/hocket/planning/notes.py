@@ -14,6 +14,7 @@ from hocket.model.extrapolators import BalanceCorrection
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.units import conversion, product_factor
 from hocket.plan import Adapt, Save, Try, walk
+from hocket.plan.plan import Note, NoteKind
 from hocket.planning.tree import Leaves, PlanTree, window_obstacles
 from hocket.simulators.declared_energy import CLOSE, linear_faults
 from hocket.simulators.state_space import StateSpace
@@ -23,14 +24,17 @@ from hocket.simulators.wrappers.feedthrough_probe import Reacting
 from hocket.simulators.wrappers.replay import Replay
 
 
-def tree_notes(root: PlanTree, leaves: Leaves) -> Iterator[str]:
+def tree_notes(root: PlanTree, leaves: Leaves) -> Iterator[Note]:
     """Yield all notes."""
-    yield from start_notes(root, leaves)
-    yield from degree_notes(root)
-    yield from replay_notes(root, leaves)
-    yield from emulation_notes(leaves)
-    yield from sign_notes(root)
-    yield from energy_control_notes(root)
+    for kind, texts in (
+        (NoteKind.ORDER, start_notes(root, leaves)),
+        (NoteKind.ORDER, degree_notes(root)),
+        (NoteKind.ROLLBACK, replay_notes(root, leaves)),
+        (NoteKind.EMULATION, emulation_notes(leaves)),
+        (NoteKind.BOND, sign_notes(root)),
+        (NoteKind.STEP_CONTROL, energy_control_notes(root)),
+    ):
+        yield from (Note(text, kind) for text in texts)
 
 
 def start_notes(root: PlanTree, leaves: Leaves) -> tuple[str, ...]:
@@ -113,7 +117,7 @@ def _energy_misfits(level: PlanTree, joint: WiredBond) -> Iterator[str]:
         if not isinstance(model, StateSpace) or model.energy is None or side is None:
             continue
         for fault in linear_faults(model, [side], CLOSE):
-            wrong = "counts with the wrong sign" if "reverse" in fault.hint else "is not what is stored"
+            wrong = "counts with the wrong sign" if fault.opposite else "is not what is stored"
             yield f"`{level.name(account.child)}` do not fit: what is gained {wrong}; look at {fault.hint}"
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, levels
 from hocket.model.memo import Memo
-from hocket.planning.compiler.contract import levels
-from hocket.planning.notes import tree_notes
 from hocket.planning.prepare import prepare_composite
-from hocket.planning.tree import PlanTree, build_tree
+from hocket.planning.tree import PlanTree, build_tree, verify_tree
 
 
 def plan_tree(composite: Composite) -> PlanTree:
@@ -22,16 +20,19 @@ def plan_tree(composite: Composite) -> PlanTree:
 
 
 def draft_tree(composite: Composite) -> PlanTree:
-    """Return what is known before a model is opened; a tree with constraints cannot be run as it is."""
+    """Return what is known before a model is opened, neither verified nor noted."""
     constrained = any(each.scenario.constraints for _, each in levels(composite))
-    return _noted(prepare_composite(composite, tries=False)) if constrained else plan_tree(composite)
+    return build_tree(prepare_composite(composite, tries=False)) if constrained else _BARE(composite)
 
 
-def _noted(prepared: Composite) -> PlanTree:
-    root = build_tree(prepared)
+def _verify(root: PlanTree) -> PlanTree:
+    from hocket.planning.notes import tree_notes
+
+    verify_tree(root)
     root.plan = replace(root.plan, notes=(*root.plan.notes, *tree_notes(root, root.leaves)))
     return root
 
 
-_TREES: Memo[Composite, PlanTree] = Memo(lambda composite: _noted(prepare_composite(composite)))
+_BARE: Memo[Composite, PlanTree] = Memo(lambda composite: build_tree(prepare_composite(composite)))
+_TREES: Memo[Composite, PlanTree] = Memo(lambda composite: _verify(_BARE(composite)))
 """A plan is made once per composite: to check it, to cost it and to run it."""

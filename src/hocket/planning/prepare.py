@@ -13,14 +13,12 @@ from hocket.coupling.feedthrough import with_direct_feedthrough
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
 from hocket.errors import ScenarioError
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, levels
 from hocket.model.extrapolators import Hold
 from hocket.model.memo import Memo
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
 from hocket.model.scenario import Connection, Scenario
-from hocket.planning.compiler.modularity import Modularity
-from hocket.planning.power_balance_pass import balance_bonds
 
 
 def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
@@ -30,12 +28,20 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     is opened to see how constraints react to their inputs; that cannot be run.
     """
     composite = without_constraints(composite, tries)
-    scenario = with_level_ports(_with_sampled_levels(balance_bonds(composite)))
+    scenario = with_level_ports(_with_sampled_levels(_balance_bonds(composite)))
     scenario = with_direct_feedthrough(scenario)
     faults = scenario_faults(scenario)
     if faults:
         raise ScenarioError(faults)
     return composite.with_scenario(scenario)
+
+
+def _balance_bonds(composite: Composite) -> Scenario:
+    if not any(bond.balance for _, each in levels(composite) for bond in each.scenario.bonds.values()):
+        return composite.scenario
+    from hocket.planning.power_balance_pass import balance_bonds
+
+    return balance_bonds(composite)
 
 
 def without_constraints(composite: Composite, tries: bool = True) -> Composite:
@@ -44,9 +50,11 @@ def without_constraints(composite: Composite, tries: bool = True) -> Composite:
 
 
 def _eliminate_constraints(composite: Composite, tries: bool) -> Composite:
-    needed = Modularity(tries=tries)
-    if not needed.reasons(composite):
+    if not any(each.scenario.constraints for _, each in levels(composite)):
         return composite
+    from hocket.planning.compiler.modularity import Modularity
+
+    needed = Modularity(tries=tries)
     try:
         return needed.apply(composite)
     except ScenarioError as error:

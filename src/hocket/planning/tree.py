@@ -21,7 +21,7 @@ from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Extrapolator
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import evaluation_body, in_parallel
-from hocket.plan import Body, Plan, Read, adapts, step_fractions, verify_plan
+from hocket.plan import Body, Plan, Read, adapts, step_fractions
 
 
 @dataclass
@@ -70,19 +70,28 @@ def build_tree(composite: Composite) -> PlanTree:
     return root
 
 
+def verify_tree(root: PlanTree) -> None:
+    """Raise ScenarioError where what an orchestrator wrote is no sound plan."""
+    from hocket.plan.verify.verifier import verify_plan
+
+    faults: list[Fault] = []
+    for level in root.levels():
+        inside = f"{level.path}." if level.path else ""
+        wrong = verify_plan(replace(level.plan, start=()), level.composite.scenario, level.composite.step)
+        faults += [replace(fault, where=f"{inside}orchestrator, {fault.where}") for fault in wrong]
+    if faults:
+        raise ScenarioError(faults)
+
+
 def _plan_level(composite: Composite, path: str, faults: list[Fault]) -> PlanTree:
     scenario = composite.scenario
     wiring = wire(scenario, composite.extrapolation)
     inside = f"{path}." if path else ""
-    planned = True
     try:
         plan: Plan = composite.orchestrator.plan(_with_slopes(scenario, wiring, composite.extrapolation))
     except ScenarioError as error:
         faults += [replace(fault, where=f"{inside}{fault.where}") for fault in error.faults]
-        plan, planned = Plan(()), False
-    if planned:
-        wrong = verify_plan(plan, scenario, composite.step)
-        faults += [replace(fault, where=f"{inside}orchestrator, {fault.where}") for fault in wrong]
+        plan = Plan(())
     built = PlanTree(path, composite, wiring, plan)
     for child, model in enumerate(wiring.models):
         name = built.name(child)

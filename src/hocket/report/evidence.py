@@ -41,19 +41,19 @@ class ReportData:
     """Plan and scenario as they were kept."""
 
 
-def gather_report_data(run: Run, study: Experiment | None = None) -> ReportData:
+def gather_report_data(run: Run, experiment: Experiment | None = None) -> ReportData:
     """Return what there is to tell; nothing that fails on the way loses the rest."""
     no_design = no_check = no_trust = ""
     design, found, trust = None, None, None
     texts = {name: _stored_text(run, name) for name in ("plan", "scenario")}
     try:
-        study = study or loads(texts["scenario"])
-        design = plan_tree(study.composite)
+        experiment = experiment or loads(texts["scenario"])
+        design = plan_tree(experiment.composite)
     except Exception as error:  # code that a scenario names may fail in any way
         no_design = f"the scenario kept in the run folder cannot be read again: {_error_words(error)}"
-    if study is not None and design is not None:
+    if experiment is not None and design is not None:
         try:
-            found = check(study)
+            found = check(experiment)
         except Exception as error:
             no_check = f"the coupling could not be judged: {_error_words(error)}"
     try:

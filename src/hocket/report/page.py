@@ -109,19 +109,19 @@ _STYLES = ("page.css", "timeline.css")
 _SCRIPTS = ("errors.js", "wires.js", "axes.js", "charts.js", "ready.js")
 
 
-def write_report(run: Run, path: Path | str | None = None, study: Experiment | None = None) -> Path:
+def write_report(run: Run, path: Path | str | None = None, experiment: Experiment | None = None) -> Path:
     """Write the page of a run, by default as report.html in its folder; return where.
 
-    `study` is what was run, where the run folder cannot tell (models made in Python code).
+    `experiment` is what was run, where the run folder cannot tell (models made in Python code).
     """
     file = run.path / REPORT if path is None else Path(path)
-    write_text(file, report_page(run, study))
+    write_text(file, report_page(run, experiment))
     return file
 
 
-def report_page(run: Run, study: Experiment | None = None) -> str:
+def report_page(run: Run, experiment: Experiment | None = None) -> str:
     """Return the page as text."""
-    story = gather_report_data(run, study)
+    story = gather_report_data(run, experiment)
     parts = (
         run_header(run),
         verdict_section(story),

@@ -1,6 +1,6 @@
 """The lines of a scenario that change at each of many points, without writing each of them out.
 
-In:  a TuningResult, the Study it is about, the numbers of points
+In:  a TuningResult, the Experiment it is about, the numbers of points
 Out: changes per point; None where a point is no coupling
 
 Choices that touch different lines are looked at one by one, those that share lines together; some points are
@@ -35,9 +35,9 @@ SEEN = 40
 _RANK = {"step": 0, "orchestrator": 1, "extrapolation": 2}
 
 
-def changed_lines(tuned: TuningResult, study: Experiment, shown: Sequence[int]) -> list[PointChanges]:
+def changed_lines(tuned: TuningResult, experiment: Experiment, shown: Sequence[int]) -> list[PointChanges]:
     """Return what changes at each of some points."""
-    before = scenario_tables(study)
+    before = scenario_tables(experiment)
     variables = tuned.space.variables
 
     @cache
@@ -48,7 +48,7 @@ def changed_lines(tuned: TuningResult, study: Experiment, shown: Sequence[int]) 
             made = apply_choices(tuned.composite, named)
         except HocketError:
             return None
-        return tuple(line_changes(before, scenario_tables(replace(study, composite=made))))
+        return tuple(line_changes(before, scenario_tables(replace(experiment, composite=made))))
 
     whole = tuple(range(len(variables)))
     groups = _independent_groups(tuned, changes_for, len(shown))
@@ -127,10 +127,10 @@ class _ChangedLines:
     of: list[list[int] | None]
 
 
-def candidate_data(tuned: TuningResult, study: Experiment, shown: Sequence[int]) -> dict[str, Any]:
+def candidate_data(tuned: TuningResult, experiment: Experiment, shown: Sequence[int]) -> dict[str, Any]:
     """Return what the script draws: numbers and choices by column, lines once."""
     place = {k: number for number, k in enumerate(shown)}
-    lines = _index_lines(tuned, study, shown)
+    lines = _index_lines(tuned, experiment, shown)
     return {
         "objectives": [
             {"name": each.name, "words": each.words, "goal": number < tuned.goals, "limit": each.limit}
@@ -160,10 +160,10 @@ def _round_finite(value: float) -> float | None:
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
 
 
-def _index_lines(tuned: TuningResult, study: Experiment, shown: Sequence[int]) -> _ChangedLines:
+def _index_lines(tuned: TuningResult, experiment: Experiment, shown: Sequence[int]) -> _ChangedLines:
     known: dict[tuple[str, str], int] = {}
     of: list[list[int] | None] = []
-    for found in changed_lines(tuned, study, shown):
+    for found in changed_lines(tuned, experiment, shown):
         lines = (
             None if found is None else [(each.table, line) for each in found for line in each.diff_lines()]
         )
@@ -187,16 +187,16 @@ SAYS = {
 """What numbers can and cannot say (theory, section 1)."""
 
 
-def write_tuning_page(tuned: TuningResult, path: Path | str, study: Experiment | None = None) -> Path:
+def write_tuning_page(tuned: TuningResult, path: Path | str, experiment: Experiment | None = None) -> Path:
     """Write the page of a search; return where."""
     file = Path(path)
-    write_text(file, tuned_page(tuned, study))
+    write_text(file, tuned_page(tuned, experiment))
     return file
 
 
-def tuned_page(tuned: TuningResult, study: Experiment | None = None) -> str:
-    """Return the page as text; `study` is the scenario with its name."""
-    about = study or Experiment(tuned.composite, name="coupling")
+def tuned_page(tuned: TuningResult, experiment: Experiment | None = None) -> str:
+    """Return the page as text; `experiment` is the scenario with its name."""
+    about = experiment or Experiment(tuned.composite, name="coupling")
     shown = shown_points(tuned)
     data = json.dumps(candidate_data(tuned, about, shown), separators=(",", ":"), allow_nan=False).replace(
         "<", "\\u003c"
@@ -216,7 +216,7 @@ def tuned_page(tuned: TuningResult, study: Experiment | None = None) -> str:
 _SCRIPTS = ("errors.js", "axes.js", "scatter.js", "tuned.js")
 
 
-def _tuning_header(tuned: TuningResult, study: Experiment) -> str:
+def _tuning_header(tuned: TuningResult, experiment: Experiment) -> str:
     said = [
         f"{count(len(tuned.points), 'coupling')} judged",
         f"{len(tuned.front):,} on the front",
@@ -224,18 +224,19 @@ def _tuning_header(tuned: TuningResult, study: Experiment) -> str:
     ]
     if tuned.stop is not None:
         said.append(f"for a run of {float(tuned.stop):g} s")
-    title = f'<p class="brand">hocket tune</p><h1>{esc(study.name)}</h1>'
+    title = f'<p class="brand">hocket tune</p><h1>{esc(experiment.name)}</h1>'
     return f'<header>{title}<p class="sub">{esc(" · ".join(said))}</p></header>'
 
 
-def _proposal_section(tuned: TuningResult, study: Experiment) -> str:
+def _proposal_section(tuned: TuningResult, experiment: Experiment) -> str:
     if not tuned.front:
         return '<section class="cards"><article class="card bad wide"><h2>proposal</h2><p class="first">' \
             "no coupling is within the limits</p></article></section>"  # fmt: skip
     goals = slice(tuned.goals)
     why = reason(tuned.wanted[goals], tuned.numbers[tuned.front[tuned.knee]][goals], tuned.now[goals])
     found = line_changes(
-        scenario_tables(study), scenario_tables(replace(study, composite=tuned.composite_of(tuned.knee)))
+        scenario_tables(experiment),
+        scenario_tables(replace(experiment, composite=tuned.composite_of(tuned.knee))),
     )
     what = f"change {count(len(found), 'line')} of the scenario" if found else "it is the coupling of now"
     said = "".join(f"<li>{esc(each)}</li>" for each in (what, *tuned.notes))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,9 +29,17 @@ ASIDE = 0.05
 """How far from the start, in parts of the state, it is looked at too: at rest all powers are zero."""
 
 
+@dataclass(frozen=True, slots=True)
+class EnergyFault(Fault):
+    """A declared energy that does not grow by the power that comes in."""
+
+    opposite: bool = False
+    """It shrinks by that power: the sign of the bond is wrong, not the energy."""
+
+
 def linear_faults(
     model: StateSpace, sides: Iterable[tuple[str, str, float]], close: float = 1e-6
-) -> Iterator[Fault]:
+) -> Iterator[EnergyFault]:
     """Note bonds (output, input, sign) by whose power x'Qx/2 does not grow: Q B u must be sign * y u."""
     outputs, inputs = ([port.name for port in ports] for ports in (model.outputs, model.inputs))
     for output, entry, sign in sides:
@@ -45,7 +54,7 @@ def linear_faults(
         opposite = np.allclose(stored, -given, rtol=0.0, atol=room)
         hint = "`reverse` of the bond" if opposite else "`energy` in joules"
         expected = "a matrix Q with Q B = C', up to the sign of the bond"
-        yield Fault(_growth_message(f"{output}` and `{entry}"), "Balanced", expected, hint)
+        yield EnergyFault(_growth_message(f"{output}` and `{entry}"), "Balanced", expected, hint, opposite)
 
 
 def check_energy_function(

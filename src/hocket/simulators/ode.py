@@ -85,8 +85,8 @@ def _unknown_parameter_fault(
     if taken_by_others:
         expected = "f, g and the Jacobian are called with the same parameters"
         return Fault(what, where, expected, f"`def {without[0]}(t, x, u, {name})`, used or not")
-    meant = suggest_nearest(name, [*own, *options])
-    if not meant.startswith("did"):
+    meant = suggest_nearest(name, [*own, *options], listing=False)
+    if not meant:
         meant = suggest_nearest(name, own) or f"leave it out, or `def {without[0]}(t, x, u, {name})`"
     return Fault(what, where, "", meant)
 

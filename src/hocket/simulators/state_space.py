@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from hocket.model.clock import Duration, seconds
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities
-from hocket.simulators.energies import QuadraticEnergy
 from hocket.simulators.methods import (
     ORDERS,
     Maps,
@@ -30,6 +30,9 @@ from hocket.simulators.methods import (
     vector,
 )
 from hocket.simulators.recipes import set_fields
+
+if TYPE_CHECKING:
+    from hocket.simulators.energies import QuadraticEnergy
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -115,6 +118,8 @@ class StateSpace:
         """The stored energy of a state; None: not declared."""
         if self.energy is None:
             return None
+        from hocket.simulators.energies import QuadraticEnergy
+
         return QuadraticEnergy(np.array(self.energy, dtype=float).reshape(len(self.A), len(self.A)))
 
     def open(self) -> StateSpaceSimulator:

@@ -394,6 +394,6 @@ def test_what_was_emulated_round_trips_through_a_file():
         hk.Scenario({"room": room, "thermostat": thermostat}, wires), "0.1 s", "iterate", hk.Hermite()
     )
     made = emulate_missing(level).level
-    study = loads(dumps(made))
-    assert study.composite == made
+    experiment = loads(dumps(made))
+    assert experiment.composite == made
     assert 'slopes = "backward"' in dumps(made)

@@ -133,7 +133,7 @@ def test_both_engines_agree_to_the_last_bit():
             assert np.array_equal(one[port].values, other[port].values), port
 
 
-# the convergence study that the paper leaves open (section 5)
+# the convergence experiment that the paper leaves open (section 5)
 
 
 @pytest.mark.parametrize(

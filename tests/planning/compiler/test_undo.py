@@ -58,12 +58,12 @@ def test_the_text_and_the_compiled_scenario_come_back(seeds):
     for seed in seeds:
         level, passes = drawn(seed)
         text = remarked(level, seed)
-        study = toml.loads(text)
-        assert study.composite == level, seed
-        made = compile_level(study.composite, passes)
+        experiment = toml.loads(text)
+        assert experiment.composite == level, seed
+        made = compile_level(experiment.composite, passes)
         assert made.chapters
         assert made.original == level
-        written = toml.dumps(replace(study, composite=made.level, original=text))
+        written = toml.dumps(replace(experiment, composite=made.level, original=text))
         again = toml.loads(written)
         assert again.original == text, seed
         assert again.composite == made.level, seed

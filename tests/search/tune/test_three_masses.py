@@ -22,7 +22,7 @@ SIX = ("first.x", "first.v", "pair.second.x", "pair.second.v", "pair.third.x", "
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
+def experiment(tmp_path_factory):
     """The thesis' best nested setting: Jacobi, hold, stale, 0.1 and 0.025; written and read again."""
     made = three_masses(2, "100 ms", "25 ms")
     made = with_leaves(made, {path: replace(m, method="exact", step=None) for path, m in leaves(made)})
@@ -33,8 +33,8 @@ def study(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tuned(study):
-    return tune(study.composite, stop=study.stop, budget=100, workers=1)
+def tuned(experiment):
+    return tune(experiment.composite, stop=experiment.stop, budget=100, workers=1)
 
 
 def matrix():
@@ -66,16 +66,16 @@ def error_of(composite):
     return float(np.linalg.norm(largest))
 
 
-def test_the_best_of_the_thesis_has_an_error_of_0_39(study, tuned):
-    assert error_of(study.composite) == pytest.approx(0.39, abs=0.005)
+def test_the_best_of_the_thesis_has_an_error_of_0_39(experiment, tuned):
+    assert error_of(experiment.composite) == pytest.approx(0.39, abs=0.005)
     assert tuned.now[0] == pytest.approx(0.39, abs=0.005)
 
 
-def test_the_proposal_has_at_most_0_002_for_no_more_work(study, tuned):
+def test_the_proposal_has_at_most_0_002_for_no_more_work(experiment, tuned):
     chosen = tuned.composite_of(tuned.knee)
     found = error_of(chosen)
     assert found <= 0.002
-    now, then = work_of(study.composite), work_of(chosen)
+    now, then = work_of(experiment.composite), work_of(chosen)
     assert then.steps <= now.steps
     assert then.exchanges <= now.exchanges
 
@@ -90,9 +90,10 @@ def test_it_is_what_was_predicted(tuned):
     assert told.predicted == pytest.approx(predicted, rel=1e-9)
 
 
-def test_the_run_counts_no_more_steps(study, tuned):
+def test_the_run_counts_no_more_steps(experiment, tuned):
     counts = [
-        hocket.run(each, STOP).info["counts"] for each in (study.composite, tuned.composite_of(tuned.knee))
+        hocket.run(each, STOP).info["counts"]
+        for each in (experiment.composite, tuned.composite_of(tuned.knee))
     ]
     steps = [
         sum(each["steps"].values()) if isinstance(each["steps"], dict) else each["steps"] for each in counts

@@ -1,7 +1,7 @@
-"""An SSP as a study, with what was assumed on the way.
+"""An SSP as an experiment, with what was assumed on the way.
 
 In:  the path of an .ssp, of its folder, or of an .ssd
-Out: an SspImport: the Study, with notes, and the names that had to be changed
+Out: an SspImport: the Experiment, with notes, and the names that had to be changed
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _finite_seconds(time: float | None) -> Fraction | None:
 class SspImport:
     """What an SSP holds, and what a user may want to know of how it was read."""
 
-    study: Experiment
+    experiment: Experiment
     """Its notes tell what was assumed, ignored or renamed."""
     names: dict[str, str] = field(default_factory=dict)
     """By path in hocket: what the SSP calls an element that had to be renamed."""
@@ -154,16 +154,16 @@ def import_ssp(path: Path | str, ssd: str = "") -> SspImport:
     if document is None or system is None:
         findings.raise_faults()
         raise AssertionError("a document that could not be read has faults")
-    study = _build_study(document, system, findings)
+    experiment = _build_experiment(document, system, findings)
     findings.raise_faults()
-    assert study is not None
+    assert experiment is not None
     _note_foreign(findings)
-    name = study.name or (file.parent if file.name == DEFAULT else file).stem
+    name = experiment.name or (file.parent if file.name == DEFAULT else file).stem
     notes = tuple(findings.noted)
-    return SspImport(replace(study, name=name, path=file.absolute(), notes=notes), findings.names)
+    return SspImport(replace(experiment, name=name, path=file.absolute(), notes=notes), findings.names)
 
 
-def _build_study(document: Document, system: System, findings: ImportFindings) -> Experiment | None:
+def _build_experiment(document: Document, system: System, findings: ImportFindings) -> Experiment | None:
     direct_connections(system, findings)
     assign_values(system, findings)
     start, stop, every = _run_times(document, findings)

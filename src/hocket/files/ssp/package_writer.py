@@ -1,6 +1,6 @@
-"""From a study to an SSP.
+"""From an experiment to an SSP.
 
-In:  a Study whose models are FMUs
+In:  an Experiment whose models are FMUs
 Out: an .ssp
 """
 
@@ -30,7 +30,7 @@ from hocket.model.scenario import Scenario
 from hocket.simulators.fmu.recipe import Fmu
 
 _WHEN = (2000, 1, 1, 0, 0, 0)
-"""The same study gives the same bytes."""
+"""The same experiment gives the same bytes."""
 
 
 def write_ssp(what: Experiment | Composite, path: Path | str) -> None:
@@ -40,14 +40,14 @@ def write_ssp(what: Experiment | Composite, path: Path | str) -> None:
     connection. What SSP has no words for stands in annotations, which `read_ssp` reads back.
     """
     file = Path(path)
-    study = what if isinstance(what, Experiment) else Experiment(what)
-    scenario = with_level_ports(study.composite.scenario)
+    experiment = what if isinstance(what, Experiment) else Experiment(what)
+    scenario = with_level_ports(experiment.composite.scenario)
     faults = [*_unsupported_models(scenario), *scenario_faults(scenario)]
     if faults:
         raise ScenarioError(faults)
-    composite = study.composite.with_scenario(scenario)
+    composite = experiment.composite.with_scenario(scenario)
     sources = _sources(scenario)
-    text = ssd_text(replace(study, composite=composite, name=study.name or file.stem), sources)
+    text = ssd_text(replace(experiment, composite=composite, name=experiment.name or file.stem), sources)
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -102,20 +102,22 @@ def _add_fmu(archive: zipfile.ZipFile, fmu: Path, name: str) -> None:
                 packed.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def ssd_text(study: Experiment, sources: dict[Path, str]) -> bytes:
+def ssd_text(experiment: Experiment, sources: dict[Path, str]) -> bytes:
     register_prefixes(NAMESPACE)
     writer = SystemWriter(sources)
-    root = ElementTree.Element(f"{SSD}SystemStructureDescription", name=study.name)
+    root = ElementTree.Element(f"{SSD}SystemStructureDescription", name=experiment.name)
     root.set("generationTool", "hocket")
     writer.needs.versioned.append(root)
-    writer.write_system(root, "root", study.composite)
+    writer.write_system(root, "root", experiment.composite)
     writer.terms.write(root)
-    experiment = ElementTree.SubElement(root, f"{SSD}DefaultExperiment", startTime=_format_time(study.start))
-    run = {"every": study.every, "start": _inexact_time(study.start), "stop": None}
-    if study.stop is not None:
-        experiment.set("stopTime", _format_time(study.stop))
-        run["stop"] = _inexact_time(study.stop)
-    writer.annotate(experiment, "Run", SimpleNamespace(**run), "run")
+    element = ElementTree.SubElement(
+        root, f"{SSD}DefaultExperiment", startTime=_format_time(experiment.start)
+    )
+    run = {"every": experiment.every, "start": _inexact_time(experiment.start), "stop": None}
+    if experiment.stop is not None:
+        element.set("stopTime", _format_time(experiment.stop))
+        run["stop"] = _inexact_time(experiment.stop)
+    writer.annotate(element, "Run", SimpleNamespace(**run), "run")
     if writer.faults:
         raise ScenarioError(writer.faults)
     writer.needs.finish()

@@ -1,7 +1,7 @@
 """Scenario files: a co-simulation as TOML.
 
 In:  the path of a scenario file, or its text
-Out: a Study; and from a Study or a Composite the file again
+Out: an Experiment; and from an Experiment or a Composite the file again
 
 A fault of the scenario says where in the scenario it is (`axle.connections.wheel.force`); the reader has kept
 the place of each of these names, in whichever file.
@@ -36,15 +36,15 @@ def read(path: Path | str, *, check: bool = True) -> Experiment:
     """
     findings = TomlFindings(check)
     file = Path(path)
-    study = _read_study(open_document(file, findings), findings)
-    return replace(study, path=file.absolute(), name=study.name or file.stem)
+    experiment = _read_experiment(open_document(file, findings), findings)
+    return replace(experiment, path=file.absolute(), name=experiment.name or file.stem)
 
 
 def loads(text: str, *, folder: Path | str = "", check: bool = True) -> Experiment:
     """Return what the text of a scenario file holds; relative paths in it start in `folder`."""
     findings = TomlFindings(check)
     source = Source("", text, str(folder), (Path(folder).resolve() / "text",))
-    return _read_study(parse_document(source, findings), findings)
+    return _read_experiment(parse_document(source, findings), findings)
 
 
 def write(what: Composite | Experiment, path: Path | str) -> None:
@@ -55,8 +55,8 @@ def write(what: Composite | Experiment, path: Path | str) -> None:
     from hocket.files.fmus import with_resources
 
     file = Path(path)
-    study = with_resources(_as_study(what), file)
-    named = replace(study, name="") if study.name == file.stem else study
+    experiment = with_resources(_as_experiment(what), file)
+    named = replace(experiment, name="") if experiment.name == file.stem else experiment
     text = dumps(named, folder=file.absolute().parent)
     try:
         file.write_text(text, encoding="utf-8", newline="\n")
@@ -78,24 +78,24 @@ def dumps(what: Composite | Experiment, *, folder: Path | str = "", strict: bool
 
     findings = TomlFindings()
     place = FilePlace(findings, Source(folder=str(folder)))
-    table = FILE.write(_as_study(what), place)
+    table = FILE.write(_as_experiment(what), place)
     if findings.faults and strict:
         raise ScenarioError(findings.sorted_faults())
     return format_document(Section(table))
 
 
-def _as_study(what: Composite | Experiment) -> Experiment:
+def _as_experiment(what: Composite | Experiment) -> Experiment:
     return Experiment(what) if isinstance(what, Composite) else what
 
 
-def _read_study(place: FilePlace | Wrong, findings: TomlFindings) -> Experiment:
-    study = place if place is WRONG else FILE.read(place.source.table, place)
-    if place is not WRONG and study is not WRONG and findings.check:
-        _check_scenario(study.composite, place)
+def _read_experiment(place: FilePlace | Wrong, findings: TomlFindings) -> Experiment:
+    experiment = place if place is WRONG else FILE.read(place.source.table, place)
+    if place is not WRONG and experiment is not WRONG and findings.check:
+        _check_scenario(experiment.composite, place)
     if findings.faults:
         raise FileError(findings.sorted_faults())
-    assert isinstance(study, Experiment)
-    return study
+    assert isinstance(experiment, Experiment)
+    return experiment
 
 
 def _check_scenario(composite: Composite, place: FilePlace) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from hocket.errors import HocketError, suggest_nearest
 from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.model.clock import format_duration, seconds
-from hocket.simulators.recipes import load, qualified_name
+from hocket.model.registry import load_place
 
 
 class Form(Protocol):
@@ -113,6 +113,28 @@ class DurationForm:
     def schema(self) -> dict[str, Any]:
         text = {"type": "string", "pattern": "^\\s*[-+]?[0-9.]", "examples": ["2.5 ms", "1/3 s"]}
         return {"anyOf": [text, {"type": "number"}]}
+
+
+@dataclass(frozen=True)
+class LaterForm:
+    """A form that is imported when a file first uses it: `module:NAME`."""
+
+    place: str
+
+    @property
+    def form(self) -> Any:
+        """The form itself."""
+        return load_place(self.place)
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        return self.form.read(value, place)
+
+    def write(self, value: Any, place: FilePlace) -> Any:
+        return self.form.write(value, place) if value else None
+
+    def schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = self.form.schema()
+        return schema
 
 
 @dataclass(frozen=True)
@@ -254,8 +276,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _suggest_word(value: Any, words: Iterable[str]) -> str:
-    hint = suggest_nearest(value, words) if isinstance(value, str) else ""
-    return hint if hint.startswith("did") else ""
+    return suggest_nearest(value, words, listing=False) if isinstance(value, str) else ""
 
 
 NUMBER, WHOLE, TRUTH, TEXT, DURATION = NumberForm(), IntegerForm(), BooleanForm(), TextForm(), DurationForm()
@@ -300,6 +321,8 @@ class CodeForm:
             return place.report_unexpected(value, expected)
         if not place.findings.check:
             return value
+        from hocket.simulators.recipes import load
+
         folder = place.sibling_value("folder")
         start = FolderForm().read(folder, place) if isinstance(folder, str) else place.source.folder
         return WRONG if place.attempt(lambda: load(value, start)) is WRONG else value
@@ -307,6 +330,8 @@ class CodeForm:
     def write(self, value: Any, place: FilePlace) -> Any:
         if isinstance(value, str) or value is None:
             return value
+        from hocket.simulators.recipes import load, qualified_name
+
         name = qualified_name(value)
         try:
             known = getattr(value, "__module__", "__main__") != "__main__" and load(name) is value
@@ -340,6 +365,7 @@ class FolderForm:
 
 
 CODE, FOLDER = CodeForm(), FolderForm()
+RATES = MappingForm(TEXT, 'a table of outputs and their time derivatives: { "left.x" = "left.v" }')
 VALUES = MappingForm(AnyValueForm(), "a table of parameters: { mass = 2.5 }")
 
 

@@ -1,6 +1,6 @@
 """What differs between two scenarios, as lines of a file; and a file with only these lines changed.
 
-In:  a Study and another one; the text of the first one's file
+In:  an Experiment and another one; the text of the first one's file
 Out: the lines that change, table by table; the text of the second one's file, comments and all
 """
 
@@ -39,9 +39,9 @@ class LineChange:
         yield from (f"+{line}" for line in (self.new or "").splitlines())
 
 
-def scenario_tables(study: Experiment, folder: Path | str = "") -> Section:
+def scenario_tables(experiment: Experiment, folder: Path | str = "") -> Section:
     """Return a scenario as the tables of its file; what has no name in a file is told in words."""
-    return Section(FILE.write(study, FilePlace(TomlFindings(), Source(folder=str(folder)))))
+    return Section(FILE.write(experiment, FilePlace(TomlFindings(), Source(folder=str(folder)))))
 
 
 def line_changes(before: Mapping[str, Any], after: Mapping[str, Any], table: str = "") -> list[LineChange]:

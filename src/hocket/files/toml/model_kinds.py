@@ -20,6 +20,7 @@ from hocket.files.toml.forms import (
     FOLDER,
     MATRIX,
     NUMBER,
+    RATES,
     TEXT,
     TEXTS,
     TRUTH,
@@ -33,7 +34,6 @@ from hocket.files.toml.forms import (
     WordOrForm,
     ZerosForm,
 )
-from hocket.files.toml.named_tables import RATES
 from hocket.files.toml.registered_kinds import FORMS_BY_TYPE
 from hocket.files.toml.table_kinds import OUTPUTS, PORTS, Field, PortsForm, TableKind, port_text, table_kind
 from hocket.model.clock import format_duration

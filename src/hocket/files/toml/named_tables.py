@@ -13,12 +13,12 @@ from hocket.errors import suggest_nearest
 from hocket.files.toml.forms import (
     DURATION,
     NUMBER,
+    RATES,
     TEXT,
     TEXTS,
     TRUTH,
     WHOLE,
     ChoiceForm,
-    MappingForm,
 )
 from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, TableKind, table_kind
@@ -54,9 +54,6 @@ class BondsForm(NamedTablesForm):
 
 
 BONDS = BondsForm("bonds", BOND, "a bond", "[bonds.joint]")
-
-
-RATES = MappingForm(TEXT, 'a table of outputs and their time derivatives: { "left.x" = "left.v" }')
 
 
 def _build_constraint(

@@ -45,7 +45,6 @@ from hocket.model.clock import Duration
 from hocket.model.composite import Orchestrator
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model
-from hocket.plan.accelerators import Accelerator
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,9 @@ FORMS_BY_TYPE: dict[Any, Form] = {
     Port: PORTS,
     Orchestrator: ORCHESTRATORS,
     Extrapolator: EXTRAPOLATIONS,
-    Accelerator: ACCELERATIONS,
 }
 """Of types that are written in one way only; the codec adds models."""
+_ACCELERATOR = "hocket.plan.accelerators", "Accelerator"
 _LISTS = (list, tuple, Sequence, Iterable)
 
 
@@ -202,6 +201,8 @@ def form_for(annotation: Any, expected: str = "") -> Form:
         return form_for(inner[0], expected)
     if (isinstance(annotation, type) and annotation in FORMS_BY_TYPE) or annotation == Duration:
         return FORMS_BY_TYPE[annotation]
+    if _is_accelerator(annotation):
+        return ACCELERATIONS
     if origin is Literal:
         return ChoiceForm(inner)
     if origin in (Union, UnionType):
@@ -213,9 +214,14 @@ def form_for(annotation: Any, expected: str = "") -> Form:
     return AnyValueForm()
 
 
+def _is_accelerator(annotation: Any) -> bool:
+    """Return whether a type is that of accelerators, which few algorithms import."""
+    return isinstance(annotation, type) and (annotation.__module__, annotation.__name__) == _ACCELERATOR
+
+
 def _union_form(members: tuple[Any, ...], expected: str) -> Form:
     known = [each for each in members if each is not NoneType]
-    named = [each for each in known if each in (Orchestrator, Extrapolator, Accelerator, Model)]
+    named = [each for each in known if _is_accelerator(each) or each in (Orchestrator, Extrapolator, Model)]
     form: Form = AnyValueForm()
     if len(known) == 1:
         form = form_for(known[0], expected)

@@ -23,14 +23,14 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import Duration, format_duration
-from hocket.model.composite import as_level, traits_of
+from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.extrapolators import Hold
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators.adaptive import GAINS, PER, Controller, Per
 from hocket.orchestrators.jacobi import Jacobi
-from hocket.planning.compiler.contract import algebraic_loops, levels, solves_loops
+from hocket.planning.compiler.contract import algebraic_loops, solves_loops
 from hocket.planning.compiler.time_as_signal import (
     WHOLE,
     enclose_level,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hocket.errors import Fault, ScenarioError
-from hocket.model.composite import as_level
+from hocket.model.composite import as_level, levels
 from hocket.model.scenario import Insertion
-from hocket.planning.compiler.contract import Pass, insertions, levels, triviality_faults
+from hocket.planning.compiler.contract import Pass, insertions, triviality_faults
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.compiler.modularity import Modularity

@@ -6,14 +6,13 @@ Out: why a pass has something to do there, what it lacks, the changed level, wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
 from hocket.errors import Fault
-from hocket.model.composite import algorithm_layers, as_level, traits_of
+from hocket.model.composite import algorithm_layers, levels, traits_of
 from hocket.model.scenario import Insertion
 
 if TYPE_CHECKING:
@@ -36,15 +35,6 @@ class Pass(Protocol):
 
     def check_postconditions(self, level: Composite) -> list[Fault]:
         """Return the conditions after that do not hold; asked after later passes too."""
-
-
-def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator[tuple[str, Composite]]:
-    """Yield a level and those inside, each with its path and a dot; without what is `sampled`, if asked."""
-    yield prefix, level
-    for name, model in level.scenario.models.items():
-        inner: Any = as_level(model)
-        if inner and (sampled or not inner.sampled):
-            yield from levels(inner, f"{prefix}{name}.", sampled)
 
 
 def insertions(level: Composite) -> dict[str, Insertion]:

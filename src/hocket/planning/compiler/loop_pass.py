@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.composite import as_level, traits_of
+from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.plan import Accelerator
-from hocket.planning.compiler.contract import SOLVER, algebraic_loops, levels, solves_loops
+from hocket.planning.compiler.contract import SOLVER, algebraic_loops, solves_loops
 from hocket.planning.compiler.sublevels import allows_grouping, free_name, gather_models
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from hocket.coupling.constraint_groups import ConstraintGroup, group_constraints
 from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import Fault, ScenarioError
 from hocket.model.arguments import is_number
-from hocket.model.composite import algorithm_layers, as_level, traits_of
+from hocket.model.composite import algorithm_layers, as_level, levels, traits_of
 from hocket.model.extrapolators import Hermite, Hold, Polynomial
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.plan import Accelerator
-from hocket.planning.compiler.contract import SOLVER, levels
+from hocket.planning.compiler.contract import SOLVER
 from hocket.planning.compiler.coupler_design import CouplerDesign, derive_coupler, draft_coupler
 from hocket.planning.compiler.sublevels import (
     add_to_host,

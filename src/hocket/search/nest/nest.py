@@ -1,6 +1,6 @@
 """A hierarchy for a flat scenario: who should talk often, how often, and whether that pays.
 
-In:  a flat Composite (or a Study, or a file), and a tolerance or so much work
+In:  a flat Composite (or an Experiment, or a file), and a tolerance or so much work
 Out: a Nesting: what was compared at equal work, the verdict in words, and the composite that was chosen
 """
 
@@ -16,9 +16,8 @@ from hocket.errors import Fault, ScenarioError
 from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.model.arguments import expect_call, is_number
 from hocket.model.clock import Duration, format_duration, seconds
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
-from hocket.planning.compiler.contract import levels
 from hocket.search.nest.algorithm_variants import (
     AS_IT_IS,
     explicit_orchestrator,
@@ -55,19 +54,19 @@ def nest(
     looked for, without one the least error for `work` times the exchanges of now. `keep` leaves the
     algorithm as it is. `progress` is called with how many couplings were read, and of how many about.
     """
-    study = _read_nestable(what, stop)
+    experiment = _read_nestable(what, stop)
     expect_call("progress", progress, "two numbers: done, of about")
-    _check_nestable(study.composite, tolerance, work)
-    span, notes = _span(study)
-    judge = CandidateJudge(study.composite, span, study.start)
+    _check_nestable(experiment.composite, tolerance, work)
+    span, notes = _span(experiment)
+    judge = CandidateJudge(experiment.composite, span, experiment.start)
     if not judge.strengths.connections:
         raise ScenarioError("nothing is connected, so there is nothing to exchange more often", "connections")
     trees = trees_of(judge)
     if progress:
         judge.progress = _progress_reporter(progress, trees, keep)
     found = Comparison(judge, StepSearch(judge), trees, tolerance, work)
-    tried = [AS_IT_IS, *(() if keep else explicit_variants(study.composite))]
-    more = [] if keep else list(iterative_variants(study.composite))
+    tried = [AS_IT_IS, *(() if keep else explicit_variants(experiment.composite))]
+    more = [] if keep else list(iterative_variants(experiment.composite))
     flats, proposals = found.compare(tried, more)
     floor = None
     if tolerance is not None and not found.any_meets(flats, proposals):
@@ -93,14 +92,14 @@ def _progress_reporter(
 
 
 def _read_nestable(what: ExperimentLike, stop: Duration | None) -> Experiment:
-    study = as_experiment(what, done="nested")
+    experiment = as_experiment(what, done="nested")
     try:
-        end = study.stop if stop is None else seconds(stop)
+        end = experiment.stop if stop is None else seconds(stop)
     except ValueError as error:
         raise ScenarioError(str(error), "stop") from None
-    if end is not None and end - study.start < study.composite.step:
+    if end is not None and end - experiment.start < experiment.composite.step:
         raise ScenarioError(f"there is no step before the stop at {format_duration(end)}", "stop")
-    return replace(study, stop=end)
+    return replace(experiment, stop=end)
 
 
 def _check_nestable(composite: Composite, tolerance: float | None, work: float) -> None:
@@ -153,12 +152,12 @@ def _equations(composite: Composite) -> Iterator[Fault]:
             yield Fault(what, f"{path}{found[0]}", "connections only", hint)
 
 
-def _span(study: Experiment) -> tuple[Fraction, tuple[str, ...]]:
+def _span(experiment: Experiment) -> tuple[Fraction, tuple[str, ...]]:
     """Return how much of the run is judged, and what is to be said of that."""
-    step = study.composite.step
-    if study.stop is None:
+    step = experiment.composite.step
+    if experiment.stop is None:
         return RUN * step, (f"without a stop, a run of {format_duration(RUN * step)} is judged",)
-    span = study.stop - study.start
+    span = experiment.stop - experiment.start
     if span > LONGEST * step:
         shown = LONGEST * step
         return shown, (f"of {format_duration(span)}, the first {format_duration(shown)} are judged",)

@@ -14,10 +14,9 @@ from typing import Any
 
 from hocket.analysis.stability_map import with_values
 from hocket.errors import HocketError, ScenarioError
-from hocket.model.composite import Composite, traits_of
+from hocket.model.composite import Composite, levels, traits_of
 from hocket.model.protocols import Extrapolator
 from hocket.orchestrators import Iterate
-from hocket.planning.compiler.contract import levels
 from hocket.search.nest.algorithm_variants import AS_IT_IS, LevelAlgorithm
 from hocket.search.nest.candidates import own_step
 from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
