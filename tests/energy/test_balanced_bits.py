@@ -92,13 +92,13 @@ def test_levels_with_steps_of_their_own(inputs: Any, inner: str) -> None:
     level = hk.Composite(hk.Scenario({"mass": mass()}), inner, extrapolation=inputs)
     wires = {"axle.mass.f": "spring.f", "spring.v": "axle.mass.v"}
     bonds = {"joint": hk.Bond("axle.mass.f", "spring.v", balance="energy")}
-    scenario = hk.Scenario({"spring": spring(), "axle": level}, wires, bonds=bonds)
+    scenario = hk.Scenario({"spring": spring(energy=1.0), "axle": level}, wires, bonds=bonds)
     compared(hk.Composite(scenario, "0.2 s", extrapolation=inputs), 10)
 
 
 def test_a_source_beside_the_bonds() -> None:
     push = hk.Function(lambda t: [np.sin(3 * t)], outputs=["y [N]"])
-    models = {"spring": spring(), "mass": mass(), "hand": push}
+    models = {"spring": spring(energy=1.0), "mass": mass(), "hand": push}
     scenario = hk.Scenario(models, {**SPRING_MASS, "mass.push": "hand.y"}, bonds={"joint": BOND})
     compared(hk.Composite(scenario, "0.1 s", extrapolation="linear"), 10)
 
@@ -106,7 +106,7 @@ def test_a_source_beside_the_bonds() -> None:
 def by_hand(inputs: hk.Extrapolator, **how: Any) -> hk.Scenario:
     """Return the pair with models that were wrapped by hand."""
     sides = {"spring": BondSide("f", "v", -1), "mass": BondSide("v", "f")}
-    models = {"spring": spring(), "mass": mass()}
+    models = {"spring": spring(energy=1.0), "mass": mass()}
     told = {f"{name}.{side.output}_told": f"{name}.{side.output}" for name, side in sides.items()}
     wires = {**SPRING_MASS, **told, "spring.v_share": "mass.share", "mass.f_share": "spring.share"}
     balanced = {
@@ -134,7 +134,7 @@ def test_an_energy_beyond_all_numbers() -> None:
     A, B, C, x0 = np.diag([0, 100]), [[1], [0]], [[1, 0]], [0.5, 1e150]
     ports: dict[str, Any] = {"inputs": ["f [N]"], "outputs": ["v [m/s]"]}
     wild = hk.StateSpace(A, B, C, x0=x0, energy=np.eye(2), **ports)
-    scenario = hk.Scenario({"spring": spring(), "mass": wild}, SPRING_MASS, bonds={"joint": BOND})
+    scenario = hk.Scenario({"spring": spring(energy=1.0), "mass": wild}, SPRING_MASS, bonds={"joint": BOND})
     said = []
     for engine in ENGINES:
         with pytest.raises(hk.SimulatorError, match="its stored energy is inf J") as caught:
@@ -148,7 +148,9 @@ def test_work_beyond_all_numbers_names_no_hidden_port() -> None:
     """What it gives to the spring grows with it, until neither is a number."""
     ports: dict[str, Any] = {"inputs": ["f [N]"], "outputs": ["v [m/s]"]}
     wild = hk.StateSpace([[100]], [[1]], [[1]], x0=[1.0], energy=[[1]], **ports)
-    scenario = hk.Scenario({"spring": spring(1.0, 1e-6), "mass": wild}, SPRING_MASS, bonds={"joint": BOND})
+    scenario = hk.Scenario(
+        {"spring": spring(1.0, 1e-6, energy=1e-6), "mass": wild}, SPRING_MASS, bonds={"joint": BOND}
+    )
     for engine in ENGINES:
         with pytest.raises(hk.SimulatorError, match="the energy that `mass` hands over is -inf"):
             hk.run(hk.Composite(scenario, "0.1 s", extrapolation="linear"), 10, engine=engine)  # type: ignore[arg-type]

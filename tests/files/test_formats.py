@@ -167,5 +167,7 @@ def test_the_run_folder_can_be_run_again(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_run():
-    with pytest.raises(hk.ScenarioError, match=r"a Composite, an Fmu, or the path"):
+    with pytest.raises(
+        hk.ScenarioError, match=r"several of them with connections, or the path of a scenario"
+    ):
         hk.run(3)

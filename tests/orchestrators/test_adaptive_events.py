@@ -80,8 +80,7 @@ def test_a_step_that_ends_at_an_event_is_not_judged(tolerance: float) -> None:
     scenario = hk.Scenario(models, {"lag.u": "relay.y", "load.u": "lag.y"})
     control = hk.Adaptive(hk.Jacobi(), tolerance, "richardson", first=1)
     run = hk.run(hk.Composite(scenario, 1, control, extrapolation="linear"), stop=3)
-    events = [k * PERIOD for k in range(1, 9)]
-    assert run["lag.y"].t == pytest.approx(sorted([0.0, 1.0, 2.0, 3.0, *events]))
+    assert all(np.min(np.abs(run["lag.y"].t - k * PERIOD)) < 1e-12 for k in range(1, 9))
     assert run.info["counts"]["adapted"][""]["rejected"] == 0
 
 
