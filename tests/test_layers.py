@@ -22,7 +22,6 @@ FORBIDDEN = {"utils", "common", "helpers", "core", "base", "manager"}
 TO_DO = {
     "modules": "weight is being taken out (item 6)",
     "lines of Python": "weight is being taken out (item 6)",
-    "modules imported by reading a scenario file": "description and planning are being parted (item 1)",
     "capabilities found by string": "capabilities are being declared as protocols (item 3)",
     "branches on the words of a message": "notes are being given kinds (item 2)",
 }
