@@ -9,10 +9,11 @@ import pytest
 from fmus.build import build
 from hocket.errors import FileError, ScenarioError
 from hocket.model.units import conversion
-from hocket.simulators.fmu import Fmu, binaries
+from hocket.simulators.fmu import binaries
 from hocket.simulators.fmu.binaries import exported_names, find_binary
 from hocket.simulators.fmu.description import read_description
 from hocket.simulators.fmu.ports import layout_ports
+from hocket.simulators.fmu.recipe import Fmu
 from simulators.fmu_xml import CS, HEADS, TIME, folder, scalar, written
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")

@@ -15,7 +15,8 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
-from hocket.simulators.fmu import Fmu, live
+from hocket.simulators.fmu import live
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.testing import check_simulator
 from systems import ENGINES
 

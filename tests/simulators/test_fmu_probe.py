@@ -9,11 +9,12 @@ from typer.testing import CliRunner
 from fmus.build import build
 from hocket.cli import app
 from hocket.errors import FileError, InternalError
-from hocket.simulators.fmu import Fmu, live
+from hocket.simulators.fmu import live
 from hocket.simulators.fmu import probe as probing
 from hocket.simulators.fmu.probe import probe
 from hocket.simulators.fmu.probe.findings import Finding, Probe
 from hocket.simulators.fmu.probe.process import CHECKS
+from hocket.simulators.fmu.recipe import Fmu
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

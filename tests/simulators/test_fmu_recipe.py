@@ -14,8 +14,9 @@ from fmus.build import build
 from hocket.errors import FileError, ScenarioError
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities
-from hocket.simulators.fmu import Fmu, binaries
+from hocket.simulators.fmu import binaries
 from hocket.simulators.fmu.ports import ValueGroup
+from hocket.simulators.fmu.recipe import Fmu
 from simulators.fmu_xml import HEADS, TIME, folder, scalar, written
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
