@@ -20,7 +20,6 @@ ORDER = [
 
 FORBIDDEN = {"utils", "common", "helpers", "core", "base", "manager"}
 TO_DO = {
-    "modules": "weight is being taken out (item 6)",
     "lines of Python": "weight is being taken out (item 6)",
     "capabilities found by string": "capabilities are being declared as protocols (item 3)",
     "branches on the words of a message": "notes are being given kinds (item 2)",
@@ -53,7 +52,6 @@ def test_every_entry_at_the_top_stands_in_the_order():
     assert not {part for name in house().modules for part in name.split(".")} & FORBIDDEN
 
 
-@pytest.mark.xfail(strict=True, reason="planning, engine and analysis are being taken apart (item 1)")
 def test_modules_import_only_from_above():
     """At the top, in functions and for the type checker: all count."""
     rank = {name: number for number, name in enumerate(ORDER)}

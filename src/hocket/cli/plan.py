@@ -23,7 +23,7 @@ from hocket.cli.output_files import check_file
 from hocket.cli.terminal import print_out
 from hocket.files import wording
 from hocket.model.clock import format_duration
-from hocket.plan.cost import Cost, LinkCost, plan_cost
+from hocket.planning.cost import Cost, LinkCost, plan_cost
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 

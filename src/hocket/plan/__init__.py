@@ -32,13 +32,12 @@ from hocket.plan.traverse import adapts, first_part, step_fractions, tries, walk
 
 if TYPE_CHECKING:
     from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
-    from hocket.plan.verify.delays import InputDelay, find_delays
-    from hocket.plan.verify.verifier import verify_plan
+    from hocket.plan.verify.verifier import InputDelay, find_delays, verify_plan
     from hocket.plan.verify.violations import KINDS, Violation
 else:
     _LATER = {
         **dict.fromkeys(("Accelerator", "Aitken", "Newton", "QuasiNewton", "Relax"), "accelerators"),
-        **dict.fromkeys(("InputDelay", "find_delays"), "verify.delays"),
+        **dict.fromkeys(("InputDelay", "find_delays"), "verify.verifier"),
         **dict.fromkeys(("KINDS", "Violation"), "verify.violations"),
         "verify_plan": "verify.verifier",
     }

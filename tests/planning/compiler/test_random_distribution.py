@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.plan.cost import plan_cost
 from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.contract import algebraic_loops, triviality_faults
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
+from hocket.planning.cost import plan_cost
 from hocket.planning.planner import plan_tree
 from planning.compiler.random_scenes import error, found, hosted, scene, values
 from systems import SEED_BLOCKS

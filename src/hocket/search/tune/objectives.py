@@ -37,7 +37,7 @@ from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Nepce
 from hocket.model.protocols import Array, Model
 from hocket.plan import Repeat, walk
-from hocket.plan.cost import Cost, plan_cost
+from hocket.planning.cost import Cost, plan_cost
 from hocket.planning.parameters import leaves, scale_steps, with_cold_starts
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints

@@ -13,16 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hocket.coupling.graph import strong_components
 from hocket.model.hosts import Hosts, Link
 from hocket.plan.instructions import Adapt, Body, Feed, Next, Read, Repeat, Solve, Step, Times, Together, Try
 from hocket.plan.messages import Load, Pair, Post
 from hocket.plan.traverse import adapts, first_part, walk
-
-if TYPE_CHECKING:
-    from hocket.planning.tree import PlanTree
+from hocket.planning.tree import PlanTree
 
 
 def start_loads(design: PlanTree, path: str, hosts: Hosts) -> dict[Pair, Load]:

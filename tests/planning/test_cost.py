@@ -6,8 +6,8 @@ import pytest
 
 import hocket as hk
 from hocket.model.hosts import Hosts, Link
-from hocket.plan.cost import plan_cost
 from hocket.planning.compiler.distribution import Distribution
+from hocket.planning.cost import plan_cost
 from hocket.planning.planner import plan_tree
 from planning.compiler.hosts import chain, scenario
 from systems import ENGINES
