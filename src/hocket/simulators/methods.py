@@ -110,7 +110,9 @@ def _exact_maps(A: Array, B: Array, h: float, degree: int) -> Maps:
     for k in range(degree):
         row = n + k * m
         generator[row : row + m, row + m : row + 2 * m] = np.eye(m)
-    flow = matrix_exponential(generator * h)
+    from scipy.linalg import expm  # here: the process of an isolated FMU does without
+
+    flow = np.asarray(expm(generator * h), dtype=float)
     factorial, Gamma = 1.0, np.zeros((degree + 1, n, m))
     for k in range(degree + 1):
         factorial *= max(k, 1)
@@ -119,41 +121,6 @@ def _exact_maps(A: Array, B: Array, h: float, degree: int) -> Maps:
     return Maps(flow[:n, :n].copy(), Gamma @ B if many else Gamma)
 
 
-_PADE = (
-    *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
-    *(
-        10559470521600.0,
-        670442572800.0,
-        33522128640.0,
-        1323241920.0,
-        40840800.0,
-        960960.0,
-        16380.0,
-        182.0,
-        1.0,
-    ),
-)
-_PADE_RADIUS = 5.371920351148152
-
-
-def matrix_exponential(A: Array) -> Array:
-    """Return e^A: of small matrices by the Pade approximant of degree 13 (Higham 2005), else by SciPy.
-
-    Importing SciPy takes longer than a short run; beyond this radius it scales more carefully than the
-    approximant alone could.
-    """
-    if not np.abs(A).sum(axis=0).max(initial=0.0) <= _PADE_RADIUS:
-        from scipy.linalg import expm
-
-        return np.asarray(expm(A), dtype=float)
-    eye, A2 = np.eye(len(A)), A @ A
-    A4 = A2 @ A2
-    A6 = A4 @ A2
-    c = _PADE
-    odd = A6 @ (c[13] * A6 + c[11] * A4 + c[9] * A2) + c[7] * A6 + c[5] * A4 + c[3] * A2 + c[1] * eye
-    even = A6 @ (c[12] * A6 + c[10] * A4 + c[8] * A2) + c[6] * A6 + c[4] * A4 + c[2] * A2 + c[0] * eye
-    U = A @ odd
-    return np.asarray(np.linalg.solve(even - U, even + U), dtype=float)
 
 
 def _runge_kutta_maps(A: Array, B: Array, h: float, degree: int, tableau: Tableau) -> Maps:
