@@ -109,7 +109,7 @@ def test_other_verbs_take_it_too() -> None:
 def test_an_extrapolation_changes_the_order() -> None:
     for word, order in (("hold", 1.0), ("linear", 2.0)):
         said = good("check", TWO, "--no-robust", "--extrapolation", word)
-        measured = re.search(r"order: measured ([0-9.]+)", said)
+        measured = re.search(r"observed order ([0-9.]+)", said)
         assert measured is not None
         assert float(measured[1]) == pytest.approx(order, abs=0.05)
 
