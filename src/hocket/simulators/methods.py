@@ -121,8 +121,6 @@ def _exact_maps(A: Array, B: Array, h: float, degree: int) -> Maps:
     return Maps(flow[:n, :n].copy(), Gamma @ B if many else Gamma)
 
 
-
-
 def _runge_kutta_maps(A: Array, B: Array, h: float, degree: int, tableau: Tableau) -> Maps:
     n, m = B.shape
     width = n + m * (degree + 1)
