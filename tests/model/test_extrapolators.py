@@ -10,7 +10,6 @@ from numpy.polynomial import Polynomial as Reference
 
 from hocket.errors import ScenarioError
 from hocket.model.extrapolators import (
-    EXTRAPOLATORS,
     Hermite,
     Hold,
     Nepce,
@@ -21,6 +20,7 @@ from hocket.model.extrapolators import (
     value_at,
 )
 from hocket.model.protocols import Sample
+from hocket.model.registry import look_up
 
 few = settings(max_examples=40, deadline=None)
 fractions = st.builds(F, st.integers(-50, 50), st.integers(1, 12))
@@ -191,7 +191,7 @@ def test_nepce_begins_settled():
 def test_words_for_extrapolators(word, degree):
     curve = [F(k + 1) for k in range(degree + 1)]
     samples = sampled(curve, [F(k) for k in range(degree + 1)])
-    assert EXTRAPOLATORS[word].fit(samples, None)[0] == curve
+    assert look_up("extrapolators", word).fit(samples, None)[0] == curve
 
 
 @pytest.mark.parametrize(

@@ -204,11 +204,4 @@ class BalanceCorrection:
 
 
 LINEAR, QUADRATIC, CUBIC = Polynomial(1), Polynomial(2), Polynomial(3)
-
-EXTRAPOLATORS = {
-    "hold": Hold(),
-    "latch": Latch(),
-    "linear": LINEAR,
-    "quadratic": QUADRATIC,
-    "cubic": CUBIC,
-}
+"""What files and calls name by a word; `hocket.model.registry` has the words."""

@@ -1,6 +1,6 @@
 """What a plan costs before it is run: simulator steps, exchanged values, messages and bytes between hosts.
 
-In:  the blueprint of a composite: the plans and wirings of all its levels
+In:  the PlanTree of a composite: the plans and wirings of all its levels
 Out: a Cost; nothing is opened
 
 A message carries all values that one host uses of another. The reading goes through the plan as the engine

@@ -1,6 +1,6 @@
 """What a user should know of a whole tree of levels before it runs: where order is lost, what is slow.
 
-In:  a Blueprint
+In:  a PlanTree
 Out: notes for its plan
 """
 

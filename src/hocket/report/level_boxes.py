@@ -1,6 +1,6 @@
 """The levels as nested boxes: what is inside each, how it steps, who drives whom.
 
-In:  a Blueprint
+In:  a PlanTree
 Out: boxes that fold, wires for the page's script to route, and a table of all connections
 """
 

@@ -1,6 +1,6 @@
 """A plan laid out: one macro step from left to right in the order of its instructions, a lane per simulator.
 
-In:  a Blueprint with its plans
+In:  a PlanTree with its plans
 Out: a Schedule: lanes, marks, bars, frames and arrows with their places, in pixels
 """
 

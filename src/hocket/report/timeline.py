@@ -1,6 +1,6 @@
 """The timeline of one macro step as a picture.
 
-In:  a Blueprint
+In:  a PlanTree
 Out: a section with two SVGs: the names, which stay, and the lanes, which scroll
 """
 

@@ -119,7 +119,7 @@ class Level:
         self._handed_back: dict[int, Unknowns] = {}
         self.accelerators: dict[int, LiveAccelerator] = {}
         self.tree: Any = None
-        """The Blueprint it was built from."""
+        """The PlanTree it was built from."""
         self.traffic: Post | None = None
         """Counts what passes from host to host; None: all run on one."""
         self.sent_at_start: dict[tuple[str, str], Load] = {}
