@@ -63,10 +63,14 @@ def _intended_fraction(duration: float) -> Fraction:
     60 * 0.41 is 24.599999999999998, and was meant as 24.6.
     """
     decimal = Decimal(repr(duration))
+    digits = len(decimal.as_tuple().digits)
     simple = Fraction(duration).limit_denominator(1_000_000)
-    long = len(decimal.as_tuple().digits) > 14
-    near = abs(simple - Fraction(duration)) <= 4 * Fraction(math.ulp(duration))
-    return simple if long and near else Fraction(decimal)
+    if digits > 13 and float(simple) == duration:
+        return simple
+    # rounding on the way is forgiven only where few fractions are near: else it would change the value
+    rounded = Fraction(duration).limit_denominator(10_000)
+    near = abs(rounded - Fraction(duration)) <= 4 * Fraction(math.ulp(duration))
+    return rounded if digits > 14 and near else Fraction(decimal)
 
 
 def format_duration(duration: Fraction) -> str:
