@@ -44,7 +44,7 @@ D = np.array([[0.3, 0.0], [0.0, 0.0]])
 
 
 class Filter:
-    """A discrete filter; it cannot rewind, so that fresh ones are made."""
+    """A discrete filter; it cannot roll back, so that fresh ones are made."""
 
     inputs = ("a = 0.5", "b = 0")
     outputs = ("y1", "y2")
@@ -119,7 +119,7 @@ class Hidden:
     linear: Any
 
     def __getattr__(self, name):
-        if name in ("inputs", "outputs", "abilities", "open"):
+        if name in ("inputs", "outputs", "capabilities", "open"):
             return getattr(self.linear, name)
         raise AttributeError(name)
 

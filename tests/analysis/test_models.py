@@ -269,7 +269,7 @@ def test_one_that_cannot_rewind_is_tried_at_its_start_only():
             self.y = state
 
     (leaf,) = linearise(alone(hk.Python(Lag)), at=1).leaves
-    assert leaf.refused == "it cannot rewind, so it can be tried at its start only"
+    assert leaf.refused == "it cannot roll back, so it can be tried at its start only"
     stand_in = made(alone(hk.Python(Rewinding)), at=1)
     live = stand_in.open()
     live.start(0.0)

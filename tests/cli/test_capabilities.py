@@ -1,4 +1,4 @@
-"""hocket abilities: what simulators can, what is needed, and the file with what is missing emulated."""
+"""hocket capabilities: what simulators can, what is needed, and the file with what is missing emulated."""
 
 from __future__ import annotations
 
@@ -64,74 +64,74 @@ def line(text, *words):
 
 
 def test_the_car():
-    text = good("abilities", CAR)
+    text = good("capabilities", CAR)
     assert line(text, "skyhook", "Python").split()[2:8] == ["no", "no:", "sampled", "every", "20", "ms"]
     assert line(text, "chassis.axle.wheel", "StateSpace").split()[2:5] == ["yes", "yes", "yes"]
     assert line(text, "chassis ", "level").split()[2:4] == ["yes", "no"]
     assert "NOT MET" not in text
     assert "events" not in text
-    assert "events" in good("abilities", CAR, "--all")
+    assert "events" in good("capabilities", CAR, "--all")
 
 
 def test_an_algorithm_that_does_not_suit_it():
-    result = invoked("abilities", CAR, "--algorithm", "iterate")
+    result = invoked("capabilities", CAR, "--algorithm", "iterate")
     assert result.exit_code == 2
-    found = line(result.stdout, "iterate", "rewind", "NOT MET")
+    found = line(result.stdout, "iterate", "rollback", "NOT MET")
     assert found.split()[-4:] == ["skyhook", "replay", "=", "true"]
-    assert "skyhook: iterate needs rewind: steps are made again" in result.stdout
+    assert "skyhook: iterate needs rollback: steps are made again" in result.stdout
     assert "without it the scenario is refused" in result.stdout
 
 
 def test_a_file_that_is_refused_is_read_and_mended(stuck, tmp_path):
     assert "cannot go back" in refused("plan", stuck)
-    result = invoked("abilities", stuck)
+    result = invoked("capabilities", stuck)
     assert result.exit_code == 2
     assert "assumed: all" in result.stdout
     target = tmp_path / "able.toml"
-    text = good("abilities", stuck, "--emulate", target)
+    text = good("capabilities", stuck, "--emulate", target)
     assert "rollback by replay" in text
     assert f"wrote {target}" in text
     assert target.read_text().count("replay = true") == 2
-    assert "emulated: replay" in line(good("abilities", target), "a ", "Python")
+    assert "emulated: replay" in line(good("capabilities", target), "a ", "Python")
     run = hk.run(target, 0.1)
     assert run.info["status"] == "finished"
 
 
 def test_probing_opens_models_and_marks_what_was_seen(stuck, tmp_path):
     target = tmp_path / "able.toml"
-    text = good("abilities", stuck, "--emulate", target, "--probe")
+    text = good("capabilities", stuck, "--emulate", target, "--probe")
     assert text.count("feedthrough by probing") == 2
     written = target.read_text()
     assert written.count('feedthrough = { y = ["w"] }') == 2
     assert written.count("probed = true") == 2
-    assert "emulated: probing" in good("abilities", target)
+    assert "emulated: probing" in good("capabilities", target)
     assert "feedthrough by probing" in good("plan", target)
 
 
 def test_what_is_only_lost_is_emulated_on_request(stuck, tmp_path):
     file = tmp_path / "lost.toml"
     file.write_text(FILE.replace('"iterate"', '"jacobi"\nextrapolation = "quadratic"'))
-    result = invoked("abilities", file)
+    result = invoked("capabilities", file)
     assert result.exit_code == 0
-    assert "lost" in line(result.stdout, "the start", "rewind")
+    assert "lost" in line(result.stdout, "the start", "rollback")
     target = tmp_path / "able.toml"
-    assert "nothing has to be emulated" in good("abilities", file, "--emulate", target)
+    assert "nothing has to be emulated" in good("capabilities", file, "--emulate", target)
     assert "replay" not in target.read_text()
-    assert "rollback by replay" in good("abilities", file, "--emulate", target, "--wanted")
+    assert "rollback by replay" in good("capabilities", file, "--emulate", target, "--wanted")
     assert target.read_text().count("replay = true") == 2
 
 
 def test_passes_can_be_asked():
-    assert "pass accuracy" in invoked("abilities", CAR, "--pass", "accuracy").stdout
-    assert "did you mean `accuracy`" in refused("abilities", CAR, "--pass", "acuracy")
+    assert "pass accuracy" in invoked("capabilities", CAR, "--pass", "accuracy").stdout
+    assert "did you mean `accuracy`" in refused("capabilities", CAR, "--pass", "acuracy")
 
 
 def test_json(tmp_path):
-    found = json.loads(good("abilities", CAR, "--json", "-"))
-    assert [row["simulator"] for row in found["abilities"]][:3] == ["road", "skyhook", "chassis"]
+    found = json.loads(good("capabilities", CAR, "--json", "-"))
+    assert [row["simulator"] for row in found["capabilities"]][:3] == ["road", "skyhook", "chassis"]
     assert all(need["met"] for need in found["needs"])
     target = tmp_path / "car.json"
-    good("abilities", CAR, "--json", target)
+    good("capabilities", CAR, "--json", target)
     assert json.loads(target.read_text()) == found
 
 
@@ -145,21 +145,21 @@ def test_fmus(tmp_path):
         for pair in ("first.x=second.x", "first.v=second.v", "second.force=first.force")
         for word in ("--connect", pair)
     ]
-    text = good("abilities", first, second, *wires)
+    text = good("capabilities", first, second, *wires)
     assert line(text, "second ", "Fmu").split()[2:6] == ["no", "no", "no", "0"]
     how = "--algorithm", "adaptive(tolerance=1e-3)", "--extrapolation", "hermite"
-    result = invoked("abilities", first, second, *wires, *how)
+    result = invoked("capabilities", first, second, *wires, *how)
     assert result.exit_code == 2
     assert 'slopes = "backward"' in line(result.stdout, "slopes", "NOT MET")
     target = tmp_path / "able.toml"
-    good("abilities", first, second, *wires, *how, "--emulate", target)
+    good("capabilities", first, second, *wires, *how, "--emulate", target)
     runs = [hk.run(target, 0.02, engine=engine) for engine in ENGINES]
     assert (runs[0]["second.x"].values == runs[1]["second.x"].values).all()
 
 
 def test_what_nothing_emulates_is_said_and_nothing_is_written(tmp_path):
     target = tmp_path / "able.toml"
-    result = invoked("abilities", CAR, "--algorithm", "adaptive", "--emulate", target)
+    result = invoked("capabilities", CAR, "--algorithm", "adaptive", "--emulate", target)
     assert result.exit_code == 2
     assert "adaptive needs variable step of `skyhook`, which nothing emulates" in result.stderr
     assert "a multiple of 20 ms" in result.stderr
@@ -176,20 +176,20 @@ def test_what_nothing_emulates_is_said_and_nothing_is_written(tmp_path):
     ],
 )
 def test_bad_input(words, message):
-    assert message in refused("abilities", *words)
+    assert message in refused("capabilities", *words)
 
 
 def test_other_faults_of_a_file_are_told_as_ever(stuck):
     stuck.write_text(FILE.replace('"iterate"', '"jacobi"').replace('"a.y"', '"a.z"'))
-    told = refused("abilities", stuck)
+    told = refused("capabilities", stuck)
     assert "`a` has no output `z`" in told
     assert "line 19" in told
     stuck.write_text(FILE.replace('"a.y"', '"a.z"'))
-    assert "`a` has no output `z`" in refused("abilities", stuck)
+    assert "`a` has no output `z`" in refused("capabilities", stuck)
 
 
 def test_a_file_of_another_kind_cannot_be_written(stuck, tmp_path):
-    assert "no name for a scenario" in refused("abilities", stuck, "--emulate", tmp_path / "able.txt")
+    assert "no name for a scenario" in refused("capabilities", stuck, "--emulate", tmp_path / "able.txt")
 
 
 LINK = """
@@ -236,10 +236,10 @@ def test_equations_between_those_that_cannot_go_back(tmp_path):
     file, target = tmp_path / "link.toml", tmp_path / "able.toml"
     file.write_text(LINK)
     assert "`right` cannot go back" in refused("plan", file)
-    result = invoked("abilities", file)
+    result = invoked("capabilities", file)
     assert result.exit_code == 2
-    assert line(result.stdout, "pass modularity", "rewind", "NOT MET").endswith("replay = true")
-    good("abilities", file, "--emulate", target)
+    assert line(result.stdout, "pass modularity", "rollback", "NOT MET").endswith("replay = true")
+    good("capabilities", file, "--emulate", target)
     run = hk.run(target, 0.2)
     assert abs(run["left.x"].values - run["right.x"].values).max() < 1e-4
     # one body of two masses on a spring: (1 + 1) x'' = -x - 0.1 x'

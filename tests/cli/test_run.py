@@ -240,7 +240,7 @@ def test_show_names_everything() -> None:
     shown = good("show", "car.toml")
     for line in (
         "car  steps of 10 ms, gauss-seidel, extrapolation linear, outputs consistent",
-        "├── road  table, can rewind, gives slopes",
+        "├── road  table, can roll back, gives slopes",
         "│   └── out  height [cm]",
         "out  on_body [N]      reacts at once to all inputs",
         "axle.wheel.road    road.height            linear         x 0.01",
@@ -269,11 +269,11 @@ def test_show_the_rest(here: Path) -> None:
     shown = good("show", "tank.toml")
     assert "gauss-seidel (order = pump, (tank, sensor), limit), extrapolation hold" in shown
     assert "tank  python, simulators.py:Tank, order 1, sampled every 20 ms" in shown
-    assert "sensor  state-space, rk4, order 4, steps of 5 ms, can rewind, gives slopes" in shown
+    assert "sensor  state-space, rk4, order 4, steps of 5 ms, can roll back, gives slopes" in shown
     assert "in   flow [l/s]  = 500" in shown
     assert re.search(r"tank\.flow +pump\.flow +nepce \(alpha = -0\.1\) +x 0\.0166667", shown)
     assert re.search(r"sensor\.u +pump\.warm +hold +\+273\.15", shown)
-    assert "limit  state-space, no state, can rewind, gives slopes" in shown
+    assert "limit  state-space, no state, can roll back, gives slopes" in shown
     assert "until told to stop by --stop" in shown
     assert "recording tank.*" in shown
 

@@ -92,7 +92,7 @@ def test_a_connection_keeps_its_extrapolation_and_the_level_gives_the_rest():
 def test_what_jumps_is_held():
     inputs = Port("u"), Port("v", held=True), Port("n", type="integer")
     outputs = Port("y"), Port("s", held=True), Port("m", type="integer")
-    more = {"open": None, "abilities": Capabilities()}
+    more = {"open": None, "capabilities": Capabilities()}
     a = SimpleNamespace(inputs=inputs, outputs=outputs, **more)
     b = SimpleNamespace(inputs=(Port("u"), Port("v")), outputs=(), **more)
     connections = {"a.u": "a.y", "a.v": "a.y", "a.n": "a.m", "b.u": "a.s", "b.v": "a.m"}

@@ -316,7 +316,7 @@ class Own:
 
     inputs = ()
     outputs = (Port("y"),)
-    abilities = Capabilities()
+    capabilities = Capabilities()
 
     def open(self) -> Any:
         raise NotImplementedError

@@ -9,8 +9,8 @@ from fmus.table import Model, Variable
 OLD_TYPES = {"Float64": "Real", "Int32": "Integer", "Boolean": "Boolean", "String": "String"}
 
 
-# The attributes that tell of an ability, in FMI 1, 2 and 3.
-ABILITIES: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {
+# The attributes that tell of a capability, in FMI 1, 2 and 3.
+CAPABILITIES: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {
     "state": ({}, {"canGetAndSetFMUstate": "true"}, {"canGetAndSetFMUState": "true"}),
     "serialize": ({}, {"canSerializeFMUstate": "true"}, {"canSerializeFMUState": "true"}),
     "variable step": ({"canHandleVariableCommunicationStepSize": "true"},) * 3,
@@ -80,9 +80,9 @@ def _interfaces(root: ET.Element, model: Model, interfaces: tuple[str, ...]) -> 
     for word, tag in (("me", "ModelExchange"), ("cs", "CoSimulation")):
         if word in interfaces:
             face = ET.SubElement(root, tag, modelIdentifier=model.name)
-            for ability in model.abilities:
-                if word == "cs" or ability not in COSIMULATION_ONLY:
-                    face.attrib |= ABILITIES[ability][model.version - 1]
+            for capability in model.capabilities:
+                if word == "cs" or capability not in COSIMULATION_ONLY:
+                    face.attrib |= CAPABILITIES[capability][model.version - 1]
 
 
 def _units(root: ET.Element, model: Model) -> None:
@@ -149,8 +149,8 @@ def _description_1(model: Model, interfaces: tuple[str, ...]) -> ET.Element:
                     ET.SubElement(dependency, "Name").text = name
     stand_alone = ET.SubElement(ET.SubElement(root, "Implementation"), "CoSimulation_StandAlone")
     capabilities = ET.SubElement(stand_alone, "Capabilities")
-    for ability in model.abilities:
-        capabilities.attrib |= ABILITIES[ability][0]
+    for capability in model.capabilities:
+        capabilities.attrib |= CAPABILITIES[capability][0]
     return root
 
 

@@ -194,7 +194,7 @@ EXPORT int fmi2CancelStep(Model *m) {
 EXPORT int fmi2SetRealInputDerivatives(Model *m, References references, size_t n, const int orders[],
                                        const double values[]) {
     CALL_VALUES(m, references, n, "%.17g", values[k]);
-    STRICT_RULE(TABLE.rates, "not among the abilities of this FMU");
+    STRICT_RULE(TABLE.rates, "not among the capabilities of this FMU");
     return set_rates(m, references, n, orders, values);
 }
 

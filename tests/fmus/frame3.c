@@ -4,7 +4,7 @@
 #define ABSENT(name, ...)                                                                                \
     EXPORT int name(Model *m, __VA_ARGS__) {                                                             \
         CALL(m);                                                                                         \
-        LOG(m, ERROR, "logStatusError", "%s is not among the abilities of this FMU", __func__);          \
+        LOG(m, ERROR, "logStatusError", "%s is not among the capabilities of this FMU", __func__);          \
         return ERROR;                                                                                    \
     }
 

@@ -92,8 +92,8 @@ class Model:
         return [v for v in self.variables if v.options.get("indicator")]
 
     @property
-    def abilities(self) -> list[str]:
-        return list(self.options.get("abilities", ("state", "serialize", "variable step")))
+    def capabilities(self) -> list[str]:
+        return list(self.options.get("capabilities", ("state", "serialize", "variable step")))
 
     def __getitem__(self, name: str) -> Variable:
         return next(v for v in self.variables if v.name == name)
@@ -178,7 +178,7 @@ def header(model: Model) -> str:
         offset = _offset(array) if model.version == 3 else 0
         kinds.append(f'    .{array} = {{{where}, {len(mine)}, {offset}, "{"".join(map(_letter, mine))}"}},')
     reals = [v for v in model.variables if v.type == "Float64"]
-    rates = sum(_rank(v) < 2 for v in reals) if "interpolated inputs" in model.abilities else 0
+    rates = sum(_rank(v) < 2 for v in reals) if "interpolated inputs" in model.capabilities else 0
     pairs, indicators = model.states, model.indicators
     lines = [
         '#include "model.h"',

@@ -275,7 +275,7 @@ class Pen:
         source = self.one(*level.outputs)
         if not _converts(level.outputs[source].unit, unit):
             return
-        gives_slopes = level.models[source.partition(".")[0]].abilities.slopes
+        gives_slopes = level.models[source.partition(".")[0]].capabilities.slopes
         extrapolation = self.extrapolator(gives_slopes) if self.chance(0.4) else None
         level.connections.append(Connection(source, target, extrapolation))
         level.driven[target] = level.inputs.pop(target)
@@ -300,7 +300,7 @@ class Pen:
     def composite(self, level: Level, inputs: list[Port], outputs: list[Port]) -> Composite:
         bonds = bonds_of(level, self.apart, self.bonds, self.note) if self.bonds else {}
         scenario = Scenario(level.models, level.connections, inputs, outputs, bonds=bonds)
-        slopes = all(model.abilities.slopes for model in level.models.values())
+        slopes = all(model.capabilities.slopes for model in level.models.values())
         start = self.one("window", "cold")
         self.note(f"start {start}")
         return Composite(scenario, level.step, self.orchestrator(scenario), self.extrapolator(slopes), start)
@@ -329,9 +329,9 @@ class Pen:
 
     def iterated(self, explicit, scenario: Scenario):
         models = scenario.models.values()
-        able = all(model.abilities.rewind for model in models)
+        able = all(model.capabilities.rollback for model in models)
         free = all(
-            model.abilities.variable_step
+            model.capabilities.variable_step
             and not getattr(model, "period", None)
             and not getattr(model, "step", None)
             for model in models

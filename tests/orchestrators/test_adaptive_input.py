@@ -88,7 +88,7 @@ def test_parts_may_be_written_as_people_do():
 
 def test_a_fixed_step_fmu_is_refused(tmp_path):
     fmu = Fmu(build("rigid", 3, folder=tmp_path))
-    assert not fmu.abilities.variable_step
+    assert not fmu.capabilities.variable_step
     with pytest.raises(ScenarioError, match=r"`rigid`.*accepts only whole ones") as caught:
         plan_tree(Composite(Scenario({"rigid": fmu}), 1, Adaptive()))
     assert "variable_step" in str(caught.value)

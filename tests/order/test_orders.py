@@ -180,7 +180,7 @@ def test_a_cold_start_caps_nothing_up_to_straight_lines(extrapolation):
 
 
 class OneWay:
-    """An oscillator that cannot rewind."""
+    """An oscillator that cannot roll back."""
 
     inputs = ("a", "d")
     outputs = ("x",)
@@ -207,4 +207,4 @@ def test_who_cannot_rewind_caps_the_order_at_2_and_is_named(q, levels):
     assert observed_order(levels, *choices, replaced=stuck) == pytest.approx(2, abs=0.1)
     path = dict(paths_in(NESTS[levels]))["c"]
     notes = plan_tree(nest(NESTS[levels], 1, None, *choices, replaced=stuck)).plan.notes
-    assert any("capped at 2" in note and f"`{path}` cannot rewind" in note for note in notes)
+    assert any("capped at 2" in note and f"`{path}` cannot roll back" in note for note in notes)

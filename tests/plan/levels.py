@@ -13,7 +13,7 @@ CLOCK = StateSpace(A=[[0]], C=[[1]], outputs=["t"])
 
 
 class Plain:
-    """Cannot rewind; steps as its level does."""
+    """Cannot roll back; steps as its level does."""
 
     inputs = ("u",)
     outputs = ("y",)
@@ -32,7 +32,7 @@ class Texting:
     """A model with nothing but texts."""
 
     inputs = outputs = ()
-    abilities = Capabilities()
+    capabilities = Capabilities()
     texts = ("heard",), ("said",)
 
     def open(self): ...

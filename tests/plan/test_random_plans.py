@@ -71,7 +71,7 @@ class Bouncing:
 
     inputs = (hk.Port("u"),)
     outputs = (hk.Port("y"),)
-    abilities = Capabilities(rewind=True, stops_early=True)
+    capabilities = Capabilities(rollback=True, stops_early=True)
 
     def open(self): ...
 

@@ -193,8 +193,8 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
      plan(Save(BOTH), Repeat((Restore(BOTH), Save(("a",)), *A, *B), None, 2), Record()),
      "step 2.2: save a",
      "`a` is saved inside the Repeat that repeats its steps: the place to go back to moves along"),
-    ("save without rewind", FIXED, plan(Save(("a",)), *A, *B, Record()), "step 1: save a",
-     "`a` is to be saved, and it cannot rewind"),
+    ("save without rollback", FIXED, plan(Save(("a",)), *A, *B, Record()), "step 1: save a",
+     "`a` is to be saved, and it cannot roll back"),
     ("restore without save", RING, plan(Restore(("b",)), *A, *B, Record()), "step 1: restore b",
      "`b` is restored, and was not saved before"),
     ("repeat without save", RING,
@@ -210,7 +210,7 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
      "step 2: repeat until the values agree to -1, at most 5 times",
      "a Repeat until the values agree to -1.0"),
 ]  # fmt: skip
-ELSEWHERE = {"try without rewind", "try of fixed steps", "race of texts", "quantum"}
+ELSEWHERE = {"try without rollback", "try of fixed steps", "race of texts", "quantum"}
 """Kinds with a test of their own below."""
 TOGETHER = {"ends apart": "too little", "repeat without save": "restore without save"}
 """What goes with another fault, which is found first."""
@@ -273,10 +273,10 @@ def test_a_try_needs_simulators_that_go_back_and_shorten_their_steps():
     assert found(made, RING) == []
     faults = found(made, FIXED)
     assert [(fault.kind, fault.sim) for fault in faults] == [
-        ("try without rewind", "a"),
+        ("try without rollback", "a"),
         ("try of fixed steps", "a"),
     ]
-    assert faults[0].what == "`a` cannot rewind, and a Try takes all simulators back"
+    assert faults[0].what == "`a` cannot roll back, and a Try takes all simulators back"
     crowd = Scenario({name: Python(Plain) for name in "abc"}, {**CROSSED, "c.u": "a.y"})
     faults = found(plan(Try((*A, *B, *turn("c"), Record()))), crowd)
     assert faults[1].what == "`a` and 2 more accepts only whole steps, and a Try makes them shorter"

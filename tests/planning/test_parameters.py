@@ -20,7 +20,7 @@ class Constant:
     value: float
     inputs: tuple = ()
     outputs: tuple = (hk.Port("y"),)
-    abilities: hk.Capabilities = field(default_factory=hk.Capabilities)
+    capabilities: hk.Capabilities = field(default_factory=hk.Capabilities)
 
     def open(self):
         return self

@@ -49,11 +49,11 @@ def level(models, connections=(), inputs=(), outputs=(), step=1, **more):
     return Composite(Scenario(models, connections, inputs, outputs), step, **more)
 
 
-# abilities
+# capabilities
 
 
 @pytest.mark.parametrize(
-    ("classes", "rewind", "slopes"),
+    ("classes", "rollback", "slopes"),
     [
         ([Sloping, Sloping], True, True),
         ([Sloping, Rewinding], True, False),
@@ -61,13 +61,13 @@ def level(models, connections=(), inputs=(), outputs=(), step=1, **more):
         ([Simple], False, False),
     ],
 )
-def test_a_level_can_do_what_all_inside_can(classes, rewind, slopes):
+def test_a_level_can_do_what_all_inside_can(classes, rollback, slopes):
     one = level({f"m{k}": Python(cls) for k, cls in enumerate(classes)})
     for composite in (one, level({"inner": one, "good": Python(Sloping)})):
-        abilities = composite.abilities
-        assert (abilities.rewind, abilities.slopes) == (rewind, slopes)
-        assert not abilities.variable_step
-        assert not abilities.micro
+        capabilities = composite.capabilities
+        assert (capabilities.rollback, capabilities.slopes) == (rollback, slopes)
+        assert not capabilities.variable_step
+        assert not capabilities.micro
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_a_level_can_do_what_all_inside_can(classes, rewind, slopes):
 )
 def test_the_order_of_a_level_is_the_lowest_inside(methods, order):
     models = {f"m{k}": StateSpace(A=[[0]], C=[[1]], outputs=["y"], method=m) for k, m in enumerate(methods)}
-    assert level(models).abilities.order == order
-    assert level({"inner": level(models)}).abilities.order == order
+    assert level(models).capabilities.order == order
+    assert level({"inner": level(models)}).capabilities.order == order
 
 
 def test_every_power_of_time_of_an_input_is_passed_on():
-    assert level({"m": Python(Simple)}).abilities.input_degree is None
+    assert level({"m": Python(Simple)}).capabilities.input_degree is None
 
 
 # ports
@@ -295,7 +295,7 @@ def test_a_level_asked_for_outputs_reacts_to_the_new_input():
 def test_ode_and_linear_models_can_share_a_level():
     ode = Ode(lambda t, x, u: [-x[0]], None, [1.0], outputs=["x"], method="heun")
     composite = level({"ode": ode, "linear": LAG_AT_REST}, {"linear.u": "ode.x"})
-    assert (composite.abilities.order, composite.abilities.rewind, composite.abilities.slopes) == (
+    assert (composite.capabilities.order, composite.capabilities.rollback, composite.capabilities.slopes) == (
         2,
         True,
         True,

@@ -98,7 +98,7 @@ def test_faults_of_all_levels_are_told_together():
 
 
 class Steady:
-    """Gives no slopes and cannot rewind."""
+    """Gives no slopes and cannot roll back."""
 
     inputs = ("u",)
     outputs = ("y",)
@@ -166,12 +166,12 @@ def test_notes_say_what_the_start_does_to_the_order(extrapolation, start, notes)
 def test_those_that_cannot_rewind_are_named():
     stuck = alone(Python(Steady), 1, extrapolation="quadratic")
     assert plan_tree(stuck).plan.notes == (
-        "the order is capped at 2: `m` cannot rewind, so the start is cold",
+        "the order is capped at 2: `m` cannot roll back, so the start is cold",
     )
     assert plan_tree(alone(Python(Steady), 1, extrapolation="linear")).plan.notes == ()
     several = Composite(Scenario({"a": stuck, "b": stuck, "good": alone(lag(), 1)}), 1)
     assert plan_tree(several).plan.notes == (
-        "the order is capped at 2: `a.m` and 1 more cannot rewind, so the start is cold",
+        "the order is capped at 2: `a.m` and 1 more cannot roll back, so the start is cold",
     )
 
 

@@ -277,8 +277,8 @@ def test_ports():
     inverted = Balanced(SPRING, [BondSide("f", "v", -1)], linked=True)
     assert [port.name for port in inverted.inputs] == ["v", "f_told"]
     assert bare.energy == SPRING.energy
-    assert bare.abilities.slopes
-    assert bare.abilities.rewind
+    assert bare.capabilities.slopes
+    assert bare.capabilities.rollback
     assert not hasattr(bare, "A")
 
 

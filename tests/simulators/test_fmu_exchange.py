@@ -299,8 +299,8 @@ def test_fixed_step_methods_run_without_python(fmu):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_laws(version, name, method, fmu):
     model = fmu(name, version, method=method)
-    assert model.abilities.rewind
-    assert model.abilities.order == ORDERS.get(method)
+    assert model.capabilities.rollback
+    assert model.capabilities.order == ORDERS.get(method)
     check_simulator(model, h=0.03)
 
 
@@ -309,7 +309,7 @@ def test_laws_with_micro_steps(fmu):
 
 
 def test_no_rewind_without_the_functions(fmu):
-    assert not fmu("lag", overrides={"canGetAndSetFMUstate": None}).abilities.rewind
+    assert not fmu("lag", overrides={"canGetAndSetFMUstate": None}).capabilities.rollback
 
 
 def test_a_process_of_its_own(fmu):

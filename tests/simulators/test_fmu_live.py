@@ -474,7 +474,7 @@ def test_polynomials_are_integrated_exactly(version, curve, engine, fmu):
 
 
 def test_fmi_1_takes_derivatives_too(fmu, trace):
-    # it cannot rewind, so that there is no past: interpolated from the first step on
+    # it cannot roll back, so that there is no past: interpolated from the first step on
     models = {"source": hk.Function(lambda t: 1.0 + 2.0 * t, ["u"]), "ramp": fmu("ramp", 1)}
     how = {"orchestrator": hk.GaussSeidel(["source", "ramp"]), "extrapolation": "linear"}
     found = run(models, {"ramp.u": "source.u"}, stop=2, **how)["ramp.y"]
@@ -544,7 +544,7 @@ def test_fmi_3_asks_for_its_inputs_inside_the_step(engine, fmu, trace):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_slopes_of_outputs(version, fmu):
     model = fmu("ramp", version)
-    assert model.abilities.slopes
+    assert model.capabilities.slopes
     simulator = model.open()
     simulator.start(0.0)
     simulator.step(0.0, 0.1, np.array([[3.0]]))
@@ -740,7 +740,7 @@ def test_one_element_of_an_array(fmu):
 def test_functions_that_are_not_needed_may_be_missing(version, engine, fmu):
     model = fmu("bare", version)
     assert model.interface_used.can_save == (version > 1)
-    assert not model.abilities.rewind
+    assert not model.capabilities.rollback
     found = run({"it": model}, stop=1, engine=engine, extrapolation="linear")
     assert found.final("it.y") == pytest.approx(1.0)
     if version > 1:
@@ -761,7 +761,7 @@ def test_a_function_that_is_needed_may_not(version, fmu):
 @pytest.mark.parametrize("version", [2, 3])
 def test_saving_and_restoring(version, fmu):
     model = fmu("lag", version)
-    assert model.abilities.rewind
+    assert model.capabilities.rollback
     simulator = model.open()
     simulator.start(0.0)
     u = np.array([[1.0]])

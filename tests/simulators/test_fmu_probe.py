@@ -40,11 +40,11 @@ def test_what_an_honest_fmu_declares_is_true(tmp_path, name, version):
     assert found.failed_checks == ()
     assert found.summary == "all that it declares is true"
     assert [finding.name for finding in found.findings] == list(CHECKS)
-    for ability in ("loads", "steps", "repeats", "variable step"):
-        assert found[ability].verdict == "true"
+    for capability in ("loads", "steps", "repeats", "variable step"):
+        assert found[capability].verdict == "true"
     if version > 1 and name != "single":
-        assert found["rewind"].verdict == found["memory"].verdict == "true"
-        assert "the same to the bit" in found["rewind"].what
+        assert found["rollback"].verdict == found["memory"].verdict == "true"
+        assert "the same to the bit" in found["rollback"].what
 
 
 def test_numbers_are_told(tmp_path):
@@ -52,7 +52,7 @@ def test_numbers_are_told(tmp_path):
     assert found["steps"].what.startswith("10 steps of 0.1 s from 0 s, outputs finite, ")
     assert "µs per step" in found["steps"].what
     assert found["memory"].what.startswith("1,000 times saved, stepped and restored: ")
-    assert found["rewind"].what == "5 restores, 3 steps made again after each: the same to the bit"
+    assert found["rollback"].what == "5 restores, 3 steps made again after each: the same to the bit"
     assert str(found).splitlines()[-1] == "all that it declares is true"
 
 
@@ -124,9 +124,9 @@ def test_what_it_says_is_quoted(tmp_path):
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_state_that_is_not_saved_whole(tmp_path, version):
     found = probed(tmp_path, "liar", version)
-    assert found.failed_checks == ("rewind",)
-    assert found.summary == "not to be trusted: rewind"
-    assert "the same step from t = 0.3 s ended at 0.629" in found["rewind"].what
+    assert found.failed_checks == ("rollback",)
+    assert found.summary == "not to be trusted: rollback"
+    assert "the same step from t = 0.3 s ended at 0.629" in found["rollback"].what
     assert found["memory"] == Finding("memory", "untried", "it does not roll back")
 
 
@@ -139,7 +139,7 @@ def test_a_state_that_is_almost_saved(tmp_path, monkeypatch):
     instead(
         monkeypatch, "output", lambda self, original, t, u: original(self, t, u) + getattr(self, "drift", 0.0)
     )
-    finding = probed(tmp_path, "lag")["rewind"]
+    finding = probed(tmp_path, "lag")["rollback"]
     assert finding.verdict == "false"
     assert finding.what.startswith("after a second restore of the state saved at the start, `y` is ")
 
@@ -163,10 +163,10 @@ def test_no_dependencies_declared(tmp_path):
     assert "1 of 1 pair seen" in found["feedthrough"].what
 
 
-def test_functions_that_a_declared_ability_needs(tmp_path):
+def test_functions_that_a_declared_capability_needs(tmp_path):
     found = probed(tmp_path, "bare")
-    assert found.failed_checks == ("rewind",)
-    assert "its binary lacks `fmi2GetFMUstate`" in found["rewind"].what
+    assert found.failed_checks == ("rollback",)
+    assert "its binary lacks `fmi2GetFMUstate`" in found["rollback"].what
     assert "its binary lacks `" in found["loads"].what
     found = probed(tmp_path, "ramp", lacks=["*Derivatives"])
     assert found.failed_checks == ("input derivatives", "output derivatives")
@@ -311,13 +311,13 @@ def test_what_fails_later_is_tried_until_then(tmp_path, name, words):
     found = probed(tmp_path, name)
     assert found.failed_checks == ("steps",)
     assert words in found["steps"].what
-    assert found["rewind"].verdict == "true"
+    assert found["rollback"].verdict == "true"
 
 
 def test_no_step_at_all(tmp_path):
     found = probed(tmp_path, "fails", options={"at": 0.0})
     assert found.failed_checks == ("steps",)
-    assert found["rewind"] == Finding("rewind", "untried", "it makes no step")
+    assert found["rollback"] == Finding("rollback", "untried", "it makes no step")
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_another_process_bears_it(tmp_path, name, words):
 def test_another_process_finds_the_same(tmp_path):
     path = build("liar", 2, folder=tmp_path)
     apart = probe(Fmu(path, time_limit="30 s"))
-    assert apart["rewind"] == probe(Fmu(path), here=True)["rewind"]
+    assert apart["rollback"] == probe(Fmu(path), here=True)["rollback"]
     assert [finding.name for finding in apart.findings] == list(CHECKS)
 
 
@@ -354,8 +354,12 @@ def test_after_a_crash_the_next_check_goes_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(probing.process, "_run_process", process)
     found = probe(Fmu(build("lag", 2, folder=tmp_path)))
-    assert asked == [("loads", []), ("memory", ["rewind"]), ("input derivatives", ["reevaluate", "rewind"])]
-    assert found.failed_checks == ("rewind", "reevaluate")
+    assert asked == [
+        ("loads", []),
+        ("memory", ["rollback"]),
+        ("input derivatives", ["reevaluate", "rollback"]),
+    ]
+    assert found.failed_checks == ("rollback", "reevaluate")
     assert [finding.name for finding in found.findings] == list(CHECKS)
 
 
@@ -382,7 +386,7 @@ def test_a_slow_one_makes_few_steps(tmp_path, monkeypatch):
     instead(monkeypatch, "step", step)
     found = probed(tmp_path, "ramp", options={"time_limit": "1 s"})
     assert found.failed_checks == ()
-    assert found["rewind"].what.startswith("2 restores, 1 step made again after each")
+    assert found["rollback"].what.startswith("2 restores, 1 step made again after each")
     assert found["memory"].verdict == "untried"
 
 
@@ -396,11 +400,11 @@ def invoked(*words: str | Path):
 def test_the_verb_and_its_exit_codes(tmp_path):
     good = invoked(build("lag", 2, folder=tmp_path), "--here")
     assert good.exit_code == 0, good.output
-    assert good.stdout.splitlines()[0].split() == ["ability", "verdict", "found"]
+    assert good.stdout.splitlines()[0].split() == ["capability", "verdict", "found"]
     assert good.stdout.splitlines()[-1] == "all that it declares is true"
     bad = invoked(build("liar", 2, folder=tmp_path), "--time-limit", "30 s")
     assert bad.exit_code == 1
-    assert bad.stdout.splitlines()[-1] == "not to be trusted: rewind"
+    assert bad.stdout.splitlines()[-1] == "not to be trusted: rollback"
     for words in (
         ("nothing.fmu",),
         (tmp_path / "lag.fmu", "--interface", "scheduled"),

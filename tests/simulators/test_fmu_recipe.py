@@ -1,4 +1,4 @@
-"""The recipe of an FMU: its ports, its options, and the abilities that description and binary agree on."""
+"""The recipe of an FMU: its ports, its options, and the capabilities that description and binary agree on."""
 
 import builtins
 import copy
@@ -325,7 +325,9 @@ STATE = {
 @pytest.mark.parametrize("version", [2, 3])
 def test_rewinding_needs_the_flag_and_the_functions(tmp_path, version):
     def rewinds(name, **options):
-        return Fmu(build("lag", version, folder=tmp_path, file=f"{name}.fmu", **options)).abilities.rewind
+        return Fmu(
+            build("lag", version, folder=tmp_path, file=f"{name}.fmu", **options)
+        ).capabilities.rollback
 
     flag = "canGetAndSetFMUstate" if version == 2 else "canGetAndSetFMUState"
     assert rewinds("good", binary=STATE[version])
@@ -336,26 +338,26 @@ def test_rewinding_needs_the_flag_and_the_functions(tmp_path, version):
 
 
 @pytest.mark.usefixtures("linux")
-def test_abilities(tmp_path):
+def test_capabilities(tmp_path):
     functions = STATE[2] + b"fmi2GetRealOutputDerivatives\0fmi2SetRealInputDerivatives\0"
     path = build("ramp", 2, folder=tmp_path, binary=functions)
-    assert Fmu(path).abilities == Capabilities(rewind=True, input_degree=None, slopes=True)
-    assert not Fmu(path, reevaluate=False).abilities.reevaluates
+    assert Fmu(path).capabilities == Capabilities(rollback=True, input_degree=None, slopes=True)
+    assert not Fmu(path, reevaluate=False).capabilities.reevaluates
     fixed = build("lag", 2, folder=tmp_path, binary=b"", canHandleVariableCommunicationStepSize=None)
-    assert Fmu(fixed).abilities == Capabilities(variable_step=False, input_degree=0)
+    assert Fmu(fixed).capabilities == Capabilities(variable_step=False, input_degree=0)
     exchange = Fmu(fixed, interface="model-exchange", method="rk4")
-    assert exchange.abilities == Capabilities(order=4)
+    assert exchange.capabilities == Capabilities(order=4)
     without = build("ramp", 2, folder=tmp_path, binary=STATE[2], file="without.fmu")
-    assert Fmu(without).abilities == Capabilities(rewind=True, input_degree=0)
+    assert Fmu(without).capabilities == Capabilities(rollback=True, input_degree=0)
 
 
 @pytest.mark.usefixtures("linux")
 def test_slopes_are_of_real_outputs_only(tmp_path):
     options = {"binary": b"\0fmi2GetRealOutputDerivatives\0", "maxOutputDerivativeOrder": "1"}
-    assert Fmu(build("lag", 2, folder=tmp_path, **options)).abilities.slopes
-    assert Fmu(tmp_path / "lag.fmu", observe=["y"]).abilities.slopes
-    assert not Fmu(tmp_path / "lag.fmu", observe=["der_y"]).abilities.slopes
-    assert not Fmu(build("types", 2, folder=tmp_path, **options)).abilities.slopes
+    assert Fmu(build("lag", 2, folder=tmp_path, **options)).capabilities.slopes
+    assert Fmu(tmp_path / "lag.fmu", observe=["y"]).capabilities.slopes
+    assert not Fmu(tmp_path / "lag.fmu", observe=["der_y"]).capabilities.slopes
+    assert not Fmu(build("types", 2, folder=tmp_path, **options)).capabilities.slopes
 
 
 @pytest.mark.usefixtures("linux")
@@ -364,16 +366,16 @@ def test_inputs_that_move_during_a_step_of_fmi_3(tmp_path):
     moving = '<Float64 name="u" valueReference="1" causality="input" start="0" intermediateUpdate="true"/>'
     still = '<Float64 name="v" valueReference="2" causality="input" start="0"/>'
     fmu = Fmu(folder(tmp_path, written(3, TIME + moving, interface=interface)))
-    assert fmu.abilities.input_degree is None
+    assert fmu.capabilities.input_degree is None
     fmu = Fmu(folder(tmp_path, written(3, TIME + moving + still, interface=interface)))
-    assert fmu.abilities.input_degree == 0
+    assert fmu.capabilities.input_degree == 0
 
 
 @pytest.mark.usefixtures("linux")
 def test_fmi_1_functions_have_a_prefix(tmp_path):
     functions = b"\0ramp_fmiGetRealOutputDerivatives\0ramp_fmiSetRealInputDerivatives\0"
     path = build("ramp", 1, folder=tmp_path, binary=functions)
-    assert Fmu(path).abilities == Capabilities(rewind=False, input_degree=None, slopes=True)
+    assert Fmu(path).capabilities == Capabilities(rollback=False, input_degree=None, slopes=True)
 
 
 def test_nothing_is_loaded_before_it_is_opened(tmp_path, monkeypatch):
@@ -386,7 +388,11 @@ def test_nothing_is_loaded_before_it_is_opened(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", watched)
     fmu = Fmu(path)
-    assert (fmu.inputs, fmu.outputs, fmu.abilities.rewind) == ((Port("u", "", 0.0),), (Port("y"),), False)
+    assert (fmu.inputs, fmu.outputs, fmu.capabilities.rollback) == (
+        (Port("u", "", 0.0),),
+        (Port("y"),),
+        False,
+    )
 
 
 @pytest.mark.parametrize(

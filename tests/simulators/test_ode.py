@@ -201,13 +201,13 @@ def test_micro_steps_are_reported(method):
     assert np.array_equal(unseen.output(1.1, u), simulator.output(1.1, u))
 
 
-def test_outputs_ports_and_abilities():
+def test_outputs_ports_and_capabilities():
     model = Ode(driven, x0=[1.0, 0.0], inputs=["u [N] = 0"])
     assert model.outputs == (Port("x1"), Port("x2"))
-    assert model.abilities == Capabilities(rewind=True, slopes=True, micro=True, order=4)
+    assert model.capabilities == Capabilities(rollback=True, slopes=True, micro=True, order=4)
     named = Ode(driven, x0=[1.0, 0.0], inputs=["u"], outputs=["x [m]", "v [m/s]"], method="adaptive")
     assert named.outputs == (Port("x", "m"), Port("v", "m/s"))
-    assert named.abilities.order is None
+    assert named.capabilities.order is None
     simulator = model.open()
     simulator.start(0.0)
     assert simulator.slope(0.0, np.array([[3.0]])).tolist() == [0.0, 1.0]
@@ -216,7 +216,7 @@ def test_outputs_ports_and_abilities():
 def test_feedthrough():
     def outputs(**more):
         model = Ode(driven, lambda t, x, u: [x[0], u[0]], [1.0, 0.0], ["u"], ["x", "u"], **more)
-        assert not model.abilities.slopes
+        assert not model.capabilities.slopes
         return [port.feedthrough for port in model.outputs]
 
     assert outputs() == [("u",), ("u",)]

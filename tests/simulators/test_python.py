@@ -1,4 +1,4 @@
-"""Classes as models: ports, feedthrough, abilities, loading from text, and every fault with its words."""
+"""Classes as models: ports, feedthrough, capabilities, loading from text, and every fault with its words."""
 # ruff: noqa: RUF012 - a simulator is handed more than it needs
 
 import collections.abc
@@ -68,7 +68,7 @@ def test_ports_come_from_the_class():
     model = Python(Tank)
     assert model.inputs == (Port("inflow", "m^3/s", 0.5),)
     assert model.outputs == (Port("level", "m"),)
-    assert model.abilities == Capabilities()
+    assert model.capabilities == Capabilities()
 
 
 def test_given_ports_win():
@@ -94,10 +94,10 @@ def test_simulators_do_not_share_state():
     assert (one.output(1.0, None), other.output(1.0, None)) == (2.0, 1.0)
 
 
-def test_abilities_follow_methods_and_attributes():
+def test_capabilities_follow_methods_and_attributes():
     model = Python(Rewindable)
-    assert model.abilities == Capabilities(
-        rewind=True, variable_step=False, input_degree=0, slopes=True, order=1
+    assert model.capabilities == Capabilities(
+        rollback=True, variable_step=False, input_degree=0, slopes=True, order=1
     )
     assert isinstance(model.open(), RollbackSimulator)
     assert not isinstance(Python(Tank).open(), RollbackSimulator)

@@ -94,7 +94,7 @@ def test_without_it_the_iteration_is_refused():
 
 def test_a_start_window_becomes_possible():
     bare = plan_tree(Composite(pair(Python(Swing), Python(Swing)), "0.1 s", Jacobi(), Polynomial(2))).plan
-    assert "the order is capped at 2: `a` and 1 more cannot rewind, so the start is cold" in bare.notes
+    assert "the order is capped at 2: `a` and 1 more cannot roll back, so the start is cold" in bare.notes
     models = Replay(Python(Swing)), Replay(Python(Swing, k=3.0))
     composite = Composite(pair(*models), "0.1 s", Jacobi(), Polynomial(2))
     assert not any("capped" in note for note in plan_tree(composite).plan.notes)
@@ -265,7 +265,7 @@ class Settling:
 class Recipe:
     inputs = (hocket.Port.of("u"),)
     outputs = (hocket.Port("y"),)
-    abilities = Python(Swing).abilities
+    capabilities = Python(Swing).capabilities
 
     def open(self):
         return Settling()
@@ -296,7 +296,7 @@ def test_fmus_without_a_state_to_save(engine, tmp_path):
         "first": Replay(Fmu(build("first", 1, folder=tmp_path))),
         "second": Replay(Fmu(build("second", 2, folder=tmp_path, canGetAndSetFMUstate=None))),
     }
-    assert not any(model.model.abilities.rewind for model in models.values())
+    assert not any(model.model.capabilities.rollback for model in models.values())
     run = hocket.run(Composite(Scenario(models, TWO_MASS_WIRES), *how), 3, engine=engine)
     own = {name: Fmu(build(name, 2, folder=tmp_path, file=f"{name}_own.fmu")) for name in ("first", "second")}
     same(run, hocket.run(Composite(Scenario(own, TWO_MASS_WIRES), *how), 3))
@@ -323,8 +323,8 @@ def test_an_fmu_of_which_there_can_be_one_only(tmp_path):
 def test_it_keeps_what_the_model_tells():
     model = Replay(Python(Swing, period="0.2 s", k=5.0))
     assert (model.inputs, model.outputs) == (model.model.inputs, model.model.outputs)
-    assert model.abilities.rewind
-    assert model.abilities.order == 2
+    assert model.capabilities.rollback
+    assert model.capabilities.order == 2
     assert model.without_period() == Replay(Python(Swing, k=5.0))
     composite = Composite(pair(model, Replay(Python(Swing))), "0.1 s")
     assert any("a.sampled" in line for line in str(plan_tree(composite).plan).splitlines())

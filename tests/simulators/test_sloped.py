@@ -122,8 +122,8 @@ def test_backward_differences_are_no_exact_slopes():
 def test_an_fmu_without_derivatives(tmp_path):
     """Its slopes by trial steps are those of the same system as matrices."""
     model = Sloped(hk.Fmu(build("second", 2, folder=tmp_path)), "10 us")
-    assert model.model.abilities.rewind
-    assert not model.model.abilities.slopes
+    assert model.model.capabilities.rollback
+    assert not model.model.capabilities.slopes
     simulator = model.open()
     try:
         simulator.start(0.0)

@@ -33,7 +33,7 @@ def test_linear_interpolation():
     table = Table([0, 1, 3], {"a [N]": [0.0, 2.0, 2.0], "b": [1.0, 0.0, 4.0]})
     assert table.outputs == (Port("a", "N"), Port("b"))
     assert table.inputs == ()
-    assert table.abilities == Capabilities(rewind=True, slopes=True)
+    assert table.capabilities == Capabilities(rollback=True, slopes=True)
     assert values(table, 0.0, 0.25, 1.0, 2.0) == [[0.0, 1.0], [0.5, 0.75], [2.0, 0.0], [2.0, 2.0]]
     assert slopes(table, 0.0, 0.5, 1.0, 2.9) == [[2.0, -1.0], [2.0, -1.0], [0.0, 2.0], [0.0, 2.0]]
 
@@ -201,7 +201,7 @@ def test_a_file_that_shrank_since(file):
 def test_a_function():
     model = Function(math.cos, ["y [m]"])
     assert model.outputs == (Port("y", "m"),)
-    assert model.abilities == Capabilities(rewind=True)
+    assert model.capabilities == Capabilities(rollback=True)
     simulator = opened(model)
     assert simulator.output(1.0, U) == math.cos(1.0)
     assert simulator.step(1.0, 0.25, U) == 1.25

@@ -186,7 +186,7 @@ def test_an_fmu_with_one_step(tmp_path):
     """FMI: canHandleVariableCommunicationStepSize is not declared."""
     path = build("second", 2, folder=tmp_path, canHandleVariableCommunicationStepSize=None)
     model = hk.Fmu(path)
-    assert not model.abilities.variable_step
+    assert not model.capabilities.variable_step
     lag = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
     scenario = {"fmu": Substepped(model, "5 ms"), "lag": lag}, {"fmu.force": "lag.y", "lag.u": "fmu.x"}
     composite = hk.Composite(hk.Scenario(*scenario), "0.1 s", hk.Multirate({"fmu": 4}))
@@ -230,11 +230,11 @@ def test_a_sub_step_that_ends_early_is_an_error():
 def test_it_says_what_it_is_and_loses():
     model = held(0.03)
     assert model.emulation == "any step by sub-steps of 30 ms"
-    assert model.abilities.variable_step
-    assert model.abilities.input_degree is None
+    assert model.capabilities.variable_step
+    assert model.capabilities.input_degree is None
     sloped = Substepped(reacting(), "10 ms")
-    assert not sloped.abilities.slopes
-    assert sloped.abilities.order is None
+    assert not sloped.capabilities.slopes
+    assert sloped.capabilities.order is None
     notes = plan_tree(coupled(model, "0.1 s")).plan.notes
     assert any("`a` has any step by sub-steps of 30 ms" in note for note in notes)
 

@@ -278,7 +278,7 @@ def test_every_law_has_a_liar():
 class Claims:
     """A model that declares what its simulators do not have."""
 
-    abilities: Capabilities
+    capabilities: Capabilities
     inputs = ()
     outputs = (Port("t"),)
 
@@ -302,7 +302,7 @@ class Claims:
 def test_declared_methods_must_be_there():
     check_simulator(Claims(Capabilities()))
     with pytest.raises(LawBroken, match=r"save\(\) or restore\(\) is missing"):
-        check_simulator(Claims(Capabilities(rewind=True)))
+        check_simulator(Claims(Capabilities(rollback=True)))
     with pytest.raises(LawBroken, match=r"slope\(\) is missing"):
         check_simulator(Claims(Capabilities(slopes=True)))
 

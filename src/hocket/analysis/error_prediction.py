@@ -70,9 +70,9 @@ def predicted_order(composite: Composite) -> tuple[int | None, str]:
     design = plan_tree(composite)
     wiring = design.leaves.wiring
     found = [
-        (model.abilities.order, f"`{name}` is integrated with order {model.abilities.order}")
+        (model.capabilities.order, f"`{name}` is integrated with order {model.capabilities.order}")
         for name, model in zip(wiring.names, wiring.models, strict=True)
-        if model.abilities.order is not None
+        if model.capabilities.order is not None
     ]
     for level in design.levels():
         found += [] if level.composite.sampled else _extrapolation_orders(level)
@@ -91,7 +91,7 @@ def _extrapolation_orders(level: PlanTree) -> Iterator[tuple[int, str]]:
             ends = (child, drive.child)
             if any(end in level.inner and level.inner[end].composite.sampled for end in ends):
                 continue  # what is sampled sees and shows what it shall: steps in time
-            honoured = model.abilities.input_degree
+            honoured = model.capabilities.input_degree
             degree = drive.extrapolation.degree
             degree = degree if honoured is None else min(degree, honoured)
             yield degree + 1, f"`{level.name(child)}.{port.name}` is extrapolated with degree {degree}"

@@ -330,7 +330,7 @@ class _PulseExperiment:
                     change = self._check_real_outputs(rows) - self.free[: len(rows)]
                     change[:, np.abs(change).max(axis=0) <= ROUNDING * self.scale] = 0.0
                     answers[which, side, number] = sign * change / size
-        if not self.model.abilities.reevaluates:
+        if not self.model.capabilities.reevaluates:
             answers[:, :, :, 0] = 0.0  # what is shown before a step belongs to the step before
         return answers
 
@@ -352,7 +352,7 @@ class _PulseExperiment:
             for _ in range(self.steps)
         ]
         rows = self._check_real_outputs(self.bench.run(signal)) - self.free[: self.steps + 1]
-        if not self.model.abilities.reevaluates:
+        if not self.model.capabilities.reevaluates:
             rows[0] = 0.0
         return signal, rows
 

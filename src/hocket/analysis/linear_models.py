@@ -42,9 +42,9 @@ class ModelStandIn:
         return self.stands_for.outputs
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         """Those of the original: the plan depends on them."""
-        return self.stands_for.abilities
+        return self.stands_for.capabilities
 
     @property
     def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -494,7 +494,7 @@ def _operating_place(level: Level, child: int, u: Array, looking: int) -> Operat
     """Return where a black box stands: time, step, powers of its inputs."""
     model, tick = level.wiring.models[child], level.ticks[child]
     parts = common_tick(_step_fractions(level.plan.step, level.wiring.names[child]))
-    honoured = model.abilities.input_degree
+    honoured = model.capabilities.input_degree
     design: PlanTree = level.tree
     degree = max(level.memory.degrees[child], looking if honoured is None else min(looking, honoured))
     return OperatingPoint(

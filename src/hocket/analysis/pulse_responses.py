@@ -96,7 +96,7 @@ class OperatingPoint:
 
     model: Model
     simulator: Any
-    """The live one in its level: used where it can rewind."""
+    """The live one in its level: used where it can roll back."""
     t: Fraction
     h: Fraction
     u: Array
@@ -109,7 +109,7 @@ class OperatingPoint:
 
 
 class BlackBoxBench:
-    """Runs from one and the same state: by rewinding where possible, else with fresh instances.
+    """Runs from one and the same state: by rollback where possible, else with fresh instances.
 
     The state is `later` steps after the place where the simulator stands.
     """
@@ -118,19 +118,19 @@ class BlackBoxBench:
         self.place = place
         self.later = later
         self.t = place.t + later * place.h
-        self.rewinds = place.model.abilities.rewind
-        if place.started and not self.rewinds:
-            raise RefusedError("it cannot rewind, so it can be tried at its start only")
+        self.rollbacks = place.model.capabilities.rollback
+        if place.started and not self.rollbacks:
+            raise RefusedError("it cannot roll back, so it can be tried at its start only")
         self.still = np.zeros((place.powers, len(place.u)))
-        self.before = place.simulator.save() if self.rewinds else None
+        self.before = place.simulator.save() if self.rollbacks else None
         self.saved = self.before
-        if self.rewinds and later:
+        if self.rollbacks and later:
             self._advance_to_start(place.simulator)
             self.saved = place.simulator.save()
 
     def restore_simulator(self) -> None:
         """Put the simulator back to where it stood."""
-        if self.rewinds:
+        if self.rollbacks:
             self.place.simulator.restore(self.before)
 
     def _advance_to_start(self, simulator: Any) -> None:
@@ -148,7 +148,7 @@ class BlackBoxBench:
         try:
             return self._run_steps(simulator, pushes)
         finally:
-            if self.rewinds:
+            if self.rollbacks:
                 simulator.restore(self.saved)
             else:
                 with suppress(Exception):  # what it said before counts
@@ -156,7 +156,7 @@ class BlackBoxBench:
 
     def _start_simulator(self) -> Any:
         place = self.place
-        if self.rewinds:
+        if self.rollbacks:
             place.simulator.restore(self.saved)
             return place.simulator
         simulator: Any = place.model.open()
@@ -173,7 +173,7 @@ class BlackBoxBench:
         return u
 
     def _run_steps(self, simulator: Any, pushes: Sequence[Array]) -> Array:
-        place, again = self.place, self.place.model.abilities.reevaluates
+        place, again = self.place, self.place.model.capabilities.reevaluates
         rows = [self._read_outputs(simulator, self.t, self._add_push(pushes[0]))]
         h = float(place.h)
         for number, push in enumerate(pushes):

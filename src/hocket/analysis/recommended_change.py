@@ -168,7 +168,7 @@ def _coupling_variants(composite: Composite, fixed_steps: bool) -> Iterator[tupl
                 _change_every_level(composite, _make_sequential), _extrapolate_linearly
             )
             yield 'orchestrator "gauss-seidel" and extrapolation "linear"', both, 1.0
-    if not has_iteration(composite) and all(level.abilities.rewind for level in walk_levels(composite)):
+    if not has_iteration(composite) and all(level.capabilities.rollback for level in walk_levels(composite)):
         both = _change_every_level(_change_every_level(composite, _add_iteration), _extrapolate_linearly)
         yield 'orchestrator "iterate" and extrapolation "linear"', both, 1.0
     for part in () if fixed_steps else (2, 5, 10, 100):

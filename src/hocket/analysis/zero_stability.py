@@ -375,9 +375,9 @@ class RestingModel:
         return tuple(self.model.outputs)
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         """Those of the model."""
-        found: Capabilities = self.model.abilities
+        found: Capabilities = self.model.capabilities
         return found
 
     def open(self) -> StateSpaceSimulator:

@@ -170,13 +170,13 @@ VERBS = {
         "Classify a scenario as the literature does. Nothing is run.",
         ("hocket describe car.toml",),
     ),
-    "abilities": Verb(
-        "capabilities:abilities",
+    "capabilities": Verb(
+        "capabilities:capabilities",
         "Print what each simulator can, what the algorithms and passes need, and what would emulate"
         " the rest.",
         (
-            "hocket abilities car.toml --algorithm iterate",
-            "hocket abilities car.toml --emulate able.toml",
+            "hocket capabilities car.toml --algorithm iterate",
+            "hocket capabilities car.toml --emulate able.toml",
         ),
     ),
     "probe": Verb(

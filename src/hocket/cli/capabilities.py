@@ -1,7 +1,7 @@
-"""hocket abilities: what each simulator can, what the algorithms need, and what can be emulated.
+"""hocket capabilities: what each simulator can, what the algorithms need, and what can be emulated.
 
 In:  a scenario file, or FMUs; what the file says need not be possible yet
-Out: two tables; perhaps the scenario with wrappers where abilities are missing
+Out: two tables; perhaps the scenario with wrappers where capabilities are missing
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from hocket.planning.compiler.emulation_pass import EmulationResult
 
 
-_FEW = ("rewind", "variable step", "slopes", "input degree", "feedthrough", "re-evaluation", "order")
+_FEW = ("rollback", "variable step", "slopes", "input degree", "feedthrough", "re-evaluation", "order")
 """The columns that algorithms ask about most; --all shows the others."""
 
 
-def abilities(
+def capabilities(
     files: options.Files,
     algorithm: options.Algorithm = None,
     extrapolation: options.Extrapolation = None,
@@ -64,7 +64,7 @@ def abilities(
     Exit code 2 if something that is needed is missing.
     """
     from hocket.planning.compiler.capability_needs import needs
-    from hocket.planning.compiler.capability_table import ABILITIES, abilities
+    from hocket.planning.compiler.capability_table import CAPABILITIES, tabulate_capabilities
     from hocket.planning.compiler.emulation_pass import emulate_missing
 
     if emulate:
@@ -75,15 +75,15 @@ def abilities(
     experiment = _read_unchecked(files, connect or (), algorithm, extrapolation)
     level: Any = experiment.composite
     found = needs(level, passes or ())
-    can = abilities(level)
+    can = tabulate_capabilities(level)
     changed = (
         emulate_missing(level, wanted=wanted, probe=probe, passes=passes or ()) if emulate or probe else None
     )
     if json:
-        facts = {"abilities": can.rows(), "needs": [_need_facts(need) for need in found]}
+        facts = {"capabilities": can.rows(), "needs": [_need_facts(need) for need in found]}
         write_json(json, facts | ({"emulated": changed.rows()} if changed else {}))
     if str(json) != "-":
-        columns = ABILITIES if everything else _FEW
+        columns = CAPABILITIES if everything else _FEW
         rows = [{k: v for k, v in row.items() if k in ("simulator", "kind", *columns)} for row in can.rows()]
         print_out(*titled_table(f"what the simulators of {experiment.name} can", rows, None))
         print_out(*_need_lines(level, found))
@@ -129,7 +129,7 @@ def _need_lines(level: Any, found: Sequence[Need]) -> Iterator[RenderableType]:
         {
             "level": need.level or "outermost",
             "by": need.by,
-            "needs": need.ability,
+            "needs": need.capability,
             "of": _join_paths(need.of),
             "verdict": _need_verdict(need),
             "missing in": _join_paths(need.unmet),
@@ -144,7 +144,7 @@ def _need_lines(level: Any, found: Sequence[Need]) -> Iterator[RenderableType]:
         yield from ("", "nothing is needed beyond stepping")
     for need in found:
         if need.unmet:
-            whom, what = _join_paths(need.unmet), f"{need.by} needs {need.ability}: {need.why}"
+            whom, what = _join_paths(need.unmet), f"{need.by} needs {need.capability}: {need.why}"
             yield ""
             yield Text(f"{whom}: {what}", "red" if need.is_required else "yellow")
             yield f"  without it {'the scenario is refused' if need.is_required else need.loses}"
@@ -170,9 +170,9 @@ def _write_emulated(experiment: Experiment, changed: EmulationResult, file: Path
         raise ScenarioError(
             [
                 Fault(
-                    f"{need.by} needs {need.ability} of `{path}`, which nothing emulates",
+                    f"{need.by} needs {need.capability} of `{path}`, which nothing emulates",
                     need.level or "the outermost level",
-                    need.ability,
+                    need.capability,
                     other_remedy(changed.level, path, need),
                 )
                 for need in changed.left
@@ -194,7 +194,7 @@ def _need_facts(need: Need) -> dict[str, object]:
     return {
         "level": need.level,
         "by": need.by,
-        "needs": need.ability,
+        "needs": need.capability,
         "why": need.why,
         "of": list(need.of),
         "required": need.is_required,

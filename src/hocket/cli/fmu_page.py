@@ -295,7 +295,7 @@ def probe(
 
 def _findings_table(found: Probe) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("ability", "verdict", "found"):
+    for heading in ("capability", "verdict", "found"):
         table.add_column(heading, header_style="dim", overflow="fold", no_wrap=heading != "found")
     for finding in found.findings:
         style = _STYLES[finding.verdict]

@@ -109,7 +109,7 @@ def _level_facts(composite: Composite, level: PlanTree, around: PlanTree | None)
 
 def _model_facts(model: Model) -> Iterator[str]:
     """Yield what is worth knowing about a model: its type, its method and order, what it can do."""
-    able = model.abilities
+    able = model.capabilities
     method, step, period = (getattr(model, name, None) for name in ("method", "step", "period"))
     yield wording.model_type(model)
     bare = innermost_model(model)
@@ -123,7 +123,7 @@ def _model_facts(model: Model) -> Iterator[str]:
     yield from [f"order {able.order}"] if able.order is not None and not stateless else []
     yield from [f"steps of {format_duration(step)}"] if step else []
     yield from [f"sampled every {format_duration(period)}"] if period else []
-    yield from ["can rewind"] if able.rewind else []
+    yield from ["can roll back"] if able.rollback else []
     yield from ["gives slopes"] if able.slopes else []
     yield from [] if able.variable_step else ["only the step of its level"]
     yield from [] if able.input_degree is None else [f"inputs up to degree {able.input_degree}"]

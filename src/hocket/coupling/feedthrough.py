@@ -46,7 +46,7 @@ class Feedthrough:
         """Per reacting output: the inputs of the level it reacts to."""
         for child, model in enumerate(wiring.models):
             numbers: dict[str, int] | None = None
-            if not (at_start or model.abilities.reevaluates):
+            if not (at_start or model.capabilities.reevaluates):
                 continue
             for port, output in enumerate(model.outputs):
                 if not output.feedthrough:

@@ -57,8 +57,8 @@ def window_curves(
     `frozen` leaves do not move: they are sampled, at steps of their own.
     """
     names = leaves.wiring.names
-    rewinding: Any = simulators
-    saved = [_call_leaf(leaf.save, name, "save", t) for leaf, name in zip(rewinding, names, strict=True)]
+    saving: Any = simulators
+    saved = [_call_leaf(leaf.save, name, "save", t) for leaf, name in zip(saving, names, strict=True)]
     cold: Curves = [[[value] for value in outputs] for outputs in y0]
     curves, best = cold, np.inf
     samples: list[Array] = [np.zeros(0)] * len(names)
@@ -70,7 +70,7 @@ def window_curves(
         for sweep in range(degree if traffic else SWEEPS):
             fresh = list(curves)
             for leaf in _feedthrough_order(leaves) if traffic else range(len(names)):
-                simulator = rewinding[leaf]
+                simulator = saving[leaf]
                 # on one host all leaves see the curves of the sweep before: their order must not matter
                 u = _leaf_inputs(leaves, leaf, fresh if traffic else curves, degree, starts)
                 before, seen[leaf] = seen[leaf], u
@@ -106,7 +106,7 @@ def window_curves(
             traffic.flush(degree + 1)
             traffic.mark_all_known()
     finally:
-        for simulator, state, name in zip(rewinding, saved, names, strict=True):
+        for simulator, state, name in zip(saving, saved, names, strict=True):
             _call_leaf(partial(simulator.restore, state), name, "restore", t)
     return [
         [
@@ -143,7 +143,7 @@ def _predicts_last(curve: list[Any], column: Array, delta: float) -> bool:
 
 def _leaf_inputs(leaves: Leaves, leaf: int, curves: Curves, degree: int, starts: tuple[float, ...]) -> Array:
     model = leaves.wiring.models[leaf]
-    honoured = model.abilities.input_degree
+    honoured = model.capabilities.input_degree
     u = np.zeros((1 + (degree if honoured is None else min(degree, honoured)), len(model.inputs)))
     for index, (port, drive) in enumerate(zip(model.inputs, leaves.wiring.drives[leaf], strict=True)):
         if drive is None:

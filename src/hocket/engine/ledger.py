@@ -248,7 +248,7 @@ def _running_account(wiring: Wiring, account: Account, degree: int) -> RunningAc
     anew = (
         not told and isinstance(model, (StateSpace, Ode)) and bool(model.outputs[account.output].feedthrough)
     )
-    if degree == 0 or told or not model.abilities.slopes or as_level(model) is not None:
+    if degree == 0 or told or not model.capabilities.slopes or as_level(model) is not None:
         return RunningAccount(account, anew=anew)
     if not isinstance(model, StateSpace):
         return RunningAccount(account, asked=True, anew=anew)

@@ -71,7 +71,7 @@ def hand_over(post: Post, to: _native.Level) -> None:
                 inputs.append(_native.LinkedInput(signal=signal, link=number[pair], place=place))
             else:
                 inputs.append(_native.LinkedInput(signal=signal))
-        known = places if model.abilities.reevaluates else {}
+        known = places if model.capabilities.reevaluates else {}
         outputs = [
             _native.LinkedOutput(
                 signal=first[child] + index,

@@ -23,7 +23,7 @@ def open_composite(composite: Composite) -> LevelSimulator:
     """Make a live level with a clock of its own, for inputs of any degree up to 8."""
     tree = plan_tree(composite)
     degree = 8 if composite.inputs else 0
-    return open_level(tree, clock_of(tree), degree, sloped=composite.abilities.slopes)
+    return open_level(tree, clock_of(tree), degree, sloped=composite.capabilities.slopes)
 
 
 def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = False) -> LevelSimulator:

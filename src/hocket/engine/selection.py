@@ -92,7 +92,7 @@ def choose_tables(
                         columns.append((child, index, is_input))
                         if not is_input:
                             outputs.append(columns[-1])
-            if every == "micro" and outputs and model.abilities.micro:
+            if every == "micro" and outputs and model.capabilities.micro:
                 kept = [model.outputs[index] for _, index, _ in outputs]
                 paths = tuple(f"{prefix}.{port.name}" for port in kept)
                 table = SampleTable(f"{prefix}@micro", paths, tuple(port.unit for port in kept))

@@ -24,7 +24,7 @@ class EarlyError(SimulatorError):
         super().__init__(
             f"`{name}` stopped at {reached!r} s instead of {end!r} s",
             where=f"step from t = {t!r} s by {h!r} s",
-            hint="a shorter step of this level; or an FMU with early_return=True, if all others can rewind",
+            hint="a shorter macro step; or an FMU with early_return=True, if all others can roll back",
         )
 
 

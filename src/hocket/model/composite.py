@@ -84,7 +84,7 @@ def algorithm_layers(orchestrator: Any) -> Iterator[Any]:
 class CapabilityRequest(NamedTuple):
     """What an algorithm asks of simulators of its level: a capability, of whom, why, what is lost without."""
 
-    ability: str
+    capability: str
     sims: tuple[str, ...]
     why: str
     loses: str = ""
@@ -173,14 +173,14 @@ class Composite:
         return self.scenario.outputs
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         """What all the simulators inside can do."""
-        children = [model.abilities for model in self.scenario.models.values()]
-        orders = [ability.order for ability in children if ability.order is not None]
+        children = [model.capabilities for model in self.scenario.models.values()]
+        orders = [capability.order for capability in children if capability.order is not None]
         return Capabilities(
-            rewind=all(ability.rewind for ability in children),
+            rollback=all(capability.rollback for capability in children),
             variable_step=traits_of(self.orchestrator).adaptive,
-            slopes=all(ability.slopes for ability in children),
+            slopes=all(capability.slopes for capability in children),
             order=min(orders, default=None),
         )
 

@@ -24,7 +24,7 @@ Value: TypeAlias = Any
 class Capabilities:
     """What a simulator can do beyond stepping; `hocket.testing` checks that it is true."""
 
-    rewind: bool = False
+    rollback: bool = False
     """save() and restore()."""
     variable_step: bool = True
     """Any step is accepted, not only the one of its level."""
@@ -65,7 +65,7 @@ class Simulator(Protocol):
 
 @runtime_checkable
 class RollbackSimulator(Protocol):
-    """A simulator that can go back; abilities.rewind says so."""
+    """A simulator that can go back; capabilities.rollback says so."""
 
     def save(self) -> Any:
         """Return the state, to be kept by the caller."""
@@ -75,7 +75,7 @@ class RollbackSimulator(Protocol):
 
 
 class OutputDerivativeSimulator(Protocol):
-    """A simulator that knows the time derivatives of its outputs; abilities.slopes says so."""
+    """A simulator that knows the time derivatives of its outputs; capabilities.slopes says so."""
 
     def slope(self, t: float, u: Array) -> Array:
         """Return the time derivatives of the outputs at t."""
@@ -93,7 +93,7 @@ class Model(Protocol):
         """The output ports, each with the inputs it directly depends on."""
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         """What its simulators can do."""
 
     def open(self) -> Simulator:

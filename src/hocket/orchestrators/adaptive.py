@@ -116,19 +116,19 @@ class Adaptive(WrappingOrchestrator):
         yield CapabilityRequest("variable step", everybody, why, "", self.quantum, True)
         again = "steps with too large an error are taken back"
         if self.estimate == "richardson":
-            yield CapabilityRequest("rewind", everybody, "each step is made twice, whole and in halves")
+            yield CapabilityRequest("rollback", everybody, "each step is made twice, whole and in halves")
         elif self.estimate != "orders" and self.rejects:
-            yield CapabilityRequest("rewind", everybody, again)
+            yield CapabilityRequest("rollback", everybody, again)
         elif self.estimate != "orders" and self.rejects is None:
             loses = "a step with too large an error stays, the next is shorter"
-            yield CapabilityRequest("rewind", everybody, again, loses)
+            yield CapabilityRequest("rollback", everybody, again, loses)
         yield from super().needs(scenario)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
         unit = self._tolerance_unit(scenario) if self.estimate == "energy" else ""
         made: Plan = self.inner.plan(scenario)
-        stuck = [name for name, model in scenario.models.items() if not model.abilities.rewind]
+        stuck = [name for name, model in scenario.models.items() if not model.capabilities.rollback]
         rejects = self._may_reject(stuck)
         how = self.estimate, self.per == "unit", GAINS[self.controller]
         control = Control(self.tolerance, *how, self.quantum, self.first, Fraction(1), rejects, unit=unit)

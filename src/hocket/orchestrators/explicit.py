@@ -112,9 +112,11 @@ def _refresh_slopes(wiring: Wiring) -> Body:
 
 def _early_stoppers(scenario: Scenario) -> tuple[list[str], list[str]]:
     """Return who may end a step early, and who could not go back to meet them there."""
-    able = {name: model.abilities for name, model in scenario.models.items()}
-    early = [name for name, ability in able.items() if ability.stops_early]
-    return early, [name for name, ability in able.items() if not (ability.rewind and ability.variable_step)]
+    able = {name: model.capabilities for name, model in scenario.models.items()}
+    early = [name for name, capability in able.items() if capability.stops_early]
+    return early, [
+        name for name, capability in able.items() if not (capability.rollback and capability.variable_step)
+    ]
 
 
 def _early_stop_note(early: list[str], fixed: list[str]) -> Note:

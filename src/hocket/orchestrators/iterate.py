@@ -43,7 +43,7 @@ class Iterate(WrappingOrchestrator):
 
     Values below one count as one. Without a tolerance there are always `at_most` sweeps, plain or relaxed;
     two of them predict and correct. `accelerate` is "plain", "relax", "aitken", "quasi-newton",
-    "newton", or one of these with other numbers. Every simulator must be able to rewind.
+    "newton", or one of these with other numbers. Every simulator must be able to roll back.
     """
 
     inner: Annotated[Orchestrator, "the algorithm of one sweep"] = Jacobi()  # noqa: RUF009 - it is frozen
@@ -92,7 +92,7 @@ class Iterate(WrappingOrchestrator):
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield rollback of all."""
         why = "steps are made again until what is exchanged agrees"
-        yield CapabilityRequest("rewind", tuple(scenario.models), why)
+        yield CapabilityRequest("rollback", tuple(scenario.models), why)
         yield from super().needs(scenario)
 
     @property
@@ -137,7 +137,7 @@ def _split_body(body: Body) -> tuple[Body, Body, Body]:
 
 
 def _check_sweep_rollback(scenario: Scenario, sims: tuple[str, ...]) -> None:
-    stuck = [sim for sim in sims if not scenario.models[sim].abilities.rewind]
+    stuck = [sim for sim in sims if not scenario.models[sim].capabilities.rollback]
     if stuck:
         listed = ", ".join(f"`{sim}`" for sim in stuck[:6]) + (
             f" and {len(stuck) - 6} more" if len(stuck) > 6 else ""

@@ -86,7 +86,7 @@ def _rate_faults(scenario: Scenario, rates: Rates) -> Iterator[Fault]:
         if model is None:
             hint = suggest_nearest(name, scenario.models)
             yield Fault(f"there is a rate for `{name}`, which is no model", "rates", "", hint)
-        elif rate > 1 and as_level(model) is None and not model.abilities.variable_step:
+        elif rate > 1 and as_level(model) is None and not model.capabilities.variable_step:
             yield Fault(
                 f"`{name}` is to make {rate} steps per step, and it accepts only whole ones",
                 "rates",
@@ -129,7 +129,7 @@ class Multirate(ExplicitOrchestrator):
     "slowest-first": the slow ones make their step with extrapolated inputs, then the fast ones theirs with
     what the slow ones came to. "fastest-first": the fast ones first. "compound": the fast ones predict with
     one long step, the slow ones step with that, then the fast ones go back and make their short steps; they
-    must be able to rewind. Each rate is a multiple of the slower ones. Equal rates step together.
+    must be able to roll back. Each rate is a multiple of the slower ones. Equal rates step together.
 
     Outputs that only slower ones listen to are read when these step, the others after each step.
     """
@@ -170,7 +170,7 @@ class Multirate(ExplicitOrchestrator):
         )
         if self.scheme == "compound" and any(rate > 1 for rate in rates.values()):
             why = "the fast ones predict with one long step, and go back"
-            yield CapabilityRequest("rewind", again, why)
+            yield CapabilityRequest("rollback", again, why)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
@@ -241,7 +241,7 @@ class _BodyWriter:
 
 def _check_compound_rollback(scenario: Scenario, groups: list[RateGroup]) -> None:
     fast = [sim for group in groups[1:] for sim in group.sims]
-    stuck = [sim for sim in fast if not scenario.models[sim].abilities.rewind]
+    stuck = [sim for sim in fast if not scenario.models[sim].capabilities.rollback]
     if stuck:
         raise ScenarioError(
             f"a compound step is made again by the fast ones, and {quote_names(stuck)} cannot go back",

@@ -100,7 +100,7 @@ class Post:
         """Evaluate the outputs of a child: those are new that time passed for, or that react to news."""
         model, news = self.wiring.models[child], self.news.pop(child, set())
         for port, output in enumerate(model.outputs):
-            reacts = model.abilities.reevaluates and bool(news & set(output.feedthrough))
+            reacts = model.capabilities.reevaluates and bool(news & set(output.feedthrough))
             if child in self.moved or reacts:
                 self.renew([(child, port)])
         self.moved.discard(child)

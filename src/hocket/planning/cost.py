@@ -42,7 +42,7 @@ def start_loads(design: PlanTree, path: str, hosts: Hosts) -> dict[Pair, Load]:
         if any(other == own or other[1] >= own[1] > 0 for other in known):
             continue
         known.append(own)
-        if own[1] and all(m.abilities.rewind and m.abilities.variable_step for m in wiring.models):
+        if own[1] and all(m.capabilities.rollback and m.capabilities.variable_step for m in wiring.models):
             _post_window(post, own[1])
     post.flush()
     return post.loads()

@@ -53,7 +53,7 @@ def start_notes(root: PlanTree, leaves: Leaves) -> tuple[str, ...]:
     if capped and fixed:
         more = f" and {len(fixed) - 1} more" if len(fixed) > 1 else ""
         order = min(capped.values())
-        return (f"the order is capped at {order}: `{fixed[0]}`{more} cannot rewind, so the start is cold",)
+        return (f"the order is capped at {order}: `{fixed[0]}`{more} cannot roll back, so the start is cold",)
     return ()
 
 
@@ -61,7 +61,7 @@ def degree_notes(root: PlanTree) -> Iterator[str]:
     """Yield who does not follow the polynomials it is given, and what that costs."""
     for level in root.levels():
         for child, model in enumerate(level.wiring.models):
-            honoured = model.abilities.input_degree
+            honoured = model.capabilities.input_degree
             given = max(
                 (d.extrapolation.degree for d in level.wiring.drives[child] if d and d.extrapolation),
                 default=0,

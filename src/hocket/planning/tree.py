@@ -157,7 +157,7 @@ def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
                     where=name,
                     expected='no extrapolation, or "hold" to sample it at every inner step',
                 )
-        elif drive.extrapolation.slopes and not wiring.models[drive.child].abilities.slopes:
+        elif drive.extrapolation.slopes and not wiring.models[drive.child].capabilities.slopes:
             yield Fault(
                 f"`{name}.{port.name}` wants slopes, and `{wiring.names[drive.child]}` does not give any",
                 where=name,
@@ -189,7 +189,7 @@ def window_obstacles(leaves: Leaves) -> list[str]:
     return [
         name
         for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True)
-        if not (model.abilities.rewind and model.abilities.variable_step)
+        if not (model.capabilities.rollback and model.capabilities.variable_step)
     ]
 
 

@@ -129,8 +129,8 @@ class Coupler:
         return (*(Port(port.name, port.unit) for port in self.determines), *gaps)
 
     @property
-    def abilities(self) -> Capabilities:
-        return Capabilities(rewind=True)
+    def capabilities(self) -> Capabilities:
+        return Capabilities(rollback=True)
 
     def open(self) -> CouplerSimulator:
         return CouplerSimulator(self)

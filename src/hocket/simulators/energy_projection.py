@@ -287,7 +287,7 @@ class Projected(IntegratedBalance):
         """Return whether it starts from rest: nothing but zeros was told, and yet an output rises."""
         if not at_rest(powers):
             return False
-        if not self.recipe.model.abilities.slopes:
+        if not self.recipe.model.capabilities.slopes:
             return True
         slope = np.asarray(self.plain.slope(t, own), dtype=float).reshape(-1)
         return any(slope[seat.output] != curve[1] for seat, curve in zip(self.seats, told, strict=True))

@@ -202,9 +202,9 @@ class Ode(Recipe):
         self._check_equations({role: code for role, code in codes if not isinstance(code, str)})
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         # where the outputs are the states, their slopes are f
-        return Capabilities(rewind=True, slopes=self.g is None, micro=True, order=ORDERS.get(self.method))
+        return Capabilities(rollback=True, slopes=self.g is None, micro=True, order=ORDERS.get(self.method))
 
     @property
     def parameters(self) -> dict[str, Any]:

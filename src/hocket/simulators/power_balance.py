@@ -70,7 +70,7 @@ class BalancedSimulator(LiveWrapper):
         self.largest = [0.0] * len(self.seats)
         self.work = np.zeros(len(self.seats))
         """Per bond: the energy that came in."""
-        if recipe.model.abilities.slopes:
+        if recipe.model.capabilities.slopes:
             self.slope = self._slope
 
     def start(self, t: float) -> None:
@@ -201,7 +201,7 @@ class SubsteppedBalance(BalancedSimulator):
     ) -> float:
         count, own = self.recipe.substeps, list(u[:, : self.width])
         length = h / count
-        honoured = self.recipe.model.abilities.input_degree
+        honoured = self.recipe.model.capabilities.input_degree
         ahead = np.zeros(y.size)
         for seat, curve in zip(self.seats, told, strict=True):
             ahead[seat.output] = value_at(curve, length / 2.0) - curve[0]
@@ -235,7 +235,7 @@ class SubsteppedBalance(BalancedSimulator):
 
     def _reaction(self, seat: Seat, t: float, given: Array) -> float:
         """Return dy/du, by a difference, where outputs follow inputs between steps."""
-        if not self.recipe.model.abilities.reevaluates:
+        if not self.recipe.model.capabilities.reevaluates:
             return 0.0
 
         def moved_outputs(u: Array) -> Array:

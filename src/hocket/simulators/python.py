@@ -47,7 +47,7 @@ class _ClassFacts(NamedTuple):
     cls: type[Any]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    abilities: Capabilities
+    capabilities: Capabilities
     takes_inputs: bool
     """Whether its output() wants u."""
 
@@ -109,8 +109,8 @@ class Python(Recipe):
         return self._class_facts.outputs
 
     @property
-    def abilities(self) -> Capabilities:
-        return self._class_facts.abilities
+    def capabilities(self) -> Capabilities:
+        return self._class_facts.capabilities
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Python(Recipe):
         takes_inputs = _takes_arguments(cls, "output", 2)
         if not takes_inputs:
             outputs = tuple(replace(port, feedthrough=()) for port in outputs)
-        return _ClassFacts(cls, inputs, outputs, _class_abilities(cls, where), takes_inputs)
+        return _ClassFacts(cls, inputs, outputs, _class_capabilities(cls, where), takes_inputs)
 
     def open(self) -> Simulator:
         known = self._class_facts
@@ -245,9 +245,9 @@ def _signature_text(cls: type[Any]) -> str:
         return f"as `{cls.__name__}` takes them"
 
 
-def _class_abilities(cls: type[Any], where: str) -> Capabilities:
+def _class_capabilities(cls: type[Any], where: str) -> Capabilities:
     found: dict[str, Any] = {
-        "rewind": hasattr(cls, "save") and hasattr(cls, "restore"),
+        "rollback": hasattr(cls, "save") and hasattr(cls, "restore"),
         "slopes": hasattr(cls, "slope"),
     }
     for name in ("order", "input_degree", *_FLAGS):

@@ -44,7 +44,7 @@ class Table(Recipe):
     interpolation: Interpolation
     outside: Outside
     inputs = ()
-    abilities = Capabilities(rewind=True, slopes=True)
+    capabilities = Capabilities(rollback=True, slopes=True)
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Csv:
     outside: Outside
     folder: str
     inputs = ()
-    abilities = Capabilities(rewind=True, slopes=True)
+    capabilities = Capabilities(rollback=True, slopes=True)
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class Function:
     outputs: tuple[Port, ...]
     folder: str
     inputs = ()
-    abilities = Capabilities(rewind=True)
+    capabilities = Capabilities(rollback=True)
 
     def __init__(
         self, f: Callable[[float], Any] | str, outputs: Iterable[PortLike], *, folder: str | Path = ""

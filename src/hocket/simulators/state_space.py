@@ -98,8 +98,8 @@ class StateSpace:
         set_fields(self, outputs=tuple(ports))
 
     @cached_property
-    def abilities(self) -> Capabilities:
-        return Capabilities(rewind=True, slopes=True, micro=True, order=ORDERS[self.method])
+    def capabilities(self) -> Capabilities:
+        return Capabilities(rollback=True, slopes=True, micro=True, order=ORDERS[self.method])
 
     @cached_property
     def state_matrices(self) -> tuple[Array, Array]:

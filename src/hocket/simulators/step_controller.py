@@ -335,8 +335,8 @@ class StepController:
         )
 
     @property
-    def abilities(self) -> Capabilities:
-        return Capabilities(rewind=True, variable_step=False, input_degree=0)
+    def capabilities(self) -> Capabilities:
+        return Capabilities(rollback=True, variable_step=False, input_degree=0)
 
     def open(self) -> Simulator:
         return Attempts(self)

@@ -148,7 +148,7 @@ class _LawBench:
         self.model, self.t, self.h = model, t, h
         self.rng = np.random.default_rng(seed)
         self.width = len(model.inputs)
-        honoured = model.abilities.input_degree
+        honoured = model.capabilities.input_degree
         self.degree = (8 if honoured is None else honoured) if self.width else 0
         if u is None:
             starts = [port.start or 0.0 for port in model.inputs]
@@ -284,11 +284,11 @@ def _check_restart(bench: _LawBench) -> Iterator[str]:
 
 
 def _check_rollback(bench: _LawBench) -> Iterator[str]:
-    if not bench.model.abilities.rewind:
+    if not bench.model.capabilities.rollback:
         return
     with bench.simulator() as simulator:
         if not (hasattr(simulator, "save") and hasattr(simulator, "restore")):
-            yield "abilities.rewind is declared, but save() or restore() is missing"
+            yield "capabilities.rollback is declared, but save() or restore() is missing"
             return
         early = simulator.save()
         before = bench.outputs(simulator, bench.t, bench.u)
@@ -321,7 +321,7 @@ def _check_feedthrough(bench: _LawBench) -> Iterator[str]:
 
 
 def _check_variable_step(bench: _LawBench) -> Iterator[str]:
-    if not bench.model.abilities.variable_step:
+    if not bench.model.capabilities.variable_step:
         return
     with bench.simulator() as simulator:
         t = bench.t
@@ -337,7 +337,7 @@ def _check_variable_step(bench: _LawBench) -> Iterator[str]:
 
 
 def _check_input_degree(bench: _LawBench) -> Iterator[str]:
-    declared = bench.model.abilities.input_degree
+    declared = bench.model.capabilities.input_degree
     if not declared or not bench.width:
         return
     still = np.zeros((declared + 1, bench.width))
@@ -358,16 +358,16 @@ def _check_input_degree(bench: _LawBench) -> Iterator[str]:
 
 
 def _check_slopes(bench: _LawBench) -> Iterator[str]:
-    if not bench.model.abilities.slopes:
+    if not bench.model.capabilities.slopes:
         return
     for count in (0, 2):
         with bench.simulator() as simulator:
             if not hasattr(simulator, "slope"):
-                yield "abilities.slopes is declared, but slope() is missing"
+                yield "capabilities.slopes is declared, but slope() is missing"
                 return
             t = bench.after(simulator, count)
             slope = np.array(simulator.slope(t, bench.u), dtype=float).reshape(-1)
-            if not bench.model.abilities.variable_step:
+            if not bench.model.capabilities.variable_step:
                 continue
             e, y = 1e-4 * bench.h, [bench.outputs(simulator, t, bench.u)]
             for number in range(2):
@@ -387,8 +387,8 @@ def _check_slopes(bench: _LawBench) -> Iterator[str]:
 
 def _check_order(bench: _LawBench) -> Iterator[str]:
     """Eight spans, halved; a model with its own micro step shows its order only below that."""
-    abilities, own = bench.model.abilities, getattr(bench.model, "step", None)
-    if abilities.order is None or not abilities.variable_step:
+    capabilities, own = bench.model.capabilities, getattr(bench.model, "step", None)
+    if capabilities.order is None or not capabilities.variable_step:
         return
     h = min(bench.h, float(own)) if isinstance(own, Fraction) else bench.h
     powers = range(1, min(3, bench.degree) + 1)
@@ -403,9 +403,9 @@ def _check_order(bench: _LawBench) -> Iterator[str]:
         for coarse, fine in pairwise(errors)
         if math.isfinite(coarse) and min(coarse, fine) > floor
     ]
-    if shown and not any(abs(order - abilities.order) <= 0.25 for order in shown):
+    if shown and not any(abs(order - capabilities.order) <= 0.25 for order in shown):
         measured = ", ".join(f"{order:.2f}" for order in shown)
-        yield f"order {abilities.order} is declared, halving the step shows {measured}"
+        yield f"order {capabilities.order} is declared, halving the step shows {measured}"
 
 
 Law: TypeAlias = Callable[[_LawBench], Iterator[str]]

@@ -1,7 +1,7 @@
 /*
 description = "A ball that bounces; between the bounces it is computed exactly"
 interfaces = ["cs", "me"]
-abilities = ["state", "serialize", "variable step", "events", "early return"]
+capabilities = ["state", "serialize", "variable step", "events", "early return"]
 
 [variables]
 h = { output = 1.0, unit = "m", derivative = "der_h", reinit = true, from = [] }

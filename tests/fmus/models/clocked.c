@@ -1,7 +1,7 @@
 /*
 description = "Counts the ticks of a triggered clock"
 versions = [3]
-abilities = ["variable step", "events"]
+capabilities = ["variable step", "events"]
 
 [variables]
 tick = { input = false, type = "Clock" }

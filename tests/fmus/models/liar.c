@@ -1,6 +1,6 @@
 /*
 description = "Claims that its state can be saved, but the number of steps it has made is not part of what it saves"
-abilities = ["state", "variable step"]
+capabilities = ["state", "variable step"]
 private = "int *hidden;"
 
 [variables]

@@ -3,7 +3,7 @@ description = "y = t, until a step begins at the time `at` or later: then it doe
 
 [names]
 fails = {}
-discards = { abilities = ["state", "serialize", "variable step", "early return"] }
+discards = { capabilities = ["state", "serialize", "variable step", "early return"] }
 crashes = {}
 aborts = {}
 exits = {}

@@ -1,7 +1,7 @@
 /*
 description = "y' = u, exact if u is a cubic polynomial between two communication points"
 interfaces = ["cs", "me"]
-abilities = ["state", "serialize", "variable step", "interpolated inputs", "output derivatives"]
+capabilities = ["state", "serialize", "variable step", "interpolated inputs", "output derivatives"]
 
 [variables]
 u = { input = 0.0, intermediate = true }

@@ -5,8 +5,8 @@ interfaces = ["cs"]
 private = "double due;"
 
 [names]
-sampled = { abilities = ["state", "serialize", "variable step", "events"] }
-rigid = { abilities = ["state", "serialize", "events"] }
+sampled = { capabilities = ["state", "serialize", "variable step", "events"] }
+rigid = { capabilities = ["state", "serialize", "events"] }
 
 [variables]
 u = { input = 0.0, variability = "discrete" }

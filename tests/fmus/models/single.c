@@ -1,6 +1,6 @@
 /*
 description = "Keeps its state in a static variable, and so allows one instance in a process"
-abilities = ["variable step", "only once"]
+capabilities = ["variable step", "only once"]
 
 [variables]
 u = { input = 0.0 }

@@ -1,7 +1,7 @@
 /*
 description = "The oscillator of van der Pol: x'' = mu (1 - x^2) x' - x"
 interfaces = ["cs", "me"]
-abilities = ["state", "serialize", "variable step", "directional derivatives"]
+capabilities = ["state", "serialize", "variable step", "directional derivatives"]
 
 [variables]
 x = { output = 2.0, derivative = "der_x", from = [] }

@@ -51,7 +51,7 @@ class Decay:
     label: str = ""
     inputs = (Port("u"),)
     outputs = (Port("x"),)
-    abilities = Capabilities(rewind=True)
+    capabilities = Capabilities(rollback=True)
 
     def open(self):
         return LiveDecay(self)

@@ -14,7 +14,7 @@ from fmus.build import build
 from hocket.files.toml import dumps, loads
 from hocket.planning.compiler.accuracy import Accuracy
 from hocket.planning.compiler.capability_needs import PASSES, needs
-from hocket.planning.compiler.capability_table import ABILITIES, abilities
+from hocket.planning.compiler.capability_table import CAPABILITIES, tabulate_capabilities
 from hocket.planning.compiler.emulation_pass import emulate_missing, other_remedy, remedy
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.planner import plan_tree
@@ -59,8 +59,8 @@ class Tells:
 
 
 @lru_cache
-def simulator(rewind, variable, slopes, early=False, period=None):
-    bases = (*((Goes,) if rewind else ()), *((Tells,) if slopes else ()), Bare)
+def simulator(rollback, variable, slopes, early=False, period=None):
+    bases = (*((Goes,) if rollback else ()), *((Tells,) if slopes else ()), Bare)
     made = type("Made", bases, {"variable_step": variable, "stops_early": early})
     return hk.Python(made, period=period)
 
@@ -82,7 +82,7 @@ def refused(level):
 
 
 def lacking(level, *passes):
-    return [(need.by, need.ability, need.unmet) for need in needs(level, passes) if need.unmet]
+    return [(need.by, need.capability, need.unmet) for need in needs(level, passes) if need.unmet]
 
 
 # what each can
@@ -91,28 +91,29 @@ def lacking(level, *passes):
 def test_a_row_for_each_simulator_and_level():
     inner = hk.Scenario({"own": simulator(True, True, False)}, {"own.u": "u", "x": "own.x"}, ["u"], ["x"])
     level = pair(hk.Composite(inner, "50 ms"), LAG)
-    rows = abilities(level).rows()
+    rows = tabulate_capabilities(level).rows()
     assert [row["simulator"] for row in rows] == ["a", "a.own", "b"]
     assert [row["kind"] for row in rows] == ["level", "Python", "StateSpace"]
-    assert set(rows[0]) == {"simulator", "kind", *ABILITIES}
-    can = abilities(level)
-    assert [can["a"][name] for name in ("rewind", "variable step", "slopes")] == ["yes", "no", "no"]
-    assert [can["b"][name] for name in ("rewind", "slopes", "order")] == ["yes", "yes", ""]
+    assert set(rows[0]) == {"simulator", "kind", *CAPABILITIES}
+    can = tabulate_capabilities(level)
+    assert [can["a"][name] for name in ("rollback", "variable step", "slopes")] == ["yes", "no", "no"]
+    assert [can["b"][name] for name in ("rollback", "slopes", "order")] == ["yes", "yes", ""]
     assert can["a.own"]["input degree"] == "0"
 
 
 def test_emulations_are_marked():
     bare = simulator(False, False, False)
     level = pair(Sloped(Substepped(Replay(bare), "20 ms")), Reacting(bare, {}, probed=True))
-    can = abilities(level)
-    assert can["a"]["rewind"] == "emulated: replay"
+    can = tabulate_capabilities(level)
+    assert can["a"]["rollback"] == "emulated: replay"
     assert can["a"]["variable step"] == "emulated: sub-steps of 20 ms"
     assert can["a"]["slopes"] == "emulated: backward differences"
     assert can["a"]["input degree"] == "any"
     assert can["b"]["feedthrough"] == "emulated: probing"
-    assert can["b"]["rewind"] == "no"
+    assert can["b"]["rollback"] == "no"
     inner = hk.Scenario({"own": Replay(bare)}, {"own.u": "u", "x": "own.x"}, ["u"], ["x"])
-    assert abilities(pair(hk.Composite(inner, "0.1 s"), LAG))["a"]["rewind"] == "emulated: replay"
+    can = tabulate_capabilities(pair(hk.Composite(inner, "0.1 s"), LAG))
+    assert can["a"]["rollback"] == "emulated: replay"
 
 
 def test_how_feedthrough_is_known(tmp_path):
@@ -132,7 +133,7 @@ def test_how_feedthrough_is_known(tmp_path):
         "table": hk.Table([0, 1], {"y": [0, 1]}),
         "fmu": hk.Fmu(build("first", 2, folder=tmp_path)),
     }
-    can = abilities(hk.Composite(hk.Scenario(models), "0.1 s"))
+    can = tabulate_capabilities(hk.Composite(hk.Scenario(models), "0.1 s"))
     assert [can[name]["feedthrough"] for name in models] == [
         "assumed: all",
         "declared",
@@ -205,7 +206,7 @@ def test_what_is_emulated_is_no_longer_refused(seed):
             made = emulate_missing(level, wanted=wanted)
             assert refused(made.level) == bool(made.left)
             for need in made.left:
-                assert need.ability == "variable step"
+                assert need.capability == "variable step"
                 assert all(map(hopeless, (at(made.level, path) for path in need.unmet)))
             assert bool(made.done) == (made.level != level)
         again = emulate_missing(made.level, wanted=True)
@@ -237,24 +238,24 @@ def at(level, path):
 def hopeless(model):
     """Levels and sampled models have a step of their own, and events end steps where they like."""
     sampled = getattr(model, "period", None) is not None
-    return isinstance(model, hk.Composite) or sampled or model.abilities.stops_early
+    return isinstance(model, hk.Composite) or sampled or model.capabilities.stops_early
 
 
 def test_needs_say_who_and_why():
     bare = simulator(False, False, False)
     (need,) = [each for each in needs(pair(bare, LAG, "0.1 s", "iterate")) if each.unmet]
-    assert (need.by, need.ability, need.of, need.unmet) == ("iterate", "rewind", ("a", "b"), ("a",))
+    assert (need.by, need.capability, need.of, need.unmet) == ("iterate", "rollback", ("a", "b"), ("a",))
     assert need.is_required
     level = pair(bare, LAG, "0.1 s", hk.Adaptive(), hk.Hermite())
     assert lacking(level) == [
         ("adaptive", "variable step", ("a",)),
-        ("adaptive", "rewind", ("a",)),
+        ("adaptive", "rollback", ("a",)),
         ("extrapolation hermite", "slopes", ("a",)),
         ("extrapolation hermite", "input degree", ("a",)),
     ]
     words = [remedy(level, "a", each) for each in needs(level) if each.unmet]
     assert words == ['substep = "1.5625 ms"', "replay = true", 'slopes = "backward"', ""]
-    degree = next(each for each in needs(level) if each.ability == "input degree")
+    degree = next(each for each in needs(level) if each.capability == "input degree")
     assert other_remedy(level, "a", degree).startswith('substep = "12.5 ms"')
 
 
@@ -262,7 +263,7 @@ def test_those_inside_levels_are_named():
     inner = hk.Scenario({"own": simulator(False, True, False)}, {"own.u": "u", "x": "own.x"}, ["u"], ["x"])
     level = pair(hk.Composite(inner, "50 ms"), LAG, "0.1 s", hk.Iterate(), hk.Hermite())
     assert lacking(level)[:2] == [
-        ("iterate", "rewind", ("a.own",)),
+        ("iterate", "rollback", ("a.own",)),
         ("extrapolation hermite", "slopes", ("a.own",)),
     ]
     made = emulate_missing(level)
@@ -331,13 +332,13 @@ def test_passes_are_asked():
     assert lacking(level) == []
     assert lacking(level, "accuracy") == [
         ("pass accuracy", "variable step", ("a",)),
-        ("pass accuracy", "rewind", ("a",)),
+        ("pass accuracy", "rollback", ("a",)),
     ]
     with pytest.raises(hk.ScenarioError, match="did you mean `accuracy`"):
         needs(level, ["acuracy"])
     assert set(PASSES) == {"modularity", "loops", "distribution", "accuracy"}
     made = emulate_missing(level, passes=["accuracy"])
-    assert [each.ability for each in made.done] == ["variable step"]
+    assert [each.capability for each in made.done] == ["variable step"]
 
 
 @pytest.mark.parametrize("able", [(True, True), (True, False), (False, True), (False, False)])
@@ -350,17 +351,18 @@ def test_passes_refuse_what_their_needs_say(able):
     )
 
 
-@pytest.mark.parametrize("rewind", [True, False])
-def test_loops_by_whole_steps_ask_for_a_way_back(rewind):
+@pytest.mark.parametrize("rollback", [True, False])
+def test_loops_by_whole_steps_ask_for_a_way_back(rollback):
     class Reacts(Bare):
         def output(self, t, u):
             return [self.x + 0.1 * u[0, 0]]
 
-    model = hk.Python(type("Able", (Goes, Reacts), {}) if rewind else Reacts)
+    model = hk.Python(type("Able", (Goes, Reacts), {}) if rollback else Reacts)
     level = hk.Composite(hk.Scenario({"a": model, "g": hk.Gain(0.5)}, {"a.u": "g.y", "g.u": "a.x"}), "0.1 s")
-    asked = {need.ability: need for need in needs(level, ["loops"]) if need.by == "pass loops"}
-    assert set(asked) == {"rewind", "feedthrough"}
-    assert bool(asked["rewind"].unmet) == (not rewind) == bool(Loops(how="steps").check_preconditions(level))
+    asked = {need.capability: need for need in needs(level, ["loops"]) if need.by == "pass loops"}
+    assert set(asked) == {"rollback", "feedthrough"}
+    refused = Loops(how="steps").check_preconditions(level)
+    assert bool(asked["rollback"].unmet) == (not rollback) == bool(refused)
     assert asked["feedthrough"].unmet == ("a",)
     assert not Loops().check_preconditions(level)
 
@@ -369,7 +371,7 @@ def test_constraints_ask_modularity():
     models = {"a": simulator(False, True, False), "b": LAG, "c": simulator(False, True, True)}
     level = hk.Composite(hk.Scenario(models, constraints={"link": ["a.x = b.x"]}), "0.1 s")
     assert lacking(level) == [
-        ("pass modularity", "rewind", ("a",)),
+        ("pass modularity", "rollback", ("a",)),
         ("pass modularity", "slopes", ("a",)),
     ]
 
@@ -377,10 +379,10 @@ def test_constraints_ask_modularity():
 def test_an_algorithm_of_ones_own_says_what_it_needs():
     class Careful(hk.Jacobi):
         def needs(self, scenario):
-            yield "rewind", scenario.models, "it looks twice"
+            yield "rollback", scenario.models, "it looks twice"
 
     assert lacking(pair(simulator(False, True, True), LAG, "0.1 s", Careful())) == [
-        ("careful", "rewind", ("a",))
+        ("careful", "rollback", ("a",))
     ]
 
 

@@ -26,7 +26,7 @@ class Reticent:
     """Another model, whose outputs follow new inputs only with a step."""
 
     model: Any
-    rewinds: bool = True
+    rolls_back: bool = True
 
     @property
     def inputs(self):
@@ -37,8 +37,8 @@ class Reticent:
         return self.model.outputs
 
     @property
-    def abilities(self):
-        return Capabilities(rewind=self.rewinds, reevaluates=False)
+    def capabilities(self):
+        return Capabilities(rollback=self.rolls_back, reevaluates=False)
 
     def open(self):
         return self.model.open()
@@ -124,7 +124,7 @@ CASES = {
         "a",
     ),
     "neither outputs nor steps again": (
-        lambda: ring(hk.Gain(0.5), Reticent(hk.Gain(0.5), rewinds=False)),
+        lambda: ring(hk.Gain(0.5), Reticent(hk.Gain(0.5), rolls_back=False)),
         None,
         "it cannot make a step again",
         "b",

@@ -131,7 +131,7 @@ class Level:
             for drive in self.wiring.drives[child]
             if drive is not None
         ]  # fmt: skip
-        honoured = self.wiring.models[child].abilities.input_degree
+        honoured = self.wiring.models[child].capabilities.input_degree
         return min(max(degrees, default=0), 8 if honoured is None else honoured)
 
     def name(self, child: int) -> str:

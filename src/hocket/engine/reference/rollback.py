@@ -1,6 +1,6 @@
 """Steps that end early: go back, and step to there first.
 
-In:  a level whose simulators can all rewind, a part of its plan
+In:  a level whose simulators can all roll back, a part of its plan
 Out: the end of the step, reached in as many parts as its simulators want
 """
 

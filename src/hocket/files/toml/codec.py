@@ -44,7 +44,7 @@ class _UnreadModel:
 
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
-    abilities = Capabilities()
+    capabilities = Capabilities()
 
     def open(self) -> Simulator:
         """Refuse: the faults of the file come first."""

@@ -113,11 +113,12 @@ RollbackFault: TypeAlias = tuple[str, Place, Instruction, str]
 def try_faults(facts: LevelFacts) -> Iterator[tuple[str, str, str]]:
     """Yield kind, simulator and how many more: a Try takes back the whole level and shortens its step."""
     able = [
-        (name, model.abilities) for name, model in zip(facts.wiring.names, facts.wiring.models, strict=True)
+        (name, model.capabilities)
+        for name, model in zip(facts.wiring.names, facts.wiring.models, strict=True)
     ]
     for kind, unable in (
-        ("try without rewind", [name for name, ability in able if not ability.rewind]),
-        ("try of fixed steps", [name for name, ability in able if not ability.variable_step]),
+        ("try without rollback", [name for name, capability in able if not capability.rollback]),
+        ("try of fixed steps", [name for name, capability in able if not capability.variable_step]),
     ):
         if unable:
             yield kind, unable[0], f" and {len(unable) - 1} more" if len(unable) > 1 else ""

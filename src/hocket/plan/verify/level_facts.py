@@ -166,7 +166,7 @@ class LevelFacts:
         """Return whether a child can be stepped by this part of the level's step."""
         model = self.model(child)
         if as_level(model) is None:
-            return model.abilities.variable_step
+            return model.capabilities.variable_step
         inner = getattr(model, "step", None)
         if self.step is None or not isinstance(inner, Fraction):
             return True
@@ -176,8 +176,8 @@ class LevelFacts:
     def can_step_multiples(self, child: int, fraction: Fraction) -> bool:
         """Return whether a child can be stepped by any multiple of this part of the level's step."""
         model = self.model(child)
-        if model.abilities.variable_step or as_level(model) is None:
-            return model.abilities.variable_step
+        if model.capabilities.variable_step or as_level(model) is None:
+            return model.capabilities.variable_step
         inner = getattr(model, "step", None)
         return self.step is None or not isinstance(inner, Fraction) or self.step * fraction % inner == 0
 
@@ -191,7 +191,7 @@ class LevelFacts:
 
 def _reacting_outputs(model: Model) -> list[tuple[int, list[int]]]:
     """Return the outputs of a model that react between steps, each with the numbers of these inputs."""
-    if not model.abilities.reevaluates:
+    if not model.capabilities.reevaluates:
         return []
     number = {port.name: index for index, port in enumerate(model.inputs)}
     return [

@@ -65,7 +65,7 @@ def solved_nodes(reader: PlanReader, solve: Solve) -> list[Node]:
             reader.fault("loop without simulator", sim, path)
             sound = False
         if node not in facts.loop_of:
-            again = facts.model(node[0]).abilities.reevaluates
+            again = facts.model(node[0]).capabilities.reevaluates
             why = "" if again else f": `{sim}` cannot be evaluated again between steps"
             reader.fault("no loop", sim, path, why=why)
             sound = False
@@ -346,8 +346,8 @@ class PlanReader:
 
     def save(self, child: int) -> None:
         """Remember where a child stands."""
-        if not self.facts.model(child).abilities.rewind:
-            self.fault("save without rewind", self.facts.name(child))
+        if not self.facts.model(child).capabilities.rollback:
+            self.fault("save without rollback", self.facts.name(child))
         self.saved[child] = self.time[child]
 
     def restore(self, child: int) -> None:
@@ -435,8 +435,8 @@ class PlanReader:
         """Read a body whose steps are as long as their error allows: as one step."""
         for child in range(len(self.time)):
             model, sim = self.facts.model(child), self.facts.name(child)
-            if control.rejects and not model.abilities.rewind:
-                self.fault("try without rewind", sim, more="")
+            if control.rejects and not model.capabilities.rollback:
+                self.fault("try without rollback", sim, more="")
             if not self.facts.can_step_multiples(child, control.quantum):
                 if as_level(model) is None:
                     self.fault("fixed step", sim, time=control.quantum)

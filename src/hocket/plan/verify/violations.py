@@ -91,7 +91,7 @@ KINDS = {
     ),
     "fixed step": ViolationKind(
         "`{sim}` is stepped by {time} of the step, and it accepts only whole ones",
-        "a whole step where `variable_step` is not among its abilities",
+        "a whole step where `variable_step` is not among its capabilities",
         "Step({sim!r}); or `Substepped`, substep = ... in a file",
     ),
     "level's step": ViolationKind(
@@ -234,20 +234,20 @@ KINDS = {
         "a Try around the whole step",
         "put Step({sim!r}) into it",
     ),
-    "try without rewind": ViolationKind(
-        "`{sim}`{more} cannot rewind, and a Try takes all simulators back",
-        "abilities with `rewind` in the whole level",
+    "try without rollback": ViolationKind(
+        "`{sim}`{more} cannot roll back, and a Try takes all simulators back",
+        "capabilities with `rollback` in the whole level",
         "the plan without the Try",
     ),
     "try of fixed steps": ViolationKind(
         "`{sim}`{more} accepts only whole steps, and a Try makes them shorter",
-        "abilities with `variable_step` in the whole level",
+        "capabilities with `variable_step` in the whole level",
         "the plan without the Try",
     ),
     # repetitions
-    "save without rewind": ViolationKind(
-        "`{sim}` is to be saved, and it cannot rewind",
-        "abilities with `rewind`",
+    "save without rollback": ViolationKind(
+        "`{sim}` is to be saved, and it cannot roll back",
+        "capabilities with `rollback`",
         "a plan without repetitions",
     ),
     "restore without save": ViolationKind(

@@ -347,7 +347,7 @@ class Accuracy:
     ) -> StepController:
         largest = Fraction(self.largest or level.step)
         smallest = Fraction(self.smallest or min(largest / 10**6, Fraction(self.first or 1)))
-        able = all(model.abilities.rewind for _, model in told_models(level.scenario, level.step))
+        able = all(model.capabilities.rollback for _, model in told_models(level.scenario, level.step))
         return StepController(
             [Port(path, port.unit) for path, port in signals.items()],
             self.stop,

@@ -1,4 +1,4 @@
-"""What algorithms, extrapolations and passes ask for: abilities, of whom, why, and what is lost without.
+"""What algorithms, extrapolations and passes ask for: capabilities, of whom, why, and what is lost without.
 
 In:  a level
 Out: asks, before anybody has answered
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 PASSES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "modularity": (
-        ("rewind", "those that equations couple make their steps again until these hold", ""),
+        ("rollback", "those that equations couple make their steps again until these hold", ""),
         ("slopes", "equations are differentiated", "rates are named, or slopes are differences"),
     ),
     "loops": (
         ("feedthrough", "loops are found by what is declared", "loops that are none may be lifted"),
-        ("rewind", "whole steps are made again until they agree", 'how = "outputs" is left'),
+        ("rollback", "whole steps are made again until they agree", 'how = "outputs" is left'),
     ),
     "distribution": (
-        ("rewind", "steps are made again when values of other hosts come", "hosts are not iterated"),
+        ("rollback", "steps are made again when values of other hosts come", "hosts are not iterated"),
     ),
     "accuracy": (
         ("variable step", "a controller tells all how far to step", ""),
-        ("rewind", "steps with too large an error are taken back", 'estimate "copy" or "defect" is left'),
+        ("rollback", "steps with too large an error are taken back", 'estimate "copy" or "defect" is left'),
     ),
 }
-"""What passes ask of a level: ability, why, and what is lost without; nothing: they refuse."""
+"""What passes ask of a level: capability, why, and what is lost without; nothing: they refuse."""
 
 
 # algorithms
@@ -57,12 +57,12 @@ def orchestrator_asks(orchestrator: Any, scenario: Scenario) -> Iterator[Capabil
 
 def event_asks(scenario: Scenario) -> Iterator[CapabilityRequest]:
     """Yield what those ask of all who may stop early."""
-    early = [name for name, model in scenario.models.items() if model.abilities.stops_early]
+    early = [name for name, model in scenario.models.items() if model.capabilities.stops_early]
     if early:
         why = f"`{early[0]}` may stop inside a step, and the others go back to meet it there"
         loses = f"`{early[0]}` goes on alone from there, where it can"
-        for ability in ("rewind", "variable step"):
-            yield CapabilityRequest(ability, tuple(scenario.models), why, loses)
+        for capability in ("rollback", "variable step"):
+            yield CapabilityRequest(capability, tuple(scenario.models), why, loses)
 
 
 # what is exchanged
@@ -73,7 +73,7 @@ def extrapolation_asks(level: Any, wiring: Wiring) -> Iterator[tuple[Extrapolato
     sources: dict[Any, dict[str, None]] = {}
     given: dict[Any, dict[str, None]] = {}
     for child, drives in enumerate(wiring.drives):
-        honoured = wiring.models[child].abilities.input_degree
+        honoured = wiring.models[child].capabilities.input_degree
         for port, drive in enumerate(drives):
             fitted = None if drive is None else _input_extrapolator(level, wiring, child, port)
             if drive is None or fitted is None:
@@ -85,7 +85,7 @@ def extrapolation_asks(level: Any, wiring: Wiring) -> Iterator[tuple[Extrapolato
     for fitted, names in sources.items():
         yield fitted, CapabilityRequest("slopes", tuple(names), "it goes through values and their slopes")
     for fitted, names in given.items():
-        degree = min(level.scenario.models[name].abilities.input_degree or 0 for name in names)
+        degree = min(level.scenario.models[name].capabilities.input_degree or 0 for name in names)
         why = f"inputs are given as polynomials of degree {fitted.degree}"
         loses = f"what it follows is of degree {degree}: its order is at most {degree + 1}"
         yield fitted, CapabilityRequest("input degree", tuple(names), why, loses)
@@ -157,13 +157,13 @@ def name_of(thing: Any) -> str:
 
 @dataclass(frozen=True)
 class Need:
-    """Something on a level asks for an ability of some of its simulators."""
+    """Something on a level asks for a capability of some of its simulators."""
 
     by: str
     """`iterate`, `extrapolation hermite`, `the start`, `pass accuracy`."""
     level: str
     """The path of the level; empty: the outermost."""
-    ability: str
+    capability: str
     why: str
     loses: str = ""
     """What is lost without it; empty: without it the scenario is refused."""
@@ -209,8 +209,8 @@ def _pass_needs(level: Any, named: Sequence[str]) -> Iterator[Need]:
             if not (due.get(name, False) or (name in named and not path)):
                 continue
             sims = concerned_models(name, scenario)
-            for ability, why, loses in asks if sims else ():
-                need = Need(f"pass {name}", path, ability, why, loses)
+            for capability, why, loses in asks if sims else ():
+                need = Need(f"pass {name}", path, capability, why, loses)
                 yield _answer_need(need, each, [f"{path}.{sim}" if path else sim for sim in sims], path)
 
 
@@ -249,10 +249,10 @@ def _start_needs(level: Any) -> Iterator[Need]:
     looking = [path for path, each in _levels_by_path(level) if each.start == "window" and needs_past(each)]
     if looking:
         everybody = [path for path, model in walk_models(level) if as_level(model) is None]
-        for ability in ("rewind", "variable step"):
+        for capability in ("rollback", "variable step"):
             why = "extrapolators get a past from a window of steps that is taken back"
             loses = "the start is cold, and the order is capped at 2, or 3 with slopes"
-            yield _answer_need(Need("the start", looking[0], ability, why, loses), level, everybody)
+            yield _answer_need(Need("the start", looking[0], capability, why, loses), level, everybody)
 
 
 def _levels_by_path(level: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -267,10 +267,10 @@ def _levels_by_path(level: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def _need_from_ask(ask: CapabilityRequest, by: str, level: Any, path: str) -> Need:
     """Return a need with the answers of those it is asked of."""
-    need = Need(by, path, ask.ability, ask.why, ask.loses, part=ask.part)
+    need = Need(by, path, ask.capability, ask.why, ask.loses, part=ask.part)
     known = level.scenario.models
     sims = [sim for sim in ask.sims if sim in known]
-    if ask.ability == "variable step":
+    if ask.capability == "variable step":
         return _answer_step_need(need, level, sims, ask.divides)
     return _answer_need(need, level, [f"{path}.{sim}" if path else sim for sim in sims], path)
 
@@ -279,11 +279,11 @@ def _answer_need(need: Need, level: Any, paths: Sequence[str], inside: str = "")
     """Return the need with who cannot, and who can by an emulation; levels answer by those in them."""
     models = dict(walk_models(level, inside))
     leaves = list(_simulators_inside(models, paths))
-    unmet = tuple(path for path in leaves if not has_ability(models[path], need.ability))
+    unmet = tuple(path for path in leaves if not has_capability(models[path], need.capability))
     emulated = tuple(
         path
         for path in leaves
-        if any(layer.emulates == need.ability for layer in emulation_layers(models[path]))
+        if any(layer.emulates == need.capability for layer in emulation_layers(models[path]))
     )
     return replace(need, of=tuple(leaves), unmet=unmet, emulated=emulated)
 
@@ -304,7 +304,7 @@ def _answer_step_need(need: Need, level: Any, sims: Sequence[str], divides: bool
         model = level.scenario.models[sim]
         own = getattr(model, "period", None) or (model.step if as_level(model) is not None else None)
         fits = (
-            model.abilities.variable_step
+            model.capabilities.variable_step
             if own is None
             else _step_fits(model, level.step * need.part / own, divides)
         )
@@ -317,17 +317,17 @@ def _answer_step_need(need: Need, level: Any, sims: Sequence[str], divides: bool
 
 
 def _step_fits(model: Any, ratio: Fraction, divides: bool) -> bool:
-    if getattr(model, "period", None) is None and model.abilities.variable_step:
+    if getattr(model, "period", None) is None and model.capabilities.variable_step:
         return True
     return ratio.denominator == 1 or (ratio.numerator == 1 and not divides)
 
 
-def has_ability(model: Any, ability: str) -> bool:
-    """Return whether a simulator has an ability, by itself or by an emulation."""
-    can = model.abilities
-    match ability:
-        case "rewind":
-            return bool(can.rewind)
+def has_capability(model: Any, capability: str) -> bool:
+    """Return whether a simulator has a capability, by itself or by an emulation."""
+    can = model.capabilities
+    match capability:
+        case "rollback":
+            return bool(can.rollback)
         case "variable step":
             return bool(can.variable_step)
         case "slopes":

@@ -1,7 +1,7 @@
 """What each simulator of a scenario can do, by itself or by an emulation.
 
 In:  a level, with levels inside
-Out: a table: a row per simulator and per level, a column per ability (after Gomes 2016, figure 1a)
+Out: a table: a row per simulator and per level, a column per capability (after Gomes 2016, figure 1a)
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 YES, NO = "yes", "no"
-ABILITIES = {
-    "rewind": "goes back to a state it was in: save() and restore(), canGetAndSetFMUstate",
+CAPABILITIES = {
+    "rollback": "goes back to a state it was in: save() and restore(), canGetAndSetFMUstate",
     "variable step": "takes steps of any length, not only that of its level",
     "slopes": "tells the time derivatives of its outputs",
     "input degree": "the highest power of time in an input that it follows within a step",
@@ -40,36 +40,36 @@ ABILITIES = {
 
 
 @dataclass(frozen=True)
-class AbilityRow:
+class CapabilityRow:
     """What one simulator, or a level of them, can do."""
 
     path: str
     kind: str
-    abilities: tuple[tuple[str, str], ...]
-    """By the names of ABILITIES: yes, no, `emulated: by replay`, or a value."""
+    capabilities: tuple[tuple[str, str], ...]
+    """By the names of CAPABILITIES: yes, no, `emulated: by replay`, or a value."""
     level: bool = False
 
-    def __getitem__(self, ability: str) -> str:
-        return dict(self.abilities)[ability]
+    def __getitem__(self, capability: str) -> str:
+        return dict(self.capabilities)[capability]
 
 
 @dataclass(frozen=True)
-class AbilityTable:
+class CapabilityTable:
     """A row for each simulator and each level; a level can what those in it can."""
 
-    able: tuple[AbilityRow, ...]
+    able: tuple[CapabilityRow, ...]
 
     def rows(self) -> list[dict[str, object]]:
         """Return a row for each."""
-        return [{"simulator": each.path, "kind": each.kind, **dict(each.abilities)} for each in self.able]
+        return [{"simulator": each.path, "kind": each.kind, **dict(each.capabilities)} for each in self.able]
 
-    def __getitem__(self, path: str) -> AbilityRow:
+    def __getitem__(self, path: str) -> CapabilityRow:
         return {each.path: each for each in self.able}[path]
 
 
-def abilities(level: Composite) -> AbilityTable:
+def tabulate_capabilities(level: Composite) -> CapabilityTable:
     """Return the table of a level and all in it; nothing is opened."""
-    return AbilityTable(tuple(_ability_row(path, model) for path, model in walk_models(level)))
+    return CapabilityTable(tuple(_capability_row(path, model) for path, model in walk_models(level)))
 
 
 def walk_models(level: Any, path: str = "") -> Iterator[tuple[str, Model]]:
@@ -81,13 +81,13 @@ def walk_models(level: Any, path: str = "") -> Iterator[tuple[str, Model]]:
             yield from walk_models(model, here)
 
 
-def _ability_row(path: str, model: Any) -> AbilityRow:
-    can, bare = model.abilities, innermost_model(model)
+def _capability_row(path: str, model: Any) -> CapabilityRow:
+    can, bare = model.capabilities, innermost_model(model)
     emulated = {layer.emulates: layer.emulation for layer in reversed(list(emulation_layers(model)))}
     nested = as_level(model) is not None
     period = getattr(model, "period", None)
     found = {
-        "rewind": _yes_or_no(can.rewind),
+        "rollback": _yes_or_no(can.rollback),
         "variable step": f"no: sampled every {format_duration(period)}"
         if period
         else _yes_or_no(can.variable_step),
@@ -101,21 +101,23 @@ def _ability_row(path: str, model: Any) -> AbilityRow:
         "energy": _yes_or_no(_tells_energy(model, nested)),
         "copies": _copies(model, bare, nested),
     }
-    for ability, how in emulated.items():
-        if ability in found:
-            found[ability] = f"emulated: {how.partition(' by ')[2]}" if " by " in how else found[ability]
+    for capability, how in emulated.items():
+        if capability in found:
+            found[capability] = (
+                f"emulated: {how.partition(' by ')[2]}" if " by " in how else found[capability]
+            )
     if nested:
         _note_emulations_inside(found, model)
-    return AbilityRow(path, "level" if nested else type(bare).__name__, tuple(found.items()), nested)
+    return CapabilityRow(path, "level" if nested else type(bare).__name__, tuple(found.items()), nested)
 
 
 def _note_emulations_inside(found: dict[str, str], level: Any) -> None:
-    """Say of a level that an ability is emulated where that of one inside is."""
-    within = [_ability_row(name, model) for name, model in level.scenario.models.items()]
-    for ability in ("rewind", "slopes"):
-        how = sorted({each[ability] for each in within if each[ability].startswith("emulated")})
-        if found[ability] == YES and how:
-            found[ability] = how[0]
+    """Say of a level that a capability is emulated where that of one inside is."""
+    within = [_capability_row(name, model) for name, model in level.scenario.models.items()]
+    for capability in ("rollback", "slopes"):
+        how = sorted({each[capability] for each in within if each[capability].startswith("emulated")})
+        if found[capability] == YES and how:
+            found[capability] = how[0]
 
 
 def feedthrough_origin(model: Any) -> str:

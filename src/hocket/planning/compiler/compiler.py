@@ -137,7 +137,7 @@ def _host_faults(level: Composite) -> Iterator[Fault]:
 def _plan_faults(level: Composite) -> tuple[Fault, ...]:
     """Return what keeps a level, and those that are told the time, from being planned.
 
-    Steps may not fit, abilities may be missing.
+    Steps may not fit, capabilities may be missing.
     """
     faults: list[Fault] = []
     told = [

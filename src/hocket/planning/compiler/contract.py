@@ -28,7 +28,7 @@ class Pass(Protocol):
         """Return why there is something to do; empty: nothing is."""
 
     def check_preconditions(self, level: Composite) -> list[Fault]:
-        """Return the conditions before that do not hold: abilities or facts that are missing."""
+        """Return the conditions before that do not hold: capabilities or facts that are missing."""
 
     def apply(self, level: Composite) -> Composite:
         """Return the level changed; what is new in it stands in `Scenario.inserted`."""

@@ -155,7 +155,7 @@ class SensitivityBench:
             with _report_trial_errors(name):
                 u = self._inputs(name, given)
                 y = np.array(simulator.output(t, u), dtype=float).reshape(-1)
-                dy = np.array(simulator.slope(t, u), dtype=float) if model.abilities.slopes else None
+                dy = np.array(simulator.slope(t, u), dtype=float) if model.capabilities.slopes else None
             numbers = {port.name: number for number, port in enumerate(model.outputs)}
             for path, (owner, port) in self.reads.items():
                 if owner == name:
@@ -370,7 +370,7 @@ def _with_slopes(
             why = "comes from outside the level"
         elif as_level(model):
             why = f"is inside a level without slopes, `{owner}`"
-        elif not model.abilities.variable_step:
+        elif not model.capabilities.variable_step:
             why = f"cannot be found by short trial steps: `{owner}` accepts only the step of its level"
         else:
             found[owner] = Sloped(model, level.step / TRIAL)

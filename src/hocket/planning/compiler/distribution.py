@@ -231,7 +231,7 @@ class Distribution:
     """Hosts exchange values every step of the level, and go on with `small_step` inside (left out: a tenth).
 
     `extrapolation` carries the values of the others through the step. `iterate` makes the step again: a whole
-    number of sweeps, or a tolerance; then every simulator must be able to rewind.
+    number of sweeps, or a tolerance; then every simulator must be able to roll back.
     """
 
     small_step: Fraction | None
@@ -284,7 +284,7 @@ class Distribution:
             *_algorithm_faults(level.orchestrator),
             *_extrapolation_faults(self.extrapolation),
             *_information_faults(scenario, hosts),
-            *(_rewind_faults(scenario) if self.iterate is not None else ()),
+            *(_rollback_faults(scenario) if self.iterate is not None else ()),
         ]
 
     def small(self, level: Composite) -> Fraction:
@@ -433,9 +433,9 @@ def _loop_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
             yield Fault(what, "connections", "loops within one host", hint)
 
 
-def _rewind_faults(scenario: Scenario) -> Iterator[Fault]:
+def _rollback_faults(scenario: Scenario) -> Iterator[Fault]:
     for name, model in scenario.models.items():
-        if not model.abilities.rewind:
+        if not model.capabilities.rollback:
             what = f"the hosts make their steps again, and `{name}` cannot go back"
             hint = "`iterate=None`; `Replay(model)`, or replay = true in a file"
             yield Fault(what, f"models.{name}", "simulators with save() and restore()", hint)

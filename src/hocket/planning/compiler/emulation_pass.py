@@ -38,10 +38,10 @@ _ORDER = {Reacting: 0, Replay: 1, Substepped: 2, Sloped: 3}
 
 @dataclass(frozen=True)
 class Emulation:
-    """One ability of one simulator that is emulated."""
+    """One capability of one simulator that is emulated."""
 
     path: str
-    ability: str
+    capability: str
     how: str
     price: str
     why: str
@@ -64,7 +64,7 @@ class EmulationResult:
 def emulate_missing(
     level: Composite, *, wanted: bool = False, probe: bool = False, passes: Sequence[str] = ()
 ) -> EmulationResult:
-    """Return the level with a wrapper for each ability that is needed and missing.
+    """Return the level with a wrapper for each capability that is needed and missing.
 
     `wanted`: also for what is only lost without. `probe`: feedthrough that is not declared is tried out; only
     then are models opened.
@@ -74,7 +74,9 @@ def emulate_missing(
         made: dict[str, Model] = {}
         for need in needs(level, passes):
             for path in (
-                need.unmet if need.is_required or wanted or (probe and need.ability == "feedthrough") else ()
+                need.unmet
+                if need.is_required or wanted or (probe and need.capability == "feedthrough")
+                else ()
             ):
                 if path in made:
                     continue  # one wrapper at a time: the next round sees what it brings
@@ -82,11 +84,11 @@ def emulate_missing(
                 if wrapped is not None:
                     made[path] = wrapped
                     layer: Any = next(
-                        each for each in emulation_layers(wrapped) if each.emulates == need.ability
+                        each for each in emulation_layers(wrapped) if each.emulates == need.capability
                     )
                     why = f"{need.by}: {need.why}"
-                    done[path, need.ability] = Emulation(
-                        path, need.ability, layer.emulation, layer.price, why
+                    done[path, need.capability] = Emulation(
+                        path, need.capability, layer.emulation, layer.price, why
                     )
         if not made:
             break
@@ -101,30 +103,30 @@ def wrap_for_need(level: Any, path: str, need: Need, probe: bool = False) -> Mod
     if model is None or as_level(model) is not None:
         return None
     own = _level_around(level, path)
-    match need.ability:
-        case "rewind":
+    match need.capability:
+        case "rollback":
             return _add_wrapper(model, Replay)
-        case "variable step" if not model.abilities.stops_early and getattr(model, "period", None) is None:
+        case "variable step" if not model.capabilities.stops_early and getattr(model, "period", None) is None:
             return _add_wrapper(model, Substepped, choose_substep(own, model, need))
         case "slopes":
-            real = model.abilities.rewind and not any(
+            real = model.capabilities.rollback and not any(
                 isinstance(each, Replay) for each in emulation_layers(model)
             )
-            short = real and model.abilities.variable_step
+            short = real and model.capabilities.variable_step
             return _add_wrapper(model, Sloped, own.step * SHORT if short else None)
-        case "feedthrough" if probe and model.abilities.reevaluates:
+        case "feedthrough" if probe and model.capabilities.reevaluates:
             return _wrap_with_probe(model, float(own.step))
     return None
 
 
 def remedy(level: Any, path: str, need: Need) -> str:
-    """Return what would emulate an ability, in the words of a file; empty: nothing does."""
-    if need.ability == "feedthrough":
+    """Return what would emulate a capability, in the words of a file; empty: nothing does."""
+    if need.capability == "feedthrough":
         return "probing: --probe"
     made: Any = wrap_for_need(level, path, need)
     if made is None:
         return ""
-    layer = next(each for each in emulation_layers(made) if each.emulates == need.ability)
+    layer = next(each for each in emulation_layers(made) if each.emulates == need.capability)
     if isinstance(layer, Substepped):
         return f'substep = "{format_duration(layer.substep)}"'
     if isinstance(layer, Sloped):
@@ -135,7 +137,7 @@ def remedy(level: Any, path: str, need: Need) -> str:
 def other_remedy(level: Any, path: str, need: Need) -> str:
     """Return what helps where no wrapper does; empty: nothing is known to."""
     model: Any = dict(walk_models(level)).get(path)
-    if need.ability == "variable step" and model is not None:
+    if need.capability == "variable step" and model is not None:
         own, around = (
             getattr(model, "period", None) or getattr(model, "step", None),
             _level_around(level, path),
@@ -146,7 +148,7 @@ def other_remedy(level: Any, path: str, need: Need) -> str:
                 return f'quantum = "{part}" (and `first` a multiple): then all steps are multiples of its own'
         if isinstance(own, Fraction):
             return f"a step around it that is a multiple of {format_duration(own)}"
-    if need.ability == "input degree":
+    if need.capability == "input degree":
         shorter = format_duration(_level_around(level, path).step / 8)
         return f'substep = "{shorter}": inputs are taken anew in each sub-step'
     return ""

@@ -71,7 +71,7 @@ class Loops:
                 how = self._choose_method(each, group)
                 faults += [*_loop_rate_faults(each, group, path), *_loop_host_faults(each, group, path)]
                 for member in group:
-                    lacking = _missing_ability(each.scenario.models[member].abilities, how)
+                    lacking = _missing_capability(each.scenario.models[member].capabilities, how)
                     if lacking:
                         faults.append(Fault(lacking[0], f"{path}{member}", lacking[1], lacking[2]))
         return faults
@@ -139,7 +139,7 @@ class Loops:
         return late if how == "delay" else Iterate(late, self.tolerance, self.at_most, self.accelerate)
 
     def _choose_method(self, level: Composite, group: tuple[str, ...]) -> How:
-        able = all(level.scenario.models[member].abilities.reevaluates for member in group)
+        able = all(level.scenario.models[member].capabilities.reevaluates for member in group)
         return self.how or ("outputs" if able else "steps")
 
 
@@ -240,15 +240,15 @@ def _without_rates(orchestrator: Any, group: tuple[str, ...]) -> Any:
     return replace(orchestrator, rates={name: rate for name, rate in rates.items() if name not in group})
 
 
-def _missing_ability(abilities: Capabilities, how: How) -> tuple[str, str, str] | None:
+def _missing_capability(capabilities: Capabilities, how: How) -> tuple[str, str, str] | None:
     """Return what a simulator of a loop cannot do, what is expected, and what to try."""
-    if how == "outputs" and not abilities.reevaluates:
+    if how == "outputs" and not capabilities.reevaluates:
         return (
             "it cannot evaluate its outputs again between steps",
             "output() that follows new inputs",
             'how="steps"',
         )
-    if how == "steps" and not abilities.rewind:
+    if how == "steps" and not capabilities.rollback:
         return (
             "it cannot make a step again",
             "save() and restore()",

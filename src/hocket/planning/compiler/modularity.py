@@ -226,7 +226,7 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
         if getattr(model, "period", None) is not None or getattr(model, "sampled", False):
             what = f"`{name}` is sampled: between its own steps it answers to nothing"
             yield Fault(what, coupling.where, "simulators that react within a step of the level")
-        elif not model.abilities.rewind:
+        elif not model.capabilities.rollback:
             yield Fault(
                 f"steps are made again until the equations hold, and `{name}` cannot go back",
                 coupling.where,

@@ -207,7 +207,7 @@ def _extrapolation_obstacles(level: Any) -> Iterator[Fault]:
 
 
 def _leaf_obstacles(path: str, model: Model, goes_back: bool, hint: str) -> Iterator[Fault]:
-    able, where = model.abilities, f"models.{path}"
+    able, where = model.capabilities, f"models.{path}"
     level: Any = as_level(model)
     if level is not None and _leaves_stale(level.orchestrator):
         what = f"outputs of the level `{path}` are not evaluated again after the exchange"
@@ -215,7 +215,7 @@ def _leaf_obstacles(path: str, model: Model, goes_back: bool, hint: str) -> Iter
     if level is None and not able.variable_step:
         hint_step = '`Substepped(model, "1 ms")` around it, `substep = "1 ms"` in a file'
         yield Fault(f"`{path}` accepts no step but its own", where, "a variable step", hint_step)
-    if goes_back and not able.rewind:
+    if goes_back and not able.rollback:
         yield Fault(f"`{path}` cannot go back", where, "save() and restore()", hint)
     if able.stops_early:
         what = f"`{path}` may stop inside a step, at an event"

@@ -46,7 +46,7 @@ def explicit_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
     made: Any = explicit_orchestrator(composite)
     models = composite.scenario.models.values()
     fresh = "consistent"
-    again = made.outputs == "stale" and all(model.abilities.reevaluates for model in models)
+    again = made.outputs == "stale" and all(model.capabilities.reevaluates for model in models)
     smoother = isinstance(composite.extrapolation, Hold)
     if again:
         yield AlgorithmVariant('outputs = "consistent"', outputs=fresh)
@@ -66,8 +66,8 @@ def explicit_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
 
 def iterative_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
     """Yield the ways that make every step again, where all simulators can go back."""
-    rewinds = all(model.abilities.rewind for model in composite.scenario.models.values())
-    if rewinds and not traits_of(composite.orchestrator).iterates:
+    can_roll_back = all(model.capabilities.rollback for model in composite.scenario.models.values())
+    if can_roll_back and not traits_of(composite.orchestrator).iterates:
         smooth = Polynomial(1) if isinstance(composite.extrapolation, Hold) else None
         words = 'two sweeps, extrapolation "linear"' if smooth else "two sweeps"
         yield AlgorithmVariant(words, extrapolation=smooth, sweeps=2)

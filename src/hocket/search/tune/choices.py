@@ -67,11 +67,11 @@ def _level_choices(level: Composite, outermost: bool) -> Iterator[tuple[str, str
         yield "algorithm", ", ".join(BOTH)
         if factorial(len(models)) <= ORDERS:
             yield "order", "all"
-    if all(model.abilities.reevaluates for model in models.values()):
+    if all(model.capabilities.reevaluates for model in models.values()):
         yield "outputs", "stale, consistent"
     if now.inputs == "delayed":
         yield "inputs", "clean, delayed"
-    sloped = all(model.abilities.slopes for model in models.values())
+    sloped = all(model.capabilities.slopes for model in models.values())
     if not any(each.extrapolation for each in level.scenario.connections):
         yield "extrapolation", ", ".join((*SMOOTH, *SLOPED) if sloped else SMOOTH)
 

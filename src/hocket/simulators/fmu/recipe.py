@@ -221,18 +221,18 @@ class Fmu(Recipe):
         return found
 
     @cached_property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         used, major = self.interface_used, self.description.major
         there = self._available_functions((*STATE[major], *INPUT_SLOPES[major], OUTPUT_SLOPES[major]))
-        rewind = used.can_save and major > 1 and there.issuperset(STATE[major])
+        rollback = used.can_save and major > 1 and there.issuperset(STATE[major])
         if self.exchange:
-            return Capabilities(rewind=rewind, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
+            return Capabilities(rollback=rollback, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
         known = self.description.by_name
         reals = bool(self.outputs) and all(port.type == "real" for port in self.outputs)
         # FMI tells slopes of outputs only, not of what else is observed
         sloping = reals and all(known[name].causality == "output" for name in self.observe)
         return Capabilities(
-            rewind=rewind,
+            rollback=rollback,
             variable_step=used.variable_step,
             input_degree=None if self._takes_slopes(there) else 0,
             slopes=used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and sloping,

@@ -167,10 +167,10 @@ class Balanced(ModelWrapper):
         return getattr(self.model, "energy", None)
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         # micro steps only where they show the law
-        micro = self.model.abilities.micro and self._is_integrated and self.form == "inversion"
-        return replace(self.model.abilities, input_degree=None, micro=micro)
+        micro = self.model.capabilities.micro and self._is_integrated and self.form == "inversion"
+        return replace(self.model.capabilities, input_degree=None, micro=micro)
 
     def open(self) -> Simulator:
         if self.form == "energy":
@@ -276,7 +276,7 @@ class Balanced(ModelWrapper):
             sides = [(side.output, side.input, float(side.sign)) for side in self.bonds]
             yield from linear_faults(model, sides)
         divided = self.form == "inversion" and self.substeps > 1 and not self._is_integrated
-        if divided and not model.abilities.variable_step:
+        if divided and not model.capabilities.variable_step:
             what = f"the step of this `{kind}` cannot be divided by {self.substeps}, as inversion wants it"
             expected = "a model whose steps may be of any length, or one that hocket integrates itself"
             hint = "the extrapolation `balance-correction` without balance: `substeps=1` would do no better"

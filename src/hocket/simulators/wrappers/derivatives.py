@@ -44,10 +44,10 @@ class Sloped(Emulating):
         check_wrapped(model, "Sloped", "given output derivatives")
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "trial", None if trial is None else positive_duration(trial, "trial"))
-        able = model.abilities
-        if trial is not None and not (able.rewind and able.variable_step):
-            lacks = "cannot roll back" if not able.rewind else "accepts only the step of its level"
-            first = "`Replay` (replay = true)" if not able.rewind else "`Substepped` (substep = ...)"
+        able = model.capabilities
+        if trial is not None and not (able.rollback and able.variable_step):
+            lacks = "cannot roll back" if not able.rollback else "accepts only the step of its level"
+            first = "`Replay` (replay = true)" if not able.rollback else "`Substepped` (substep = ...)"
             raise ScenarioError(
                 f"a trial step is short and rolled back, and `{type(model).__name__}` {lacks}",
                 "slopes",
@@ -70,9 +70,9 @@ class Sloped(Emulating):
         return "each output derivative makes two steps and rolls them back"
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         # micro steps are not told: trials would be among them
-        return replace(self.model.abilities, slopes=True, micro=False)
+        return replace(self.model.capabilities, slopes=True, micro=False)
 
     def open(self) -> Simulator:
         return _BackwardSlopes(self) if self.trial is None else _TrialSlopes(self)

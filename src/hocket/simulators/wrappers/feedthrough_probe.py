@@ -64,8 +64,8 @@ class Reacting(Emulating):
         return tuple(replace(port, feedthrough=known.get(port.name, ())) for port in self.model.outputs)
 
     @property
-    def abilities(self) -> Capabilities:
-        return self.model.abilities
+    def capabilities(self) -> Capabilities:
+        return self.model.capabilities
 
     def open(self) -> Simulator:
         return self.model.open()
@@ -82,7 +82,7 @@ def probe_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> 
     Tried at the start and after one, three and seven steps of h seconds under other inputs, each input three
     times: an estimate. An output that reacts only elsewhere (a switch) is taken not to.
     """
-    if not model.abilities.reevaluates:
+    if not model.capabilities.reevaluates:
         raise ScenarioError(
             "its outputs do not follow inputs between steps: nothing can be seen",
             "feedthrough",

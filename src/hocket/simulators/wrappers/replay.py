@@ -27,7 +27,7 @@ class Replay(Emulating):
     """
 
     model: Model
-    emulates: ClassVar[str] = "rewind"
+    emulates: ClassVar[str] = "rollback"
     emulation: ClassVar[str] = "rollback by replay"
     price: ClassVar[str] = "a run of n steps costs n^2/2"
     shared = ("class_name", "path", "is_isolated", "step", "period")
@@ -36,9 +36,9 @@ class Replay(Emulating):
         check_wrapped(self.model, "Replay", "replayed")
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         # micro steps are not told: they would come twice
-        return replace(self.model.abilities, rewind=True, micro=False)
+        return replace(self.model.capabilities, rollback=True, micro=False)
 
     def open(self) -> Simulator:
         return _ReplaySimulator(self.model)

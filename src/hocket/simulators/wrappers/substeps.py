@@ -57,7 +57,7 @@ class Substepped(Emulating):
                 "a multiple of it",
                 format_duration(micro * max(1, round(self.substep / micro))),
             )
-        if model.abilities.stops_early:
+        if model.capabilities.stops_early:
             what = f"`{type(model).__name__}` may stop inside a step, at an event: its steps differ in length"
             raise ScenarioError(what, "substep", "a simulator with one step", "leave `substep` out")
 
@@ -70,9 +70,9 @@ class Substepped(Emulating):
         return "between sub-steps outputs are on a line, and inputs act up to one sub-step late"
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         # nothing can be told of its order from outside
-        inner = self.model.abilities
+        inner = self.model.capabilities
         degree = inner.input_degree or None
         return replace(inner, variable_step=True, slopes=False, micro=False, order=None, input_degree=degree)
 
@@ -87,8 +87,8 @@ class _SubstepSimulator(LiveWrapper):
         super().__init__(recipe.model, "stop_time", "ready")
         self.own = recipe.substep
         self.h = float(recipe.substep)
-        self.holds = recipe.model.abilities.input_degree == 0
-        self.reacts = recipe.model.abilities.reevaluates and any(p.feedthrough for p in recipe.outputs)
+        self.holds = recipe.model.capabilities.input_degree == 0
+        self.reacts = recipe.model.capabilities.reevaluates and any(p.feedthrough for p in recipe.outputs)
         self.jumps = frozenset(number for number, port in enumerate(recipe.outputs) if port.discrete)
         self.begun = Fraction(0)
         self.count = 0

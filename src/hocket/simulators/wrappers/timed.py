@@ -45,7 +45,7 @@ class Timed:
 
     def __post_init__(self) -> None:
         check_wrapped(self.model, "Timed", "")
-        if as_level(self.model) is not None and not self.model.abilities.variable_step:
+        if as_level(self.model) is not None and not self.model.capabilities.variable_step:
             hint = "`Timed` around each of those in it, or Adaptive(...) as its orchestrator"
             raise ScenarioError("a level with a fixed step", "Timed", "one that accepts any step", hint)
         if taken := reserved_inputs(self.model.inputs):
@@ -69,9 +69,9 @@ class Timed:
         return tuple(replace(port, feedthrough=(*port.feedthrough, TIME)) for port in self.model.outputs)
 
     @property
-    def abilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:
         # a step of s is one step, however long
-        return Capabilities(rewind=self.model.abilities.rewind, variable_step=False, input_degree=0)
+        return Capabilities(rollback=self.model.capabilities.rollback, variable_step=False, input_degree=0)
 
     def open(self) -> Simulator:
         return _TimedSimulator(self)
@@ -83,7 +83,7 @@ def reserved_inputs(inputs: Iterable[Port]) -> list[str]:
 
 def followed_degree(model: Model, degree: int) -> int:
     """Return the degree of extrapolation that a model follows when it is told the time."""
-    honoured = model.abilities.input_degree
+    honoured = model.capabilities.input_degree
     return min(degree, 8 if honoured is None else max(honoured, 1))
 
 
@@ -122,10 +122,10 @@ class _TimedSimulator(LiveWrapper):
         super().__init__(model, "ready")
         self.begin, self.degrees = float(timed.begin), timed.degrees
         self.degree = max(timed.degrees, default=0)
-        honoured = model.abilities.input_degree
+        honoured = model.capabilities.input_degree
         self.honoured = 8 if honoured is None else honoured
         self.width = len(model.inputs)
-        self.rewinds = model.abilities.rewind
+        self.rollbacks = model.capabilities.rollback
         self.level = as_level(model) is not None
         self.settles = self.settles or self.level
         self._begin()
@@ -171,7 +171,7 @@ class _TimedSimulator(LiveWrapper):
             return s + h
         self._move_to(t)
         self.begun = True
-        if self.rewinds and t == back and not self.away:
+        if self.rollbacks and t == back and not self.away:
             seen = self.seen[1:] if self.seen is not None and self.seen[0] == t else None
             self.place = _RollbackPoint(t, self.inner.save(), seen, self.past)
         past = self.place.past if self.away and self.place is not None else self.past

@@ -89,7 +89,7 @@ class ProbeBench:
         self.limit = float(model.time_limit)
         self.said: list[str] = []
         self.lasted = 0.0  # seconds, of the newest step
-        self.rewinds = True  # as far as is known
+        self.rollbacks = True  # as far as is known
         self.t0, self.h, self.count, self.stop = step_grid(model)
         self.names = [port.name for port in model.outputs]
         self.real = np.array([port.type == "real" for port in model.inputs], dtype=bool)

@@ -28,18 +28,18 @@ _KEPT = 100
 """Cycles after which what is kept for good has been allocated."""
 
 
-def rewind_refusal(bench: ProbeBench) -> Found | None:
+def rollback_refusal(bench: ProbeBench) -> Found | None:
     """Return what is to be said where it cannot roll back."""
     if not bench.used.can_save:
         return "not declared", "it does not declare that its state can be saved"
-    if not bench.rewinds:
+    if not bench.rollbacks:
         return "untried", "it does not roll back"
     return bench.refute_claim("its state can be saved", *STATE[bench.major])
 
 
-def check_rewind(bench: ProbeBench) -> Found:
+def check_rollback(bench: ProbeBench) -> Found:
     """Make steps again after a restore: twice, from memory used before, and from the start."""
-    if refused := rewind_refusal(bench):
+    if refused := rollback_refusal(bench):
         return refused
     third, restores = bench.repeatable_steps // 3, 0
     worst = (0.0, "")
@@ -77,7 +77,7 @@ def check_rewind(bench: ProbeBench) -> Found:
 
 def check_memory(bench: ProbeBench) -> Found:
     """Save, step and restore, up to a thousand times; see whether memory grows."""
-    if refused := rewind_refusal(bench):
+    if refused := rollback_refusal(bench):
         return refused if refused[0] == "untried" else ("not declared", "nothing to save")
     if _resident() is None:
         return "untried", "this system does not tell how much memory is used"
@@ -231,7 +231,7 @@ def check_early_return(bench: ProbeBench) -> Found:
     declared, course = bench.used.early_return, bench.course
     if not declared and not course.short:
         return "not declared", f"no step of {len(course.rows)} ended early"
-    if rewind_refusal(bench):
+    if rollback_refusal(bench):
         seen = course.ended if course.short else "it may end steps early"
         return "untried" if declared else "not declared", f"{seen}; it cannot roll back to meet that time"
     steps = max(bench.repeatable_steps, len(course.rows) + 1 if course.short else 0)

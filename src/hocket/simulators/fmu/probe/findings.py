@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What was found of an FMU; `probe["rewind"]` is one finding."""
+    """What was found of an FMU; `probe["rollback"]` is one finding."""
 
     file: str
     findings: tuple[Finding, ...]

@@ -40,7 +40,7 @@ CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
     "steps": execution_checks.check_stepping,
     "repeats": execution_checks.check_repeatability,
     "instances": execution_checks.check_instances,
-    "rewind": execution_checks.check_rewind,
+    "rollback": execution_checks.check_rollback,
     "memory": execution_checks.check_memory,
     "variable step": execution_checks.check_variable_step,
     "feedthrough": response_checks.check_feedthrough,
@@ -78,8 +78,8 @@ def run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
             dead = "it does not start"
         elif name == "steps" and not len(bench.course.rows):
             dead = "it makes no step"
-        elif name == "rewind" and verdict == "false":
-            bench.rewinds = False
+        elif name == "rollback" and verdict == "false":
+            bench.rollbacks = False
 
 
 @contextmanager
@@ -226,7 +226,7 @@ def serve(folder: str) -> None:
 
         try:
             bench = ProbeBench(model, note)
-            bench.rewinds = "rewind" not in failed
+            bench.rollbacks = "rollback" not in failed
             importlib.import_module(f"hocket.simulators.fmu.{'exchange' if model.exchange else 'live'}")
             tell("")  # from here on time is the FMU's
             for finding in run_checks(bench, names):

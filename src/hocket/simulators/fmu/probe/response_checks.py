@@ -32,7 +32,7 @@ def check_input_derivatives(bench: ProbeBench) -> Found:
         return refuted
     if not np.any(bench.real):
         return "untried", "it has no real inputs"
-    if bench.model.abilities.input_degree == 0:
+    if bench.model.capabilities.input_degree == 0:
         return "untried", "some of its real inputs may not move during a step"
     few = min(bench.repeatable_steps, 10)
     span = few * bench.h
@@ -75,7 +75,7 @@ def check_output_derivatives(bench: ProbeBench) -> Found:
         return "not declared", "it does not tell output derivatives"
     if refuted := bench.refute_claim("it tells output derivatives", OUTPUT_SLOPES[bench.major]):
         return refuted
-    if not bench.model.abilities.slopes:
+    if not bench.model.capabilities.slopes:
         return "untried", "not all outputs are reals"
     few = max(0, min(bench.repeatable_steps, 10) - 3)
     e = 1e-4 * bench.h if bench.used.variable_step else bench.h
