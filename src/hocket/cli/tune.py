@@ -23,7 +23,7 @@ from hocket.cli import options
 from hocket.cli.command_arguments import check_stop
 from hocket.cli.output_files import check_file, check_picture, write_json
 from hocket.cli.terminal import is_terminal, print_err, print_out, progress_bar
-from hocket.errors import Fault, FileError, ScenarioError
+from hocket.errors import Fault, FileError, Place, ScenarioError
 from hocket.files.formats import read
 from hocket.model.clock import seconds
 from hocket.model.composite import Composite
@@ -62,17 +62,17 @@ class TuningRequest:
             raise
 
     def _locate_fault(self, fault: Fault) -> Fault:
-        key, _, name = fault.where.partition(".")
+        key, name = fault.place.section or fault.place.key, fault.place.key if fault.place.section else ""
         option = _OPTIONS.get(key)
         if option is None:
             return fault
         if key == "tune":
-            fault = replace(fault, hint=self._suggest_name(name.partition(",")[0]) or fault.hint)
+            fault = replace(fault, hint=self._suggest_name(name) or fault.hint)
         inside = {"tune": self.experiment.tune.over, "objectives": self.experiment.tune.objectives}
         if option in self.typed or not inside.get(key, self.experiment.tune.limits):
-            return replace(fault, where=f"{option} {name}".strip())
+            return replace(fault, place=Place(option=f"{option} {name}".strip()))
         path = fault.where if key == "tune" else f"tune.{fault.where}"
-        return replace(fault, where=f"`{path}` in {self.file}")
+        return replace(fault, place=Place(detail=f"`{path}` in {self.file}"))
 
     def _suggest_name(self, name: str) -> str:
         """Return the name that may have been meant; nothing if it is one."""

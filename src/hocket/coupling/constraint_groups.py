@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hocket.coupling.level_ports import port_at
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
 from hocket.model.composite import as_level
 from hocket.model.constraints import Constraint
 from hocket.model.equations import Equation
@@ -51,7 +51,7 @@ def group_constraints(scenario: Scenario) -> tuple[list[ConstraintGroup], list[F
             equations = tuple(map(Equation.of, constraint.equations))
         except ScenarioError as error:
             faults += [
-                replace(fault, where=f"constraints.{name}", what=_describe_equation_fault(fault))
+                replace(fault, place=Place.of(f"constraints.{name}"), what=_describe_equation_fault(fault))
                 for fault in error.faults
             ]
             continue

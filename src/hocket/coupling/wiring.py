@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import Hold, Latch
@@ -151,8 +151,16 @@ def scenario_faults(scenario: Scenario) -> list[Fault]:
     for name, model in scenario.models.items():
         level = as_level(model)
         for fault in scenario_faults(level.scenario) if level else ():
-            faults.append(replace(fault, where=f"{name}.{fault.where}" if fault.where else name))
+            faults.append(fault.within(name))
     return faults
+
+
+@dataclass(frozen=True, slots=True)
+class PortFault(Fault):
+    """A connection leads to a port that is not there."""
+
+    port: str = ""
+    """The path of the port, as the connection names it."""
 
 
 class _WiringError(Exception):
@@ -191,20 +199,18 @@ class _Names:
         if path in own:
             return OWN, own[path]
         owner, dot, port = path.partition(".")
-        role = "output" if source else "input"
+        role, place = "output" if source else "input", Place.of(where)
         if not dot:
             hint = suggest_nearest(path, [*own, *_paths(self.scenario, source)])
-            raise _WiringError(
-                Fault(f"`{path}` is no {role} here", where, "a path such as `model.port`", hint)
-            )
+            what = f"`{path}` is not an {role} here"
+            raise _WiringError(PortFault(what, place, "a path such as `model.port`", hint, path))
         if owner not in self.number:
-            raise _WiringError(
-                Fault(f"there is no model `{owner}`", where, "", suggest_nearest(owner, self.number))
-            )
+            hint = suggest_nearest(owner, self.number)
+            raise _WiringError(PortFault(f"there is no model `{owner}`", place, "", hint, path))
         child = self.number[owner]
         if port not in self.side(child)[source]:
             hint = self._hint(owner, port, source)
-            raise _WiringError(Fault(f"`{owner}` has no {role} `{port}`", where, "", hint))
+            raise _WiringError(PortFault(f"`{owner}` has no {role} `{port}`", place, "", hint, path))
         return child, self.side(child)[source][port]
 
     def _hint(self, owner: str, port: str, source: bool) -> str:
@@ -304,7 +310,7 @@ class _Names:
             try:
                 chosen = registry.look_up("extrapolators", chosen)
             except ScenarioError as error:
-                raise _WiringError(replace(error.faults[0], where=where)) from None
+                raise _WiringError(replace(error.faults[0], place=Place.of(where))) from None
         if chosen is not None and not hasattr(chosen, "fit"):
             hint = suggest_nearest(str(chosen), registry.names("extrapolators"))
             raise _WiringError(Fault(f"`{chosen!r:.40}` is no extrapolation", where, "", hint))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from hocket.engine.level_simulator import LevelSimulator
-from hocket.errors import HocketError, SimulatorError
+from hocket.errors import HocketError, Place, SimulatorError
 from hocket.model.clock import Clock
 from hocket.model.composite import Composite
 from hocket.model.protocols import Model, Simulator
@@ -66,8 +66,8 @@ def _open_model(model: Model, name: str) -> Simulator:
         return model.open()
     except HocketError as error:
         fault = error.faults[0]
-        where = f"`{name}`" + (f", {fault.where}" if fault.where else "")
-        raise type(error)([replace(fault, where=where), *error.faults[1:]]) from error
+        place = Place.of(f"`{name}`" + (f", {fault.where}" if fault.where else ""))
+        raise type(error)([replace(fault, place=place), *error.faults[1:]]) from error
     except Exception as error:
         raise SimulatorError(
             f"`{name}` cannot be opened: {type(error).__name__}: {error}", f"`{name}`"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from hocket.errors import ScenarioError, suggest_nearest
+from hocket.errors import Place, ScenarioError
 from hocket.model.arguments import is_positive
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
@@ -41,19 +41,19 @@ class Bond:
         where = f"bond of `{self.effort}` and `{self.flow}`"
         if not isinstance(self.effort, str) or not isinstance(self.flow, str):
             raise ScenarioError("a bond is made of two inputs", where, 'Bond("mass.force", "spring.speed")')
-        if self.balance not in (None, *get_args(Balance)):
-            raise ScenarioError(
-                f"`balance` cannot be {self.balance!r}",
-                where,
+        for key, value, fits, expected in (
+            (
+                "balance",
+                self.balance,
+                self.balance in (None, *get_args(Balance)),
                 '"inversion", "energy", or None',
-                suggest_nearest(str(self.balance), get_args(Balance)),
-            )
-        if not isinstance(self.unit, str):
-            raise ScenarioError(f"`unit` is {self.unit!r}", where, 'a unit such as "W", or "" for none')
-        if not isinstance(self.reverse, bool):
-            raise ScenarioError(f"`reverse` is {self.reverse!r}", where, "True or False")
-        if not is_positive(self.eps):
-            raise ScenarioError(f"`eps` is {self.eps!r}", where, "a number above 0")
+            ),
+            ("unit", self.unit, isinstance(self.unit, str), 'a unit such as "W", or "" for none'),
+            ("reverse", self.reverse, isinstance(self.reverse, bool), "True or False"),
+            ("eps", self.eps, is_positive(self.eps), "a number above 0"),
+        ):
+            if not fits:
+                raise ScenarioError(f"`{key}` is {value!r}", Place(key=key, detail=where), expected)
 
 
 def named_bonds(bonds: Mapping[str, Bond], models: Collection[str]) -> dict[str, Bond]:

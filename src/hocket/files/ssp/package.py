@@ -15,7 +15,7 @@ from typing import TypeVar
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from hocket.errors import Fault, FileError, HocketError, suggest_nearest
+from hocket.errors import Fault, FileError, HocketError, Place, suggest_nearest
 from hocket.files.ssp.vocabulary import DEFAULT
 from hocket.simulators.fmu.archive import unpack_archive
 
@@ -42,8 +42,8 @@ class Node:
     text: str = ""
 
     @property
-    def where(self) -> str:
-        return f"{self.file}, line {self.line}"
+    def place(self) -> Place:
+        return Place(file=self.file, line=self.line)
 
     def get(self, name: str) -> str:
         """Return an attribute without spaces around it; empty if it is not there."""
@@ -106,7 +106,6 @@ def _strip_prefix(name: str) -> str:
 
 
 T = TypeVar("T")
-_PLACE = re.compile(r"(.*), line (\d+)")
 
 
 @dataclass(eq=False)
@@ -125,10 +124,10 @@ class ImportFindings:
         """The faults, each once, as they were found."""
         return list(self.told)
 
-    def fault(self, at: Node | str, what: str, expected: str = "", hint: str = "") -> None:
+    def fault(self, at: Node | Place, what: str, expected: str = "", hint: str = "") -> None:
         """Note what is wrong, and where."""
-        where = at if isinstance(at, str) else at.where
-        self.told[Fault(what, where, expected, hint)] = None
+        place = at if isinstance(at, Place) else at.place
+        self.told[Fault(what, place, expected, hint)] = None
 
     def note(self, text: str) -> None:
         """Note what was assumed or left out."""
@@ -141,19 +140,22 @@ class ImportFindings:
         except HocketError as error:
             for fault in error.faults:
                 # the path of an unpacked file says nothing to the author of the SSP
-                inner = f" ({fault.where})" if fault.where and "/" not in fault.where else ""
-                self.told[replace(fault, what=f"{about}{fault.what}", where=f"{at.where}{inner}")] = None
+                inner = fault.where if "/" not in fault.where else ""
+                place = replace(at.place, detail=inner)
+                self.told[replace(fault, what=f"{about}{fault.what}", place=place)] = None
         return None
 
     def raise_faults(self) -> None:
         """Raise all faults as one error, if there are any, as they stand in the files."""
         faults = self.faults
-        places = [_PLACE.match(fault.where) for fault in faults]
-        files = list(dict.fromkeys(place[1] if place else "" for place in places))
-        lines = [(files.index(place[1]), int(place[2])) if place else (len(files), 0) for place in places]
-        ordered = sorted(range(len(lines)), key=lambda number: lines[number])
-        if ordered:
-            raise FileError([faults[number] for number in ordered])
+        files = list(dict.fromkeys(fault.place.file for fault in faults if fault.place.line is not None))
+        if faults:
+            raise FileError(sorted(faults, key=lambda fault: _rank(fault.place, files)))
+
+
+def _rank(place: Place, files: list[str]) -> tuple[int, int]:
+    """Return the place's file by number, and its line; what has no line comes last."""
+    return (len(files), 0) if place.line is None else (files.index(place.file), place.line)
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://)?")
@@ -202,7 +204,7 @@ class Package:
             findings.fault(at, f"there is no file `{source}`", "", suggest_nearest(plain, known))
         elif found != path:
             meant = f"`{source}` is taken to be `{found.name}`"
-            findings.note(f"{meant}, which is written differently ({at.where})")
+            findings.note(f"{meant}, which is written differently ({at.place})")
         return found
 
     def _similar_files(self, path: Path, base: Path) -> list[str]:
@@ -217,14 +219,17 @@ class Package:
         try:
             node = parse_xml(path.read_bytes(), shown)
         except OSError as error:
-            where = at.where if at else shown
-            findings.fault(where, f"`{shown}` cannot be read: {error.strerror or error}")
+            findings.fault(at or Place(file=shown), f"`{shown}` cannot be read: {error.strerror or error}")
             return None
         except (ValueError, LookupError) as error:
-            findings.fault(shown, f"`{path.name}` cannot be read: {error}", "an encoding such as UTF-8")
+            findings.fault(
+                Place(file=shown), f"`{path.name}` cannot be read: {error}", "an encoding such as UTF-8"
+            )
             return None
         except MalformedError as error:
-            findings.fault(f"{shown}, line {error.line}", f"`{path.name}` is not well-formed XML: {error}")
+            findings.fault(
+                Place(file=shown, line=error.line), f"`{path.name}` is not well-formed XML: {error}"
+            )
             return None
         if node.tag != tag:
             findings.fault(node, f"`{path.name}` holds a <{node.tag}>", f"a <{tag}>")

@@ -189,7 +189,7 @@ def _has_constraints(model: Any) -> bool:
 
 
 def _prefix_faults(faults: list[Fault], prefix: str) -> list[Fault]:
-    return [replace(fault, where=f"{prefix}{fault.where}") for fault in faults]
+    return [fault.within(prefix) for fault in faults]
 
 
 def _join_names(names: tuple[str, ...]) -> str:
