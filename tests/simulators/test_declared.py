@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hocket.errors import SimulatorError
-from hocket.simulators.declared_energy import check_energy_function
+from hocket.simulators.energy_projection import check_energy_function
 from hocket.simulators.energies import DeclaredEnergy
 from hocket.simulators.power_balance import Seat
 

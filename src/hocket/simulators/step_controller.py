@@ -18,12 +18,12 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hocket.errors import ConvergenceError, Fault, ScenarioError, suggest_nearest
+from hocket.errors import ConvergenceError, Fault, ScenarioError
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port, parse_ports
 from hocket.model.protocols import Array, Capabilities, Sample, Simulator
 from hocket.plan.instructions import REJECTED, SMALL, step_factor
-from hocket.simulators.recipes import parse_seconds, positive_duration, set_fields
+from hocket.simulators.recipes import choice_faults, parse_seconds, positive_duration, set_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +262,8 @@ class StepController:
             raise ScenarioError(faults)
 
     def _faults(self) -> Iterator[Fault]:
-        for name, known in (("estimate", SOURCES), ("per", ("step", "unit"))):
-            value = getattr(self, name)
-            if value not in known:
-                words = " or ".join(f'"{word}"' for word in known)
-                yield Fault(f"`{name}` cannot be {value!r}", name, words, suggest_nearest(str(value), known))
+        yield from choice_faults("estimate", self.estimate, SOURCES)
+        yield from choice_faults("per", self.per, ("step", "unit"))
         if not self.watched:
             yield Fault("no signal is watched", "watched", "at least one")
         if len(self.tolerance) != len(self.watched):
