@@ -318,9 +318,7 @@ def derive_coupler(
     base = response.base
     first = np.array([base.after.values[path] for path in coupling.determines])
     start: Array = first - W @ np.array(_sigma(coupler)(base.after, base.start))
-    return CouplerDesign(
-        coupling, replace(coupler, W=W.tolist(), start=start.tolist(), over=step), sloped
-    )
+    return CouplerDesign(coupling, replace(coupler, W=W.tolist(), start=start.tolist(), over=step), sloped)
 
 
 def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesign:
