@@ -41,7 +41,7 @@ class ExplicitOrchestrator:
         ):
             if value not in known:
                 words = " or ".join(f'"{word}"' for word in known)
-                raise ScenarioError(f"`{name}` cannot be {value!r}", expected=words)
+                raise ScenarioError(f"`{name}` cannot be {value!r}", name, words)
 
     def _plan_around(self, scenario: Scenario, wiring: Wiring, steps: Body) -> Plan:
         """Return the plan that admits, steps, evaluates again where asked for, and records."""

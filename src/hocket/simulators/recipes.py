@@ -212,11 +212,11 @@ def parse_seconds(duration: Duration, name: str) -> Fraction:
     try:
         return seconds(duration)
     except ValueError as error:
-        raise ScenarioError(str(error), where=f"`{name}`") from None
+        raise ScenarioError(str(error), name) from None
 
 
 def positive_duration(duration: Duration, name: str) -> Fraction:
     length = parse_seconds(duration, name)
     if length <= 0:
-        raise ScenarioError(f"`{name}` is {duration}", expected="a duration above zero")
+        raise ScenarioError(f"`{name}` is {duration}", name, "a duration above zero")
     return length

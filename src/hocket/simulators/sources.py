@@ -275,14 +275,14 @@ class Function:
     ):
         if not callable(f) and not isinstance(f, str):
             expected = "a function of t, or text that names one"
-            raise ScenarioError(f"`{f!r}` is not a function", expected=expected)
+            raise ScenarioError(f"`{f!r}` is not a function", "f", expected)
         ports = with_feedthrough(parse_ports(outputs), (), {}, f"`Function` of `{qualified_name(f)}`")
         set_fields(self, f=f, outputs=ports, folder=str(folder))
 
     def open(self) -> Simulator:
         found = load(self.f, self.folder) if isinstance(self.f, str) else self.f
         if not callable(found):
-            raise ScenarioError(f"`{qualified_name(self.f)}` is not a function", expected="a function of t")
+            raise ScenarioError(f"`{qualified_name(self.f)}` is not a function", "f", "a function of t")
         return _FunctionSource(found)
 
 

@@ -84,7 +84,7 @@ def layout_ports(
     """Return what the FMU shows; raises ScenarioError with every fault."""
     found, faults = _layout_ports(description, tuple(sorted(sizes.items())), tuple(observe))
     if faults:
-        raise ScenarioError([replace(fault, place=Place.of(where)) for fault in faults])
+        raise ScenarioError([replace(fault, place=replace(fault.place, detail=where)) for fault in faults])
     return found
 
 
@@ -154,10 +154,10 @@ def _observed_variables(
             hint = suggest_nearest(name, description.by_name)
             if array is not None and array.dimensions:
                 hint = f"observe the whole array `{array.name}`"
-            faults.append(Fault(f"there is no variable `{name}` to observe", "", "", hint))
+            faults.append(Fault(f"there is no variable `{name}` to observe", Place(key="observe"), "", hint))
         elif variable.type == "clock" or variable.clocks:
             kind = "a clock" if variable.type == "clock" else "clocked"
-            faults.append(Fault(f"`{name}` cannot be observed: it is {kind}"))
+            faults.append(Fault(f"`{name}` cannot be observed: it is {kind}", Place(key="observe")))
         elif name not in known:
             found.append(variable)
     return found, faults

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
 from hocket.simulators.fmu.ports import indices, shape, start_values
 from hocket.simulators.fmu.variables import (
     FLOATS,
@@ -82,7 +82,7 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
         for one in _resolve_name(description, name, value, faults):
             reason = _refusal_reason(one.variable)
             if reason:
-                faults.append(Fault(f"`{name}` cannot be set: it is {reason}"))
+                faults.append(Fault(f"`{name}` cannot be set: it is {reason}", Place(key=name)))
             else:
                 given.append(one)
     sizes = dict(description.sizes)
@@ -95,7 +95,7 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
             try:
                 values = _variable_values(variable, group, sizes)
             except _UnfitValueError as wrong:
-                faults.append(wrong.fault)
+                faults.append(replace(wrong.fault, place=Place(key=group[0].written)))
                 continue
             whole[variable.name] = values
             if variable.negated:
@@ -103,12 +103,13 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
             key = description.call_type(variable), variable.reference
             if key in held and held[key][1] != values:
                 both = f"`{held[key][0].written}` and `{group[0].written}`"
-                faults.append(Fault(f"{both} are one variable with two names, set twice"))
+                what = f"{both} are one variable with two names, set twice"
+                faults.append(Fault(what, Place(key=group[0].written)))
             held[key] = group[0], values
             if variable.name in sizes:
                 sizes[variable.name] = values[0]
     if faults:
-        raise ScenarioError([Fault(f.what, where, f.expected, f.hint) for f in faults])
+        raise ScenarioError([replace(fault, place=replace(fault.place, detail=where)) for fault in faults])
     starts = {
         element_name(one.variable.name, index): float(value)
         for one, values in held.values()
@@ -139,7 +140,9 @@ def _resolve_name(
             return
     candidates = [variable.name for variable in description.variables if variable.settable]
     hint = suggest_nearest(name, candidates)
-    faults.append(Fault(f"there is no variable `{name}`", "", "a parameter or start value", hint))
+    faults.append(
+        Fault(f"there is no variable `{name}`", Place(key=name), "a parameter or start value", hint)
+    )
 
 
 def _resolve_scalars(
@@ -151,12 +154,13 @@ def _resolve_scalars(
     try:
         values = _flatten_shape(name, value, sizes)
     except _UnfitValueError as wrong:
-        faults.append(wrong.fault)
+        faults.append(replace(wrong.fault, place=Place(key=name)))
         return
     for index, entry in zip(indices(sizes), values, strict=True):
         text = names.get(re.sub(r"\s", "", element_name(name, index)))
         if text is None:
-            faults.append(Fault(f"there is no variable `{element_name(name, index)}`"))
+            what = f"there is no variable `{element_name(name, index)}`"
+            faults.append(Fault(what, Place(key=name)))
         else:
             yield _GivenValue(text, known[text], None, entry)
 
