@@ -195,8 +195,14 @@ def test_wrong_orders_are_refused(order, message):
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"outputs": "fresh"}, '`outputs` cannot be \'fresh\'\n  expected: "stale" or "consistent"'),
-        ({"inputs": "late"}, '`inputs` cannot be \'late\'\n  expected: "clean" or "delayed"'),
+        (
+            {"outputs": "fresh"},
+            '`outputs` cannot be \'fresh\'\n  where:    outputs\n  expected: "stale" or "consistent"',
+        ),
+        (
+            {"inputs": "late"},
+            '`inputs` cannot be \'late\'\n  where:    inputs\n  expected: "clean" or "delayed"',
+        ),
     ],
 )
 def test_wrong_words_are_refused(orchestrator, choice, message):
