@@ -15,7 +15,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, count, suggest_nearest
+from hocket.errors import (
+    Fault,
+    HocketError,
+    ScenarioError,
+    SimulatorError,
+    count,
+    raise_faults,
+    suggest_nearest,
+)
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
@@ -134,9 +142,7 @@ class Python(Recipe):
         if not isinstance(cls, type):
             expected = "a class, or text such as `plant.py:Tank`"
             raise ScenarioError(f"`{where}` is not a class", where, expected)
-        faults = [*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)]
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults([*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)])
         inputs = getattr(cls, "inputs", None) if self.own_inputs is None else self.own_inputs
         outputs = getattr(cls, "outputs", None) if self.own_outputs is None else self.own_outputs
         if inputs is None and outputs is None:
