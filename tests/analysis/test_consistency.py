@@ -82,7 +82,8 @@ def test_it_is_the_formula(name):
         else:
             start[row] = outputs[path if cell.kind == "sample" else CONNECTIONS[path]]
     z = reading.Phi @ reading.Phi @ start
-    expected = [z[reading.place_of(u, "input")] - z[reading.place_of(y)] for u, y in CONNECTIONS.items()]
+    inputs = {f"{c.owner}.{c.name}": row for row, c in enumerate(reading.cells) if c.kind == "input"}
+    expected = [z[inputs[u]] - z[reading.newest[y]] for u, y in CONNECTIONS.items()]
     found = relative_consistency(reading)
     assert found.inputs == tuple(CONNECTIONS)
     assert found.states == ("one.x1", "one.x2", "two.x1", "two.x2")

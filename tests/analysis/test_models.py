@@ -221,7 +221,7 @@ def test_all_levels_are_replaced_and_the_plan_stays():
         "controller.sampled": "identified",
     }
     reading = read_linear(found.composite)
-    assert reading.z[reading.place_of("wanted.y")] == 0.1
+    assert reading.z[reading.newest["wanted.y"]] == 0.1
     assert reading.period == Fraction(1, 5)
 
 

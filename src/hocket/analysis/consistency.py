@@ -21,7 +21,7 @@ import numpy as np
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.figures import new_figure, save_figure, set_axes_title
-from hocket.analysis.linear_reading import Reading, list_cells, scatter_state
+from hocket.analysis.linear_reading import Reading, advance_ticks, period_ticks, scatter_state
 from hocket.analysis.measure import Measure, Rows
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
@@ -173,38 +173,46 @@ def connection_defects(root: Level) -> Array:
     return np.array(found)
 
 
-def _advance_periods(root: Level, k: int) -> None:
-    """Advance by k periods."""
-    lengths = [root.clock.ticks(level.composite.step) for level in root.tree.levels()]
+def open_at_unit_states(composite: Composite) -> tuple[Level, Array] | None:
+    """Return a live tree at its start, and z there from each unit state and from none, a column each.
+
+    None: the start has a past or slopes. Without them it is known: y0 = (I - D L)^-1 C x0, u0 = L y0
+    (equation 52).
+    """
+    solution, design = exact_solution(composite), plan_tree(composite)
+    root = open_level(design, clock_of(design))
+    initialise(root, 0.0)
+    rings = [ring for level in levels_of(root) for rings in level.memory.rings for ring in rings]
+    if any(len(ring) > 1 or ring[-1][2] is not None for ring in rings):
+        root.close()
+        return None
+    here, n = exact_places(solution, root), len(solution.x0)
+    start = np.where(here.moving[:, None], 0.0, here.weights)
+    return root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))])
+
+
+def defects_of_columns(root: Level, columns: Array, ticks: int, k: int) -> Array:
+    """Return the defects after k times so many ticks, per unit of each state, from columns at the start."""
+    scatter_state(root, columns)
     for _ in range(k):
-        root.advance(root.now, math.lcm(*lengths), root.inputs[1])
+        advance_ticks(root, ticks)
+    after = connection_defects(root).reshape(-1, columns.shape[1])
+    return np.asarray(after[:, :-1] - after[:, -1:])
 
 
 def defects_from_columns(composite: Composite, k: int) -> Array | None:
-    """Return the defects from unit states, all in one run on columns; None if the start has a past.
-
-    Without a past and without slopes the start is known: y0 = (I - D L)^-1 C x0, u0 = L y0 (equation 52).
-    """
-    design = plan_tree(composite)
+    """Return the defects from unit states, all in one run on columns; None if the start has a past."""
     try:
-        solution = exact_solution(composite)
+        opened = open_at_unit_states(composite)
     except ScenarioError:
         return None  # no states between the steps are known
-    root = open_level(design, clock_of(design))
+    if opened is None:
+        return None
+    root, columns = opened
     try:
-        initialise(root, 0.0)
-        rings = [ring for level in levels_of(root) for rings in level.memory.rings for ring in rings]
-        if any(len(ring) > 1 or ring[-1][2] is not None for ring in rings):
-            return None
-        here = exact_places(solution, root, tuple(list_cells(root)))
-        start = np.where(here.moving[:, None], 0.0, here.weights)
-        n = len(solution.x0)
-        scatter_state(root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))]))
-        _advance_periods(root, k)
-        after = connection_defects(root).reshape(-1, n + 1)
+        return defects_of_columns(root, columns, period_ticks(root), k)
     finally:
         root.close()
-    return np.asarray(after[:, :n] - after[:, n:])
 
 
 def defects_from_starts(composite: Composite, k: int) -> Array:
@@ -229,7 +237,8 @@ def defects_from_starts(composite: Composite, k: int) -> Array:
         if chosen is not None:
             states[chosen] = 1.0
         initialise(root, 0.0)
-        _advance_periods(root, k)
+        for _ in range(k):
+            advance_ticks(root, period_ticks(root))
         return connection_defects(root)
 
     try:

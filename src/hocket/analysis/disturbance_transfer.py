@@ -17,7 +17,15 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hocket.analysis.linear_reading import Indices, Reading, gather_state, scatter_state
+from hocket.analysis.linear_models import InnerAttribute
+from hocket.analysis.linear_reading import (
+    Reading,
+    advance_ticks,
+    gather_state,
+    leaf_children,
+    live_columns,
+    scatter_state,
+)
 from hocket.analysis.root_search import find_minimum
 from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
@@ -203,6 +211,8 @@ class DisturbanceModel:
 class _Tap:
     """Stands before a live simulator: notes what it sees, and adds a disturbance to each new state."""
 
+    z = InnerAttribute()
+
     def __init__(self, simulator: Any):
         self.inner = simulator
         self.seen: list[Array] = []
@@ -213,18 +223,9 @@ class _Tap:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    @property
-    def z(self) -> Array:
-        state: Array = self.inner.z
-        return state
-
-    @z.setter
-    def z(self, value: Array) -> None:
-        self.inner.z = value
-
     def step(self, t: float, h: float, u: Array) -> float:
         """Step, and note; each call disturbs in columns of its own."""
-        z = self.z
+        z: Array = self.z
         if not self.seen:
             self.own = self._step_map(t, h, u)
         lengths = h ** np.arange(len(u))[:, None, None]
@@ -254,7 +255,7 @@ class _Tap:
         self.z = np.eye(states, width, 1)
         units = np.eye(inputs, width, 1 + states).reshape(*u.shape[:2], width)
         self.inner.step(t, h, units / h ** np.arange(len(u))[:, None, None])
-        found = (self.z - self.z[:, :1])[:, 1:]
+        found: Array = (self.z - self.z[:, :1])[:, 1:]
         self.inner.restore(before)
         return found
 
@@ -284,7 +285,7 @@ def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceMode
     seen = np.vstack([rows for tap in taps for rows in tap.seen] or [np.zeros((0, first))])
     moved, seen = (after - after[:, :1])[:, 1:], (seen - seen[:, :1])[:, 1:]
     B, C, D = moved[:, size:], seen[:, :size], seen[:, size:]
-    kept = _relevant_cells(reading.Phi, C)
+    kept = live_columns(reading.Phi, C)
     transfer = Transfer(np.asarray(reading.Phi[np.ix_(kept, kept)]), B[kept], C[:, kept], D)
     blocks = [_block_of_tap(level.name(child), tap) for (level, child), tap in zip(places, taps, strict=True)]
     return DisturbanceModel(transfer, tuple(blocks), tuple(tap.own for tap in taps), tuple(stateless))
@@ -314,19 +315,13 @@ def _block_of_tap(name: str, tap: _Tap) -> UncertainBlock:
 
 
 def _advance_period(reading: Reading, z: Array) -> Array:
-    root = reading.root
-    scatter_state(root, z)
-    root.advance(root.now, root.clock.ticks(reading.period), root.inputs[1])
-    return gather_state(root).reshape(z.shape)
+    scatter_state(reading.root, z)
+    advance_ticks(reading.root, reading.root.clock.ticks(reading.period))
+    return gather_state(reading.root).reshape(z.shape)
 
 
 def _find_simulators(root: Level, names: Iterable[str]) -> list[tuple[Level, int]]:
-    leaves = {
-        level.name(child): (level, child)
-        for level in levels_of(root)
-        for child, simulator in enumerate(level.children)
-        if not isinstance(simulator, Level)
-    }
+    leaves = {level.name(child): (level, child) for level, child, _ in leaf_children(root)}
     found: dict[str, tuple[Level, int]] = {}
     for name in names:
         meant = {path: where for path, where in leaves.items() if path == name or path.startswith(f"{name}.")}
@@ -334,13 +329,3 @@ def _find_simulators(root: Level, names: Iterable[str]) -> list[tuple[Level, int
             raise ScenarioError(f"there is no simulator `{name}`", hint=suggest_nearest(name, leaves))
         found |= meant
     return list(found.values())
-
-
-def _relevant_cells(Phi: Array, C: Array) -> Indices:
-    """Return the places of z that later steps or the uncertain simulators depend on."""
-    kept: Indices = np.arange(len(Phi), dtype=np.int64)
-    while True:
-        used = (Phi[np.ix_(kept, kept)] != 0.0).any(axis=0) | (C[:, kept] != 0.0).any(axis=0)
-        if used.all():
-            return kept
-        kept = kept[used]

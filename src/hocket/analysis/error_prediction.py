@@ -25,7 +25,6 @@ from hocket.analysis.posedness import hidden_ports
 from hocket.analysis.run_observation import (
     ObservedRun,
     last_row_times,
-    newest_samples,
     observe_run,
     outputs_by_leaf,
 )
@@ -436,12 +435,11 @@ def _local_errors(
 
     The values at the beginning of the step are exact (Hafner 2021, equation 6.18), and so is the past.
     """
-    past = exact_places(solution, reading.root, reading.cells)
+    past = exact_places(solution, reading.root)
     period = float(reading.period)
     first = max(1, math.ceil(float(past.ago.max(initial=0.0)) / period - 1e-9))
     last = max(first + 1, int(span / reading.period))
-    where = newest_samples(reading)
-    step = seen.whole[[where[port] for port in solution.ports]]
+    step = seen.whole[[reading.newest[port] for port in solution.ports]]
     largest = np.zeros(len(step))
     width = max(1, LARGEST // max(1, len(reading.cells)))
     for start in range(first, last, width):

@@ -18,11 +18,11 @@ import numpy as np
 from hocket.analysis.figures import save_figure
 from hocket.analysis.identification import ALONE, POOR, identify
 from hocket.analysis.linear_models import IdentifiedModel, Tangent
-from hocket.analysis.linear_reading import is_linear
+from hocket.analysis.linear_reading import is_linear, leaf_children, named_leaves
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.pulse_responses import BlackBoxBench, OperatingPoint, RefusedError, relative_error
 from hocket.analysis.stability import MARGIN
-from hocket.engine.initialise import initialise, levels_of
+from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import Fault, ScenarioError, SimulatorError, suggest_nearest
@@ -377,10 +377,8 @@ def linearise(
         if path not in names:
             raise ScenarioError(f"there is no simulator `{path}`", "at", "", suggest_nearest(path, names))
     if all(map(is_linear, design.leaves.wiring.models)):
-        exact = (
-            _exact_leaf(name, model) for name, model in zip(names, design.leaves.wiring.models, strict=True)
-        )
-        return LinearisedScenario(design.composite, tuple(exact))
+        exact = tuple(_exact_leaf(name, model) for name, model in named_leaves(composite))
+        return LinearisedScenario(design.composite, exact)
     begin = _parse_seconds(start, "start")
     root = open_level(design, clock_of(design, ahead, start=begin))
     looking = max(window_degree(level) for level in design.levels())
@@ -390,7 +388,7 @@ def linearise(
         initialise(root, float(begin))
         for _ in range(int(ahead / composite.step)):
             root.advance(root.now, root.length, root.inputs[1])
-        for level, child in _leaf_children(root):
+        for level, child, _ in leaf_children(root):
             leaf, stand_in = _linearise_leaf(level, child, points.get(level.name(child)), still, looking)
             leaves.append(leaf)
             changed[leaf.path] = stand_in
@@ -415,13 +413,6 @@ def _parse_seconds(duration: Duration, where: str) -> Fraction:
         return seconds(duration)
     except ValueError as error:
         raise ScenarioError(str(error), where) from None
-
-
-def _leaf_children(root: Level) -> Iterator[tuple[Level, int]]:
-    for level in levels_of(root):
-        for child, simulator in enumerate(level.children):
-            if not isinstance(simulator, Level):
-                yield level, child
 
 
 def _exact_leaf(path: str, model: Any) -> LinearisedLeaf:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -22,17 +21,15 @@ from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.rescaling import (
     check_scalable,
     count_still_motions,
-    eigenvalues_at,
     exact_eigenvalues,
-    largest_modulus,
+    radius_at_step,
 )
 from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import EDGE, MARGIN, spectral_radius
-from hocket.errors import ConvergenceError, ScenarioError, SimulatorError
+from hocket.errors import ConvergenceError, ScenarioError
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
-from hocket.planning.parameters import FINE
 
 CountCallback: TypeAlias = Callable[[int, int], None]
 """Called with how many values are known, and of how many."""
@@ -367,15 +364,14 @@ def largest_stable_step(
     shortest = step / SHORTER if low is None else seconds(low)
     longest = step * LONGER if high is None else seconds(high)
     still = _count_resting_motions(reading)
-
-    def rho(value: float) -> float:
-        factor = Fraction(value).limit_denominator(FINE) / step
-        try:
-            return largest_modulus(eigenvalues_at(reading, factor), still)
-        except (ConvergenceError, SimulatorError):  # no solution, or numbers beyond all bounds
-            return math.inf
-
-    found = intervals_below(rho, float(shortest), float(longest), logarithmic=True, name="step", told=told)
+    found = intervals_below(
+        lambda value: radius_at_step(reading, value, still),
+        float(shortest),
+        float(longest),
+        logarithmic=True,
+        name="step",
+        told=told,
+    )
     return LargestStep(**vars(found), step=float(step))
 
 

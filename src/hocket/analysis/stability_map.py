@@ -19,7 +19,7 @@ from hocket.analysis.linear_models import merge_micro_steps
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.measure import Measure, Rows
-from hocket.analysis.rescaling import check_scalable, count_still_motions, eigenvalues_at, largest_modulus
+from hocket.analysis.rescaling import check_scalable, count_still_motions, largest_modulus, radius_at_step
 from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import spectral_radius, spectrum
 from hocket.analysis.stability_intervals import CountCallback
@@ -334,8 +334,7 @@ class VariedRadius:
                 return self._radius_by_reading(values)
             self.readings[key] = reading, still
         reading, still = self.readings[key]
-        factor = Fraction(values[STEP]).limit_denominator(FINE) / reading.composite.step
-        return largest_modulus(eigenvalues_at(reading, factor), still)
+        return radius_at_step(reading, values[STEP], still)
 
     def _radius_by_reading(self, values: Mapping[str, float]) -> float:
         reading, still = self._read(values)

@@ -28,7 +28,7 @@ from hocket.analysis.disturbance_transfer import (
     disturbance_model,
     peak,
 )
-from hocket.analysis.linear_reading import Reading
+from hocket.analysis.linear_reading import Reading, leaf_children
 from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.root_search import find_minimum
 from hocket.analysis.structured_singular_value import (
@@ -40,8 +40,6 @@ from hocket.analysis.structured_singular_value import (
     mu_upper_bound,
     unbounded_changes,
 )
-from hocket.engine.initialise import levels_of
-from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
 from hocket.model.units import Share
 
@@ -246,12 +244,7 @@ def radius_per_simulator(reading: Reading, most: int | None = None) -> tuple[Sta
 
     Simulators with more than `most` disturbances per period (states times steps) are refused.
     """
-    names = [
-        level.name(child)
-        for level in levels_of(reading.root)
-        for child, simulator in enumerate(level.children)
-        if not isinstance(simulator, Level) and len(getattr(simulator, "z", ()))
-    ]
+    names = [level.name(child) for level, child, simulator in leaf_children(reading.root) if len(simulator.z)]
     found = []
     for name in names:
         one = disturbance_model(reading, [name])
