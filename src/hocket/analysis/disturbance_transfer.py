@@ -27,11 +27,10 @@ from hocket.analysis.linear_reading import (
     scatter_state,
 )
 from hocket.analysis.root_search import find_minimum
-from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.protocols import Array
-from hocket.plan import Repeat, walk
+from hocket.plan import Repeat
 
 Complex: TypeAlias = NDArray[np.complex128]
 Real: TypeAlias = NDArray[np.float64]
@@ -293,14 +292,11 @@ def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceMode
 
 def _check_sweeps(root: Level) -> None:
     """Refuse sweeps that see different things: each would be disturbed in another way."""
-    for level in levels_of(root):
-        for _, each in walk(level.plan.step):
-            if isinstance(each, Repeat) and each.until is None and each.at_most > 1:
-                where = f" of `{level.path}`" if level.path else ""
-                raise ScenarioError(
-                    f"the steps{where} are made again a fixed number of times: their radius is not known",
-                    expected="an iteration to a tolerance, or none",
-                )
+    for level, loop in root.tree.instructions(Repeat):
+        if loop.until is None and loop.at_most > 1:
+            where = f" of `{level.path}`" if level.path else ""
+            what = f"the steps{where} are made again a fixed number of times: their radius is not known"
+            raise ScenarioError(what, expected="an iteration to a tolerance, or none")
 
 
 def _simulator_state(level: Level, child: int) -> Array:

@@ -10,14 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
-from hocket.analysis.forced_response import DrivenSolution, driven_solution
+from hocket.analysis.forced_response import driven_solution
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.posedness import hidden_ports
@@ -31,7 +30,7 @@ from hocket.analysis.source_playback import played_sources
 from hocket.coupling.wiring import OWN
 from hocket.errors import HocketError, ScenarioError
 from hocket.files.error_estimate import AGREED, format_time
-from hocket.files.plotting import BLUE, RED, Series, draw_series, new_figure, save_figure, set_axes_title
+from hocket.files.plotting import BLUE, RED, Series, draw_series, new_figure, set_axes_title
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold
@@ -260,13 +259,27 @@ class PredictedError(Measure):
         order = {"observed order": self.order.measured, "expected order": self.order.predicted}
         return {self.title: self.rows()} | order
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the errors over time if trajectories were asked for, else what one step adds and the run."""
         kept = [(each, each.series) for each in self.ports if each.series is not None]
-        if not kept:
-            return _plot_error_dots(self, path)
-        lines = [Series(t, values - truth, each.unit, each.port) for each, (t, values, truth) in kept]
-        return draw_series(lines, "predicted error", path)
+        if kept:
+            lines = [Series(t, values - truth, each.unit, each.port) for each, (t, values, truth) in kept]
+            return draw_series(lines, "predicted error")
+        shown = self.ports[:30][::-1]
+        (figure, (axes,)), at = new_figure(9, 1.4 + 0.28 * len(shown)), np.arange(len(shown))
+        for errors, mark, colour, label in (
+            ([each.largest for each in shown], "o", RED, f"global, over {self.stop:g} s"),
+            ([each.local for each in shown], "d", BLUE, f"local, of one step, {self.step:g} s"),
+        ):
+            axes.plot(errors, at, mark, color=colour, label=label)
+        axes.set_xscale("log")
+        axes.set_yticks(at, [f"{each.port} [{each.unit or '-'}]" for each in shown], fontsize="small")
+        axes.set_xlabel("largest error")
+        set_axes_title(axes, "predicted error, the worst port first")
+        axes.grid(color="#e4e4e4", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.03))
+        return figure
 
 
 def predicted_error(
@@ -336,9 +349,7 @@ class _PredictionRequest:
     """Whether the error of one step is wanted too."""
 
 
-def _global_errors(
-    reading: Reading, solution: ExactSolution | DrivenSolution, asked: _PredictionRequest
-) -> list[PortError]:
+def _global_errors(reading: Reading, solution: ExactSolution, asked: _PredictionRequest) -> list[PortError]:
     """Return the errors of the run, the worst first."""
     seen = observe_run(reading, asked.micro, asked.start)
     alone = dict.fromkeys(solution.ports, math.nan)
@@ -428,7 +439,7 @@ def _trajectory_pieces(
 
 
 def _local_errors(
-    reading: Reading, seen: ObservedRun, solution: ExactSolution | DrivenSolution, span: Fraction
+    reading: Reading, seen: ObservedRun, solution: ExactSolution, span: Fraction
 ) -> dict[str, float]:
     """Return the largest error of one step from an exact past, per output, along the exact solution.
 
@@ -450,21 +461,3 @@ def _local_errors(
         wrong = np.abs(np.hstack(rows) @ step.T - solution.outputs(times + period))
         largest = np.maximum(largest, np.where(np.isnan(wrong), np.inf, wrong).max(axis=0))
     return dict(zip(solution.ports, largest.tolist(), strict=True))
-
-
-def _plot_error_dots(found: PredictedError, path: Path | str | None) -> Any:
-    shown = found.ports[:30][::-1]
-    size = 9, 1.4 + 0.28 * len(shown)
-    (figure, (axes,)), at = new_figure(*size), np.arange(len(shown))
-    axes.plot([each.largest for each in shown], at, "o", color=RED, label=f"global, over {found.stop:g} s")
-    axes.plot(
-        [each.local for each in shown], at, "d", color=BLUE, label=f"local, of one step, {found.step:g} s"
-    )
-    axes.set_xscale("log")
-    axes.set_yticks(at, [f"{each.port} [{each.unit or '-'}]" for each in shown], fontsize="small")
-    axes.set_xlabel("largest error")
-    set_axes_title(axes, "predicted error, the worst port first")
-    axes.grid(color="#e4e4e4", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.03))
-    return save_figure(figure, path)

@@ -1,6 +1,6 @@
 """Where the exact solution would stand in z: every state, sample and polynomial as if no step had been wrong.
 
-In:  an ExactSolution or a DrivenSolution, and a live tree of levels
+In:  an ExactSolution, and a live tree of levels
 Out: z as a function of the exact state, now and a little before
 """
 
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.exact_solution import ExactSolution
-from hocket.analysis.forced_response import DrivenSolution
 from hocket.analysis.linear_reading import Place, list_places
 from hocket.coupling.wiring import OWN, Drive
 from hocket.engine.initialise import levels_of
@@ -31,7 +30,7 @@ class ExactPlaces:
     moving: Array
     """Whether a number is about motion (a slope, a power of time, a history) and is none at a cold start."""
 
-    def states_at(self, solution: ExactSolution | DrivenSolution, times: Array) -> Array:
+    def states_at(self, solution: ExactSolution, times: Array) -> Array:
         """Return z at each of these times, a row each, as if all of the past had been exact."""
         z = np.zeros((len(times), len(self.ago)))
         for ago in np.unique(self.ago):
@@ -40,7 +39,7 @@ class ExactPlaces:
         return z
 
 
-def exact_places(solution: ExactSolution | DrivenSolution, root: Level) -> ExactPlaces:
+def exact_places(solution: ExactSolution, root: Level) -> ExactPlaces:
     """Return what each number of z is in the exact solution; the tree tells how old each one is."""
     finder = _PlaceFinder(solution, root)
     found = [finder.find(place) for place in list_places(root)]
@@ -55,7 +54,7 @@ def exact_places(solution: ExactSolution | DrivenSolution, root: Level) -> Exact
 class _PlaceFinder:
     """Looks up in a tree what the places of z show."""
 
-    def __init__(self, solution: ExactSolution | DrivenSolution, root: Level):
+    def __init__(self, solution: ExactSolution, root: Level):
         self.solution, self.root = solution, root
         self.rows: dict[int, Array] = {}
         self.number = {port: row for row, port in enumerate(solution.ports)}

@@ -82,12 +82,12 @@ class Tangent(ModelStandIn):
     """Whether many micro steps are made at once."""
 
     @staticmethod
-    def constant(stands_for: Model, y: Array) -> Tangent:
-        """Return a model whose outputs stay what they are, whatever happens."""
-        p, m = len(y), len(stands_for.inputs)
-        none = np.zeros(0)
-        nothing = np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), np.zeros((p, m))
-        return Tangent(stands_for, *nothing, none, none, np.array(y, dtype=float))
+    def static(stands_for: Model, D: Array | None = None, shift: Array | None = None) -> Tangent:
+        """Return a model without states, y = D u + shift; what is left out is zero."""
+        p, m, none = len(stands_for.outputs), len(stands_for.inputs), np.zeros(0)
+        D = np.zeros((p, m)) if D is None else D
+        shift = np.zeros(p) if shift is None else np.array(shift, dtype=float)
+        return Tangent(stands_for, np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), D, none, none, shift)
 
     @cached_property
     def linear(self) -> StateSpace:

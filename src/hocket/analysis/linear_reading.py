@@ -26,7 +26,7 @@ from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
-from hocket.plan import Repeat, walk
+from hocket.plan import Repeat
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
 
@@ -295,8 +295,7 @@ def read_period(root: Level, ticks: int) -> tuple[Array, Array]:
 
 def _settling_width(design: PlanTree) -> int:
     """Return how many columns pay before there are many: limits are found with several at a time."""
-    plans = (level.plan.step for level in design.levels())
-    return LIMITS if any(isinstance(each, Repeat) for plan in plans for _, each in walk(plan)) else 1
+    return LIMITS if any(design.instructions(Repeat)) else 1
 
 
 def advance_ticks(root: Level, ticks: int) -> None:

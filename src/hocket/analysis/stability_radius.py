@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from hocket.analysis.disturbance_transfer import (
     peak,
 )
 from hocket.analysis.linear_reading import Reading, leaf_children
-from hocket.analysis.measure import Measure, Rows
+from hocket.analysis.measure import Drawing, Measure, Rows
 from hocket.analysis.root_search import find_minimum
 from hocket.analysis.structured_singular_value import (
     POWERS,
@@ -59,7 +58,7 @@ EXACT = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class StabilityRadius:
+class StabilityRadius(Drawing):
     """How far a coupling is from unstable: structured, for some simulators, or unstructured."""
 
     at_least: float
@@ -137,9 +136,9 @@ class StabilityRadius:
             notes.append("lower bound not certified")
         return "; ".join(notes)
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the smallest change over the angle, and the smallest of all."""
-        from hocket.files.plotting import BLUE, RED, new_figure, save_figure, set_axes_title
+        from hocket.files.plotting import BLUE, RED, new_figure, set_axes_title
 
         figure, (axes,) = new_figure(7, 4)
         shown = np.isfinite(self.sizes) & (self.sizes > 0.0)
@@ -159,7 +158,7 @@ class StabilityRadius:
         axes.set_xticks(range(0, 181, 30))
         axes.grid(alpha=0.3)
         set_axes_title(axes, f"stability radius: {self.what}")
-        return save_figure(figure, path)
+        return figure
 
 
 @dataclass(frozen=True, eq=False)
