@@ -212,8 +212,8 @@ class _Tap:
 
     z = InnerAttribute()
 
-    def __init__(self, simulator: Any):
-        self.inner = simulator
+    def __init__(self, level: Level, child: int, simulator: Any):
+        self.level, self.child, self.inner = level, child, simulator
         self.seen: list[Array] = []
         self.first: int | None = None
         """The column of the first disturbance; None: only count."""
@@ -242,9 +242,16 @@ class _Tap:
         return self.inner.save(), len(self.seen)
 
     def restore(self, state: Any) -> None:
-        """Go back: a step that is made again to a limit is the same step, disturbed alike."""
+        """Roll back: a step that is made again to a limit is the same step, disturbed alike."""
         self.inner.restore(state[0])
         del self.seen[state[1] :]
+
+    @property
+    def block(self) -> UncertainBlock:
+        """The simulator, as a block that may change."""
+        moves, sees = self.own.shape
+        norm = float(np.linalg.norm(self.own, 2))
+        return UncertainBlock(self.level.name(self.child), moves, sees, len(self.seen), norm)
 
     def _step_map(self, t: float, h: float, u: Array) -> Array:
         """Return the step map of the simulator alone: what units of state and input do."""
@@ -261,15 +268,16 @@ class _Tap:
 
 def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceModel:
     """Return where disturbances of the steps of these simulators go; a level's name means all in it."""
-    root, named = reading.root, _find_simulators(reading.root, names)
-    places = [(level, child) for level, child in named if len(_simulator_state(level, child))]
-    stateless = [level.name(child) for level, child in named if not len(_simulator_state(level, child))]
+    root, taps = reading.root, []
+    named = _find_simulators(root, names)
+    stateless = tuple(level.name(child) for level, child, simulator in named if not len(simulator.z))
     _check_sweeps(root)
     saved = root.save()
-    taps = [_Tap(level.children[child]) for level, child in places]
     try:
-        for (level, child), tap in zip(places, taps, strict=True):
-            level.children[child] = tap
+        for level, child, simulator in named:
+            if len(simulator.z):
+                taps.append(_Tap(level, child, simulator))
+                level.children[child] = taps[-1]
         size = len(reading.z)
         _advance_period(reading, np.zeros((size, 1)))
         first = 1 + size
@@ -278,16 +286,16 @@ def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceMode
             first += calls * len(tap.z)
         after = _advance_period(reading, np.eye(size, first, 1))
     finally:
-        for (level, child), tap in zip(places, taps, strict=True):
-            level.children[child] = tap.inner
+        for tap in taps:
+            tap.level.children[tap.child] = tap.inner
         root.restore(saved)
     seen = np.vstack([rows for tap in taps for rows in tap.seen] or [np.zeros((0, first))])
     moved, seen = (after - after[:, :1])[:, 1:], (seen - seen[:, :1])[:, 1:]
     B, C, D = moved[:, size:], seen[:, :size], seen[:, size:]
     kept = live_columns(reading.Phi, C)
     transfer = Transfer(np.asarray(reading.Phi[np.ix_(kept, kept)]), B[kept], C[:, kept], D)
-    blocks = [_block_of_tap(level.name(child), tap) for (level, child), tap in zip(places, taps, strict=True)]
-    return DisturbanceModel(transfer, tuple(blocks), tuple(tap.own for tap in taps), tuple(stateless))
+    blocks, maps = tuple(tap.block for tap in taps), tuple(tap.own for tap in taps)
+    return DisturbanceModel(transfer, blocks, maps, stateless)
 
 
 def _check_sweeps(root: Level) -> None:
@@ -299,28 +307,17 @@ def _check_sweeps(root: Level) -> None:
             raise ScenarioError(what, expected="an iteration to a tolerance, or none")
 
 
-def _simulator_state(level: Level, child: int) -> Array:
-    simulator: Any = level.children[child]
-    state: Array = simulator.z
-    return state
-
-
-def _block_of_tap(name: str, tap: _Tap) -> UncertainBlock:
-    moves, sees = tap.own.shape
-    return UncertainBlock(name, moves, sees, len(tap.seen), float(np.linalg.norm(tap.own, 2)))
-
-
 def _advance_period(reading: Reading, z: Array) -> Array:
     scatter_state(reading.root, z)
     advance_ticks(reading.root, reading.root.clock.ticks(reading.period))
     return gather_state(reading.root).reshape(z.shape)
 
 
-def _find_simulators(root: Level, names: Iterable[str]) -> list[tuple[Level, int]]:
-    leaves = {level.name(child): (level, child) for level, child, _ in leaf_children(root)}
-    found: dict[str, tuple[Level, int]] = {}
+def _find_simulators(root: Level, names: Iterable[str]) -> list[tuple[Level, int, Any]]:
+    leaves = {level.name(child): (level, child, simulator) for level, child, simulator in leaf_children(root)}
+    found: dict[str, tuple[Level, int, Any]] = {}
     for name in names:
-        meant = {path: where for path, where in leaves.items() if path == name or path.startswith(f"{name}.")}
+        meant = {path: leaf for path, leaf in leaves.items() if path == name or path.startswith(f"{name}.")}
         if not meant:
             raise ScenarioError(f"there is no simulator `{name}`", hint=suggest_nearest(name, leaves))
         found |= meant
