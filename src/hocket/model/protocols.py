@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
@@ -394,7 +395,7 @@ class DescribedModel(Model, Protocol):
 
 def described_variables(model: object) -> Mapping[str, Variable]:
     """Return the variables that a model describes, by their names."""
-    description: VariableTable | None = getattr(model, "description", None)
+    description: VariableTable | None = getattr(_innermost(model), "description", None)
     return {} if description is None else description.by_name
 
 
@@ -437,7 +438,7 @@ _NO_PORTS: frozenset[str] = frozenset()
 
 
 class WrapperModel(Model, Protocol):
-    """A model around another one.
+    """A model around another one: it is made from the same code or file, and has the same description.
 
     Passes look into it, and put it around a changed model with `dataclasses.replace(wrapper, model=changed)`.
     """
@@ -451,6 +452,12 @@ def wrapped_model(model: object) -> Model | None:
     """Return the model inside a wrapper; None: it is not one."""
     inside: Model | None = getattr(model, "model", None)
     return inside
+
+
+def _innermost(model: object) -> object:
+    while (inside := wrapped_model(model)) is not None:
+        model = inside
+    return model
 
 
 class ClassModel(Model, Protocol):
@@ -471,7 +478,8 @@ class FileModel(Model, Protocol):
 
 def origin_of(model: object) -> str:
     """Return the code or file that a model is made from; empty: neither."""
-    return str(getattr(model, "class_name", "") or getattr(model, "path", ""))
+    bare = _innermost(model)
+    return str(getattr(bare, "class_name", "") or getattr(bare, "path", ""))
 
 
 class IsolatedModel(Model, Protocol):
@@ -484,7 +492,7 @@ class IsolatedModel(Model, Protocol):
 
 def is_isolated(model: object) -> bool:
     """Return whether simulators of a model live in processes of their own."""
-    return bool(getattr(model, "is_isolated", False))
+    return bool(getattr(_innermost(model), "is_isolated", False))
 
 
 class IntegratedModel(Model, Protocol):
@@ -534,6 +542,46 @@ def has_parameters(model: object) -> TypeGuard[ParameterModel]:
     return hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict)
 
 
+class ClosableObject(Protocol):
+    """An object of a class of one's own that holds something, such as a file.
+
+    Its simulator calls it last, also after a failure. Where it is missing there is nothing to let go of.
+    """
+
+    def close(self) -> None:
+        """Let go of everything held."""
+
+
+def can_close(given: object) -> TypeGuard[ClosableObject]:
+    """Return whether an object has close()."""
+    return hasattr(given, "close")
+
+
+class DeclaringClass(Protocol):
+    """A class of one's own that `Python` makes a model of: its attributes say what its methods cannot.
+
+    They are read once, when the class is loaded. None, or where one is missing: no ports, direct feedthrough
+    from every input that output() is given, and for the rest the default of the field of `Capabilities`.
+    """
+
+    inputs: Any
+    """Its input ports, such as ["force [N] = 0"]."""
+    outputs: Any
+    """Its output ports, such as ["x [m]"]."""
+    feedthrough: Mapping[str, Sequence[str]] | None
+    """The inputs that each output directly depends on; an output that is left out depends on none."""
+    order: int | None
+    input_degree: int | None
+    variable_step: bool
+    stops_early: bool
+
+
+def class_declarations(cls: type) -> dict[str, Any]:
+    """Return what a class says by its attributes, without those that are None."""
+    found = {name: getattr(cls, name, None) for name in members_of(DeclaringClass)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A value with its time, in seconds from the start of the step that is fed; perhaps with its slope."""
@@ -574,6 +622,7 @@ def is_extrapolator(given: object) -> TypeGuard[Extrapolator]:
     return not isinstance(given, type) and hasattr(given, "fit")
 
 
+@cache
 def members_of(protocol: type) -> tuple[str, ...]:
     """Return the names of the methods and attributes that a protocol asks for, without those it inherits."""
     own = {**vars(protocol).get("__annotations__", {}), **vars(protocol)}

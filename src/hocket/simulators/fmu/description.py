@@ -154,6 +154,7 @@ class _DescriptionReader:
         def says(name: str) -> bool:
             return told.get(name) in ("true", "1")
 
+        exchange = type(found).__name__ == "ModelExchange"
         outside = self.root.find("Implementation/CoSimulation_Tool") is not None
         return FmuInterface(
             identifier=found.modelIdentifier,
@@ -172,19 +173,19 @@ class _DescriptionReader:
             early_return=says("mightReturnEarlyFromDoStep"),
             intermediate_update=says("providesIntermediateUpdate"),
             asynchronous=says("canRunAsynchronuously"),
-            completed_step=bool(getattr(found, "needsCompletedIntegratorStep", False)),
+            completed_step=exchange and bool(found.needsCompletedIntegratorStep),
         )
 
     def states(self, wanted: bool) -> tuple[tuple[str, str], ...]:
         pairs = []
         for unknown in self.found.derivatives:
-            state = unknown.variable.derivative
-            if state is None or isinstance(state, str):
+            state = _state_name(unknown.variable)
+            if state is None:
                 if wanted:
                     name = unknown.variable.name
                     self.problems.append(f"`{name}` does not say of which state it is the derivative")
                 continue
-            pairs.append((state.name, unknown.variable.name))
+            pairs.append((state, unknown.variable.name))
         return tuple(pairs)
 
     def dependencies(self) -> dict[str, tuple[str, ...] | None]:
@@ -231,7 +232,7 @@ class _DescriptionReader:
             items={} if declared is None or kind != "enumeration" else self.items(declared),
             dimensions=tuple(d.start if d.variable is None else d.variable.name for d in found.dimensions),
             about=found.description or "",
-            derivative_of=getattr(found.derivative, "name", None),
+            derivative_of=_state_name(found),
             intermediate_update=element.get("intermediateUpdate") in ("true", "1"),
             reinit=inner.get("reinit") in ("true", "1"),
             clocks=tuple(clock.name for clock in found.clocks or ()),
@@ -281,6 +282,12 @@ class _DescriptionReader:
             what = f"`{role}` of `{name}` is `{text}`"
             self.faults.append(Fault(what, self.where, _EXPECTED.get(parse, "")))
             return None
+
+
+def _state_name(variable: Any) -> str | None:
+    """Return the state that a variable is the derivative of; None: of none, or of one that is not there."""
+    state = variable.derivative
+    return None if state is None or isinstance(state, str) else str(state.name)
 
 
 def _unknowns(unknowns: Iterable[Any]) -> dict[str, tuple[str, ...] | None]:

@@ -19,7 +19,7 @@ from hocket.model.clock import Duration, seconds
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Capabilities, Model, Sample, Simulator
+from hocket.model.protocols import Array, Capabilities, InitialisationSimulator, Model, Sample, Simulator
 from hocket.simulators.wrappers.emulation import LiveWrapper, check_wrapped
 
 TIME, STEP, BACK = "clock_t", "clock_h", "clock_back"
@@ -119,7 +119,7 @@ class _TimedSimulator(LiveWrapper):
 
     def __init__(self, timed: Timed):
         model = timed.model
-        super().__init__(model, "ready")
+        super().__init__(model, InitialisationSimulator)
         self.begin, self.degrees = float(timed.begin), timed.degrees
         self.degree = max(timed.degrees, default=0)
         honoured = model.capabilities.input_degree
