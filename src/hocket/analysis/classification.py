@@ -15,6 +15,7 @@ from hocket.analysis import classification as terms
 from hocket.analysis.posedness import hidden_ports, posedness
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite, algorithm_layers, traits_of
+from hocket.model.protocols import step_of
 from hocket.orchestrators.multirate import group_by_rate
 from hocket.plan import Adapt, Body, Repeat, Restore, Solve, tries, walk
 from hocket.planning.planner import plan_tree
@@ -76,7 +77,7 @@ def rates(levels: list[PlanTree]) -> set[Fraction]:
         step
         for level in levels
         for child, model in enumerate(level.wiring.models)
-        if child not in level.inner and isinstance(step := getattr(model, "step", None), Fraction)
+        if child not in level.inner and (step := step_of(model)) is not None
     }
     return own.union(*(_simulator_steps(level) for level in levels))
 

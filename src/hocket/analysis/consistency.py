@@ -21,6 +21,7 @@ import numpy as np
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.figures import new_figure, save_figure, set_axes_title
+from hocket.analysis.linear_models import IdentifiedModel
 from hocket.analysis.linear_reading import Reading, list_cells, scatter_state
 from hocket.analysis.measure import Measure, Rows
 from hocket.engine.initialise import initialise, levels_of
@@ -32,7 +33,7 @@ from hocket.files.plotting import Series, draw_series
 from hocket.files.run_folder import SCENARIO, Run
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import value_at
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, state_count
 from hocket.model.units import Share
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import Leaves, clock_of
@@ -113,7 +114,7 @@ def relative_consistency(
         )
     matrix = defects_from_columns(composite, k)
     if matrix is None:
-        count = sum(len(getattr(model, "x0", ())) for model in plan_tree(composite).leaves.wiring.models)
+        count = sum(state_count(model) or 0 for model in plan_tree(composite).leaves.wiring.models)
         if most is not None and count > most:
             raise ScenarioError(
                 f"it needs a start of the engine for each of {count:,} states",
@@ -126,7 +127,7 @@ def relative_consistency(
     named = zip(leaves.wiring.names, models, strict=True)
     states = tuple(f"{name}.x{number + 1}" for name, model in named for number in range(len(model.x0)))
     inputs = tuple(link.target for link in leaf_connections(leaves))
-    note = f"{ADVICE}; {FOREIGN}" if any(hasattr(model, "F") for model in models) else ADVICE
+    note = f"{ADVICE}; {FOREIGN}" if any(isinstance(model, IdentifiedModel) for model in models) else ADVICE
     return Consistency(delta, k, norm, inputs, states, matrix, note)
 
 

@@ -17,12 +17,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from hocket.analysis.linear_models import IgnoredTexts
 from hocket.analysis.linear_reading import Indices, Reading, gather_state, scatter_state
 from hocket.analysis.root_search import find_minimum
 from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, OutputDerivativeSimulator, hand_on, last_micro_step
 from hocket.plan import Repeat, walk
 
 Complex: TypeAlias = NDArray[np.complex128]
@@ -200,7 +201,7 @@ class DisturbanceModel:
     """Those named that have no state, so that nothing of their steps can change."""
 
 
-class _Tap:
+class _Tap(IgnoredTexts):
     """Stands before a live simulator: notes what it sees, and adds a disturbance to each new state."""
 
     def __init__(self, simulator: Any):
@@ -209,9 +210,12 @@ class _Tap:
         self.first: int | None = None
         """The column of the first disturbance; None: only count."""
         self.own: Array = np.zeros((0, 0))
+        self.start, self.output, self.close = simulator.start, simulator.output, simulator.close
+        hand_on(simulator, self, [OutputDerivativeSimulator])
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+    @property
+    def last_h(self) -> float | None:
+        return last_micro_step(self.inner)
 
     @property
     def z(self) -> Array:

@@ -38,6 +38,7 @@ from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
+from hocket.simulators.state_space import StateSpace
 
 NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
@@ -130,7 +131,7 @@ def _call_function(function: Callable[..., Any], t: float, x: Array, u: Array, c
 
 def tangent_of_fmu(model: Fmu, place: OperatingPoint) -> TangentFit:
     """Return the tangent of a model exchange FMU, from its directional derivatives or from differences."""
-    live = getattr(place.simulator, "live", place.simulator)
+    live = place.simulator
     if model.description.event_indicators:
         moved = BlackBoxBench(place).run([np.zeros((place.powers, len(place.u)))] * ALONE)
     A, B, C, D = live.jacobian(float(place.t), place.u[np.newaxis])
@@ -425,7 +426,7 @@ def _leaf_children(root: Level) -> Iterator[tuple[Level, int]]:
 
 
 def _exact_leaf(path: str, model: Any) -> LinearisedLeaf:
-    return LinearisedLeaf(path, "exact", 0.0, len(getattr(model, "A", ())))
+    return LinearisedLeaf(path, "exact", 0.0, len(model.A) if isinstance(model, (StateSpace, Tangent)) else 0)
 
 
 def _linearise_leaf(

@@ -15,13 +15,14 @@ from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN, Drive
 from hocket.model.composite import Composite
+from hocket.model.protocols import Extrapolator, bookkeeping_ports
 from hocket.plan import InputDelay, find_delays
 from hocket.plan.plan import NoteKind
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 
 
-def bookkeeping_ports(level: PlanTree) -> frozenset[str]:
+def bookkeeping_paths(level: PlanTree) -> frozenset[str]:
     """Return the ports inside a level that only balanced bonds want, as `motor.share`."""
     every = ((name, hidden_ports(level, child)) for child, name in enumerate(level.wiring.names))
     return frozenset(f"{name}.{port}" for name, ports in every for port in ports)
@@ -30,9 +31,8 @@ def bookkeeping_ports(level: PlanTree) -> frozenset[str]:
 def hidden_ports(level: PlanTree, child: int) -> frozenset[str]:
     """Return the ports of a child that only balanced bonds want; a level has those that lead inside."""
     if child in level.inner:
-        return bookkeeping_ports(level.inner[child])
-    found: frozenset[str] = getattr(level.wiring.models[child], "bookkeeping", frozenset())
-    return found
+        return bookkeeping_paths(level.inner[child])
+    return bookkeeping_ports(level.wiring.models[child])
 
 
 def delayed_inputs(level: PlanTree) -> Iterator[tuple[int, int, Drive, InputDelay]]:
@@ -155,7 +155,6 @@ def _delayed_connections(level: PlanTree) -> Iterator[DelayedConnection]:
         yield DelayedConnection(f"{inside}{delay.source}", f"{inside}{delay.target}", how, reacts)
 
 
-def _describe_extrapolation(extrapolation: object) -> str:
-    degree = getattr(extrapolation, "degree", 0)
+def _describe_extrapolation(extrapolation: Extrapolator) -> str:
     name = type(extrapolation).__name__.lower()
-    return name if name in ("hold", "latch", "nepce") else f"{name} of degree {degree}"
+    return name if name in ("hold", "latch", "nepce") else f"{name} of degree {extrapolation.degree}"

@@ -191,7 +191,7 @@ def walk_levels(composite: Composite) -> Iterator[Composite]:
 
 
 def _output_mode(composite: Composite) -> str:
-    return str(getattr(composite.orchestrator, "outputs", ""))
+    return traits_of(composite.orchestrator).outputs or ""
 
 
 def _change_every_level(composite: Composite, change: Callable[[Composite], dict[str, Any]]) -> Composite:

@@ -43,6 +43,7 @@ from hocket.analysis.structured_singular_value import (
 from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
+from hocket.model.protocols import linear_state
 from hocket.model.units import Share
 
 SLACK = 0.005
@@ -250,7 +251,7 @@ def radius_per_simulator(reading: Reading, most: int | None = None) -> tuple[Sta
         level.name(child)
         for level in levels_of(reading.root)
         for child, simulator in enumerate(level.children)
-        if not isinstance(simulator, Level) and len(getattr(simulator, "z", ()))
+        if not isinstance(simulator, Level) and len(linear_state(simulator))
     ]
     found = []
     for name in names:

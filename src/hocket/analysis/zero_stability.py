@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.figures import new_figure, save_figure, set_axes_title
-from hocket.analysis.linear_reading import is_linear, read_linear
+from hocket.analysis.linear_models import IdentifiedModel, Tangent
+from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.stability import MARGIN, spectrum
 from hocket.coupling.graph import strong_components
@@ -409,7 +410,7 @@ def _check_static_linear(design: PlanTree) -> None:
     faults = [
         Fault(f"`{name}` is not linear", name, "models with matrices A, B, C and D")
         for name, model in zip(leaves.names, leaves.models, strict=True)
-        if not (is_linear(model) and hasattr(model, "D"))
+        if not isinstance(model, (StateSpace, Tangent, IdentifiedModel))
     ]
     if faults:
         raise ScenarioError(faults)

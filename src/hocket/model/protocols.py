@@ -265,6 +265,12 @@ def linear_state(simulator: object) -> Array:
     return state
 
 
+def last_micro_step(simulator: object) -> float | None:
+    """Return the length of the last micro step of a linear simulator in seconds; None: not known."""
+    length: float | None = getattr(simulator, "last_h", None)
+    return length
+
+
 class Model(Protocol):
     """What can be coupled: a frozen recipe of a simulator. It may be opened many times, in parallel."""
 
@@ -510,10 +516,10 @@ class IntegratedModel(Model, Protocol):
         """The integration method, such as "rk4"."""
 
 
-def initial_state(model: object) -> Sequence[float] | None:
-    """Return the initial state of a model that hocket integrates; None: it has its own solver."""
+def state_count(model: object) -> int | None:
+    """Return the number of states of a model that hocket integrates; None: it has its own solver."""
     x0: Sequence[float] | None = getattr(model, "x0", None)
-    return x0
+    return None if x0 is None else len(x0)
 
 
 def method_of(model: object) -> str | None:
