@@ -6,7 +6,6 @@ Out: an .ssp
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ from xml.etree import ElementTree
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
 from hocket.errors import Fault, FileError, ScenarioError
+from hocket.files.atomic_files import replace_file
 from hocket.files.fmus import free_name
 from hocket.files.ssp.annotation import NAMESPACE
 from hocket.files.ssp.package import MalformedError, parse_xml
@@ -48,18 +48,10 @@ def write_ssp(what: Experiment | Composite, path: Path | str) -> None:
     composite = experiment.composite.with_scenario(scenario)
     sources = _sources(scenario)
     text = ssd_text(replace(experiment, composite=composite, name=experiment.name or file.stem), sources)
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(zipfile.ZipInfo(DEFAULT, _WHEN), text, zipfile.ZIP_DEFLATED)
-            for fmu, name in sources.items():
-                _add_fmu(archive, fmu, name)
-        fresh.replace(file)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        reason = error.strerror or str(error)
-        what_happened = f"`{file.name}` cannot be written: {reason}"
-        raise FileError(what_happened, str(file), "a place you may write to") from error
+    with replace_file(file, FileError) as fresh, zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo(DEFAULT, _WHEN), text, zipfile.ZIP_DEFLATED)
+        for fmu, name in sources.items():
+            _add_fmu(archive, fmu, name)
 
 
 def _unsupported_models(scenario: Scenario, path: str = "") -> Iterator[Fault]:
