@@ -211,7 +211,7 @@ class _Tap(IgnoredTexts):
         """The column of the first disturbance; None: only count."""
         self.own: Array = np.zeros((0, 0))
         self.start, self.output, self.close = simulator.start, simulator.output, simulator.close
-        hand_on(simulator, self, [OutputDerivativeSimulator])
+        hand_on(simulator, self, (OutputDerivativeSimulator,))
 
     @property
     def last_h(self) -> float | None:

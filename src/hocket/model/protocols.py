@@ -347,7 +347,7 @@ class SteppedModel(Model, Protocol):
 def step_of(model: object) -> Fraction | None:
     """Return the step of a model of its own, in seconds; None: it has none."""
     step = getattr(model, "step", None)
-    return step if isinstance(step, Fraction) else None
+    return step if step is not None and isinstance(step, Fraction) else None
 
 
 class TextModel(Model, Protocol):
@@ -584,7 +584,7 @@ class DeclaringClass(Protocol):
 
 def class_declarations(cls: type) -> dict[str, Any]:
     """Return what a class says by its attributes, without those that are None."""
-    found = {name: getattr(cls, name, None) for name in members_of(DeclaringClass)}
+    found = declarations(cls, DeclaringClass)
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -635,14 +635,27 @@ def members_of(protocol: type) -> tuple[str, ...]:
     return tuple(name for name in own if not name.startswith("_"))
 
 
+def declarations(given: object, protocol: type) -> dict[str, Any]:
+    """Return those members of a protocol that an object or a class has, by their names."""
+    return {name: getattr(given, name) for name in members_of(protocol) if hasattr(given, name)}
+
+
 def provides(given: object, protocol: type) -> bool:
     """Return whether an object or a class has all that a protocol asks for beyond what it inherits."""
     return all(hasattr(given, name) for name in members_of(protocol))
 
 
-def hand_on(source: object, target: object, protocols: Sequence[type]) -> None:
+def hand_on(source: object, target: object, protocols: tuple[type, ...]) -> None:
     """Give an object those capabilities of another one that are named here, where that one has them."""
-    for protocol in protocols:
-        if provides(source, protocol):
-            for name in members_of(protocol):
+    for names in _member_lists(protocols):
+        for name in names:
+            if not hasattr(source, name):
+                break
+        else:
+            for name in names:
                 setattr(target, name, getattr(source, name))
+
+
+@cache
+def _member_lists(protocols: tuple[type, ...]) -> list[tuple[str, ...]]:
+    return [members_of(protocol) for protocol in protocols]
