@@ -20,7 +20,7 @@ from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.atomic_files import replace_file
 from hocket.files.fmus import free_name
 from hocket.files.ssp.annotation import NAMESPACE
-from hocket.files.ssp.package import MalformedError, parse_xml
+from hocket.files.ssp.package import ImportFindings, MalformedError, parse_xml
 from hocket.files.ssp.system_writer import SystemWriter, foldable
 from hocket.files.ssp.vocabulary import DEFAULT, SSD, register_prefixes
 from hocket.model.clock import seconds
@@ -116,7 +116,7 @@ def ssd_text(experiment: Experiment, sources: dict[Path, str]) -> bytes:
     ElementTree.indent(root)
     text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
     try:
-        parse_xml(text, DEFAULT)
+        parse_xml(text, DEFAULT, ImportFindings())
     except MalformedError as error:
         line = text.split(b"\n")[error.line - 1].decode().strip()
         raise ScenarioError(f"a name or text cannot be written as XML: {line!r:.80}") from None
