@@ -3,17 +3,22 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import count
 from typing import Protocol
 
 import numpy as np
 import pytest
 
 from hocket.model import protocols
+from hocket.model.composite import CapabilityRequest, OrchestratorTraits
 from hocket.model.extrapolators import Hermite, Hold, Nepce, Polynomial, interpolate_samples
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Sample
+from hocket.model.scenario import Scenario
+from hocket.orchestrators.jacobi import Jacobi
+from hocket.plan import Plan
 from hocket.simulators.ode import METHODS, Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Function, Table
@@ -22,8 +27,10 @@ from hocket.testing import (
     CAPABILITY_LAWS,
     EXTRAPOLATOR_LAWS,
     LAWS,
+    ORCHESTRATOR_LAWS,
     LawBroken,
     check_extrapolator,
+    check_orchestrator,
     check_simulator,
 )
 
@@ -656,3 +663,69 @@ def test_a_law_catches_the_lying_extrapolator(liar):
 
 def test_every_extrapolator_law_has_a_liar():
     assert set(EXTRAPOLATOR_LIARS.values()) == set(EXTRAPOLATOR_LAWS)
+
+
+class Alike(Jacobi):
+    """An honest algorithm of one's own; the liars change one thing."""
+
+    def needs(self, scenario):
+        yield CapabilityRequest("rollback", tuple(scenario.models), "steps are made again")
+
+
+class Idle(Alike):
+    def plan(self, scenario):
+        return Plan(())
+
+
+class Tosses(Alike):
+    turn = count()
+
+    def plan(self, scenario):
+        mode = "stale" if next(self.turn) % 2 else "consistent"
+        return replace(super().plan(scenario), outputs=mode)
+
+
+class SaysStale(Alike):
+    traits = OrchestratorTraits("parallel", outputs="stale")
+
+
+class NamesOthers(Alike):
+    traits = OrchestratorTraits("sequential", order=("a", "nobody"))
+
+
+class AsksOthers(Alike):
+    def needs(self, scenario):
+        yield CapabilityRequest("rollback", ("nobody",), "why not")
+
+
+class AsksForMore(Alike):
+    def needs(self, scenario):
+        yield CapabilityRequest("time travel", ("a",), "why not")
+
+
+class AsksWrongly(Alike):
+    def needs(self):
+        return ()
+
+
+PLAN, TRAITS, NEEDS = ORCHESTRATOR_LAWS
+ORCHESTRATOR_LIARS = {
+    Idle: (PLAN, "a body without instructions"),
+    Tosses: (PLAN, "another plan"),
+    SaysStale: (TRAITS, "'stale', and the plan leaves outputs consistent"),
+    NamesOthers: (TRAITS, "`nobody`, which is not a model"),
+    AsksOthers: (NEEDS, "`nobody`, which is not a model"),
+    AsksForMore: (NEEDS, "`time travel`, expected one of"),
+    AsksWrongly: (NEEDS, "needs(scenario) raised TypeError"),
+}
+
+
+@pytest.mark.parametrize("liar", ORCHESTRATOR_LIARS, ids=lambda liar: liar.__name__)
+def test_a_law_catches_the_lying_orchestrator(liar):
+    gain = StateSpace(D=[[0.5]], inputs=["u"], outputs=["y"])
+    scenario = Scenario({"a": gain, "b": Function(math.sin, ["y"])}, {"a.u": "b.y"})
+    check_orchestrator(Alike(), scenario)
+    law, words = ORCHESTRATOR_LIARS[liar]
+    with pytest.raises(LawBroken, match=re.escape(words)) as caught:
+        check_orchestrator(liar(), scenario)
+    assert caught.value.law == law

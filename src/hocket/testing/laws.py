@@ -1,6 +1,6 @@
-"""The laws of extrapolators, and those of stepping, which every simulator obeys.
+"""The laws of extrapolators and orchestrators, and those of stepping, which every simulator obeys.
 
-In:  an Extrapolator; a bench with a Model and inputs to try it under
+In:  an Extrapolator; an Orchestrator and a Scenario; a bench with a Model and inputs to try it under
 Out: what does not hold, in words; a LawBroken
 """
 
@@ -13,6 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocket.model.composite import (
+    CapabilityRequest,
+    DemandingOrchestrator,
+    Orchestrator,
+    OrchestratorTraits,
+    traits_of,
+)
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.protocols import (
     Array,
@@ -21,6 +28,9 @@ from hocket.model.protocols import (
     Sample,
     Simulator,
 )
+from hocket.model.scenario import Scenario
+from hocket.plan import Plan, verify_plan
+from hocket.planning.compiler.capability_table import CAPABILITIES
 
 
 class LawBroken(AssertionError):  # noqa: N818 - it is read as a sentence
@@ -127,6 +137,62 @@ EXTRAPOLATOR_LAWS: dict[str, Callable[[Extrapolator], Iterator[str]]] = {
     "fit() is pure": _check_fit_pure,
 }
 """What `check_extrapolator` checks, in this order."""
+
+
+def check_orchestrator(orchestrator: Orchestrator, scenario: Scenario) -> None:
+    """Check every law of an orchestrator on a scenario; raises LawBroken for the first that does not hold."""
+    for law, faults in ORCHESTRATOR_LAWS.items():
+        try:
+            for what in faults(orchestrator, scenario):
+                raise LawBroken(law, what)
+        except CallFailed as failure:
+            raise LawBroken(law, str(failure)) from failure.__cause__
+
+
+def _check_plan(orchestrator: Orchestrator, scenario: Scenario) -> Iterator[str]:
+    plan, again = (attempt("plan(scenario)", orchestrator.plan, scenario) for _ in range(2))
+    if not isinstance(plan, Plan):
+        yield f"plan() returned {plan!r:.60}, expected a Plan"
+    elif plan != again:
+        yield "plan() repeated gives another plan"
+    else:
+        yield from (str(violation) for violation in verify_plan(plan, scenario))
+
+
+def _check_traits(orchestrator: Orchestrator, scenario: Scenario) -> Iterator[str]:
+    traits = traits_of(orchestrator)
+    if not isinstance(traits, OrchestratorTraits):
+        yield f"`traits` is {traits!r:.60}, expected OrchestratorTraits"
+        return
+    outputs = orchestrator.plan(scenario).outputs
+    if traits.outputs not in (None, outputs):
+        yield f"`traits.outputs` is {traits.outputs!r}, and the plan leaves outputs {outputs}"
+    order = () if traits.order in (None, "auto") else traits.order
+    ordered = [name for group in order or () for name in ((group,) if isinstance(group, str) else group)]
+    for name in (*ordered, *(name for name, _ in traits.rates or ())):
+        if name not in scenario.models:
+            yield f"`traits` name `{name}`, which is not a model of the scenario"
+
+
+def _check_needs(orchestrator: Orchestrator, scenario: Scenario) -> Iterator[str]:
+    if not isinstance(orchestrator, DemandingOrchestrator):
+        return
+    for need in attempt("needs(scenario)", lambda: list(orchestrator.needs(scenario))):
+        if not isinstance(need, CapabilityRequest):
+            yield f"needs() yields {need!r:.60}, expected a CapabilityRequest"
+        elif need.capability not in CAPABILITIES:
+            yield f"needs() asks for `{need.capability}`, expected one of {', '.join(CAPABILITIES)}"
+        else:
+            others = [name for name in need.sims if name not in scenario.models]
+            yield from (f"needs() names `{name}`, which is not a model of the scenario" for name in others)
+
+
+ORCHESTRATOR_LAWS: dict[str, Callable[[Orchestrator, Scenario], Iterator[str]]] = {
+    "plan() is pure, and the plan verifies": _check_plan,
+    "traits describe the plan": _check_traits,
+    "needs() asks for capabilities of models": _check_needs,
+}
+"""What `check_orchestrator` checks, in this order."""
 
 
 class CallFailed(Exception):  # noqa: N818 - it is read as a sentence
