@@ -21,6 +21,7 @@ from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import (
     Array,
     Capabilities,
+    ClosableObject,
     OutputDerivativeSimulator,
     PreferredStepSimulator,
     RollbackSimulator,
@@ -31,6 +32,7 @@ from hocket.model.protocols import (
     class_declarations,
     hand_on,
     has_output_derivatives,
+    members_of,
 )
 from hocket.simulators.recipes import (
     Recipe,
@@ -42,22 +44,23 @@ from hocket.simulators.recipes import (
     with_feedthrough,
 )
 
-_CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
 _OFFERS = (
     RollbackSimulator,
     OutputDerivativeSimulator,
     PreferredStepSimulator,
     StoredEnergySimulator,
 )
-"""What a class may have beyond stepping."""
-_OPTIONAL = {
-    "save": "()",
-    "restore": "(state)",
-    "slope": "(t, u)",
-    "close": "()",
-    "prefers": "(t)",
-    "energy": "()",
-}
+"""What objects of a class may be able to do beyond stepping."""
+
+
+def _signatures(*protocols: type) -> dict[str, str]:
+    """Return how the methods of protocols are called, such as `(t, u)`, by their names."""
+    methods = [(name, vars(protocol)[name]) for protocol in protocols for name in members_of(protocol)]
+    return {name: f"({', '.join([*inspect.signature(call).parameters][1:])})" for name, call in methods}
+
+
+_OPTIONAL = _signatures(*_OFFERS, ClosableObject)
+_CALLS = {name: call for name, call in _signatures(Simulator).items() if name not in _OPTIONAL}
 _FLAGS = ("variable_step", "stops_early")
 
 
