@@ -124,7 +124,6 @@ class _DescriptionReader:
             tolerance=self.experiment(experiment, "tolerance"),
             step=self.experiment(experiment, "stepSize"),
             units={unit.name: _unit(unit) for unit in found.unitDefinitions},
-            log_categories=tuple(category.name for category in found.logCategories),
             platforms=tuple(sorted(place.name for place in (folder / "binaries").glob("*/"))),
             problems=tuple(self.problems),
         )
@@ -179,13 +178,13 @@ class _DescriptionReader:
     def states(self, wanted: bool) -> tuple[tuple[str, str], ...]:
         pairs = []
         for unknown in self.found.derivatives:
-            state = _state_name(unknown.variable)
-            if state is None:
+            state = unknown.variable.derivative
+            if state is None or isinstance(state, str):
                 if wanted:
                     name = unknown.variable.name
                     self.problems.append(f"`{name}` does not say of which state it is the derivative")
                 continue
-            pairs.append((state, unknown.variable.name))
+            pairs.append((state.name, unknown.variable.name))
         return tuple(pairs)
 
     def dependencies(self) -> dict[str, tuple[str, ...] | None]:
@@ -215,7 +214,7 @@ class _DescriptionReader:
             text = declared_attribute(name) if kind in kinds else None
             return self.value(found.name, name, text, parse)
 
-        parse = _parser(kind)
+        parse = _PARSERS.get(kind, str)
         start = self.start(found.name, kind, inner, found.shape)
         return FmuVariable(
             name=found.name,
@@ -232,9 +231,7 @@ class _DescriptionReader:
             items={} if declared is None or kind != "enumeration" else self.items(declared),
             dimensions=tuple(d.start if d.variable is None else d.variable.name for d in found.dimensions),
             about=found.description or "",
-            derivative_of=_state_name(found),
             intermediate_update=element.get("intermediateUpdate") in ("true", "1"),
-            reinit=inner.get("reinit") in ("true", "1"),
             clocks=tuple(clock.name for clock in found.clocks or ()),
             alias_of=None if found.alias is None else found.alias.name,
             relative=declared_attribute("relativeQuantity") in ("true", "1", True),
@@ -257,7 +254,7 @@ class _DescriptionReader:
 
     def start(self, name: str, kind: str, inner: Element, shape: tuple[int, ...]) -> Any:
         """Return the start value; of an array a flat tuple, one value for all elements or one for each."""
-        parse = _parser(kind)
+        parse = _PARSERS.get(kind, str)
         text = inner.get("start")
         texts = None if text is None else text.split() if shape else [text]
         if self.version == "3.0" and kind in ("string", "binary"):
@@ -282,12 +279,6 @@ class _DescriptionReader:
             what = f"`{role}` of `{name}` is `{text}`"
             self.faults.append(Fault(what, self.where, _EXPECTED.get(parse, "")))
             return None
-
-
-def _state_name(variable: Any) -> str | None:
-    """Return the state that a variable is the derivative of; None: of none, or of one that is not there."""
-    state = variable.derivative
-    return None if state is None or isinstance(state, str) else str(state.name)
 
 
 def _unknowns(unknowns: Iterable[Any]) -> dict[str, tuple[str, ...] | None]:
@@ -322,7 +313,14 @@ def _parse_boolean(text: str) -> bool:
     return text.strip() in ("true", "1")
 
 
-_BOUNDED = {*FLOATS, *WHOLE, "enumeration"}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(FLOATS, float),
+    **dict.fromkeys((*WHOLE, "enumeration"), _parse_whole),
+    "boolean": _parse_boolean,
+    "binary": bytes.fromhex,
+}
+"""Of what is not text."""
+_BOUNDED = (*FLOATS, *WHOLE, "enumeration")
 _EXPECTED: dict[Callable[[str], Any], str] = {
     float: "a number",
     _parse_whole: "a whole number",
@@ -330,11 +328,3 @@ _EXPECTED: dict[Callable[[str], Any], str] = {
     _parse_boolean: "true or false",
     bytes.fromhex: "hexadecimal digits",
 }
-
-
-def _parser(kind: str) -> Callable[[str], Any]:
-    if kind in FLOATS:
-        return float
-    if kind in WHOLE or kind == "enumeration":
-        return _parse_whole
-    return {"boolean": _parse_boolean, "binary": bytes.fromhex}.get(kind, str)
