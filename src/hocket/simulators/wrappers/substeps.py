@@ -25,7 +25,7 @@ from hocket.model.protocols import (
     can_roll_back,
     step_of,
 )
-from hocket.simulators.recipes import positive_duration
+from hocket.simulators.recipes import positive_duration, set_fields
 from hocket.simulators.wrappers.emulation import (
     Emulating,
     LiveWrapper,
@@ -54,8 +54,7 @@ class Substepped(Emulating):
 
     def __init__(self, model: Model, substep: Duration):
         check_wrapped(model, "Substepped", "sub-stepped")
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "substep", positive_duration(substep, "substep"))
+        set_fields(self, model=model, substep=positive_duration(substep, "substep"))
         micro = step_of(model)
         if micro is not None and (self.substep / micro).denominator != 1:
             raise ScenarioError(
