@@ -210,7 +210,7 @@ class DisturbanceModel:
 class _Tap(IgnoredTexts):
     """Stands before a live simulator: notes what it sees, and adds a disturbance to each new state."""
 
-    z, last_h = InnerAttribute(), InnerAttribute()
+    z, last_h, size = InnerAttribute(), InnerAttribute(), InnerAttribute()
 
     def __init__(self, level: Level, child: int, simulator: Any):
         self.level, self.child, self.inner = level, child, simulator

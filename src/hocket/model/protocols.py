@@ -250,12 +250,14 @@ def native_twin(simulator: object) -> Any:
 class LinearSimulator(Simulator, Protocol):
     """A simulator whose state is a column, so that it can be read as a matrix.
 
-    The linear reading sets `z` to a matrix and steps all its columns at once. `last_h` is the length of the
+    The linear reading sets `z` to a matrix and steps all its columns at once. The first `size` of its numbers
+    are states, those behind them the history of a multistep method. `last_h` is the length of the
     last micro step in seconds, where a multistep method has a history, and None at the start. Where it is
     missing the simulator is identified or linearised first.
     """
 
     z: Array
+    size: int
     last_h: float | None
 
 
