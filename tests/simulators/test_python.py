@@ -297,8 +297,8 @@ def test_a_constructor_that_refuses():
 @pytest.mark.parametrize(
     ("attribute", "value", "words"),
     [
-        ("feedthrough", {"summ": ["a"]}, "`summ`, which is not an output(.|\n)*did you mean `sum`"),
-        ("feedthrough", {"sum": ["aa"]}, "`aa`, which is not an input"),
+        ("feedthrough", {"summ": ["a"]}, "names `summ`, which is not an output(.|\n)*did you mean `sum`"),
+        ("feedthrough", {"sum": ["aa"]}, "names `aa`, which is not an input"),
         ("order", "two", "whole number"),
         ("variable_step", 1, "True or False"),
         ("inputs", ("a", "a"), "two inputs are named `a`"),

@@ -1,6 +1,6 @@
 """An artificial simulator that keeps equations true: it finds the inputs that nothing else provides.
 
-In:  outputs of the simulators that the equations couple, and the inputs they were given in the last sweep
+In:  outputs of the simulators that the equations couple, and the inputs they were given in the last iteration
 Out: those inputs, better ones; and what the equations are short of
 
 It works in a level that iterates, after those it couples: where nothing changes any more, the equations hold
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.equations import Equation
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port, parse_ports
@@ -73,8 +73,7 @@ class Coupler:
         except EntryError as error:
             expected = "W with a row per input and a column per equation, mu per equation, start per input"
             raise ScenarioError(f"a Coupler cannot be built: {error}", error.name, expected) from None
-        if faults := self._faults():
-            raise ScenarioError(faults)
+        raise_faults(self._faults())
 
     def __hash__(self) -> int:
         return hash((self.equations, self.reads, self.determines, self.W, self.degrees, self.mu, self.start))
@@ -109,7 +108,7 @@ class Coupler:
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
-        """What it reads, and what was given in the last sweep."""
+        """What it reads, and what was given in the last iteration."""
         return (*self.reads, *(Port(f"{GIVEN}{port.name}", port.unit) for port in self.determines))
 
     @cached_property

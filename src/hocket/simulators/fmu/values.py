@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, raise_faults, suggest_nearest
 from hocket.simulators.fmu.ports import indices, shape, start_values
 from hocket.simulators.fmu.variables import (
     FLOATS,
@@ -111,8 +111,7 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
         held[key] = group[0], values
         if variable.name in sizes:
             sizes[variable.name] = values[0]
-    if faults:
-        raise ScenarioError([replace(fault, place=replace(fault.place, detail=where)) for fault in faults])
+    raise_faults(replace(fault, place=replace(fault.place, detail=where)) for fault in faults)
     starts = {
         element_name(one.variable.name, index): float(value)
         for one, values in held.values()
