@@ -10,6 +10,8 @@ or the next shorter one that divides the level's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -45,20 +47,13 @@ def check_scalable(reading: Reading) -> None:
 def eigenvalues_at(reading: Reading, factor: Fraction) -> NDArray[np.complex128]:
     """Return the eigenvalues of one period with all steps of levels times a factor."""
     root, size = reading.root, len(reading.z)
-    saved, before = root.save(), root.clock
-    ticks = before.ticks(reading.period)
-    _set_clock(root, Clock(before.tick * factor, before.start))
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            if any(cell.kind == "history" for cell in reading.cells):
-                root.advance(root.now, ticks, root.inputs[1])  # a multistep method begins anew
-            scatter_state(root, np.hstack([np.zeros((size, 1)), np.eye(size)]))
-            root.advance(root.now, ticks, root.inputs[1])
-            after = gather_state(root).reshape(size, size + 1)
-            Phi = after[:, 1:] - after[:, :1]
-    finally:
-        _set_clock(root, before)
-        root.restore(saved)
+    with other_clock(root, reading, factor) as ticks, np.errstate(over="ignore", invalid="ignore"):
+        if any(cell.kind == "history" for cell in reading.cells):
+            root.advance(root.now, ticks, root.inputs[1])  # a multistep method begins anew
+        scatter_state(root, np.hstack([np.zeros((size, 1)), np.eye(size)]))
+        root.advance(root.now, ticks, root.inputs[1])
+        after = gather_state(root).reshape(size, size + 1)
+        Phi = after[:, 1:] - after[:, :1]
     kept = live_columns(Phi)
     if not np.isfinite(Phi).all():
         return np.array([np.inf], dtype=complex)
@@ -82,6 +77,18 @@ def largest_modulus(values: NDArray[np.complex128], still: int = 0) -> float:
         order = np.argsort(np.abs(values - 1.0))
         values = np.delete(values, [place for place in order[:still] if abs(values[place] - 1.0) <= EDGE])
     return float(np.abs(values).max(initial=0.0))
+
+
+@contextmanager
+def other_clock(root: Any, reading: Reading, factor: Fraction) -> Iterator[int]:
+    """Let all steps of a live tree be longer by a factor; yield the ticks of a period, and undo it all."""
+    saved, before = root.save(), root.clock
+    _set_clock(root, Clock(before.tick * factor, before.start))
+    try:
+        yield before.ticks(reading.period)
+    finally:
+        _set_clock(root, before)
+        root.restore(saved)
 
 
 def _set_clock(root: Any, clock: Clock) -> None:

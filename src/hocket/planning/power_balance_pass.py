@@ -9,55 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.power_accounts import WiredBond
 from hocket.coupling.wiring import scenario_faults, wire
 from hocket.errors import Fault, ScenarioError
 from hocket.model.bonds import Bond
-from hocket.model.composite import algorithm_layers
+from hocket.model.composite import Composite, algorithm_layers, traits_of
 from hocket.model.extrapolators import Latch
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
-from hocket.orchestrators import Jacobi
-from hocket.orchestrators.adaptive import Adaptive
-from hocket.orchestrators.asynchronous import Asynchronous
-from hocket.orchestrators.multirate import Multirate
 from hocket.simulators.wrappers.balanced import Balanced, BondSide, PartnerBond
-
-if TYPE_CHECKING:
-    from hocket.model.composite import Composite
-
-
-DIVIDING = (Multirate, Asynchronous, Adaptive)
-"""Algorithms by which simulators may make several steps in one of their level."""
 
 
 def balance_bonds(composite: Composite) -> Scenario:
     """Return the scenario of a level and those inside as it will run; other faults are left to `wire`."""
-    scenario = composite.scenario
-    return (
-        _balance_level(composite, with_level_ports(scenario)) if _has_balanced_bonds(scenario) else scenario
-    )
-
-
-def _has_balanced_bonds(scenario: Scenario) -> bool:
-    """Return whether any bond is balanced, at any depth."""
-    if any(bond.balance is not None for bond in scenario.bonds.values()):
-        return True
-    return any(
-        _has_balanced_bonds(model.scenario)
-        for model in scenario.models.values()
-        if hasattr(model, "scenario")
-    )
+    return _balance_level(composite, with_level_ports(composite.scenario))
 
 
 def _balance_level(composite: Composite, whole: Scenario) -> Scenario:
     """Return a scenario with its bonds balanced; `whole` is the same with the ports that paths need."""
-    from hocket.model.composite import Composite
-
     scenario, ported = composite.scenario, dict[str, Any](whole.models)
     inner = {
         name: model.with_scenario(_balance_inner(name, model, ported[name].scenario))
@@ -83,7 +56,7 @@ def _balance_inner(name: str, level: Composite, whole: Scenario) -> Scenario:
 
 
 class _BalancedEnd(NamedTuple):
-    """A side of a bond that is balanced by energy: whose it is, who is at the other, and the connections."""
+    """A side of a bond that is balanced by energy: the simulators at both ends, and the connections."""
 
     bond: str
     owner: str
@@ -143,7 +116,7 @@ class _BondBalancer:
             yield Fault("a balanced bond goes through the port of a level", where, expected)
             return
         *_, innermost = algorithm_layers(self.orchestrator)
-        if not isinstance(innermost, Jacobi):
+        if traits_of(innermost).schedule != "parallel":
             what = f"the sides of a balanced bond do not step together, by {type(innermost).__name__}"
             hint = 'orchestrator "jacobi", alone, in `Iterate` or in `Adaptive`; or no `balance`'
             yield Fault(what, where, "Jacobi: both agree on the power of a step before it", hint)
@@ -200,7 +173,7 @@ class _BondBalancer:
 
     def _step_faults(self, bond: Bond, where: str, paths: list[str]) -> Iterator[Fault]:
         """Note simulators that cannot know for which step an energy or a power was agreed."""
-        adapts = any(isinstance(each, Adaptive) for each in algorithm_layers(self.orchestrator))
+        adapts = any(traits_of(each).adaptive for each in algorithm_layers(self.orchestrator))
         for path in paths:
             steps = self._steps_per_macro(path)
             if steps == "longer":
@@ -222,7 +195,8 @@ class _BondBalancer:
             level = models[name]
             if level.step > self.step:
                 return "longer"
-            divides = any(isinstance(each, DIVIDING) for each in algorithm_layers(level.orchestrator))
+            layers = map(traits_of, algorithm_layers(level.orchestrator))
+            divides = any(traits.adaptive or traits.rates is not None for traits in layers)
             if level.step < self.step or divides:
                 found = "several"
             models = level.scenario.models

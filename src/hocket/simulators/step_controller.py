@@ -23,7 +23,7 @@ from hocket.model.clock import Duration
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Sample, Simulator
-from hocket.plan.instructions import REJECTED, SMALL, step_factor
+from hocket.plan.instructions import SMALL, step_factor
 from hocket.simulators.recipes import positive_duration, set_fields
 from hocket.simulators.wrappers.timed import time_in_seconds
 
@@ -40,7 +40,7 @@ class _AttemptState:
     seen: tuple[float, ...] = ()
     """What to compare with at the end."""
     errors: tuple[float, float] | None = None
-    """Before and before that."""
+    """Before and before that, in tolerances; None: nothing is known yet."""
     begun: bool = False
     past: tuple[tuple[float, tuple[float, ...]], ...] = ()
     """Accepted times and what was seen then, as many as a prediction goes through."""
@@ -186,10 +186,9 @@ class Attempts:
         return largest
 
     def _factor(self, state: _AttemptState, ratio: float, accepted: bool) -> float:
-        model, now = self.model, max(ratio, SMALL)
-        gains, most = (model.gains, model.most) if accepted else REJECTED
-        errors, limits = (now, *(state.errors or (now, now))), (model.least, most)
-        return step_factor(errors, float(model.power), gains, model.safety, limits)
+        now = max(ratio, SMALL)
+        errors = (now, *(state.errors or (now, now)))
+        return step_factor(self.model, errors, float(self.model.power), accepted, settles=False)
 
     def _tolerance_error(self, state: _AttemptState) -> ConvergenceError:
         return ConvergenceError(
@@ -222,8 +221,8 @@ class StepController:
     has two scenarios run side by side, one with the step and one with half of it, without rollback; "defect"
     asks how far the signals are from where they were held. The error of signal i counts in parts of
     tolerance[i] + relative * |y_i|, `per` "step" or "unit" of time. The next step is that one times
-    safety * e^-a/k * e'^b/k * e''^-c/k with (a, b, c) = `gains` and the errors e now, e' before, e'' before
-    that (Gustafsson 1991; Soderlind 2002); k is `order` + 1 per step, `order` per unit.
+    safety * e^-a/k * e'^b/k * e''^-c/k with (a, b, c) = `gains` and the errors e now, e' before, e''
+    before that (Gustafsson 1991; Soderlind 2002); k is `order` + 1 per step, `order` per unit.
     """
 
     watched: tuple[Port, ...]
@@ -237,7 +236,7 @@ class StepController:
     first: Fraction
     smallest: Fraction
     largest: Fraction
-    gains: tuple[float, ...]
+    gains: tuple[float, float, float]
     order: int
     safety: float
     most: float

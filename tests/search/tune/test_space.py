@@ -73,7 +73,7 @@ def test_hierarchies_are_read():
         "{first, {second, third}",
         "{first, first, third}",
     ):
-        with pytest.raises(ScenarioError, match="no hierarchy"):
+        with pytest.raises(ScenarioError, match="not a hierarchy"):
             parse_hierarchy(wrong, ("first", "second", "third"), "tune.nesting")
 
 

@@ -76,7 +76,7 @@ class AcceptedSteps:
     error: Array
     """Of the step that led there, in tolerances, as it was estimated."""
     rejected: int
-    """Steps that were taken back."""
+    """Steps that were rolled back."""
     finished: bool
     """Whether the stop of the controller was reached; else there were too few steps of s."""
 
@@ -101,7 +101,7 @@ class AcceptedSteps:
         worst = int(np.argmax(self.error))
         if self.error[worst] > 1.0:
             what = f"the error is {self.error[worst]:.3g} times the tolerance"
-            hint = "a smaller `first`" if worst <= 1 else "an estimate that goes back: richardson, defect"
+            hint = "a smaller `first`" if worst <= 1 else "an estimate that rolls back: richardson, defect"
             faults.append(Fault(what, f"step to t = {self.t[worst]:.6g} s", "at most 1", hint))
         if not self.finished:
             where = f"t = {self.t[-1]:.6g} s"
@@ -156,7 +156,7 @@ class Accuracy:
     times the value, in every real output that `watch` names; `tolerances` gives some of them their own. It
     counts `per` "step" or "unit" of time. Steps begin with `first` (left out: a hundredth of the largest),
     are at most `largest` (the step of the level) and at least `smallest` (a millionth of the largest).
-    `rejects`: whether steps are taken back (None: where all can go back; "copy" never does).
+    `rejects`: whether steps are rolled back (None: where all can roll back; "copy" never does).
     """
 
     stop: Duration
@@ -208,11 +208,11 @@ class Accuracy:
         """Return what stands in the way."""
         if clock_of(level.scenario):
             return [Fault("its time is told by a step controller already", "models", "a level over t")]
-        goes_back = self.estimate == "richardson" or bool(self.rejects)
+        rolls_back = self.estimate == "richardson" or bool(self.rejects)
         hint = (
-            '`Replay(...)` around it, `replay = true` in a file; or estimate="copy", which needs no way back'
+            '`Replay(...)` around it, `replay = true` in a file; or estimate="copy", which needs no rollback'
         )
-        faults = list(obstacles(level, goes_back, hint))
+        faults = list(obstacles(level, rolls_back, hint))
         if faults:
             return faults
         signals = [name for _, name, _ in self._prepare_level(level)[1]]

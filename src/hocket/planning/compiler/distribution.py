@@ -1,6 +1,6 @@
 """Distribution: the models of a host become one level with a small step; others are stood in for.
 
-In:  a level whose scenario says who runs where
+In:  a level whose scenario says which model runs on which host
 Out: a level of hosts that exchange values only every step H, each with stand-ins for the others
 
 The transformation of Gomes 2016, section 3.3. The values that arrive every H are extrapolated to the small
@@ -30,6 +30,7 @@ from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate
 from hocket.planning.compiler.contract import SOLVER
+from hocket.planning.compiler.sublevels import free_name, restrict_order
 from hocket.simulators.state_space import SENT, StandIn
 
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ def with_small_steps(scenario: Scenario, step: Fraction, small: Fraction) -> Sce
     return scenario.with_models({**scenario.models, **short}) if short else scenario
 
 
-def ends_in_stand_in(scenario: Scenario, connection: Connection) -> bool:
-    """Return whether a connection ends in a stand-in inside a level."""
-    owner, _, rest = connection.target.partition(".")
-    level = as_level(scenario.models.get(owner))
-    return level is not None and isinstance(level.scenario.models.get(rest.partition(".")[0]), StandIn)
+def _direct_crossings(scenario: Scenario, hosts: Hosts) -> Iterator[tuple[str, str]]:
+    """Yield what runs from host to host without a stand-in at its end, in words and by its target."""
+    for each, source, target in crossing_connections(scenario, hosts):
+        owner, _, rest = each.target.partition(".")
+        level = as_level(scenario.models.get(owner))
+        if level is None or not isinstance(level.scenario.models.get(rest.partition(".")[0]), StandIn):
+            yield f"`{each.source}` on `{source}` drives `{each.target}` on `{target}`", each.target
 
 
 @dataclass
@@ -80,9 +83,7 @@ class Split:
         self.stand_ins = {host: {} for host in self.hosts.models}
         for each, _, host in crossing_connections(self.scenario, self.hosts):
             owner = each.source.partition(".")[0]
-            name = f"{owner}_at_{host}"
-            while name in self.hosts.models[host]:
-                name += "_"
+            name = free_name(f"{owner}_at_{host}", self.hosts.models[host])
             self.stand_ins[host].setdefault(owner, name)
 
     def host(self, path: str) -> str | None:
@@ -136,14 +137,14 @@ class Split:
     def _is_on(self, name: str, host: str) -> bool:
         return self.placed.get(name.partition(".")[0]) == host
 
-    def sent_connections(self) -> list[Connection]:
-        """Return the connections between hosts, one for each output and host that listens to it."""
+    def sent_values(self) -> dict[str, Connection]:
+        """Return what is sent between hosts, by the input that it drives: to a stand-in there."""
         found: dict[str, Connection] = {}
         for each, source, target in crossing_connections(self.scenario, self.hosts):
             owner, _, port = each.source.partition(".")
             path = f"{target}.{self.stand_ins[target][owner]}.{port}{SENT}"
-            found[path] = Connection(f"{source}.{each.source}", path)
-        return list(found.values())
+            found[each.target] = Connection(f"{source}.{each.source}", path)
+        return found
 
     def level_connections(self) -> Iterator[Connection]:
         """Yield the connections from and to the ports of the level itself."""
@@ -155,7 +156,7 @@ class Split:
                 yield replace(each, source=f"{source}.{each.source}")
 
     def outer_insertions(self) -> dict[str, Insertion]:
-        """Return who inserted what is left outside the hosts: connections from and to the level itself."""
+        """Return why there is what is left outside the hosts: connections from and to the level itself."""
         why, found = self.scenario.inserted, {}
         for each in self.scenario.connections:
             target = self.host(each.target)
@@ -172,15 +173,11 @@ class Split:
 
     def outer_bonds(self) -> dict[str, Bond]:
         """Return the bonds between hosts, kept where their values are sent."""
-        ends = {
-            each.target: f"{target}.{self.stand_ins[target][owner]}.{port}{SENT}"
-            for each, _, target in crossing_connections(self.scenario, self.hosts)
-            for owner, _, port in [each.source.partition(".")]
-        }
+        sent = self.sent_values()
         return {
-            name: replace(bond, effort=ends[bond.effort], flow=ends[bond.flow])
+            name: replace(bond, effort=sent[bond.effort].target, flow=sent[bond.flow].target)
             for name, bond in self.scenario.bonds.items()
-            if bond.effort in ends and bond.flow in ends
+            if bond.effort in sent and bond.flow in sent
         }
 
     def record_patterns(self) -> list[str]:
@@ -214,12 +211,9 @@ def host_orchestrator(orchestrator: Any, host: str, split: Split) -> Orchestrato
         return replace(orchestrator, inner=inner)  # type: ignore[no-any-return]
     if traits.order is None or traits.order == "auto":
         return orchestrator  # type: ignore[no-any-return]
-    here = split.hosts.models[host]
-    groups = [(each,) if isinstance(each, str) else each for each in traits.order]
-    kept = [tuple(name for name in group if name in here) for group in groups]
     first = tuple(split.stand_ins[host].values())
-    order = [group for group in (first, *kept) if group]
-    return replace(orchestrator, order=order)  # type: ignore[no-any-return]
+    kept = restrict_order(traits.order, split.hosts.models[host])
+    return replace(orchestrator, order=(first, *kept) if first else kept)  # type: ignore[no-any-return]
 
 
 SMALL = 10
@@ -264,18 +258,14 @@ class Distribution:
         hosts = level.scenario.hosts
         if hosts is None:
             return []
-        return [
-            f"`{each.source}` on `{source}` drives `{each.target}` on `{target}`"
-            for each, source, target in crossing_connections(level.scenario, hosts)
-            if not ends_in_stand_in(level.scenario, each)
-        ]
+        return [what for what, _ in _direct_crossings(level.scenario, hosts)]
 
     def check_preconditions(self, level: Composite) -> list[Fault]:
         """Return what keeps the level from being distributed."""
         scenario, hosts = level.scenario, level.scenario.hosts
         if hosts is None:
             hint = 'hosts={"plant": ["left"], "lab": ["right"]}, or a table [hosts] in the file'
-            return [Fault("nobody says which model runs on which host", "hosts", "hosts of the level", hint)]
+            return [Fault("nothing says which model runs on which host", "hosts", "hosts of the level", hint)]
         faults = hosts.faults(scenario.models)
         if faults:
             return faults
@@ -313,7 +303,7 @@ class Distribution:
         inserted = {
             host: Insertion(self.name, f"one level for what runs on `{host}`: {why}") for host in inside
         }
-        sent = split.sent_connections()
+        sent = {one.target: one for one in split.sent_values().values()}.values()
         inserted |= {
             one.target: Insertion(self.name, f"the value of `{one.source}` is sent {each}") for one in sent
         }
@@ -347,14 +337,10 @@ class Distribution:
         scenario, hosts = level.scenario, level.scenario.hosts
         if hosts is None or hosts.faults(scenario.models):
             return []
+        expected = "a stand-in at the end of what passes from host to host"
         faults = [
-            Fault(
-                f"`{each.source}` on `{source}` drives `{each.target}` on `{target}` at every step",
-                f"connections.{each.target}",
-                "a stand-in at the end of what passes from host to host",
-            )
-            for each, source, target in crossing_connections(scenario, hosts)
-            if not ends_in_stand_in(scenario, each)
+            Fault(f"{what} at every step", f"connections.{target}", expected)
+            for what, target in _direct_crossings(scenario, hosts)
         ]
         return [*faults, *_loop_faults(scenario, hosts)]
 
@@ -388,7 +374,7 @@ def _algorithm_faults(orchestrator: Any) -> Iterator[Fault]:
 def _extrapolation_faults(extrapolation: Any) -> Iterator[Fault]:
     if not hasattr(extrapolation, "fit"):
         yield Fault(
-            f"`{extrapolation!r:.40}` is no extrapolation", "extrapolation", "such as `Polynomial(2)`"
+            f"`{extrapolation!r:.40}` is not an extrapolation", "extrapolation", "such as `Polynomial(2)`"
         )
     elif extrapolation.slopes:
         what = f"`{extrapolation!r}` wants slopes, and hosts send values"
@@ -436,7 +422,7 @@ def _loop_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
 def _rollback_faults(scenario: Scenario) -> Iterator[Fault]:
     for name, model in scenario.models.items():
         if not model.capabilities.rollback:
-            what = f"the hosts make their steps again, and `{name}` cannot go back"
+            what = f"the hosts make their steps again, and `{name}` cannot roll back"
             hint = "`iterate=None`; `Replay(model)`, or replay = true in a file"
             yield Fault(what, f"models.{name}", "simulators with save() and restore()", hint)
 

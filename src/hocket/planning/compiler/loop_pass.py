@@ -15,13 +15,12 @@ from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.composite import as_level, levels, traits_of
-from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model
-from hocket.model.scenario import Connection, Insertion, Scenario
+from hocket.model.scenario import Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.plan import Accelerator
 from hocket.planning.compiler.contract import SOLVER, algebraic_loops, solves_loops
-from hocket.planning.compiler.sublevels import allows_grouping, free_name, gather_models
+from hocket.planning.compiler.sublevels import allows_grouping, free_name, gather_models, show_outputs
 
 if TYPE_CHECKING:
     from hocket.model.composite import Composite
@@ -64,7 +63,7 @@ class Loops:
         ]
 
     def check_preconditions(self, level: Composite) -> list[Fault]:
-        """Return who cannot do what solving its loop takes."""
+        """Return the simulators that cannot do what solving their loop takes."""
         faults: list[Fault] = []
         for path, each in levels(level):
             for group in () if solves_loops(each) else _groups(each):
@@ -158,8 +157,8 @@ def _groups(level: Composite) -> list[tuple[str, ...]]:
 def _show_reacting_outputs(inside: Scenario, around: Scenario, name: str) -> Scenario:
     """Return the scenario of a level with all that reacts to its inputs among its outputs.
 
-    Only what a level shows is evaluated again when its inputs change: else who listens to it inside, and who
-    looks at the run, would see it a step late.
+    Only what a level shows is evaluated again when its inputs change: else simulators that it drives inside,
+    and the run, would see it a step late.
     """
     ported: Any = with_level_ports(around).models[name]
     graph = feedthrough_graph(ported.scenario)
@@ -170,18 +169,11 @@ def _show_reacting_outputs(inside: Scenario, around: Scenario, name: str) -> Sce
         if node[0] in read
     }
     why = Insertion(Loops.name, f"is shown, so as to be evaluated again when an input of `{name}` changes")
-    return inside.with_changes(
-        connections=(*inside.connections, *(Connection(path, path) for path in shown)),
-        inserted={**inside.inserted, **dict.fromkeys(shown, why)},
-        outputs=(
-            *inside.outputs,
-            *(Port(path, port.unit, type=port.type, held=port.held) for path, port in shown.items()),
-        ),
-    )
+    return show_outputs(inside, shown).with_changes(inserted={**inside.inserted, **dict.fromkeys(shown, why)})
 
 
 def _lifted_record(scenario: Scenario) -> tuple[str, ...]:
-    """Return what is recorded of levels inside; who was lifted there is named where it is now."""
+    """Return what is recorded of levels inside; what was lifted there is named where it is now."""
     ports = [
         (f"{old}.{port.name}", f"{new}.{port.name}", seen)
         for old, new, model in _lifted_simulators(scenario)
@@ -212,7 +204,7 @@ def _lifted_simulators(scenario: Scenario, old: str = "", new: str = "") -> Iter
 
 
 def _loop_rate_faults(level: Composite, group: tuple[str, ...], path: str) -> Iterator[Fault]:
-    """Yield who of a loop steps more often than the others."""
+    """Yield simulators of a loop that step more often than the others."""
     rates = dict(traits_of(level.orchestrator).rates or ())
     for member in group:
         if rates.get(member, 1) != 1:

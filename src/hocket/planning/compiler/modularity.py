@@ -1,4 +1,4 @@
-"""Inputs that nobody provides but equations determine: an artificial simulator computes them.
+"""Inputs that nothing provides but equations determine: an artificial simulator computes them.
 
 In:  a level whose scenario has constraints, such as a massless link between two masses
 Out: a level without: simulators that equations couple make their steps together with a Coupler, again and
@@ -198,7 +198,7 @@ def _join_names(names: tuple[str, ...]) -> str:
 
 
 def _plain_orchestrator(orchestrator: Any) -> Any:
-    """Return the algorithm of a sweep: who has rates of their own leaves them outside."""
+    """Return the algorithm of a sweep: rates of simulators stay outside."""
     if traits_of(orchestrator).order is not None:
         return orchestrator
     outputs: Any = getattr(orchestrator, "outputs", "consistent")
@@ -228,7 +228,7 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
             yield Fault(what, coupling.where, "simulators that react within a step of the level")
         elif not model.capabilities.rollback:
             yield Fault(
-                f"steps are made again until the equations hold, and `{name}` cannot go back",
+                f"steps are made again until the equations hold, and `{name}` cannot roll back",
                 coupling.where,
                 "simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
                 "`Replay(model)`, or replay = true in a file, where it is cheap enough",

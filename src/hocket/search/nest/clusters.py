@@ -1,4 +1,4 @@
-"""Who should talk often: hierarchies that the strengths of connections suggest, the most promising first.
+"""Hierarchies that the strengths of connections suggest: strong ones should be exchanged often.
 
 In:  Strengths, and the names of the simulators
 Out: trees of groups, each with what it promises at equal work and the rates that are best for that
@@ -212,9 +212,7 @@ class _PromiseEstimator:
 
     def _own(self, group: LevelGroup) -> tuple[float, float]:
         """Return strength and number of the connections that belong to a level itself."""
-        place: dict[str, int] = {}
-        for number, member in enumerate(group.members):
-            place |= dict.fromkeys(member.names() if isinstance(member, LevelGroup) else (member,), number)
+        place = group.places()
         own = [
             edge for edge in self.pairs
             if edge[0] in place and edge[1] in place and place[edge[0]] != place[edge[1]]

@@ -1,7 +1,7 @@
-"""The picture of a nesting: who drives whom how strongly, with the clusters, and what was compared.
+"""The answer of `nest`: what was compared and chosen, the verdict in words, and the picture.
 
-In:  a Nesting
-Out: a Matplotlib figure
+In:  candidates, and how strongly simulators drive each other
+Out: a Nesting: rows, words, a Matplotlib figure
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _matrix(found: Nesting, axes: Axes) -> None:
     shown = np.ma.masked_equal(sizes, 0.0)
     top = float(sizes.max(initial=0.0)) or 1.0
     low = max(float(shown.min()) if shown.count() else top, 1e-4 * top)
-    norm = import_extra("matplotlib.colors", "plot").LogNorm(0.3 * low, top)  # the weakest is no white
+    norm = import_extra("matplotlib.colors", "plot").LogNorm(0.3 * low, top)  # the weakest is not white
     colours = axes.imshow(shown, cmap="Blues", norm=norm, aspect="equal")
     figure = axes.get_figure()
     assert figure is not None
@@ -199,7 +199,7 @@ def nesting_verdict(found: Nesting) -> list[str]:
     lines += [_strongest(found)]
     if len(list(found.now.tree.names())) > FEW and max(map(len, found.clusters)) > 1:
         lines.append(
-            f"who hangs together most: {partition_tree(tuple(found.now.tree.names()), found.clusters).words}"
+            f"strongest clusters: {partition_tree(tuple(found.now.tree.names()), found.clusters).words}"
         )
     return [*lines, *found.notes]
 
@@ -239,9 +239,8 @@ def _now(found: Nesting) -> list[str]:
 
 
 def _candidate_text(each: Candidate) -> str:
-    tree = "flat" if each.tree.flat else each.tree.words
     way = "" if each.way == AS_IT_IS else f", {each.way.words}"
-    return f"{tree} at {_distinct_steps(each)}{way}"
+    return f"{each.tree.words} at {_distinct_steps(each)}{way}"
 
 
 def _distinct_steps(each: Candidate) -> str:

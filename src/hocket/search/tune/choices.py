@@ -110,6 +110,13 @@ def _change_level(composite: Composite, path: str, change: Callable[[Composite],
     return composite.with_scenario(composite.scenario.with_models(models))
 
 
+def _change_sweep(level: Composite, change: Callable[[Any], Any]) -> Composite:
+    """Return the level with the algorithm of one sweep changed; an iteration around it stays."""
+    now: Any = level.orchestrator
+    made = replace(now, inner=change(now.inner)) if traits_of(now).iterates else change(now)
+    return level.with_changes(orchestrator=made)
+
+
 def _with_algorithm(level: Composite, made: Any) -> Composite:
     now: Any = level.orchestrator
     now = now.inner if traits_of(now).iterates else now
@@ -121,35 +128,21 @@ def _with_algorithm(level: Composite, made: Any) -> Composite:
 
 def _with_order(level: Composite, order: tuple[str, ...]) -> Composite:
     """Return the level in another order; an algorithm without one has none to change."""
-    now: Any = level.orchestrator
-    if traits_of(now).iterates:
-        inner: Any = now.inner
-        return (
-            level.with_changes(orchestrator=replace(now, inner=replace(inner, order=order)))
-            if traits_of(inner).order is not None
-            else level
-        )
-    return (
-        level.with_changes(orchestrator=replace(now, order=order))
-        if traits_of(now).order is not None
-        else level
+    return _change_sweep(
+        level, lambda now: now if traits_of(now).order is None else replace(now, order=order)
     )
 
 
 def _mode_change(key: str) -> Callable[[Composite, Any], Composite]:
     """Return what changes a mode of an algorithm: its `outputs`, or its `inputs`."""
 
-    def change(level: Composite, mode: str) -> Composite:
-        now: Any = level.orchestrator
-        inner: Any = now.inner if traits_of(now).iterates else now
-        if not hasattr(inner, key):
-            raise ScenarioError(
-                f"`{type(inner).__name__}` has no `{key}`", f"tune.{key}", "another algorithm"
-            )
-        made = replace(inner, **{key: mode})
-        return level.with_changes(orchestrator=replace(now, inner=made) if traits_of(now).iterates else made)
+    def change(now: Any, mode: str) -> Any:
+        if not hasattr(now, key):
+            what = f"`{type(now).__name__}` has no `{key}`"
+            raise ScenarioError(what, f"tune.{key}", "another algorithm")
+        return replace(now, **{key: mode})
 
-    return change
+    return lambda level, mode: _change_sweep(level, lambda now: change(now, mode))
 
 
 def _with_sweeps(level: Composite, count: int) -> Composite:

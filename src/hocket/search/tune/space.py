@@ -21,13 +21,13 @@ from hocket.model.clock import seconds
 from hocket.model.composite import Composite, as_level, traits_of
 from hocket.model.extrapolators import Hermite
 from hocket.planning.planner import plan_tree
-from hocket.search.nest.hierarchy import LevelGroup, parse_hierarchy
+from hocket.search.nest.hierarchy import parse_hierarchy
 
 Point: TypeAlias = tuple[int, ...]
 """The number of the value of each variable."""
 
 CHOICES = ("algorithm", "order", "outputs", "inputs", "sweeps", "extrapolation", "nesting", "ratio")
-"""The last word of names whose values are no numbers of the scenario."""
+"""The last word of names whose values are not numbers of the scenario."""
 MODES = {"outputs": ("stale", "consistent"), "inputs": ("clean", "delayed")}
 VALUES = 1_000_000
 """Of one name, at the most."""
@@ -129,7 +129,7 @@ def _variable(composite: Composite, name: str, text: str, rotations: bool) -> De
             return _nestings(name, text, tuple(level.scenario.models), where)
         numbers = _numbers(text, where)
         if any(value != round(value) or value < 1 for value in numbers):
-            raise ScenarioError(f"`{text}` are no counts", where, "whole numbers from 1 on")
+            raise ScenarioError(f"`{text}` are not counts", where, "whole numbers from 1 on")
         return DesignVariable(
             name, tuple(int(value) for value in numbers), tuple(f"{value:g}" for value in numbers)
         )
@@ -216,7 +216,7 @@ def _orders(name: str, text: str, models: tuple[str, ...], rotations: bool, wher
         for order in found:
             if sorted(order) != sorted(models):
                 expected = f"an order of {' '.join(models)}, or `all`"
-                raise ScenarioError(f"`{' '.join(order)}` is no order of the models", where, expected)
+                raise ScenarioError(f"`{' '.join(order)}` is not an order of the models", where, expected)
     elif len(models) > MANY:
         what = f"{len(models)} models have {math.factorial(len(models)):,} orders"
         raise ScenarioError(what, where, f"at most {MANY} models, or the orders themselves")
@@ -243,8 +243,4 @@ def _nestings(name: str, text: str, models: tuple[str, ...], where: str) -> Desi
     trees = [parse_hierarchy(each, models, where) for each in _split_braced(text)]
     if not trees:
         raise ScenarioError("no nesting is given", where, "`flat`, {one, {two, three}}, with commas between")
-    return DesignVariable(name, tuple(trees), tuple(_tree_words(tree) for tree in trees))
-
-
-def _tree_words(tree: LevelGroup) -> str:
-    return "flat" if tree.flat else tree.words
+    return DesignVariable(name, tuple(trees), tuple(tree.words for tree in trees))
