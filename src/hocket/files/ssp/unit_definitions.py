@@ -7,11 +7,11 @@ Out: the straight line that turns a value in one unit into a value in another
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from hocket.files.ssp.package import ImportFindings, Node
+from hocket.files.ssp.package import Node
 from hocket.model.units import conversion
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import BASES
@@ -114,7 +114,7 @@ def recognised_name(unit: NamedUnit | None) -> str:
         return ""
 
 
-def read_units(parent: Node, findings: ImportFindings) -> dict[str, NamedUnit]:
+def read_units(parent: Node) -> dict[str, NamedUnit]:
     units: dict[str, NamedUnit] = {}
     for node in parent.all("Units", "Unit"):
         name = node.attributes.get("name", "")
@@ -126,10 +126,10 @@ def read_units(parent: Node, findings: ImportFindings) -> dict[str, NamedUnit]:
             exponents = tuple(int(float(base.get(key) or 0)) for key in BASES)
             factor, offset = float(base.get("factor") or 1), float(base.get("offset") or 0)
         except (ValueError, OverflowError):
-            findings.fault(base, f"the unit `{name}` has a base unit that is not a number", "whole exponents")
+            base.fault(f"the unit `{name}` has a base unit that is not a number", "whole exponents")
             continue
         if not factor or not math.isfinite(factor) or not math.isfinite(offset):
-            findings.fault(base, f"the unit `{name}` has the factor {base.get('factor')}", "a factor but 0")
+            base.fault(f"the unit `{name}` has the factor {base.get('factor')}", "a factor but 0")
             continue
         units[name] = NamedUnit(name, exponents, factor, offset)
     return units
@@ -142,6 +142,7 @@ def look_up_unit(name: str, units: Mapping[str, NamedUnit]) -> NamedUnit | None:
 
 
 def fmu_unit(fmu: Fmu, name: str) -> NamedUnit | None:
+    """Return a unit as an FMU defines it, else as it is known by its name; None for no name."""
     told = fmu.description.units.get(name)
     if told is None or told.exponents is None:
         return look_up_unit(name, {})
@@ -153,25 +154,12 @@ def unit_definition(name: str) -> NamedUnit | None:
     from hocket.model import units
 
     try:
-        parsed: Any = units._parse_unit(name)
-        quantity = units._registry().Quantity(1.0, parsed).to_root_units()
-        exponents = dict(_exponents(quantity))
-        found = NamedUnit(name, tuple(exponents.get(base, 0) for base in BASES))
+        registry, parsed = units._registry(), units._parse_unit(name)
+        base = registry.Quantity(1.0, parsed).to_base_units()
+        powers = {registry.get_symbol(each): power for each, power in base._units.items()}
+        if not powers.keys() <= set(BASES) or any(power != int(power) for power in powers.values()):
+            return None
+        found = NamedUnit(name, tuple(int(powers.get(each, 0)) for each in BASES))
         return NamedUnit(name, found.exponents, *conversion(name, found.base))
     except ValueError:
         return None
-
-
-def _exponents(quantity: Any) -> Iterator[tuple[str, int]]:
-    spelt = {"kilogram": "kg", "meter": "m", "second": "s", "ampere": "A", "kelvin": "K", "mole": "mol"}
-    spelt |= {"candela": "cd", "radian": "rad"}
-    grams = 0
-    for name, power in quantity._units.items():
-        if power != int(power) or name not in (*spelt, "gram"):
-            raise ValueError(f"`{name}` to the power {power} is not a product of base units")
-        if name == "gram":
-            grams = int(power)
-        else:
-            yield spelt[name], int(power)
-    if grams:
-        yield "kg", grams
