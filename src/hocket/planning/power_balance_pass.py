@@ -7,8 +7,8 @@ Out: its scenario with the models wrapped, and connections for what they must kn
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from hocket.coupling.level_ports import port_at, with_level_ports
@@ -42,8 +42,7 @@ def _balance_level(composite: Composite, whole: Scenario) -> Scenario:
     if not bonds or scenario_faults(whole):
         return scenario
     joints = {joint.name: joint for joint in wire(whole).bonds}
-    how = composite.extrapolation, composite.orchestrator, composite.step
-    return _BondBalancer(scenario, *how).balance(bonds, joints)
+    return _BondBalancer(composite.with_scenario(scenario)).balance(bonds, joints)
 
 
 def _balance_inner(name: str, level: Composite, whole: Scenario) -> Scenario:
@@ -66,23 +65,24 @@ class _BalancedEnd(NamedTuple):
     back: Connection
 
 
+@dataclass
 class _BondBalancer:
     """What is gathered on the way: the sides of each simulator, and the connections between them."""
 
-    def __init__(self, scenario: Scenario, default: Extrapolator, orchestrator: Any, step: Fraction):
-        self.scenario = scenario
-        self.default = default
-        self.orchestrator = orchestrator
-        self.step = step
-        self.driver = {connection.target: connection for connection in scenario.connections}
-        self.sides: dict[str, list[BondSide]] = {}
-        self.forms: dict[str, str] = {}
-        self.names: dict[str, str] = {}
-        """Per simulator: the first of its bonds."""
-        self.faults: list[Fault] = []
-        self.made: dict[str, Connection] = {}
-        self.ends: dict[str, list[_BalancedEnd]] = {}
-        """Per simulator: its sides that are balanced by energy."""
+    level: Composite
+    sides: dict[str, list[BondSide]] = field(default_factory=dict)
+    forms: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """Per simulator: the first of its bonds."""
+    faults: list[Fault] = field(default_factory=list)
+    made: dict[str, Connection] = field(default_factory=dict)
+    ends: dict[str, list[_BalancedEnd]] = field(default_factory=dict)
+    """Per simulator: its sides that are balanced by energy."""
+
+    @cached_property
+    def driver(self) -> dict[str, Connection]:
+        """What drives each input."""
+        return {connection.target: connection for connection in self.level.scenario.connections}
 
     def balance(self, bonds: Mapping[str, Bond], joints: Mapping[str, WiredBond]) -> Scenario:
         """Return the scenario with all bonds in it."""
@@ -96,11 +96,11 @@ class _BondBalancer:
             for end in ends:
                 booked, work = f"{end.back.target}_booked", f"{end.out.target}_work"
                 self._link(booked, work, Latch(), f"bonds.{end.bond}")
-        models = self._wrap_models(self.scenario.models, "")
+        models = self._wrap_models(self.level.scenario.models, "")
         if self.faults:
             raise ScenarioError(self.faults)
-        return self.scenario.with_changes(
-            models=models, connections=(*self.scenario.connections, *self.made.values())
+        return self.level.scenario.with_changes(
+            models=models, connections=(*self.level.scenario.connections, *self.made.values())
         )
 
     def _add_bond(self, name: str, bond: Bond, joint: WiredBond) -> Iterator[Fault]:
@@ -115,7 +115,7 @@ class _BondBalancer:
             expected = "paths of the simulators themselves, such as `axle.spring.speed`"
             yield Fault("a balanced bond goes through the port of a level", where, expected)
             return
-        *_, innermost = algorithm_layers(self.orchestrator)
+        *_, innermost = algorithm_layers(self.level.orchestrator)
         if traits_of(innermost).schedule != "parallel":
             what = f"the sides of a balanced bond do not step together, by {type(innermost).__name__}"
             hint = 'orchestrator "jacobi", alone, in `Iterate` or in `Adaptive`; or no `balance`'
@@ -125,7 +125,7 @@ class _BondBalancer:
         for (output, entry, sign, connection), other in zip(ends, ends[::-1], strict=True):
             assert output is not None
             assert entry is not None
-            extrapolation = connection.extrapolation or self.default
+            extrapolation = connection.extrapolation or self.level.extrapolation
             if extrapolation.degree == 0:
                 what = f"`{connection.target}` is held: power that is held freezes the motion"
                 yield Fault(what, where, 'extrapolation "linear", or "hermite" where there are slopes')
@@ -165,15 +165,15 @@ class _BondBalancer:
             found.append(PartnerBond(name, other.side.sign, (units[0], units[1]), count))
             output, entry, share = (f"{end.owner}.{port.name}" for port in found[-1].ports)
             where = f"bonds.{end.bond}"
-            self._link(output, other.out.source, other.out.extrapolation or self.default, where)
-            back = replace(other.back, extrapolation=other.back.extrapolation or self.default)
+            self._link(output, other.out.source, other.out.extrapolation or self.level.extrapolation, where)
+            back = replace(other.back, extrapolation=other.back.extrapolation or self.level.extrapolation)
             self._add_connection(replace(back, target=entry), where)
             self._link(share, f"{other.partner}.share", Latch(), where)
         return tuple(found)
 
     def _step_faults(self, bond: Bond, where: str, paths: list[str]) -> Iterator[Fault]:
         """Note simulators that cannot know for which step an energy or a power was agreed."""
-        adapts = any(traits_of(each).adaptive for each in algorithm_layers(self.orchestrator))
+        adapts = any(traits_of(each).adaptive for each in algorithm_layers(self.level.orchestrator))
         for path in paths:
             steps = self._steps_per_macro(path)
             if steps == "longer":
@@ -189,21 +189,21 @@ class _BondBalancer:
 
     def _steps_per_macro(self, path: str) -> Literal["one", "several", "longer"]:
         """Return how many steps a simulator makes in one of this level, as the levels around it say."""
-        models: Mapping[str, Any] = self.scenario.models
+        models: Mapping[str, Any] = self.level.scenario.models
         found: Literal["one", "several"] = "one"
         for name in path.split(".")[:-1]:
             level = models[name]
-            if level.step > self.step:
+            if level.step > self.level.step:
                 return "longer"
             layers = map(traits_of, algorithm_layers(level.orchestrator))
             divides = any(traits.adaptive or traits.rates is not None for traits in layers)
-            if level.step < self.step or divides:
+            if level.step < self.level.step or divides:
                 found = "several"
             models = level.scenario.models
         return found
 
     def _port_unit(self, path: str, source: bool) -> str:
-        port = port_at(self.scenario, path, source)
+        port = port_at(self.level.scenario, path, source)
         return port.unit if port is not None else ""
 
     def _link(self, target: str, source: str, extrapolation: Extrapolator, where: str) -> None:
@@ -220,7 +220,7 @@ class _BondBalancer:
         A port of a level that is named after what it leads to is only on the way: files have such.
         """
         model: Any = None
-        models: Mapping[str, Model] = self.scenario.models
+        models: Mapping[str, Model] = self.level.scenario.models
         parts = path.split(".")
         for number, part in enumerate(parts[:-1]):
             model = models.get(part)
@@ -253,7 +253,7 @@ class _BondBalancer:
                 continue
             try:
                 divided = form == "energy" and self._steps_per_macro(path) == "several"
-                whole = float(self.step) if divided else None
+                whole = float(self.level.step) if divided else None
                 made[name] = Balanced(model, tuple(self.sides[path]), form, linked=True, whole=whole)
             except ScenarioError as error:
                 where = f"bonds.{self.names[path]}"

@@ -80,10 +80,10 @@ class Modularity:
             for name, model in level.scenario.models.items()
             if as_level(model) and _has_constraints(model)
         ]
-        models = _models_with_ports(level.scenario) if deep else {}
+        models: dict[str, Any] = _models_with_ports(level.scenario) if deep else {}
         for name in deep:
             try:
-                inner[name] = self.apply(_level(models[name]))
+                inner[name] = self.apply(models[name])
             except ScenarioError as error:
                 faults += _prefix_faults(list(error.faults), f"{name}.")
         if inner:
@@ -146,7 +146,11 @@ class Modularity:
         reason = _coupler_reason(coupling, coupler, done.sloped)
         noted = {name: Insertion(self.name, reason)}
         noted |= {each.target: Insertion(self.name, _connection_reason(each, name)) for each in added}
-        noted |= {each: Insertion(self.name, _emulation_reason(done.sloped[each])) for each in done.sloped}
+        sloped: Mapping[str, Any] = done.sloped
+        noted |= {
+            each: Insertion(self.name, f"{model.emulation}: emulated, {model.price}")
+            for each, model in sloped.items()
+        }
         whole = scenario.with_changes(
             models={**scenario.models, name: coupler},
             connections=(*scenario.connections, *added),
@@ -176,11 +180,6 @@ class Modularity:
         return Iterate(
             sweep_orchestrator(inner, scenario, last), self.tolerance, self.at_most, self.accelerate
         )
-
-
-def _level(model: Any) -> Composite:
-    level: Composite = model
-    return level
 
 
 def _has_constraints(model: Any) -> bool:
@@ -282,10 +281,6 @@ def _connection_reason(connection: Connection, name: str) -> str:
     if connection.target.startswith(f"{name}."):
         return f"`{connection.source}` stands in an equation of `{name}`, or is a rate of what does"
     return f"`{name}` determines this input"
-
-
-def _emulation_reason(model: Any) -> str:
-    return f"{model.emulation}: emulated, {model.price}"
 
 
 def _coupler_reason(coupling: ConstraintGroup, coupler: Coupler, sloped: Mapping[str, Model]) -> str:
