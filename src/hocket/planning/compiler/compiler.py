@@ -87,7 +87,8 @@ def compile_level(
     met, if the level cannot be made trivial.
     """
     _check_arguments(level, passes)
-    chosen = list(_default_passes(level) if passes is None else passes)
+    needed: list[Pass] = [Modularity(), Loops(), *([Distribution()] if level.scenario.hosts else [])]
+    chosen = needed if passes is None else list(passes)
     if in_order:
         chosen.sort(key=lambda each: ORDER.index(each.name) if each.name in ORDER else len(ORDER))
     _refuse(list(_host_faults(level)), "hosts do not fit the models")
@@ -120,13 +121,6 @@ def _check_arguments(level: Any, passes: Any) -> None:
         hint = "from hocket.planning.compiler.modularity import Modularity"
         what = f"`{wrong[0]!r:.60}` is not a pass" if wrong else "one pass, and no list of them"
         raise ScenarioError(what, "passes", "a list such as [Modularity(), Loops()]", hint)
-
-
-def _default_passes(level: Composite) -> Iterator[Pass]:
-    yield Modularity()
-    yield Loops()
-    if level.scenario.hosts:
-        yield Distribution()
 
 
 def _host_faults(level: Composite) -> Iterator[Fault]:

@@ -16,9 +16,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hocket.coupling.feedthrough import feedthrough_graph
-from hocket.coupling.level_ports import with_level_ports
+from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.wiring import wire_unchecked
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, ScenarioError, join_names
 from hocket.model import registry
 from hocket.model.bonds import Bond
 from hocket.model.clock import Duration, format_duration, seconds
@@ -97,7 +97,9 @@ class Split:
         for each, _, target in crossing_connections(self.scenario, self.hosts):
             if target == host:
                 owner, _, name = each.source.partition(".")
-                seen = _find_output(self.scenario.models[owner], name)
+                seen = port_at(self.scenario, each.source, True)
+                if seen is None:
+                    raise ScenarioError(f"there is no output `{each.source}`", "connections")
                 found[owner][name] = Port(name, seen.unit, type=seen.type, held=seen.held)
         return found
 
@@ -112,7 +114,7 @@ class Split:
         inserted = {
             name: why
             for name, why in self.scenario.inserted.items()
-            if name == SOLVER or self._is_on(name, host)
+            if name == SOLVER or self.placed.get(name.partition(".")[0]) == host
         }
         outputs: list[Port] = []
         for owner, shown in self.outputs_heard(host).items():
@@ -133,9 +135,6 @@ class Split:
                 inserted[each.target] = Insertion("distribution", f"`{owner}` is stood in for")
             connections.append(each)
         return Scenario(models, connections, outputs=outputs, bonds=self._bonds(host), inserted=inserted)
-
-    def _is_on(self, name: str, host: str) -> bool:
-        return self.placed.get(name.partition(".")[0]) == host
 
     def sent_values(self) -> dict[str, Connection]:
         """Return what is sent between hosts, by the input that it drives: to a stand-in there."""
@@ -168,7 +167,7 @@ class Split:
         return {
             name: bond
             for name, bond in self.scenario.bonds.items()
-            if self._is_on(bond.effort, host) and self._is_on(bond.flow, host)
+            if {self.placed.get(path.partition(".")[0]) for path in (bond.effort, bond.flow)} == {host}
         }
 
     def outer_bonds(self) -> dict[str, Bond]:
@@ -189,18 +188,6 @@ class Split:
             homes += [host for host in self.hosts.models if first in self._bonds(host)]
             found |= dict.fromkeys([f"{host}.{pattern}" for host in homes] or [pattern])
         return list(found)
-
-
-def _find_output(model: Model, path: str) -> Port:
-    """Return an output by its path inside a model."""
-    for port in model.outputs:
-        if port.name == path:
-            return port
-    level = as_level(model)
-    owner, dot, rest = path.partition(".")
-    if level is None or not dot or owner not in level.scenario.models:
-        raise ScenarioError(f"there is no output `{path}`", "connections")
-    return _find_output(level.scenario.models[owner], rest)
 
 
 def host_orchestrator(orchestrator: Any, host: str, split: Split) -> Orchestrator:
@@ -299,7 +286,7 @@ class Distribution:
             for host in hosts.models
         }
         each = f"every {format_duration(level.step)}"
-        why = f"{_join_hosts(list(hosts.models))} exchange values {each}"
+        why = f"{join_names(list(hosts.models))} exchange values {each}"
         inserted = {
             host: Insertion(self.name, f"one level for what runs on `{host}`: {why}") for host in inside
         }
@@ -401,7 +388,7 @@ def _information_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
     for name, bond in scenario.bonds.items():
         ends = {placed.get(path.partition(".")[0], "") for path in (bond.effort, bond.flow)}
         if len(ends) > 1 and bond.balance:
-            what = f"the bond `{name}` is balanced, and its sides are on {_join_hosts(sorted(ends))}"
+            what = f"the bond `{name}` is balanced, and its sides are on {join_names(sorted(ends))}"
             hint = "put both on one host, or leave out `balance`"
             yield Fault(what, f"bonds.{name}", "both sides on one host: they agree at every step", hint)
     yield from _loop_faults(scenario, hosts)
@@ -414,7 +401,7 @@ def _loop_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
         ends = {placed[graph.wiring.names[child]] for child, _ in loop}
         if len(ends) > 1:
             path = " -> ".join(graph.name(node) for node in loop)
-            what = f"the algebraic loop {path} runs across {_join_hosts(sorted(ends))}"
+            what = f"the algebraic loop {path} runs across {join_names(sorted(ends))}"
             hint = "put these models on one host, where the loop is solved at every small step"
             yield Fault(what, "connections", "loops within one host", hint)
 
@@ -425,7 +412,3 @@ def _rollback_faults(scenario: Scenario) -> Iterator[Fault]:
             what = f"the hosts make their steps again, and `{name}` cannot roll back"
             hint = "`iterate=None`; `Replay(model)`, or replay = true in a file"
             yield Fault(what, f"models.{name}", "simulators with save() and restore()", hint)
-
-
-def _join_hosts(names: list[str]) -> str:
-    return " and ".join(f"`{name}`" for name in names)

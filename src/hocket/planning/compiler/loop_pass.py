@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, join_names, suggest_nearest
 from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.protocols import Capabilities, Model
 from hocket.model.scenario import Insertion, Scenario
@@ -54,7 +54,7 @@ class Loops:
     def reasons(self, level: Composite) -> list[str]:
         """Return the loops of levels that do not iterate."""
         return [
-            f"{' and '.join(f'`{path}{each}`' for each in loop)} depend on each other at once"
+            f"{join_names([f'{path}{each}' for each in loop])} depend on each other at once"
             if len(loop) > 1
             else f"`{path}{loop[0]}` depends on itself at once"
             for path, inner in levels(level)
@@ -70,9 +70,8 @@ class Loops:
                 how = self._choose_method(each, group)
                 faults += [*_loop_rate_faults(each, group, path), *_loop_host_faults(each, group, path)]
                 for member in group:
-                    lacking = _missing_capability(each.scenario.models[member].capabilities, how)
-                    if lacking:
-                        faults.append(Fault(lacking[0], f"{path}{member}", lacking[1], lacking[2]))
+                    able = each.scenario.models[member].capabilities
+                    faults += _capability_faults(able, how, f"{path}{member}")
         return faults
 
     def apply(self, level: Composite) -> Composite:
@@ -219,8 +218,8 @@ def _loop_host_faults(level: Composite, group: tuple[str, ...], path: str) -> It
     placed = {} if hosts is None else hosts.host_by_model()
     there = list(dict.fromkeys(placed[member] for member in group if member in placed))
     if len(there) > 1 and set(group) != set(level.scenario.models):
-        members = " and ".join(f"`{path}{member}`" for member in group)
-        what = f"{members} depend on each other at once, and are on {' and '.join(f'`{h}`' for h in there)}"
+        members = join_names([f"{path}{member}" for member in group])
+        what = f"{members} depend on each other at once, and are on {join_names(there)}"
         yield Fault(what, f"{path}hosts", "one host for all of a loop", "move them together")
 
 
@@ -232,18 +231,11 @@ def _without_rates(orchestrator: Any, group: tuple[str, ...]) -> Any:
     return replace(orchestrator, rates={name: rate for name, rate in rates.items() if name not in group})
 
 
-def _missing_capability(capabilities: Capabilities, how: How) -> tuple[str, str, str] | None:
-    """Return what a simulator of a loop cannot do, what is expected, and what to try."""
+def _capability_faults(capabilities: Capabilities, how: How, where: str) -> Iterator[Fault]:
+    """Yield what a simulator of a loop cannot do that solving it takes."""
     if how == "outputs" and not capabilities.reevaluates:
-        return (
-            "it cannot evaluate its outputs again between steps",
-            "output() that follows new inputs",
-            'how="steps"',
-        )
+        what = "it cannot evaluate its outputs again between steps"
+        yield Fault(what, where, "output() that follows new inputs", 'how="steps"')
     if how == "steps" and not capabilities.rollback:
-        return (
-            "it cannot make a step again",
-            "save() and restore()",
-            "`Replay(model)`: replay = true in a file",
-        )
-    return None
+        hint = "`Replay(model)`: replay = true in a file"
+        yield Fault("it cannot make a step again", where, "save() and restore()", hint)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hocket.coupling.constraint_groups import ConstraintGroup, group_constraints, is_level_input
 from hocket.coupling.level_ports import with_level_ports
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, ScenarioError, join_names
 from hocket.model.arguments import is_number
 from hocket.model.composite import algorithm_layers, as_level, levels, traits_of
 from hocket.model.extrapolators import Hermite, Hold, Polynomial
@@ -158,7 +158,7 @@ class Modularity:
             inserted={**scenario.inserted, **noted},
         )
         members = (*coupling.models, name)
-        why = f"makes the steps of {_join_names(coupling.models)} again until the equations of `{name}` hold"
+        why = f"makes the steps of {join_names(coupling.models)} again until the equations of `{name}` hold"
         if set(members) == set(whole.models) or not allows_grouping(level.orchestrator):
             whole = whole.with_changes(inserted={**whole.inserted, SOLVER: Insertion(self.name, why)})
             chosen = self._iterate_around(level.orchestrator, scenario, name)
@@ -189,11 +189,6 @@ def _has_constraints(model: Any) -> bool:
 
 def _prefix_faults(faults: list[Fault], prefix: str) -> list[Fault]:
     return [replace(fault, where=f"{prefix}{fault.where}") for fault in faults]
-
-
-def _join_names(names: tuple[str, ...]) -> str:
-    quoted = [f"`{name}`" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
 def _plain_orchestrator(orchestrator: Any) -> Any:
@@ -238,7 +233,7 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
         own = [name for name in coupling.models if name in dict(rates)]
         whole = set(coupling.models) == set(scenario.models) or not allows_grouping(level.orchestrator)
         if own or whole:
-            what = f"{_join_names(tuple(own) or coupling.models)} would step at rates of their own"
+            what = f"{join_names(tuple(own) or coupling.models)} would step at rates of their own"
             hint = "a level of their own with a shorter step, constraint and all"
             yield Fault(what, coupling.where, "one step for all that equations couple", hint)
     if scenario.hosts is not None:
@@ -246,7 +241,7 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
             host for host, names in scenario.hosts.models.items() for each in coupling.models if each in names
         }
         if len(lives) > 1:
-            what = f"{_join_names(coupling.models)} live on different hosts"
+            what = f"{join_names(coupling.models)} live on different hosts"
             yield Fault(what, coupling.where, "one host for all that equations couple")
 
 
@@ -285,7 +280,7 @@ def _connection_reason(connection: Connection, name: str) -> str:
 
 def _coupler_reason(coupling: ConstraintGroup, coupler: Coupler, sloped: Mapping[str, Model]) -> str:
     held = "; ".join(f"`{text}`" for text in coupler.equations)
-    story = [f"computes {_join_names(coupling.determines)}, which nothing provides, so that {held}"]
+    story = [f"computes {join_names(coupling.determines)}, which nothing provides, so that {held}"]
     for text, degree, mu in zip(coupler.equations, coupler.degrees, coupler.mu, strict=True):
         if degree == 2:
             story.append(f"the inputs of `{text}` act on accelerations: g' + {mu:g} g = 0 is asked for")

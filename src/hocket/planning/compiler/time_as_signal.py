@@ -15,7 +15,7 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, scenario_faults, wire_unchecked
 from hocket.errors import Fault
 from hocket.model.clock import common_tick
-from hocket.model.composite import as_level, traits_of
+from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.protocols import Model
 from hocket.model.scenario import Connection, Scenario
@@ -137,12 +137,15 @@ def obstacles(level: Any, rolls_back: bool, hint: str) -> Iterator[Fault]:
     for loop in () if solves_loops(level) else algebraic_loops(level):
         told, before = " -> ".join(loop), "the pass `loops` before this one"
         yield Fault(f"the algebraic loop {told}", "connections", "no loops", before)
-    yield from _level_obstacles(level, level.step, "")
+    yield from _orchestrator_obstacles(level)
+    yield from _extrapolation_obstacles(level) if is_plain_jacobi(level) else ()
+    for prefix, each in levels(level):
+        yield from _level_obstacles(each, prefix[:-1])
     for path, model in told_models(level.scenario, level.step):
         yield from _leaf_obstacles(path, model, rolls_back, hint)
 
 
-def _level_obstacles(level: Any, step: Fraction, path: str) -> Iterator[Fault]:
+def _level_obstacles(level: Composite, path: str) -> Iterator[Fault]:
     scenario, place = level.scenario, f"models.{path}" if path else ""
     yield from _constraint_obstacles(scenario, place)
     if scenario.bonds:
@@ -154,13 +157,6 @@ def _level_obstacles(level: Any, step: Fraction, path: str) -> Iterator[Fault]:
         told = ".".join(filter(None, [path, *sampled[:1]]))
         what = f"`{told}` has a period of its own, which steps of any length do not meet"
         yield Fault(what, f"models.{told}", "no sampled models")
-    if not path:
-        yield from _orchestrator_obstacles(level)
-        yield from _extrapolation_obstacles(level) if is_plain_jacobi(level) else ()
-    for name, model in scenario.models.items():
-        inner = as_level(model)
-        if inner is not None:
-            yield from _level_obstacles(inner, step, f"{path}.{name}" if path else name)
 
 
 def _orchestrator_obstacles(level: Any) -> Iterator[Fault]:

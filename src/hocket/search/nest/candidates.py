@@ -88,14 +88,14 @@ class StepGrid:
     def _fits(self, tree: LevelGroup, step: Fraction) -> bool:
         models = self.composite.scenario.models
         return all(
-            _divides(models[member], step / rate)
+            fits_own_step(models[member], step / rate)
             for group, rate in ((tree, 1), *tree.rates())
             for member in group.members
             if isinstance(member, str)
         )
 
 
-def _divides(model: Model, step: Fraction) -> bool:
+def fits_own_step(model: Model, step: Fraction) -> bool:
     """Return whether the own step of a model fits that of its level; those of levels may be longer."""
     own = own_step(model)
     if own is None or (step / own).denominator == 1:

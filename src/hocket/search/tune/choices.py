@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import factorial
 from typing import Any
 
@@ -18,7 +19,7 @@ from hocket.model.composite import Composite, levels, traits_of
 from hocket.model.protocols import Extrapolator
 from hocket.orchestrators import Iterate
 from hocket.search.nest.algorithm_variants import AS_IT_IS, LevelAlgorithm
-from hocket.search.nest.candidates import own_step
+from hocket.search.nest.candidates import fits_own_step
 from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
 from hocket.search.tune.space import CHOICES, DesignVariable, Point, Space
 
@@ -47,12 +48,9 @@ def default_space(composite: Composite, stop: Fraction | None) -> dict[str, str]
 
 def _fits(composite: Composite, step: Fraction) -> bool:
     """Return whether what insists on a step of its own can keep it, and makes whole steps."""
-    for model in composite.scenario.models.values():
-        given: Any = model
-        own = own_step(model) if getattr(given, "period", None) or getattr(given, "sampled", False) else None
-        if own is not None and (step / own).denominator != 1 and (own / step).denominator != 1:
-            return False
-    return True
+    given: Any = composite.scenario.models.values()
+    sampled = [model for model in given if getattr(model, "period", None) or getattr(model, "sampled", False)]
+    return all(fits_own_step(model, step) for model in sampled)
 
 
 def _level_choices(level: Composite, outermost: bool) -> Iterator[tuple[str, str]]:
@@ -82,21 +80,20 @@ def apply_choices(composite: Composite, values: Mapping[str, Any]) -> Composite:
     Algorithms come first, then their order and what is exchanged, then numbers; a nesting comes last, and
     `ratio` is the number of steps its levels make in one around them.
     """
+    named = [(*name.rpartition(".")[::2], value) for name, value in values.items()]
     for last, change in _CHANGES.items():
-        for name, value in values.items():
-            path, _, word = name.rpartition(".")
+        for path, word, value in named:
             if word == last:
-                composite = _change_level(composite, path, lambda level: change(level, value))  # noqa: B023
-    for name, value in values.items():
-        if name.rpartition(".")[2] == "extrapolation":
-            composite = _with_extrapolation(composite, name.rpartition(".")[0], value)
+                composite = _change_level(composite, path, partial(change, value))
+    for path, word, value in named:
+        if word == "extrapolation":
+            composite = _with_extrapolation(composite, path, value)
     numbers = {name: value for name, value in values.items() if name.rpartition(".")[2] not in CHOICES}
     composite = with_values(composite, numbers, "tune") if numbers else composite
-    for name, value in values.items():
-        path, _, word = name.rpartition(".")
+    for path, word, value in named:
         if word == "nesting" and not value.flat:
             ratio = values.get(f"{path}.ratio" if path else "ratio", 1)
-            composite = _change_level(composite, path, lambda level: _with_nesting(level, value, ratio))  # noqa: B023
+            composite = _change_level(composite, path, partial(_with_nesting, value, ratio))
     return composite
 
 
@@ -117,7 +114,7 @@ def _change_sweep(level: Composite, change: Callable[[Any], Any]) -> Composite:
     return level.with_changes(orchestrator=made)
 
 
-def _with_algorithm(level: Composite, made: Any) -> Composite:
+def _with_algorithm(made: Any, level: Composite) -> Composite:
     now: Any = level.orchestrator
     now = now.inner if traits_of(now).iterates else now
     modes = {
@@ -126,14 +123,14 @@ def _with_algorithm(level: Composite, made: Any) -> Composite:
     return level.with_changes(orchestrator=replace(made, **modes) if traits_of(made).inner is None else made)
 
 
-def _with_order(level: Composite, order: tuple[str, ...]) -> Composite:
+def _with_order(order: tuple[str, ...], level: Composite) -> Composite:
     """Return the level in another order; an algorithm without one has none to change."""
     return _change_sweep(
         level, lambda now: now if traits_of(now).order is None else replace(now, order=order)
     )
 
 
-def _mode_change(key: str) -> Callable[[Composite, Any], Composite]:
+def _mode_change(key: str) -> Callable[[Any, Composite], Composite]:
     """Return what changes a mode of an algorithm: its `outputs`, or its `inputs`."""
 
     def change(now: Any, mode: str) -> Any:
@@ -142,17 +139,17 @@ def _mode_change(key: str) -> Callable[[Composite, Any], Composite]:
             raise ScenarioError(what, f"tune.{key}", "another algorithm")
         return replace(now, **{key: mode})
 
-    return lambda level, mode: _change_sweep(level, lambda now: change(now, mode))
+    return lambda mode, level: _change_sweep(level, lambda now: change(now, mode))
 
 
-def _with_sweeps(level: Composite, count: int) -> Composite:
+def _with_sweeps(count: int, level: Composite) -> Composite:
     now: Any = level.orchestrator
     inner = now.inner if traits_of(now).iterates else now
     made = Iterate(inner, tolerance=None, at_most=count, accelerate=None) if count > 1 else inner
     return level.with_changes(orchestrator=made)
 
 
-_CHANGES: dict[str, Callable[[Composite, Any], Composite]] = {
+_CHANGES: dict[str, Callable[[Any, Composite], Composite]] = {
     "algorithm": _with_algorithm,
     "order": _with_order,
     "outputs": _mode_change("outputs"),
@@ -182,16 +179,9 @@ def _with_extrapolation(composite: Composite, path: str, made: Extrapolator) -> 
     return composite.with_scenario(scenario.with_models(models))
 
 
-def _with_nesting(level: Composite, tree: LevelGroup, ratio: int) -> Composite:
+def _with_nesting(tree: LevelGroup, ratio: int, level: Composite) -> Composite:
     ratios = {frozenset(group.names()): ratio for group in tree.groups()}
     return build_hierarchy(level, tree.with_ratios(ratios), level.step, LevelAlgorithm(level, AS_IT_IS))
-
-
-def point_of_now(composite: Composite, space: Space) -> Point | None:
-    """Return the point that the composite itself is; None: one of its values is not in the space."""
-    places = [_place(composite, variable) for variable in space.variables]
-    found = tuple(place for place in places if place is not None)
-    return space.canonical_point(found) if len(found) == len(places) else None
 
 
 def near_now(composite: Composite, space: Space, most: int = 2) -> list[Point]:

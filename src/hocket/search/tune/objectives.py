@@ -22,7 +22,7 @@ from hocket.analysis.error_prediction import PortError
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.stability import EDGE, spectral_radius
 from hocket.analysis.stability_radius import stability_radius, structured_radius
-from hocket.errors import HocketError, ScenarioError, suggest_nearest
+from hocket.errors import HocketError, ScenarioError, join_names, suggest_nearest
 from hocket.execution.run import run
 from hocket.files.run_folder import Run
 from hocket.model.arguments import is_number
@@ -293,9 +293,8 @@ def mixed_units_note(objective: Objective, composite: Composite) -> str:
     units = units_of(composite, objective_paths(objective.name))
     if len(units) < 2:
         return ""
-    listed = f"{', '.join(units[:-1])} and {units[-1]}"
     return (
-        f"`{objective.name}` adds up {listed} as they are: "
+        f"`{objective.name}` adds up {join_names(units, '')} as they are: "
         "`relative` compares each output with its own size, `error:*.NAME` takes some only"
     )
 

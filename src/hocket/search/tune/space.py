@@ -18,9 +18,8 @@ from hocket.analysis.stability_map import is_step, with_values
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import seconds
-from hocket.model.composite import Composite, as_level, traits_of
+from hocket.model.composite import Composite, levels, traits_of
 from hocket.model.extrapolators import Hermite
-from hocket.planning.planner import plan_tree
 from hocket.search.nest.hierarchy import parse_hierarchy
 
 Point: TypeAlias = tuple[int, ...]
@@ -117,7 +116,8 @@ def _variable(composite: Composite, name: str, text: str, rotations: bool) -> De
     path, _, last = name.rpartition(".")
     if last in CHOICES:
         if last == "extrapolation":
-            return _words(name, _split_list(text), _extrapolations(), where)
+            known = {**registry.words("extrapolators"), "hermite2": Hermite(2)}
+            return _words(name, _split_list(text), known, where)
         level = _level(composite, path, where)
         if last == "algorithm":
             return _words(name, _split_list(text), registry.words("orchestrators"), where)
@@ -143,28 +143,16 @@ def _variable(composite: Composite, name: str, text: str, rotations: bool) -> De
 
 
 def _level(composite: Composite, path: str, where: str) -> Composite:
-    found: Any = composite
-    for name in path.split(".") if path else ():
-        inner = found.scenario.models.get(name)
-        found = as_level(inner) if inner is not None else None
-        if found is None:
-            known = [each.path for each in plan_tree(composite).levels() if each.path]
-            hint = (
-                suggest_nearest(path, known)
-                if known
-                else "the outermost level has no name, and there is no other"
-            )
-            raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
-    made: Composite = found
-    return made
+    known = {prefix[:-1]: level for prefix, level in levels(composite)}
+    if path not in known:
+        others = [name for name in known if name]
+        hint = suggest_nearest(path, others) or "the outermost level has no name, and there is no other"
+        raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
+    return known[path]
 
 
 def _split_list(text: str) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
-
-
-def _extrapolations() -> dict[str, Any]:
-    return {**registry.words("extrapolators"), "hermite2": Hermite(2)}
 
 
 def _words(name: str, words: Sequence[str], known: Mapping[str, Any], where: str) -> DesignVariable:

@@ -22,7 +22,7 @@ import numpy as np
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.forced_response import driven_solution
 from hocket.analysis.source_playback import played_sources, with_sources
-from hocket.errors import HocketError, ScenarioError
+from hocket.errors import HocketError, ScenarioError, join_names
 from hocket.execution.run import run
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
@@ -152,15 +152,12 @@ def _round(times: float) -> str:
 
 def _gain_clauses(better: list[str], same: list[str], worse: list[str]) -> Iterator[str]:
     if better:
-        yield f"{_and(better)} than now"
+        yield f"{join_names(better, '')} than now"
     if same:
-        yield f"at the same {_and(same)}" if better or worse else f"the same {_and(same)} as now"
+        kept = f"the same {join_names(same, '')}"
+        yield f"at {kept}" if better or worse else f"{kept} as now"
     if worse:
-        yield f"{'but ' if better else ''}{_and(worse)}" + ("" if better else " than now")
-
-
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+        yield f"{'but ' if better else ''}{join_names(worse, '')}" + ("" if better else " than now")
 
 
 @dataclass(frozen=True, eq=False)
