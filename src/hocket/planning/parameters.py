@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
 from numbers import Real
@@ -19,7 +19,7 @@ from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, can_check_itself, has_parameters
 from hocket.simulators.fmu.variables import array_of
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import is_emulation
@@ -53,10 +53,9 @@ def scale_steps(composite: Composite, factor: Fraction, own: bool = False) -> Co
 def _scale_model_steps(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model:
     if isinstance(model, Composite):
         return model if model.sampled else scale_steps(model, factor, own)
-    step = getattr(model, "step", None)
-    if not isinstance(model, StateSpace) or step is None:
+    if not isinstance(model, StateSpace) or model.step is None:
         return model
-    return with_own_step(model, step * factor if own else level / (level / step).__ceil__())
+    return with_own_step(model, model.step * factor if own else level / (level / model.step).__ceil__())
 
 
 def with_own_step(model: StateSpace, step: Fraction) -> StateSpace:
@@ -65,13 +64,18 @@ def with_own_step(model: StateSpace, step: Fraction) -> StateSpace:
     return replace(model, **changed)
 
 
-def with_cold_starts(composite: Composite) -> Composite:
-    """Return the composite with cold starts at all levels: its steps are the same, and it starts sooner."""
+def change_levels(composite: Composite, change: Callable[[Composite], Composite]) -> Composite:
+    """Return the composite with a change made to every level, those inside first."""
     models = {
-        name: with_cold_starts(model) if isinstance(model, Composite) else model
+        name: change_levels(model, change) if isinstance(model, Composite) else model
         for name, model in composite.scenario.models.items()
     }
-    return composite.with_changes(scenario=composite.scenario.with_models(models), start="cold")
+    return change(composite.with_scenario(composite.scenario.with_models(models)))
+
+
+def with_cold_starts(composite: Composite) -> Composite:
+    """Return the composite with cold starts at all levels: its steps are the same, and it starts sooner."""
+    return change_levels(composite, lambda level: level.with_changes(start="cold"))
 
 
 _ENTRY = re.compile(r"(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")
@@ -175,10 +179,13 @@ def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -
 
         fmu: Any = model
         return remake_fmu(fmu, values)
-    if hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict):
+    if has_parameters(model):
         made: Any = copy.copy(model)
         object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))
-        _ = made.check() if hasattr(made, "check") else made.inputs  # both look at the parameters
+        if can_check_itself(made):  # which looks at the parameters, as loading a class does
+            made.check()
+        else:
+            _ = made.inputs
         return made  # type: ignore[no-any-return]
     if isinstance(model, StateSpace):
         for name, value in values.items():

@@ -16,7 +16,7 @@ from hocket.coupling.power_accounts import WiredBond
 from hocket.coupling.wiring import scenario_faults, wire
 from hocket.errors import Fault, ScenarioError
 from hocket.model.bonds import Bond
-from hocket.model.composite import Composite, algorithm_layers, traits_of
+from hocket.model.composite import Composite, algorithm_layers, as_level, traits_of
 from hocket.model.extrapolators import Latch
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Scenario
@@ -130,7 +130,7 @@ class _BondBalancer:
                 what = f"`{connection.target}` is held: power that is held freezes the motion"
                 yield Fault(what, where, 'extrapolation "linear", or "hermite" where there are slopes')
                 return
-            if extrapolation.slopes and innermost.outputs == "stale":
+            if extrapolation.slopes and traits_of(innermost).outputs == "stale":
                 what = f"`{connection.target}` follows slopes that are read before what was exchanged"
                 yield Fault(what, where, 'Jacobi(outputs="consistent"), or extrapolation "linear"')
                 return
@@ -225,9 +225,10 @@ class _BondBalancer:
         for number, part in enumerate(parts[:-1]):
             model = models.get(part)
             rest = ".".join(parts[number + 1 :])
-            scenario = getattr(model, "scenario", None)
-            if scenario is None:
+            level = as_level(model)
+            if level is None:
                 return (".".join(parts[: number + 1]), rest) if model is not None else None
+            scenario = level.scenario
             passed = {each.target for each in scenario.connections if each.source == each.target}
             if rest not in passed and rest in (*scenario.input_names, *scenario.output_names):
                 return None

@@ -15,10 +15,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, suggest_nearest
+from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, count, suggest_nearest
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
-from hocket.model.protocols import Array, Capabilities, Simulator
+from hocket.model.protocols import (
+    Array,
+    Capabilities,
+    ClosableObject,
+    OutputDerivativeSimulator,
+    PreferredStepSimulator,
+    RollbackSimulator,
+    Simulator,
+    StoredEnergySimulator,
+    can_close,
+    can_roll_back,
+    class_declarations,
+    hand_on,
+    has_output_derivatives,
+    members_of,
+)
 from hocket.simulators.recipes import (
     Recipe,
     load,
@@ -29,15 +44,23 @@ from hocket.simulators.recipes import (
     with_feedthrough,
 )
 
-_CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
-_OPTIONAL = {
-    "save": "()",
-    "restore": "(state)",
-    "slope": "(t, u)",
-    "close": "()",
-    "prefers": "(t)",
-    "energy": "()",
-}
+_OFFERS = (
+    RollbackSimulator,
+    OutputDerivativeSimulator,
+    PreferredStepSimulator,
+    StoredEnergySimulator,
+)
+"""What objects of a class may be able to do beyond stepping."""
+
+
+def _arguments(*protocols: type) -> dict[str, tuple[str, ...]]:
+    """Return the arguments of the methods of protocols, such as ("t", "u"), by their names."""
+    methods = [(name, vars(protocol)[name]) for protocol in protocols for name in members_of(protocol)]
+    return {name: tuple(inspect.signature(method).parameters)[1:] for name, method in methods}
+
+
+_OPTIONAL = _arguments(*_OFFERS, ClosableObject)
+_CALLS = {name: taken for name, taken in _arguments(Simulator).items() if name not in _OPTIONAL}
 _FLAGS = ("variable_step", "stops_early")
 
 
@@ -137,15 +160,15 @@ class Python(Recipe):
         faults = [*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)]
         if faults:
             raise ScenarioError(faults)
-        inputs = getattr(cls, "inputs", None) if self.own_inputs is None else self.own_inputs
-        outputs = getattr(cls, "outputs", None) if self.own_outputs is None else self.own_outputs
+        declared = class_declarations(cls)
+        inputs = declared.get("inputs") if self.own_inputs is None else self.own_inputs
+        outputs = declared.get("outputs") if self.own_outputs is None else self.own_outputs
         if inputs is None and outputs is None:
             hint = 'give them here or in the class: `inputs = ["force [N]"]`, `outputs = ["x [m]"]`'
             what = f"`{cls.__name__}` has neither inputs nor outputs"
             raise ScenarioError(what, where, "named ports", hint)
         inputs = parse_ports(inputs or ())
-        told = getattr(cls, "feedthrough", None)
-        outputs = with_feedthrough(parse_ports(outputs or ()), inputs, told, where)
+        outputs = with_feedthrough(parse_ports(outputs or ()), inputs, declared.get("feedthrough"), where)
         takes_inputs = _takes_arguments(cls, "output", 2)
         if not takes_inputs:
             outputs = tuple(replace(port, feedthrough=()) for port in outputs)
@@ -174,11 +197,9 @@ class _ObjectSimulator:
         self.object = made
         self.start: Callable[[float], None] = made.start
         self.output: Callable[[float, Array], Array] = output if takes_inputs else lambda t, _: output(t)
-        self.close: Callable[[], None] = getattr(made, "close", lambda: None)
+        self.close: Callable[[], None] = made.close if can_close(made) else lambda: None
         self._step: Callable[[float, float, Array], float | None] = made.step
-        for name in ("save", "restore", "slope", "prefers", "energy"):
-            if hasattr(made, name):
-                setattr(self, name, getattr(made, name))
+        hand_on(made, self, _OFFERS)
 
     def step(self, t: float, h: float, u: Array) -> float:
         reached = self._step(t, h, u)
@@ -186,24 +207,19 @@ class _ObjectSimulator:
 
 
 def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
-    own = [
-        name for name in dir(cls) if name[0] != "_" and name not in _CALLS and callable(getattr(cls, name))
-    ]
+    own = [name for name, _ in inspect.getmembers(cls, callable) if name[0] != "_" and name not in _CALLS]
     for name, arguments in (_CALLS | _OPTIONAL).items():
+        listed, size = ", ".join(arguments), len(arguments)
         if not callable(getattr(cls, name, None)):
             if name in _CALLS:
-                what, expected = (
-                    f"`{cls.__name__}` has no method `{name}`",
-                    f"`def {name}(self, {arguments[1:]}`",
-                )
+                what, expected = f"`{cls.__name__}` has no method `{name}`", f"`def {name}(self, {listed})`"
                 yield Fault(what, where, expected, suggest_nearest(name, own))
             continue
-        count = len(arguments.strip("()").split(", ")) if arguments != "()" else 0
         plain = name == "output" and _takes_arguments(cls, name, 1)
-        if not plain and not _takes_arguments(cls, name, count):
-            what = f"`{cls.__name__}.{name}` cannot be called with {count} argument{'s' * (count != 1)}"
-            expected = f"`{name}{arguments}`" + (" or `output(t)`" if name == "output" else "")
-            yield Fault(what, where, expected)
+        if not plain and not _takes_arguments(cls, name, size):
+            what = f"`{cls.__name__}.{name}` cannot be called with {count(size, 'argument')}"
+            either = " or `output(t)`" if name == "output" else ""
+            yield Fault(what, where, f"`{name}({listed})`{either}")
 
 
 def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> Iterator[Fault]:
@@ -223,16 +239,16 @@ def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> I
             yield Fault(f"`{cls.__name__}` needs the parameter `{p.name}`", where, "", hint)
 
 
-def _takes_arguments(cls: type[Any], name: str, count: int) -> bool:
+def _takes_arguments(cls: type[Any], name: str, size: int) -> bool:
     """Return whether a method can be called with so many arguments."""
     if not isinstance(inspect.getattr_static(cls, name), (staticmethod, classmethod)):
-        count += 1
+        size += 1
     try:
         signature = inspect.signature(getattr(cls, name))
     except (TypeError, ValueError):
         return True
     try:
-        signature.bind(*range(count))
+        signature.bind(*range(size))
     except TypeError:
         return False
     return True
@@ -246,13 +262,9 @@ def _signature_text(cls: type[Any]) -> str:
 
 
 def _class_capabilities(cls: type[Any], where: str) -> Capabilities:
-    found: dict[str, Any] = {
-        "rollback": hasattr(cls, "save") and hasattr(cls, "restore"),
-        "slopes": hasattr(cls, "slope"),
-    }
-    for name in ("order", "input_degree", *_FLAGS):
-        value = getattr(cls, name, None)
-        if value is None:
+    found: dict[str, Any] = {"rollback": can_roll_back(cls), "slopes": has_output_derivatives(cls)}
+    for name, value in class_declarations(cls).items():
+        if name in ("inputs", "outputs", "feedthrough"):
             continue
         if not isinstance(value, bool if name in _FLAGS else int):
             expected = "True or False" if name in _FLAGS else "a whole number or None"

@@ -15,9 +15,16 @@ from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, wire_unchecked
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, as_level, levels
+from hocket.model.composite import (
+    CapabilityRequest,
+    DemandingOrchestrator,
+    as_level,
+    is_sampled,
+    levels,
+    traits_of,
+)
 from hocket.model.equations import Equation
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import Extrapolator, Model, declared_energy, period_of
 from hocket.model.scenario import Scenario
 from hocket.planning.compiler.capability_table import feedthrough_origin
 from hocket.planning.parameters import leaves
@@ -183,7 +190,7 @@ def _input_extrapolator(level: Composite, wiring: Wiring, child: int, port: int)
     if drive is None or drive.extrapolation is not None or drive.child < 0:
         return None if drive is None else drive.extrapolation
     ends = wiring.models[child], wiring.models[drive.child]
-    if any(getattr(end, "sampled", False) or getattr(end, "period", None) is not None for end in ends):
+    if any(is_sampled(end) or period_of(end) is not None for end in ends):
         return None
     if ends[0].inputs[port].discrete or ends[1].outputs[drive.port].discrete:
         return None
@@ -192,7 +199,7 @@ def _input_extrapolator(level: Composite, wiring: Wiring, child: int, port: int)
 
 def _exchange_asks(level: Composite, wiring: Wiring) -> Iterator[CapabilityRequest]:
     """Yield what consistent outputs ask for."""
-    if getattr(level.orchestrator, "outputs", "consistent") != "consistent":
+    if traits_of(level.orchestrator).outputs == "stale":
         return
     reacting = [
         name
@@ -265,7 +272,7 @@ def _answer_step_need(need: Need, level: Composite, sims: Sequence[str], divides
     unmet, emulated, inside = [], [], f"{need.level}." if need.level else ""
     for sim in sims:
         model: Any = level.scenario.models[sim]
-        own = getattr(model, "period", None) or (model.step if as_level(model) is not None else None)
+        own = period_of(model) or (model.step if as_level(model) is not None else None)
         fits = (
             model.capabilities.variable_step
             if own is None
@@ -280,7 +287,7 @@ def _answer_step_need(need: Need, level: Composite, sims: Sequence[str], divides
 
 
 def _step_fits(model: Any, ratio: Fraction, divides: bool) -> bool:
-    if getattr(model, "period", None) is None and model.capabilities.variable_step:
+    if period_of(model) is None and model.capabilities.variable_step:
         return True
     return ratio.denominator == 1 or (ratio.numerator == 1 and not divides)
 
@@ -292,7 +299,7 @@ _ANSWERS: dict[str, Callable[[Any], bool]] = {
     "re-evaluation": lambda model: model.capabilities.reevaluates,
     "input degree": lambda model: model.capabilities.input_degree is None,
     "feedthrough": lambda model: not feedthrough_origin(model).startswith("assumed"),
-    "energy": lambda model: getattr(innermost_model(model), "energy", None) is not None,
+    "energy": lambda model: declared_energy(innermost_model(model)) is not None,
 }
 
 

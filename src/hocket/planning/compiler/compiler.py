@@ -116,7 +116,7 @@ def _check_arguments(level: Any, passes: Any) -> None:
         hint = 'hk.read("car.toml").composite, or Composite(scenario, step)'
         raise ScenarioError(f"`{level!r:.60}` is not a level", "compile", "a Composite", hint)
     given = passes if passes is None or isinstance(passes, (list, tuple)) else [passes]
-    wrong = [each for each in given or () if isinstance(each, type) or not hasattr(each, "reasons")]
+    wrong = [each for each in given or () if isinstance(each, type) or not isinstance(each, Pass)]
     if wrong or given is not passes:
         hint = "from hocket.planning.compiler.modularity import Modularity"
         what = f"`{wrong[0]!r:.60}` is not a pass" if wrong else "one pass, and no list of them"

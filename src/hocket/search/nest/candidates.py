@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radi
 from hocket.errors import HocketError, ScenarioError
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite, as_level, traits_of
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, period_of, step_of
 from hocket.planning.cost import LEAST, Work, plan_work
 from hocket.planning.parameters import with_cold_starts
 from hocket.planning.planner import plan_tree
@@ -100,18 +99,13 @@ def fits_own_step(model: Model, step: Fraction) -> bool:
     own = own_step(model)
     if own is None or (step / own).denominator == 1:
         return True
-    inside = as_level(model) is not None or getattr(model, "period", None) is not None
+    inside = as_level(model) is not None or period_of(model) is not None
     return inside and (own / step).denominator == 1
 
 
 def own_step(model: Model) -> Fraction | None:
     """Return the step that a simulator or a level insists on."""
-    given: Any = model
-    for name in ("period", "step"):
-        own = getattr(given, name, None)
-        if isinstance(own, Fraction):
-            return own
-    return None
+    return period_of(model) or step_of(model)
 
 
 LARGE = 40
@@ -211,7 +205,7 @@ class CandidateJudge:
         """Return the linear composite without the levels around sampled devices: these are made anew."""
         models = dict(made.scenario.models)
         own = self.composite.scenario.models
-        models = {name: own[name] if getattr(own[name], "period", None) else models[name] for name in own}
+        models = {name: own[name] if period_of(own[name]) else models[name] for name in own}
         return self.composite.with_changes(scenario=self.composite.scenario.with_models(models))
 
     @property

@@ -31,9 +31,9 @@ from hocket.analysis.exact_solution import (
     leaf_system,
     wiring_matrices,
 )
-from hocket.analysis.forced_response import DrivenSolution, driven_solution
+from hocket.analysis.forced_response import driven_solution
 from hocket.analysis.source_playback import PlayedSource, played_sources
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, traits_of
 from hocket.model.protocols import Array
 from hocket.planning.planner import plan_tree
 
@@ -147,7 +147,7 @@ def _extrapolated_connections(composite: Composite) -> Iterator[_ExtrapolatedCon
     wiring = leaves.wiring
     first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
     step = float(design.composite.step)
-    stale = getattr(composite.orchestrator, "outputs", "stale") == "stale"
+    stale = traits_of(composite.orchestrator).outputs != "consistent"
     row = -1
     for child, drives in enumerate(wiring.drives):
         for number, drive in enumerate(drives):
@@ -206,7 +206,7 @@ def _static_system(model: Any) -> tuple[Array, Array, Array, Array]:
 
 
 def _errors(
-    solution: ExactSolution | DrivenSolution,
+    solution: ExactSolution,
     parts: _CoupledSystem,
     links: list[_ExtrapolatedConnection],
     stop: float,

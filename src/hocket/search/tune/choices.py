@@ -7,7 +7,7 @@ Out: texts by name, as they are written in a file
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from functools import partial
 from math import factorial
@@ -15,8 +15,8 @@ from typing import Any
 
 from hocket.analysis.stability_map import with_values
 from hocket.errors import HocketError, ScenarioError
-from hocket.model.composite import Composite, levels, traits_of
-from hocket.model.protocols import Extrapolator
+from hocket.model.composite import Composite, is_sampled, levels, traits_of
+from hocket.model.protocols import Extrapolator, period_of
 from hocket.orchestrators import Iterate
 from hocket.search.nest.algorithm_variants import AS_IT_IS, LevelAlgorithm
 from hocket.search.nest.candidates import fits_own_step
@@ -48,9 +48,8 @@ def default_space(composite: Composite, stop: Fraction | None) -> dict[str, str]
 
 def _fits(composite: Composite, step: Fraction) -> bool:
     """Return whether what insists on a step of its own can keep it, and makes whole steps."""
-    given: Any = composite.scenario.models.values()
-    sampled = [model for model in given if getattr(model, "period", None) or getattr(model, "sampled", False)]
-    return all(fits_own_step(model, step) for model in sampled)
+    given = composite.scenario.models.values()
+    return all(fits_own_step(model, step) for model in given if period_of(model) or is_sampled(model))
 
 
 def _level_choices(level: Composite, outermost: bool) -> Iterator[tuple[str, str]]:
@@ -117,10 +116,14 @@ def _change_sweep(level: Composite, change: Callable[[Any], Any]) -> Composite:
 def _with_algorithm(made: Any, level: Composite) -> Composite:
     now: Any = level.orchestrator
     now = now.inner if traits_of(now).iterates else now
-    modes = {
-        key: getattr(now, key) for key in ("outputs", "inputs") if hasattr(now, key) and hasattr(made, key)
-    }
+    modes = {"outputs": traits_of(now).outputs, "inputs": traits_of(now).inputs}
+    modes = {key: mode for key, mode in modes.items() if mode is not None and _has_argument(made, key)}
     return level.with_changes(orchestrator=replace(made, **modes) if traits_of(made).inner is None else made)
+
+
+def _has_argument(orchestrator: Any, key: str) -> bool:
+    """Return whether an algorithm can be made with such an argument."""
+    return any(field.name == key for field in fields(orchestrator))
 
 
 def _with_order(order: tuple[str, ...], level: Composite) -> Composite:
@@ -134,7 +137,7 @@ def _mode_change(key: str) -> Callable[[Any, Composite], Composite]:
     """Return what changes a mode of an algorithm: its `outputs`, or its `inputs`."""
 
     def change(now: Any, mode: str) -> Any:
-        if not hasattr(now, key):
+        if not _has_argument(now, key):
             what = f"`{type(now).__name__}` has no `{key}`"
             raise ScenarioError(what, f"tune.{key}", "another algorithm")
         return replace(now, **{key: mode})

@@ -16,14 +16,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.analysis.consistency import connection_defects, relative_consistency
-from hocket.analysis.exact_placement import exact_places
-from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.consistency import defects_of_columns, open_at_unit_states, relative_consistency
 from hocket.analysis.linear_models import merge_micro_steps
-from hocket.analysis.linear_reading import Reading, list_cells, read_linear, scatter_state
-from hocket.analysis.rescaling import check_scalable, eigenvalues_at, largest_modulus, other_clock
-from hocket.engine.initialise import initialise, levels_of
-from hocket.engine.opening import open_level
+from hocket.analysis.linear_reading import Reading, read_linear
+from hocket.analysis.rescaling import check_scalable, eigenvalues_at, largest_modulus, scaled_clock
 from hocket.engine.reference.level import Level
 from hocket.errors import HocketError
 from hocket.model.clock import seconds
@@ -31,8 +27,6 @@ from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.planning.cost import Work
 from hocket.planning.parameters import FINE, leaves, with_cold_starts, with_step
-from hocket.planning.planner import plan_tree
-from hocket.planning.tree import clock_of
 from hocket.search.case import Case
 from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.objectives import Objective, evaluate_objectives, failure
@@ -84,28 +78,13 @@ class ScalableReading:
         if self._start is None:
             return relative_consistency(with_step(self.linear, step)).delta
         root, columns = self._start
-        n = columns.shape[1] - 1
-        with other_clock(root, self.reading, step / self.linear.step) as ticks:
-            scatter_state(root, columns)
-            for _ in range(STEPS):
-                root.advance(root.now, ticks, root.inputs[1])
-            after = connection_defects(root).reshape(-1, n + 1)
-        return float(np.linalg.norm(after[:, :n] - after[:, n:]))
+        ticks = root.clock.ticks(self.reading.period)
+        with scaled_clock(root, step / self.linear.step):
+            return float(np.linalg.norm(defects_of_columns(root, columns, ticks, STEPS)))
 
     @cached_property
     def _start(self) -> tuple[Level, Array] | None:
-        """A live level at its start, and z there from unit states; None: the start has a past."""
-        design = plan_tree(self.linear)
-        root = open_level(design, clock_of(design))
-        initialise(root, 0.0)
-        rings = [ring for level in levels_of(root) for rings in level.memory.rings for ring in rings]
-        if any(len(ring) > 1 or ring[-1][2] is not None for ring in rings):
-            return None
-        solution = exact_solution(self.linear)
-        here = exact_places(solution, root, tuple(list_cells(root)))
-        start = np.where(here.moving[:, None], 0.0, here.weights)
-        n = len(solution.x0)
-        return root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))])
+        return open_at_unit_states(self.linear)
 
 
 Numbers: TypeAlias = tuple[float, ...]

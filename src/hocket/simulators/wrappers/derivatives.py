@@ -14,8 +14,21 @@ import numpy as np
 
 from hocket.errors import ScenarioError
 from hocket.model.clock import Duration, format_duration
-from hocket.model.protocols import Array, Capabilities, Model, Simulator
-from hocket.simulators.recipes import positive_duration
+from hocket.model.protocols import (
+    Array,
+    Capabilities,
+    EarlyReturnSimulator,
+    InitialisationSimulator,
+    Model,
+    PreferredStepSimulator,
+    RollbackSimulator,
+    RunEndSimulator,
+    Simulator,
+    StoredEnergySimulator,
+    can_roll_back,
+    declared_energy,
+)
+from hocket.simulators.recipes import positive_duration, set_fields
 from hocket.simulators.wrappers.emulation import (
     Emulating,
     LiveWrapper,
@@ -42,8 +55,7 @@ class Sloped(Emulating):
 
     def __init__(self, model: Model, trial: Duration | None = None):
         check_wrapped(model, "Sloped", "given output derivatives")
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "trial", None if trial is None else positive_duration(trial, "trial"))
+        set_fields(self, model=model, trial=None if trial is None else positive_duration(trial, "trial"))
         able = model.capabilities
         if trial is not None and not (able.rollback and able.variable_step):
             lacks = "cannot roll back" if not able.rollback else "accepts only the step of its level"
@@ -54,6 +66,10 @@ class Sloped(Emulating):
                 "save() and restore(), and any step",
                 f'`Sloped(model)`, slopes = "backward" in a file; or {first} first',
             )
+
+    @property
+    def energy(self) -> Any:
+        return declared_energy(self.model)
 
     @property
     def emulation(self) -> str:
@@ -82,8 +98,15 @@ class _SlopeSimulator(LiveWrapper):
     """What both ways share: all but the slope is done by the one inside."""
 
     def __init__(self, recipe: Sloped):
-        names = "stop_time", "early", "ready", "prefers", "energy", "save", "restore"
-        super().__init__(recipe.model, *names)
+        super().__init__(
+            recipe.model,
+            RunEndSimulator,
+            EarlyReturnSimulator,
+            InitialisationSimulator,
+            PreferredStepSimulator,
+            StoredEnergySimulator,
+            RollbackSimulator,
+        )
         self.jumps = [number for number, port in enumerate(recipe.outputs) if port.discrete]
 
     def _zero_jumps(self, slope: list[float]) -> Array:
@@ -131,7 +154,7 @@ class _BackwardSlopes(_SlopeSimulator):
         super().__init__(recipe)
         self.past: tuple[tuple[float, list[float]], ...] = ()
         """Time and outputs, the newest last."""
-        if hasattr(self.inner, "save"):
+        if can_roll_back(self.inner):
             self.save, self.restore = self._save, self._restore
 
     def start(self, t: float) -> None:
