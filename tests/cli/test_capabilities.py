@@ -189,7 +189,7 @@ def test_other_faults_of_a_file_are_told_as_ever(stuck):
 
 
 def test_a_file_of_another_kind_cannot_be_written(stuck, tmp_path):
-    assert "no name for a scenario" in refused("capabilities", stuck, "--emulate", tmp_path / "able.txt")
+    assert "not a name for a scenario" in refused("capabilities", stuck, "--emulate", tmp_path / "able.txt")
 
 
 LINK = """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hocket.coupling.wiring import Drive
 from hocket.errors import HocketError
 from hocket.files.toml.codec import MODELS
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
@@ -41,6 +42,17 @@ def model_type(model: Model) -> str:
 def describe_balance(bond: Bond) -> str:
     """Return how both sides of a bond agree on its power."""
     return {None: "none", "inversion": f"inversion (eps = {bond.eps:g})"}.get(bond.balance, str(bond.balance))
+
+
+def describe_drive(drive: Drive) -> str:
+    """Return how an input is extrapolated."""
+    return "passed on" if drive.extrapolation is None else describe_extrapolation(drive.extrapolation)
+
+
+def describe_conversion(drive: Drive) -> str:
+    """Return the factor and offset of a connection; empty if it changes nothing."""
+    factor = "" if drive.gain == 1.0 else f"× {drive.gain:g}"
+    return f"{factor} {drive.offset:+g}".strip() if drive.offset else factor
 
 
 def describe_pace(level: PlanTree, around: PlanTree | None) -> str:

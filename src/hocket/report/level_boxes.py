@@ -14,9 +14,16 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from hocket.analysis.posedness import bookkeeping_ports, hidden_ports
-from hocket.coupling.wiring import CONSTANT, OWN, Drive
+from hocket.coupling.wiring import CONSTANT, OWN
 from hocket.errors import count
-from hocket.files.wording import describe_extrapolation, describe_orchestrator, describe_pace, model_type
+from hocket.files.wording import (
+    describe_conversion,
+    describe_drive,
+    describe_extrapolation,
+    describe_orchestrator,
+    describe_pace,
+    model_type,
+)
 from hocket.model.clock import format_duration
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
@@ -26,17 +33,6 @@ from hocket.planning.tree import PlanTree
 from hocket.report.markup import esc, html_table
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.balanced import Balanced
-
-
-def extrapolation_words(drive: Drive) -> str:
-    """Return how an input is extrapolated."""
-    return "passed on" if drive.extrapolation is None else describe_extrapolation(drive.extrapolation)
-
-
-def conversion_words(drive: Drive) -> str:
-    """Return the factor and offset of a connection; empty if it changes nothing."""
-    factor = "" if drive.gain == 1.0 else f"× {drive.gain:g}"
-    return f"{factor} {drive.offset:+g}".strip() if drive.offset else factor
 
 
 def model_words(model: Model) -> Iterator[str]:
@@ -110,7 +106,7 @@ def _level_connections(level: PlanTree) -> Iterator[tuple[int, int | None, str]]
                 yield (
                     drive.child,
                     child,
-                    f"{source} → {wiring.names[child]}.{port.name} ({extrapolation_words(drive)})",
+                    f"{source} → {wiring.names[child]}.{port.name} ({describe_drive(drive)})",
                 )
     kept = bookkeeping_ports(level)
     for port, drive in zip(scenario.outputs, wiring.outputs, strict=False):
@@ -191,8 +187,8 @@ def connection_rows(root: PlanTree) -> Iterator[dict[str, object]]:
             yield {
                 "from": source,
                 "to": f"{name}.{port.name}",
-                "extrapolation": extrapolation_words(drive),
-                "conversion": conversion_words(drive),
+                "extrapolation": describe_drive(drive),
+                "conversion": describe_conversion(drive),
                 "bond": bonds.get(f"{name}.{port.name}", ""),
             }
     for level in root.levels():

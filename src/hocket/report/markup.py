@@ -7,6 +7,7 @@ Out: pieces of HTML that cannot break the page, whatever is in them
 from __future__ import annotations
 
 import html
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -98,6 +99,17 @@ def _align_attribute(head: str, numeric: set[str]) -> str:
 def _is_numeric(values: Iterable[object]) -> bool:
     kinds = [isinstance(value, (int, float)) for value in values if value is not None]
     return bool(kinds) and all(kinds)
+
+
+def json_numbers(values: Iterable[float], digits: int = 6) -> list[float | None]:
+    """Return numbers as JSON holds them, in few digits; it has neither infinity nor what is not a number."""
+    return [float(f"{x:.{digits}g}") if math.isfinite(x) else None for x in values]
+
+
+def json_script(data: object) -> str:
+    """Return data for the page's script; nothing in it ends the element."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="data">{text}</script>'
 
 
 _HERE = Path(__file__).parent

@@ -60,8 +60,8 @@ def timeline_section(root: PlanTree, name: str) -> str:
     dense = " dense" if len(made.arrows) > DENSE else ""
     kinds = {frame.kind for frame in made.frames}
     again = ""
-    if "sweep" in kinds:
-        again = " Of an iteration (↻) two sweeps are drawn: the second knows where the first one ended."
+    if "iteration" in kinds:
+        again = " Of a loop (↻) two iterations are drawn: the second knows where the first one ended."
     elif "repeat" in kinds:
         again = " What is in a loop (↻) is drawn as it is the first time."
     height, out = f"{made.height:g}", made.left_out

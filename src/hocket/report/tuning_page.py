@@ -1,15 +1,11 @@
-"""The lines of a scenario that change at each of many points, without writing each of them out.
+"""The page of a search: its candidates and Pareto front, the proposal, and the lines that change for each.
 
-In:  a TuningResult, the Experiment it is about, the numbers of points
-Out: changes per point; None where a point is no coupling
-
-Choices that touch different lines are looked at one by one, those that share lines together; some points are
-written out to see that this is right, and all of them where it is not.
+In:  a TuningResult, and the Experiment it is about
+Out: the page as text, or written to a file
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +15,17 @@ from typing import Any, TypeAlias
 
 from hocket.errors import HocketError, count
 from hocket.files.atomic_files import write_text
-from hocket.files.toml.line_changes import LineChange, line_changes, scenario_tables
+from hocket.files.toml.line_changes import LineChange, changes_in_text, line_changes, scenario_tables
 from hocket.model.experiment import Experiment
-from hocket.report.markup import esc, html_page, html_table, page_footer, prose
+from hocket.report.markup import (
+    bullets,
+    esc,
+    html_page,
+    html_table,
+    json_numbers,
+    json_script,
+    page_footer,
+)
 from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.space import Point
 from hocket.search.tune.tuning_result import TuningResult, reason
@@ -36,7 +40,11 @@ _RANK = {"step": 0, "orchestrator": 1, "extrapolation": 2}
 
 
 def changed_lines(tuned: TuningResult, experiment: Experiment, shown: Sequence[int]) -> list[PointChanges]:
-    """Return what changes at each of some points."""
+    """Return what changes at each of some points; None where a point is not a coupling.
+
+    Choices that touch different lines are looked at one by one, those that share lines together; some points
+    are written out to see that this is right, and all of them where it is not.
+    """
     before = scenario_tables(experiment)
     variables = tuned.space.variables
 
@@ -50,63 +58,42 @@ def changed_lines(tuned: TuningResult, experiment: Experiment, shown: Sequence[i
             return None
         return tuple(line_changes(before, scenario_tables(replace(experiment, composite=made))))
 
-    whole = tuple(range(len(variables)))
-    groups = _independent_groups(tuned, changes_for, len(shown))
-    sample = list(dict.fromkeys((*tuned.front[:SEEN], *shown[:: max(1, len(shown) // SEEN)])))
-    apart = groups is not None and all(
-        _join_changes(changes_for, groups, tuned.points[k])
-        == _sort_changes(changes_for(whole, tuned.points[k]))
-        for k in sample
-    )
-    return [
-        _join_changes(changes_for, groups, tuned.points[k])
-        if apart and groups
-        else _sort_changes(changes_for(whole, tuned.points[k]))
-        for k in shown
-    ]
+    def changes_at(k: int, groups: Sequence[VariableGroup]) -> PointChanges:
+        """Return the changes at a point: the outermost table first, in it steps before algorithms."""
+        found: list[LineChange] = []
+        for group in groups:
+            some = changes_for(group, tuple(tuned.points[k][n] for n in group))
+            if some is None:
+                return None
+            found += some
+        return tuple(sorted(found, key=lambda each: (each.table, _RANK.get(each.key, 3))))
+
+    whole = [tuple(range(len(variables)))]
+    groups = _independent_groups(tuned, changes_for)
+    sample = dict.fromkeys((*tuned.front[:SEEN], *shown[:: max(1, len(shown) // SEEN)]))
+    work = sum(math.prod(len(variables[n]) for n in group) for group in groups)
+    apart = work < len(shown) and all(changes_at(k, groups) == changes_at(k, whole) for k in sample)
+    return [changes_at(k, groups if apart else whole) for k in shown]
 
 
 def _independent_groups(
-    tuned: TuningResult, of: Callable[[VariableGroup, Point], PointChanges], points: int
-) -> list[VariableGroup] | None:
-    """Return variables that share no lines with those of other groups; None: that is not worth it."""
-    sizes = [len(each) for each in tuned.space.variables]
+    tuned: TuningResult, changes_for: Callable[[VariableGroup, Point], PointChanges]
+) -> list[VariableGroup]:
+    """Return variables that share no lines with those of other groups."""
     groups: list[tuple[VariableGroup, set[tuple[str, str]]]] = []
-    for number, size in enumerate(sizes):
-        found = [of((number,), (k,)) for k in range(size)]
+    for number, variable in enumerate(tuned.space.variables):
+        found = [changes_for((number,), (k,)) for k in range(len(variable))]
         keys = {(each.table, each.key) for some in found for each in some or ()}
         mine: VariableGroup = (number,)
         for other, theirs in [each for each in groups if each[1] & keys]:
             groups.remove((other, theirs))
             mine, keys = (*other, *mine), keys | theirs
         groups.append((mine, keys))
-    made = [group for group, _ in groups]
-    work = sum(math.prod(sizes[n] for n in group) for group in made)
-    return made if work < points else None
-
-
-def _join_changes(
-    of: Callable[[VariableGroup, Point], PointChanges], groups: Sequence[VariableGroup], point: Point
-) -> PointChanges:
-    found: list[LineChange] = []
-    for group in groups:
-        some = of(group, tuple(point[n] for n in group))
-        if some is None:
-            return None
-        found += some
-    return _sort_changes(tuple(found))
-
-
-def _sort_changes(found: PointChanges) -> PointChanges:
-    """Return changes in one order: the outermost table first, in it steps, algorithms, extrapolations."""
-    return (
-        None if found is None else tuple(sorted(found, key=lambda each: (each.table, _RANK.get(each.key, 3))))
-    )
+    return [group for group, _ in groups]
 
 
 MOST = 20_000
 """Points on a page."""
-DIGITS = 6
 
 
 def shown_points(tuned: TuningResult) -> list[int]:
@@ -118,19 +105,19 @@ def shown_points(tuned: TuningResult) -> list[int]:
     return sorted({*finite[::every], *tuned.front})
 
 
-@dataclass(frozen=True, eq=False)
-class _ChangedLines:
-    """The changed lines of many points, each line kept once."""
-
-    texts: list[tuple[str, str]]
-    """Table and line, with its sign."""
-    of: list[list[int] | None]
-
-
 def candidate_data(tuned: TuningResult, experiment: Experiment, shown: Sequence[int]) -> dict[str, Any]:
     """Return what the script draws: numbers and choices by column, lines once."""
     place = {k: number for number, k in enumerate(shown)}
-    lines = _index_lines(tuned, experiment, shown)
+    lines: dict[tuple[str, str], int] = {}
+    """Table and line with its sign, each once, and its number."""
+    changes = [
+        None
+        if found is None
+        else [
+            lines.setdefault((each.table, line), len(lines)) for each in found for line in each.diff_lines()
+        ]
+        for found in changed_lines(tuned, experiment, shown)
+    ]
     return {
         "objectives": [
             {"name": each.name, "words": each.words, "goal": number < tuned.goals, "limit": each.limit}
@@ -140,35 +127,54 @@ def candidate_data(tuned: TuningResult, experiment: Experiment, shown: Sequence[
             {"name": each.name, "words": each.words, "values": _numeric_values(each.values)}
             for each in tuned.space.variables
         ],
-        "numbers": [[_round_finite(tuned.numbers[k][n]) for k in shown] for n in range(len(tuned.wanted))],
+        "numbers": [json_numbers(tuned.numbers[k][n] for k in shown) for n in range(len(tuned.wanted))],
         "choices": [[tuned.points[k][n] for k in shown] for n in range(len(tuned.space.variables))],
         "outside": [number for number, k in enumerate(shown) if not math.isfinite(tuned.costs[k][0])],
         "front": [place[k] for k in tuned.front],
         "proposed": place[tuned.front[tuned.knee]] if tuned.front else None,
-        "now": [_round_finite(value) for value in tuned.now],
-        "lines": lines.texts,
-        "changes": lines.of,
+        "now": json_numbers(tuned.now),
+        "lines": list(lines),
+        "changes": changes,
     }
 
 
-def _numeric_values(values: Sequence[Any]) -> list[float] | None:
+def _numeric_values(values: Sequence[Any]) -> list[float | None] | None:
     plain = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
-    return [float(f"{each:.{DIGITS}g}") for each in values] if plain else None
+    return json_numbers(values) if plain else None
 
 
-def _round_finite(value: float) -> float | None:
-    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+@dataclass(frozen=True, eq=False)
+class FrontRow:
+    """A row of the front: why, and what changes for it."""
+
+    row: int
+    proposed: bool
+    why: str
+    before: Experiment
+    after: Experiment
+    text: str | None
+    """Of the file that was tuned; None: it is not a TOML file."""
+    changed: tuple[LineChange, ...]
 
 
-def _index_lines(tuned: TuningResult, experiment: Experiment, shown: Sequence[int]) -> _ChangedLines:
-    known: dict[tuple[str, str], int] = {}
-    of: list[list[int] | None] = []
-    for found in changed_lines(tuned, experiment, shown):
-        lines = (
-            None if found is None else [(each.table, line) for each in found for line in each.diff_lines()]
-        )
-        of.append(None if lines is None else [known.setdefault(line, len(known)) for line in lines])
-    return _ChangedLines(list(known), of)
+def explain_row(made: TuningResult, experiment: Experiment, row: int) -> FrontRow:
+    """Return what there is to say about a row of the front."""
+    numbers = made.numbers[made.front[row]]
+    goals = slice(made.goals)
+    after = replace(experiment, composite=made.composite_of(row))
+    text = None
+    if experiment.path is not None and experiment.path.suffix.lower() == ".toml":
+        text = experiment.path.read_bytes().decode("utf-8-sig")
+    changed = line_changes(scenario_tables(experiment), scenario_tables(after))
+    return FrontRow(
+        row,
+        row == made.knee,
+        reason(made.wanted[goals], numbers[goals], made.now[goals]),
+        experiment,
+        after,
+        text,
+        tuple(changes_in_text(text, changed) if text is not None else changed),
+    )
 
 
 ROWS, LINES = 40, 24
@@ -198,9 +204,6 @@ def tuned_page(tuned: TuningResult, experiment: Experiment | None = None) -> str
     """Return the page as text; `experiment` is the scenario with its name."""
     about = experiment or Experiment(tuned.composite, name="coupling")
     shown = shown_points(tuned)
-    data = json.dumps(candidate_data(tuned, about, shown), separators=(",", ":"), allow_nan=False).replace(
-        "<", "\\u003c"
-    )
     parts = (
         _tuning_header(tuned, about),
         _proposal_section(tuned, about),
@@ -208,7 +211,7 @@ def tuned_page(tuned: TuningResult, experiment: Experiment | None = None) -> str
         _front_section(tuned),
         _meaning_section(tuned),
         page_footer(),
-        f'<script type="application/json" id="data">{data}</script>',
+        json_script(candidate_data(tuned, about, shown)),
     )
     return html_page(f"{about.name}: tuned", parts, ("page.css", "tuned.css"), _SCRIPTS)
 
@@ -232,18 +235,14 @@ def _proposal_section(tuned: TuningResult, experiment: Experiment) -> str:
     if not tuned.front:
         return '<section class="cards"><article class="card bad wide"><h2>proposal</h2><p class="first">' \
             "no coupling is within the limits</p></article></section>"  # fmt: skip
-    goals = slice(tuned.goals)
-    why = reason(tuned.wanted[goals], tuned.numbers[tuned.front[tuned.knee]][goals], tuned.now[goals])
-    found = line_changes(
-        scenario_tables(experiment),
-        scenario_tables(replace(experiment, composite=tuned.composite_of(tuned.knee))),
-    )
-    what = f"change {count(len(found), 'line')} of the scenario" if found else "it is the coupling of now"
-    said = "".join(f"<li>{esc(each)}</li>" for each in (what, *tuned.notes))
+    row = explain_row(tuned, experiment, tuned.knee)
+    lines = count(len(row.changed), "line")
+    what = f"change {lines} of the scenario" if row.changed else "it is the coupling of now"
     return (
         '<section class="cards" aria-label="proposal"><article class="card ok wide"><h2>proposed: row '
         f'{tuned.knee} of the front</h2><p class="first"><span class="sign" aria-hidden="true">✓</span>'
-        f"<span>{esc(why)}</span></p><ul>{said}</ul>{_diff_html(found)}</article></section>"
+        f"<span>{esc(row.why)}</span></p>{bullets((what, *tuned.notes))}{_diff_html(row.changed)}"
+        "</article></section>"
     )
 
 
@@ -300,5 +299,4 @@ def _front_section(tuned: TuningResult) -> str:
 
 def _meaning_section(tuned: TuningResult) -> str:
     said = [SAYS[name] for each in tuned.wanted if (name := each.name.partition(":")[0]) in SAYS]
-    items = "".join(f"<li>{prose(each)}</li>" for each in said)
-    return f'<section><h2>What the numbers say</h2><ul class="notes">{items}</ul></section>' if said else ""
+    return f"<section><h2>What the numbers say</h2>{bullets(said, 'notes')}</section>" if said else ""
