@@ -14,7 +14,8 @@ from hocket.cli.options import RunFolder, argument, flag, option
 from hocket.cli.output_files import check_file, check_picture, print_written, with_size
 from hocket.cli.terminal import print_err
 from hocket.errors import FileError
-from hocket.files.error_estimate import add_bands, read_estimate, save_figure
+from hocket.files.error_estimate import add_bands, read_estimate
+from hocket.files.plotting import save_figure
 from hocket.files.run_folder import REPORT, open_run
 
 
