@@ -153,7 +153,7 @@ def test_fmus(tmp_path):
     assert 'slopes = "backward"' in line(result.stdout, "slopes", "NOT MET")
     target = tmp_path / "able.toml"
     good("capabilities", first, second, *wires, *how, "--emulate", target)
-    runs = [hk.run(target, 0.02, engine=engine) for engine in ENGINES]
+    runs = [hk.run(target, 0.2, engine=engine) for engine in ENGINES]
     assert (runs[0]["second.x"].values == runs[1]["second.x"].values).all()
 
 

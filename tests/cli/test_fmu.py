@@ -238,7 +238,7 @@ def test_ctrl_c_keeps_the_rows(here):
             ("lag.fmu", "--observe", "der"),
             ["no variable `der` to observe", "did you mean `der_y`?", "--observe"],
         ),
-        (("lag.fmu", "--record", "T"), ["`T` is no port", "--observe T"]),
+        (("lag.fmu", "--record", "T"), ["`T` is not a port", "--observe T"]),
         (("lag.fmu", "--stop", "0.25"), ["does not divide", "--stop", "choose another step"]),
         (("lag.fmu", "--step", "0.3"), ["does not divide"]),
         (("lag.fmu", "--step", "0"), ["not positive", "--step"]),

@@ -271,7 +271,7 @@ def test_show_the_rest(here: Path) -> None:
     assert "tank  python, simulators.py:Tank, order 1, sampled every 20 ms" in shown
     assert "sensor  state-space, rk4, order 4, steps of 5 ms, rollback, output derivatives" in shown
     assert "in   flow [l/s]  = 500" in shown
-    assert re.search(r"tank\.flow +pump\.flow +nepce \(alpha = -0\.1\) +x 0\.0166667", shown)
+    assert re.search(r"tank\.flow +pump\.flow +nepce \(alpha = -0\.1\) +× 0\.0166667", shown)
     assert re.search(r"sensor\.u +pump\.warm +hold +\+273\.15", shown)
     assert "limit  state-space, no state, rollback, output derivatives" in shown
     assert "until told to stop by --stop" in shown

@@ -6,6 +6,7 @@ Out: the verb that was meant, called; or the nearest one, offered
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 import traceback
@@ -44,6 +45,9 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def command(*, debug: bool = False, **arguments: Any) -> None:
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         try:
             function(**arguments)
         except (typer.Exit, BrokenPipeError):
@@ -192,6 +196,7 @@ for _name, (_, _about) in VERBS.items():
 
 def main() -> None:
     """Run the command line."""
+    gc.disable()  # until the verb begins: what is imported lasts, and looking for garbage in it takes time
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may not know every sign

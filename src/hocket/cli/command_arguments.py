@@ -19,7 +19,6 @@ from typing import Any
 import hocket
 from hocket.cli.options import InterfaceChoice
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.files.fmus import experiment_from_fmus, model_name
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
@@ -29,7 +28,6 @@ from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connection
 from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves, with_parameters
 from hocket.planning.planner import plan_tree
-from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 from hocket.simulators.recipes import positive_duration
 
 _FAMILIES: dict[str, KindFamily] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
@@ -201,6 +199,8 @@ def _with_fmu_options(composite: Composite, how: Mapping[str, Mapping[str, Any]]
     """Return the composite with these options of all of its FMUs; without any FMU they are refused."""
     if not how:
         return composite
+    from hocket.simulators.fmu.recipe import Fmu, remake_fmu  # here: most runs have no FMU
+
     fmus = {path: model for path, model in leaves(composite) if isinstance(model, Fmu)}
     if not fmus:
         what = "`{}` is for FMUs, and there is none"
@@ -215,6 +215,9 @@ def _couple_fmus(files: Sequence[Path]) -> Experiment:
         what = f"{len(files)} files were given, and `{others[0]}` is not an FMU"
         raise ScenarioError(what, "", "one scenario, or several FMUs")
 
+    from hocket.files.fmus import experiment_from_fmus, model_name
+    from hocket.simulators.fmu.recipe import Fmu
+
     fmus: dict[str, Fmu] = {}
     for file in files:
         (fmu,) = hocket.read(file).composite.scenario.models.values()
@@ -227,6 +230,8 @@ def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
     """Return the composite with variables of its FMUs put out."""
     if not names:
         return composite
+    from hocket.simulators.fmu.recipe import Fmu, remake_fmu
+
     wanted: dict[str, tuple[str, ...]] = {}
     for written in names:
         path, name = split_parameter_path(composite, written, f"--observe {written}")

@@ -46,8 +46,6 @@ _COLOURS = {"finished": "bold green", "stopped": "bold yellow"}
 
 def print_summary(run: Run, folder: Path) -> None:
     """Print how it went and where to look."""
-    from rich.text import Text
-
     info, look = run.info, f'hocket.open_run("{folder.as_posix()}")'
     steps, rest = count(info["counts"]["steps"], "step"), f" of {info['stop']:g} s"
     simulated = f"{steps} from {info['start']:g} to {info['reached']:g} s{rest * (run.status != 'finished')}"
@@ -55,6 +53,8 @@ def print_summary(run: Run, folder: Path) -> None:
     factor = (info["reached"] - info["start"]) / wall
     took = f"{format_significant(wall)} s ({format_significant(factor)} times real time)"
     if is_terminal():
+        from rich.text import Text
+
         lines: list[tuple[str, RenderableType]] = [
             ("simulated", simulated),
             ("took", took),

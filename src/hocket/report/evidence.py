@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from hocket.analysis.coupling_check import Check, check
@@ -37,20 +38,26 @@ class ReportData:
     no_trust: str = ""
     after: tuple[Measure, ...] = ()
     """What is said about the run itself."""
-    texts: dict[str, str] = field(default_factory=dict)
-    """Plan and scenario as they were kept."""
+    plan_text: str = ""
+    scenario_text: str = ""
+    """Both as they were kept."""
 
 
 def gather_report_data(run: Run, experiment: Experiment | None = None) -> ReportData:
     """Return what there is to tell; nothing that fails on the way loses the rest."""
-    no_design = no_check = no_trust = ""
+    no_design = no_check = no_trust = plan_text = scenario_text = ""
     design, found, trust = None, None, None
-    texts = {name: _stored_text(run, name) for name in ("plan", "scenario")}
+    with suppress(HocketError, ValueError):
+        plan_text = run.plan_text
+    with suppress(HocketError, ValueError):
+        scenario_text = run.scenario_text
     try:
-        experiment = experiment or loads(texts["scenario"])
+        experiment = experiment or loads(scenario_text)
         design = plan_tree(experiment.composite)
     except Exception as error:  # code that a scenario names may fail in any way
-        no_design = f"the scenario kept in the run folder cannot be read again: {_error_words(error)}"
+        no_check = no_design = (
+            f"the scenario kept in the run folder cannot be read again: {_error_words(error)}"
+        )
     if experiment is not None and design is not None:
         try:
             found = check(experiment)
@@ -61,14 +68,9 @@ def gather_report_data(run: Run, experiment: Experiment | None = None) -> Report
     except Exception as error:
         no_trust = f"the estimate kept in the run folder cannot be read: {_error_words(error)}"
     after = run_measures(run, trust)
-    return ReportData(run, design, no_design, found, no_check or no_design, trust, no_trust, after, texts)
-
-
-def _stored_text(run: Run, name: str) -> str:
-    try:
-        return run.plan_text if name == "plan" else run.scenario_text
-    except (HocketError, ValueError):
-        return ""
+    return ReportData(
+        run, design, no_design, found, no_check, trust, no_trust, after, plan_text, scenario_text
+    )
 
 
 def _error_words(error: Exception) -> str:
@@ -86,8 +88,11 @@ MOST = 12
 def tables_section(story: ReportData) -> str:
     """Return a table for each measure; empty if nothing was judged."""
     pieces = "".join(map(_measure_table, (*story.after, *(story.check.measures if story.check else ()))))
-    grid = f'<div class="tables">{pieces}</div>'
-    return f'<section id="tables"><h2>Measures</h2>{grid}</section>' if pieces else ""
+    return (
+        f'<section id="tables"><h2>Measures</h2><div class="tables">{pieces}</div></section>'
+        if pieces
+        else ""
+    )
 
 
 def _measure_table(measure: Measure) -> str:
@@ -127,10 +132,9 @@ def run_card(run: Run) -> str:
     tones: dict[str, Tone] = {"finished": "ok", "failed": "bad", "killed": "bad"}
     info = run.info
     reached, stop = info.get("reached"), info.get("stop")
+    far = ""
     if isinstance(reached, (int, float)) and isinstance(stop, (int, float)):
         far = f" at {reached:g} s" if run.status == "finished" else f" at {reached:g} of {stop:g} s"
-    else:
-        far = ""
     error = str(info.get("error") or "")
     told = f'<pre class="error">{esc(error)}</pre>' if error else ""
     lines = {

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from hocket.analysis.posedness import bookkeeping_ports, hidden_ports
-from hocket.coupling.wiring import CONSTANT, OWN
-from hocket.errors import count
+from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring
+from hocket.errors import count, list_names
 from hocket.files.wording import (
     describe_conversion,
     describe_drive,
@@ -102,25 +102,21 @@ def _level_connections(level: PlanTree) -> Iterator[tuple[int, int | None, str]]
         unseen = hidden_ports(level, child)
         for port, drive in zip(model.inputs, drives, strict=True):
             if drive is not None and port.name not in unseen:
-                source = _source_name(level, drive.child, drive.port)
-                yield (
-                    drive.child,
-                    child,
-                    f"{source} → {wiring.names[child]}.{port.name} ({describe_drive(drive)})",
-                )
+                target = f"{wiring.names[child]}.{port.name} ({describe_drive(drive)})"
+                yield drive.child, child, f"{_source_name(wiring, scenario.inputs, drive)} → {target}"
     kept = bookkeeping_ports(level)
     for port, drive in zip(scenario.outputs, wiring.outputs, strict=False):
-        if port.name in kept:
-            continue
-        yield drive.child, None, f"{_source_name(level, drive.child, drive.port)} → {port.name}"
+        if port.name not in kept:
+            yield drive.child, None, f"{_source_name(wiring, scenario.inputs, drive)} → {port.name}"
     for text in wiring.texts:
         yield text.child, text.target, "a text, as it is"
 
 
-def _source_name(level: PlanTree, child: int, port: int) -> str:
-    if child == OWN:
-        return level.composite.scenario.inputs[port].name
-    return f"{level.wiring.names[child]}.{level.wiring.models[child].outputs[port].name}"
+def _source_name(wiring: Wiring, inputs: Sequence[Port], drive: Drive) -> str:
+    """Return the output that drives an input, or the input of the level itself."""
+    if drive.child == OWN:
+        return inputs[drive.port].name
+    return f"{wiring.names[drive.child]}.{wiring.models[drive.child].outputs[drive.port].name}"
 
 
 def _assign_lanes(made: list[RoutedWire]) -> None:
@@ -180,12 +176,8 @@ def connection_rows(root: PlanTree) -> Iterator[dict[str, object]]:
         for port, drive in zip(model.inputs, drives, strict=True):
             if drive is None or drive.child == CONSTANT or port.name in getattr(model, "bookkeeping", ()):
                 continue
-            if drive.child == OWN:
-                source = root.composite.scenario.inputs[drive.port].name
-            else:
-                source = f"{leaves.names[drive.child]}.{leaves.models[drive.child].outputs[drive.port].name}"
             yield {
-                "from": source,
+                "from": _source_name(leaves, root.composite.scenario.inputs, drive),
                 "to": f"{name}.{port.name}",
                 "extrapolation": describe_drive(drive),
                 "conversion": describe_conversion(drive),
@@ -267,8 +259,7 @@ def _port_lists(level: PlanTree, child: int) -> str:
 
 def _join_ports(ports: Sequence[Port]) -> str:
     shown = [esc(port.name) + (f" <small>[{esc(port.unit)}]</small>" if port.unit else "") for port in ports]
-    rest = f" and {len(shown) - _PORTS} more" if len(shown) > _PORTS else ""
-    return ", ".join(shown[:_PORTS]) + rest
+    return list_names(shown, _PORTS, quote="")
 
 
 def _port_strip(place: int, word: str, ports: Sequence[Port]) -> str:

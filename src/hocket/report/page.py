@@ -6,7 +6,7 @@ Out: the page as text, or written to a file
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from hocket.errors import count
 from hocket.files.atomic_files import write_text
 from hocket.files.run_folder import REPORT, Run
 from hocket.model.experiment import Experiment
-from hocket.planning.tree import PlanTree
 from hocket.report.charts import ports_section
 from hocket.report.evidence import ReportData, gather_report_data, tables_section, verdict_section
 from hocket.report.level_boxes import levels_section
@@ -67,23 +66,16 @@ def _run_facts(run: Run) -> Iterator[tuple[str, str]]:
     for phase, length in (timings.get("phases") or {}).items():
         yield f"of it, {phase}", _format_duration(length)
     yield "engine", str(info.get("engine", "never started")).partition(", because ")[0]
-    rows = sum(run.table(table.name).num_rows for table in run.tables)
-    rates = f" at {len(run.tables)} rates" if len(run.tables) > 1 else ""
-    yield "kept", f"{count(rows, 'row')}{rates}, {count(len(run.ports), 'port')}"
-    yield from _realtime_facts(info.get("realtime"))
+    yield "kept", run.size_text
+    if realtime := info.get("realtime"):
+        late, lag = count(realtime["overruns"], "overrun"), _format_duration(realtime["largest_lag"])
+        yield "real time", f"factor {realtime['factor']:g}, {late}, at most {lag} late"
     for path, value in (info.get("parameters") or {}).items():
         yield f"parameter {path}", str(value)
     yield "begun", _format_date(info.get("begun"))
     yield "machine", str(info.get("host", ""))
     yield from ((name, str(version)) for name, version in (info.get("versions") or {}).items())
     yield "folder", run.path.name
-
-
-def _realtime_facts(realtime: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(realtime, dict):
-        lag = _format_duration(realtime["largest_lag"])
-        late = f"{count(realtime['overruns'], 'overrun')}, at most {lag} late"
-        yield "real time", f"factor {realtime['factor']:g}, {late}"
 
 
 def _number_or_none(value: Any) -> float | None:
@@ -136,26 +128,26 @@ def report_page(run: Run, experiment: Experiment | None = None) -> str:
     return html_page(f"{run.name}: {run.status}", parts, _STYLES, _SCRIPTS)
 
 
-def _coupling_sections(story: ReportData) -> tuple[str, ...]:
+def _coupling_sections(story: ReportData) -> Iterator[str]:
+    pictures = {"Levels and connections": levels_section, "One macro step, as planned": timeline_section}
     if story.design is None:
-        why = f'<p class="note">{prose(story.no_design)}</p>'
-        return (f'<section id="levels"><h2>Levels and connections</h2>{why}</section>',)
-    pictures = (("Levels and connections", levels_section), ("One macro step, as planned", timeline_section))
-    return tuple(_draw_or_explain(title, draw, story.design, story.run.name) for title, draw in pictures)
+        yield _note_section("Levels and connections", story.no_design)
+        return
+    for title, draw in pictures.items():
+        try:
+            yield draw(story.design, story.run.name)
+        except Exception as error:  # a picture that fails must not take the page with it
+            yield _note_section(title, f"This could not be drawn: {type(error).__name__}: {error}")
 
 
-def _draw_or_explain(title: str, draw: Callable[[PlanTree, str], str], design: PlanTree, name: str) -> str:
-    try:
-        return draw(design, name)
-    except Exception as error:  # a picture that fails must not take the page with it
-        why = prose(f"This could not be drawn: {type(error).__name__}: {error}")
-        return f'<section><h2>{esc(title)}</h2><p class="note">{why}</p></section>'
+def _note_section(title: str, why: str) -> str:
+    return f'<section><h2>{esc(title)}</h2><p class="note">{prose(why)}</p></section>'
 
 
 def _text_sections(story: ReportData) -> tuple[str, ...]:
-    titles = {"plan": "The plan in words", "scenario": "The scenario as it was run"}
+    texts = {"The plan in words": story.plan_text, "The scenario as it was run": story.scenario_text}
     return tuple(
-        f'<details class="text"><summary>{esc(titles[name])}</summary><pre>{esc(text)}</pre></details>'
-        for name, text in story.texts.items()
+        f'<details class="text"><summary>{title}</summary><pre>{esc(text)}</pre></details>'
+        for title, text in texts.items()
         if text
     )
