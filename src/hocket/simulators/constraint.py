@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -75,9 +75,6 @@ class Coupler:
             raise ScenarioError(f"a Coupler cannot be built: {error}", expected=expected) from None
         if faults := self._faults():
             raise ScenarioError(faults)
-
-    def with_changes(self, **parts: Any) -> Coupler:
-        return replace(self, **parts)
 
     def __hash__(self) -> int:
         return hash((self.equations, self.reads, self.determines, self.W, self.degrees, self.mu, self.start))

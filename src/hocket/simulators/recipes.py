@@ -10,7 +10,7 @@ import importlib.util
 import sys
 import traceback
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -125,6 +125,14 @@ def place_of(error: Exception) -> str:
     return f"{frame.filename}, line {frame.lineno}"
 
 
+def choice_faults(name: str, value: object, known: Sequence[str], where: str = "") -> Iterator[Fault]:
+    """Yield a fault where the value of an option is not one of those that are known."""
+    if value not in known:
+        words = " or ".join(f'"{word}"' for word in known)
+        hint = suggest_nearest(str(value), known)
+        yield Fault(f"`{name}` cannot be {value!r:.60}", where or name, words, hint)
+
+
 Feedthrough: TypeAlias = Mapping[str, str | Iterable[str]]
 
 
@@ -184,12 +192,12 @@ def with_feedthrough(
     declared = {y: (u,) if isinstance(u, str) else tuple(u) for y, u in (feedthrough or {}).items()}
     for y in declared:
         if y not in knowns[1]:
-            what = f"feedthrough names the output `{y}`, which is none"
+            what = f"feedthrough names `{y}`, which is not an output"
             faults.append(Fault(what, where, "", suggest_nearest(y, knowns[1])))
     for y, reacts in declared.items() if declared else ((port.name, port.feedthrough) for port in outputs):
         for u in reacts:
             if u not in knowns[0]:
-                what = f"feedthrough of `{y}` names the input `{u}`, which is none"
+                what = f"feedthrough of `{y}` names `{u}`, which is not an input"
                 faults.append(Fault(what, where, "", suggest_nearest(u, knowns[0])))
     if faults:
         raise ScenarioError(faults)
@@ -198,11 +206,16 @@ def with_feedthrough(
     return tuple(replace(port, feedthrough=declared.get(port.name, ())) for port in outputs)
 
 
-def positive_duration(duration: Duration, name: str) -> Fraction:
+def parse_seconds(duration: Duration, name: str) -> Fraction:
+    """Return a duration or a time in seconds; `name` is that of the argument."""
     try:
-        length = seconds(duration)
+        return seconds(duration)
     except ValueError as error:
         raise ScenarioError(str(error), where=f"`{name}`") from None
+
+
+def positive_duration(duration: Duration, name: str) -> Fraction:
+    length = parse_seconds(duration, name)
     if length <= 0:
         raise ScenarioError(f"`{name}` is {duration}", expected="a duration above zero")
     return length
