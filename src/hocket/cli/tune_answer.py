@@ -21,7 +21,7 @@ from hocket.files.atomic_files import write_text
 from hocket.files.formats import write
 from hocket.files.toml.line_changes import line_changes, rewrite_text, scenario_tables
 from hocket.model.clock import format_duration as duration
-from hocket.report.tuning_page import FrontRow
+from hocket.report.tuning_page import FrontRow, diff_lines
 from hocket.search.tune.tuning_result import TuningResult, check_prediction
 
 SHOWN = 20
@@ -141,13 +141,8 @@ def _change_lines(made: TuningResult, told: FrontRow) -> Iterator[Text | str]:
     verb = "add" if all(each.old is None for each in told.changed) else "change"
     lines = "this line" if many == 1 else f"these {many} lines"
     yield f"{verb} {lines} {'to' if verb == 'add' else 'of'} {where}:"
-    header = ""
-    for change in told.changed:
-        if change.table != header:
-            header = change.table
-            yield Text(f"  [{header}]", "cyan")
-        for line in change.diff_lines():
-            yield Text(f"  {line}", "red" if line[0] == "-" else "green")
+    colours = {"table": "cyan", "dropped": "red", "added": "green"}
+    yield from (Text(f"  {line}", colours[kind]) for kind, line in diff_lines(told.changed))
 
 
 def _uneven_step_note(made: TuningResult, step: Fraction) -> Iterator[str]:

@@ -19,7 +19,7 @@ from hocket.files.plotting import Series
 from hocket.files.run_folder import Run
 from hocket.model.protocols import Array
 from hocket.report.evidence import ReportData
-from hocket.report.markup import esc, json_numbers, json_script
+from hocket.report.markup import esc, json_numbers, json_script, note, section, template
 
 Edges: TypeAlias = NDArray[np.intp]
 
@@ -108,18 +108,10 @@ def ports_section(story: ReportData) -> str:
     """Return the section and its data."""
     run = story.run
     if not run.ports:
-        return (
-            '<section id="ports"><h2>Recorded ports</h2><p class="note">Nothing was recorded.</p></section>'
-        )
+        return section("ports", "Recorded ports", note("Nothing was recorded."))
     chosen = select_curves(run, story.trust)
-    return (
-        f'<section id="ports"><h2>Recorded ports</h2>{_ports_note(run, chosen)}'
-        '<div class="tools"><label>filter <input id="filter" type="search" placeholder="axle.*, .x, force" '
-        'autocomplete="off"></label><span id="count" aria-live="polite"></span>'
-        '<button type="button" id="reset" hidden>all of the time</button></div>'
-        '<div id="charts"></div><button type="button" id="more" hidden></button>'
-        f"{json_script(chart_data(chosen))}</section>"
-    )
+    body = _ports_note(run, chosen) + template("charts.html") + json_script(chart_data(chosen))
+    return section("ports", "Recorded ports", body)
 
 
 def select_curves(run: Run, trust: ErrorEstimate | None) -> ChartSelection:
@@ -188,4 +180,4 @@ def _ports_note(run: Run, chosen: ChartSelection) -> str:
             f'<details class="more"><summary>{len(chosen.left_out):,} of {len(run.ports):,} ports are left'
             f" out to keep the page small; hocket plot draws them</summary><p>{names}</p></details>"
         )
-    return f'<p class="note">{esc(" ".join(said))}</p>{rest}'
+    return note(" ".join(said)) + rest

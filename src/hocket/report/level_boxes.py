@@ -30,7 +30,7 @@ from hocket.model.protocols import Model
 from hocket.plan import Step
 from hocket.plan.traverse import walk
 from hocket.planning.tree import PlanTree
-from hocket.report.markup import esc, html_table
+from hocket.report.markup import esc, html_table, note, section
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.balanced import Balanced
 
@@ -150,23 +150,17 @@ _TITLE = 12
 def levels_section(root: PlanTree, name: str) -> str:
     """Return the section: the boxes, and the connections beside them."""
     rows = list(connection_rows(root))
-    side = (
-        f"<figure><figcaption>{count(len(rows), 'connection')} between simulators</figcaption>"
-        f"{html_table(rows, 24)}</figure>"
-        if rows
-        else '<p class="note">No input is connected.</p>'
+    side = note("No input is connected.")
+    if rows:
+        title = f"{count(len(rows), 'connection')} between simulators"
+        side = f"<figure><figcaption>{title}</figcaption>{html_table(rows, 24)}</figure>"
+    key = note(
+        "Top to bottom in the order in which they step. Wires on the right run with it, those on the left"
+        " against it: their source has not made the step yet, so these inputs are extrapolated. Where all"
+        " step together, every wire between them is. Point at a box to see its wires; a click folds a level."
     )
-    key = (
-        '<p class="note">Top to bottom in the order in which they step. Wires on the right run with it,'
-        " those on the left against it: their source has not made the step yet, so these inputs are"
-        " extrapolated. Where all step together, every wire between them is. Point at a box to see its wires,"
-        " click a level to fold it.</p>"
-    )
-    tree = _level_box(root, None, name)
-    return (
-        f'<section id="levels"><h2>Levels and connections</h2>{key}<div class="beside">'
-        f'<div class="tree">{tree}</div><div>{side}</div></div></section>'
-    )
+    boxes = f'<div class="tree">{_level_box(root, None, name)}</div><div>{side}</div>'
+    return section("levels", "Levels and connections", f'{key}<div class="beside">{boxes}</div>')
 
 
 def connection_rows(root: PlanTree) -> Iterator[dict[str, object]]:

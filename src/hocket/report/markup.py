@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from hocket.model.units import Share
 
@@ -101,6 +102,49 @@ def _is_numeric(values: Iterable[object]) -> bool:
     return bool(kinds) and all(kinds)
 
 
+def section(name: str, title: str, body: str) -> str:
+    """Return a part of the page; nothing if there is nothing in it."""
+    return f'<section id="{name}"><h2>{esc(title)}</h2>{body}</section>' if body else ""
+
+
+def note(text: str) -> str:
+    """Return a sentence in small print."""
+    return f'<p class="note">{prose(text)}</p>'
+
+
+def page_header(brand: str, title: str, facts: Iterable[str]) -> str:
+    """Return the top of a page: what it is about, and what is asked first."""
+    line = esc(" · ".join(filter(None, facts)))
+    return f'<header><p class="brand">{brand}</p><h1>{esc(title)}</h1><p class="sub">{line}</p></header>'
+
+
+Tone: TypeAlias = Literal["ok", "warn", "bad", "none"]
+"""Told by colour, sign and word alike."""
+SIGNS: dict[Tone, tuple[str, str]] = {
+    "ok": ("✓", "good"),
+    "warn": ("!", "caution"),
+    "bad": ("✕", "bad"),
+    "none": ("–", "not known"),
+}
+
+
+def verdict_card(
+    title: str, tone: Tone, first: str, lines: Iterable[str] = (), more: str = "", wide: bool = False
+) -> str:
+    """Return a verdict: its first line with a sign, then `more`, which is HTML, and the other lines."""
+    sign, word = SIGNS[tone]
+    return (
+        f'<article class="card {tone}{" wide" if wide else ""}"><h2>{esc(title)}</h2>'
+        f'<p class="first"><span class="sign" role="img" aria-label="{word}">{sign}</span>'
+        f"<span>{prose(first)}</span></p>{more}{bullets(lines)}</article>"
+    )
+
+
+def card_section(name: str, cards: Iterable[str]) -> str:
+    """Return verdicts side by side."""
+    return f'<section id="{name}" class="cards" aria-label="{name}">{"".join(cards)}</section>'
+
+
 def json_numbers(values: Iterable[float], digits: int = 6) -> list[float | None]:
     """Return numbers as JSON holds them, in few digits; it has neither infinity nor what is not a number."""
     return [float(f"{x:.{digits}g}") if math.isfinite(x) else None for x in values]
@@ -116,11 +160,14 @@ _HERE = Path(__file__).parent
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
+def template(name: str) -> str:
+    """Return a piece of HTML, a style or a script that stands in a file of its own."""
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
 def html_page(title: str, parts: Iterable[str], styles: Iterable[str], scripts: Iterable[str]) -> str:
     """Return the page as text."""
-    style, script = (
-        "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
-    )
+    style, script = ("\n".join(map(template, names)) for names in (styles, scripts))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'

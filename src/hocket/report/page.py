@@ -18,33 +18,37 @@ from hocket.model.experiment import Experiment
 from hocket.report.charts import ports_section
 from hocket.report.evidence import ReportData, gather_report_data, tables_section, verdict_section
 from hocket.report.level_boxes import levels_section
-from hocket.report.markup import bullets, esc, format_number, html_page, page_footer, prose
+from hocket.report.markup import (
+    bullets,
+    esc,
+    format_number,
+    html_page,
+    note,
+    page_footer,
+    page_header,
+    section,
+)
 from hocket.report.timeline import timeline_section
 
 
 def run_header(run: Run) -> str:
     """Return the title with what is asked first."""
     parts = [f"{word} {text}" for word, text in _run_facts(run) if word in ("simulated", "took")]
-    when = _format_date(run.info.get("begun"))
-    line = " · ".join(filter(None, (*parts, when)))
-    title = f'<p class="brand">hocket report</p><h1>{esc(run.name)}</h1>'
-    return f'<header>{title}<p class="sub">{esc(line)}</p></header>'
+    return page_header("hocket report", run.name, [*parts, _format_date(run.info.get("begun"))])
 
 
 def facts_section(run: Run) -> str:
     """Return all facts, in pairs."""
     pairs = "".join(f"<div><dt>{esc(word)}</dt><dd>{esc(text)}</dd></div>" for word, text in _run_facts(run))
-    return f'<section id="facts"><h2>Facts</h2><dl>{pairs}</dl></section>'
+    return section("facts", "Facts", f"<dl>{pairs}</dl>")
 
 
 def notes_section(run: Run) -> str:
     """Return what was noted when it was read, planned and run."""
-    said = [str(note) for note in run.info.get("notes", [])]
+    said = [str(each) for each in run.info.get("notes", [])]
     because = str(run.info.get("engine", "")).partition(", because ")[2]
     said += [f"run by the interpreter, because {because}"] if because else []
-    if not said:
-        return ""
-    return f'<section id="notes"><h2>Notes and warnings</h2>{bullets(said, "notes")}</section>'
+    return section("notes", "Notes and warnings", bullets(said, "notes"))
 
 
 def _run_facts(run: Run) -> Iterator[tuple[str, str]]:
@@ -129,19 +133,15 @@ def report_page(run: Run, experiment: Experiment | None = None) -> str:
 
 
 def _coupling_sections(story: ReportData) -> Iterator[str]:
-    pictures = {"Levels and connections": levels_section, "One macro step, as planned": timeline_section}
+    levels, timeline = "Levels and connections", "One macro step, as planned"
     if story.design is None:
-        yield _note_section("Levels and connections", story.no_design)
+        yield section("levels", levels, note(story.no_design))
         return
-    for title, draw in pictures.items():
+    for name, title, draw in (("levels", levels, levels_section), ("timeline", timeline, timeline_section)):
         try:
             yield draw(story.design, story.run.name)
         except Exception as error:  # a picture that fails must not take the page with it
-            yield _note_section(title, f"This could not be drawn: {type(error).__name__}: {error}")
-
-
-def _note_section(title: str, why: str) -> str:
-    return f'<section><h2>{esc(title)}</h2><p class="note">{prose(why)}</p></section>'
+            yield section(name, title, note(f"This could not be drawn: {type(error).__name__}: {error}"))
 
 
 def _text_sections(story: ReportData) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from hocket.errors import FileError
 from hocket.files.atomic_files import write_text
 from hocket.planning.tree import PlanTree
-from hocket.report.markup import esc
+from hocket.report.markup import esc, note, section, template
 from hocket.report.schedule import (
     LABEL,
     LANE,
@@ -64,22 +64,19 @@ def timeline_section(root: PlanTree, name: str) -> str:
         again = " Of a loop (↻) two iterations are drawn: the second knows where the first one ended."
     elif "repeat" in kinds:
         again = " What is in a loop (↻) is drawn as it is the first time."
-    height, out = f"{made.height:g}", made.left_out
-    rest = f'<p class="note">{out} more lanes are not drawn.</p>' if out else ""
+    key = note(
+        "Left to right in the order of the plan; what stands in one shaded column may run side by side. Each"
+        " bar is a step, with its simulated length. Arrows are samples: solid where the source has made the"
+        f" step already, dashed where its past is extrapolated. Point at anything for its words.{again}"
+    )
+    rest = note(f"{made.left_out} more lanes are not drawn.") if made.left_out else ""
     lanes = (
-        f'<svg class="lanes{dense}" width="{made.width:g}" height="{height}" role="img" '
+        f'<svg class="lanes{dense}" width="{made.width:g}" height="{made.height:g}" role="img" '
         f'aria-label="timeline of one macro step">{lane_elements(made)}</svg>'
     )
-    labels = f'<div class="names" style="height:{height}px">{_lane_names(made)}</div>'
-    return (
-        '<section id="timeline"><h2>One macro step, as planned</h2>'
-        '<p class="note">Left to right in the order of the plan; what stands in one shaded column may run'
-        " side by side. Each bar is a step, with its simulated length. Arrows are samples:"
-        " solid where the source has made the step already, dashed where its past is extrapolated. Point at"
-        f" anything for its words.{again}</p>"
-        f'{_legend_list(made)}<div class="timeline">{labels}'
-        f'<div class="scroll">{lanes}</div></div>{rest}</section>'
-    )
+    names = f'<div class="names" style="height:{made.height:g}px">{_lane_names(made)}</div>'
+    picture = f'<div class="timeline">{names}<div class="scroll">{lanes}</div></div>'
+    return section("timeline", "One macro step, as planned", key + _legend_list(made) + picture + rest)
 
 
 def lane_elements(made: Schedule) -> str:
@@ -203,7 +200,6 @@ NAMES = 26
 EDGE, ROW = 8, 22
 """Pixels around the picture, and of a row of the key."""
 
-_HERE = Path(__file__).parent
 _COLOUR = re.compile(r"(--[\w-]+):\s*([^;]+);")
 _USED = re.compile(r"var\((--[\w-]+)\)")
 _OWN = """
@@ -259,10 +255,9 @@ def timeline_svg(root: PlanTree, name: str) -> str:
 
 def svg_style() -> str:
     """Return the style of the page's timeline with its light colours put in: few programs know variables."""
-    page = (_HERE / "page.css").read_text(encoding="utf-8")
+    page = template("page.css")
     colours = dict(_COLOUR.findall(page[: page.index("}")]))
-    own = _OWN + (_HERE / "timeline.css").read_text(encoding="utf-8")
-    return _USED.sub(lambda found: colours[found[1]], own)
+    return _USED.sub(lambda found: colours[found[1]], _OWN + template("timeline.css"))
 
 
 def _lane_name_svg(lane: Lane) -> str:

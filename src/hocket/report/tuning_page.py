@@ -7,11 +7,12 @@ Out: the page as text, or written to a file
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from hocket.errors import HocketError, count
 from hocket.files.atomic_files import write_text
@@ -19,12 +20,18 @@ from hocket.files.toml.line_changes import LineChange, changes_in_text, line_cha
 from hocket.model.experiment import Experiment
 from hocket.report.markup import (
     bullets,
+    card_section,
     esc,
     html_page,
     html_table,
     json_numbers,
     json_script,
+    note,
     page_footer,
+    page_header,
+    section,
+    template,
+    verdict_card,
 )
 from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.space import Point
@@ -188,7 +195,7 @@ SAYS = {
     "by `error`, or by `--verify`.",
     "error": "`error` is predicted with the linear models, over the run that was asked for.",
     "relative": "`relative` is predicted with the linear models, over the run that was asked for.",
-    "measured": "`measured` is the difference to a run with half the steps, which is no bound of the error.",
+    "measured": "`measured` is the difference to a run with half the steps, not a bound of the error.",
 }
 """What numbers can and cannot say (theory, section 1)."""
 
@@ -227,39 +234,31 @@ def _tuning_header(tuned: TuningResult, experiment: Experiment) -> str:
     ]
     if tuned.stop is not None:
         said.append(f"for a run of {float(tuned.stop):g} s")
-    title = f'<p class="brand">hocket tune</p><h1>{esc(experiment.name)}</h1>'
-    return f'<header>{title}<p class="sub">{esc(" · ".join(said))}</p></header>'
+    return page_header("hocket tune", experiment.name, said)
 
 
 def _proposal_section(tuned: TuningResult, experiment: Experiment) -> str:
     if not tuned.front:
-        return '<section class="cards"><article class="card bad wide"><h2>proposal</h2><p class="first">' \
-            "no coupling is within the limits</p></article></section>"  # fmt: skip
+        card = verdict_card("proposal", "bad", "no coupling is within the limits", wide=True)
+        return card_section("proposal", [card])
     row = explain_row(tuned, experiment, tuned.knee)
     lines = count(len(row.changed), "line")
     what = f"change {lines} of the scenario" if row.changed else "it is the coupling of now"
-    return (
-        '<section class="cards" aria-label="proposal"><article class="card ok wide"><h2>proposed: row '
-        f'{tuned.knee} of the front</h2><p class="first"><span class="sign" aria-hidden="true">✓</span>'
-        f"<span>{esc(row.why)}</span></p>{bullets((what, *tuned.notes))}{_diff_html(row.changed)}"
-        "</article></section>"
-    )
+    spans = [f'<span class="{kind}">{esc(line)}</span>' for kind, line in diff_lines(row.changed)]
+    if len(spans) > LINES:
+        spans = [*spans[:LINES], f'<span class="table">and {len(spans) - LINES} lines more</span>']
+    diff = f'<pre class="diff">{chr(10).join(spans)}</pre>' if spans else ""
+    title, notes = f"proposed: row {tuned.knee} of the front", (what, *tuned.notes)
+    return card_section("proposal", [verdict_card(title, "ok", row.why, notes, diff, wide=True)])
 
 
-def _diff_html(found: Sequence[LineChange]) -> str:
-    rows: list[str] = []
-    header = ""
-    for change in found:
-        if change.table != header:
-            header = change.table
-            rows.append(f'<span class="table">[{esc(header)}]</span>')
-        rows += [
-            f'<span class="{"dropped" if line[0] == "-" else "added"}">{esc(line)}</span>'
-            for line in change.diff_lines()
-        ]
-    if len(rows) > LINES:
-        rows = [*rows[:LINES], f'<span class="table">and {len(rows) - LINES} lines more</span>']
-    return f'<pre class="diff">{chr(10).join(rows)}</pre>' if rows else ""
+def diff_lines(changes: Iterable[LineChange]) -> Iterator[tuple[Literal["table", "dropped", "added"], str]]:
+    """Yield the lines that change under the headers of their tables, and the kind of each."""
+    for table, some in groupby(changes, lambda each: each.table):
+        if table:
+            yield "table", f"[{table}]"
+        for line in (line for each in some for line in each.diff_lines()):
+            yield "dropped" if line[0] == "-" else "added", line
 
 
 def _scatter_section(tuned: TuningResult, shown: Sequence[int]) -> str:
@@ -272,31 +271,16 @@ def _scatter_section(tuned: TuningResult, shown: Sequence[int]) -> str:
         said.append(f"{count(none, 'coupling')} without numbers: not drawn.")
     if len(shown) < len(tuned.points) - none:
         said.append(f"Of the others {len(shown):,} are drawn, the whole front among them.")
-    outside = any(not math.isfinite(tuned.costs[k][0]) for k in shown)
-    beyond = '<li><i class="dot outside"></i>beyond a limit</li>' if outside else ""
-    return (
-        f'<section id="judged"><h2>What was judged</h2><p class="note">{esc(" ".join(said))}</p>'
-        '<div class="tools"><label>across <select id="across"></select></label>'
-        '<label>up <select id="up"></select></label><label>shade <select id="shade"></select></label>'
-        '<button type="button" id="near">the front</button>'
-        '<button type="button" id="far">everything</button></div>'
-        '<ul class="key"><li><i class="dot judged"></i>judged</li>'
-        f'{beyond}<li><i class="dot front"></i>front</li>'
-        '<li><i class="dot proposed"></i>proposed</li>'
-        '<li><i class="star">★</i>now</li></ul>'
-        '<div class="beside scatter"><div id="plane" tabindex="0" role="application" '
-        'aria-label="couplings; arrow keys walk along the front"><canvas></canvas><svg></svg>'
-        '<div id="tip" hidden></div></div><aside id="chosen" aria-live="polite"></aside></div></section>'
-    )
+    return section("judged", "Candidates", note(" ".join(said)) + template("scatter.html"))
 
 
 def _front_section(tuned: TuningResult) -> str:
     rows: list[dict[str, object]] = [
         {**row, "": "proposed" if number == tuned.knee else ""} for number, row in enumerate(tuned.rows())
     ]
-    return f'<section id="front"><h2>The front</h2>{html_table(rows, ROWS)}</section>' if rows else ""
+    return section("front", "Pareto front", html_table(rows, ROWS))
 
 
 def _meaning_section(tuned: TuningResult) -> str:
     said = [SAYS[name] for each in tuned.wanted if (name := each.name.partition(":")[0]) in SAYS]
-    return f"<section><h2>What the numbers say</h2>{bullets(said, 'notes')}</section>" if said else ""
+    return section("meaning", "What the numbers say", bullets(said, "notes"))
