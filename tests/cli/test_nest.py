@@ -26,7 +26,7 @@ def test_the_verdict_the_tables_and_the_file(folder, tmp_path):
     lines = good("nest", folder / "three2.toml", "--out", out, "--plot", picture).splitlines()
     assert lines[0].startswith("nesting helps: {first, {second, third}} at ")
     assert lines[1].startswith("as it is: an error of ")
-    assert "errors and growth by connection" in lines
+    assert "coupling strengths" in lines
     assert "compared" in lines
     assert any(line.startswith("nested, chosen") for line in lines)
     assert any(line.startswith("flat, now") for line in lines)

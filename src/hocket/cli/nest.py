@@ -77,7 +77,7 @@ def nest(
         first, *rest = found.verdict()
         print_out(Text(first, "bold"), *rest)
         most = None if everything else ROWS
-        print_out(*titled_table("errors and growth by connection", found.strengths.rows(), most))
+        print_out(*titled_table("coupling strengths", found.strengths.rows(), most))
         print_out(*titled_table("compared", found.rows(), None))
     if plot:
         found.plot(plot)
