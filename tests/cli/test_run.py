@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -355,6 +357,12 @@ def test_version_and_help() -> None:
         assert good(verb, "-h") == good("help", verb) == text
     assert "Ctrl-C" in good("run", "--help")
     assert good("-h") == good("help") == good("--help")
+
+
+def test_the_list_of_verbs_says_what_their_help_begins_with() -> None:
+    for name, (module, about) in import_module("hocket.cli.app").VERBS.items():
+        function = getattr(import_module(f"hocket.cli.{module}"), name)
+        assert inspect.getdoc(function).splitlines()[0] == about
 
 
 # the mistakes of a newcomer

@@ -94,13 +94,10 @@ def _with_option_hint(fault: Fault) -> Fault:
 
 VERBS = {
     "run": ("run", "Run a scenario, or FMUs, and keep what was computed; options win over the file."),
-    "check": (
-        "check",
-        "Judge a coupling before it is run: well posed, stable, how large is the global error?",
-    ),
+    "check": ("check", "Judge a coupling before a run: well posed, stable, how large is the global error?"),
     "nest": (
         "nest",
-        "Propose levels for a flat scenario: which simulators exchange more often, and does it pay?",
+        "Propose levels for a flat scenario: which simulators exchange more often, does it pay?",
     ),
     "plan": ("plan", "Print what a step of each level consists of. Nothing is run."),
     "show": ("show", "Print levels, models, ports and connections, or all about an FMU. Nothing is run."),
@@ -111,10 +108,7 @@ VERBS = {
         "Find the best coupling before anything is run: steps, algorithm, order, extrapolation.",
     ),
     "describe": ("show", "Classify a scenario as the literature does. Nothing is run."),
-    "capabilities": (
-        "capabilities",
-        "Print which capabilities simulators have, must have, and could emulate.",
-    ),
+    "capabilities": ("capabilities", "Print which capabilities simulators have, need, and could emulate."),
     "probe": ("fmu_page", "Load an FMU, step it, and check that what it declares is true."),
     "new": ("scenario_files", "Write a scenario to begin with: it has comments and runs at once."),
     "export": ("run_output", "Write the rows of a run as CSV or Parquet, time first."),

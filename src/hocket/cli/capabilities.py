@@ -1,4 +1,4 @@
-"""hocket capabilities: what each simulator can, what the algorithms need, and what can be emulated.
+"""hocket capabilities: those of each simulator, those that are needed, and those that can be emulated.
 
 In:  a scenario file, or FMUs; what the file says need not be possible yet
 Out: two tables; perhaps the scenario with wrappers where capabilities are missing
@@ -52,7 +52,7 @@ def capabilities(
     as_json: options.Json = None,
     connect: options.Connect = None,
 ) -> None:
-    """Print which capabilities simulators have, must have, and could emulate.
+    """Print which capabilities simulators have, need, and could emulate.
 
     Exit code 2 if something that is needed is missing.
 
@@ -129,9 +129,9 @@ def _need_lines(level: Any, found: Sequence[Need]) -> Iterator[RenderableType]:
         yield from ("", "nothing is needed beyond stepping")
     for need in found:
         if need.unmet:
-            whom, what = _few_names(need.unmet), f"{need.by} needs {need.capability}: {need.why}"
+            names, what = _few_names(need.unmet), f"{need.by} needs {need.capability}: {need.why}"
             yield ""
-            yield Text(f"{whom}: {what}", "red" if need.is_required else "yellow")
+            yield Text(f"{names}: {what}", "red" if need.is_required else "yellow")
             yield f"  without it {'the scenario is refused' if need.is_required else need.loses}"
             others = {path: other_remedy(level, path, need) for path in need.unmet}
             yield from (f"  try, for {path}: {words}" for path, words in others.items() if words)

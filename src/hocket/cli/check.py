@@ -167,7 +167,7 @@ def check(
     quick: runs.Quick = False,
     again: runs.Again = False,
 ) -> None:
-    """Judge a coupling before it is run: well posed, stable, how large is the global error?
+    """Judge a coupling before a run: well posed, stable, how large is the global error?
 
     It is judged by the very plan that will be run: spectral radius, least-damped modes, predicted errors,
     stability radii, recommended changes. What is not linear is linearised at its start; black boxes are

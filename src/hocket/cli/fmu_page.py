@@ -17,15 +17,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hocket.cli.options import argument, flag, option
-from hocket.cli.terminal import (
-    console,
-    indent,
-    is_terminal,
-    label_grid,
-    plain_table,
-    print_out,
-    titled_table,
-)
+from hocket.cli.terminal import console, indent, is_terminal, label_grid, plain_table, print_out, titled_table
 from hocket.errors import ScenarioError, count, list_names
 from hocket.files.fmus import experiment_from_fmus
 from hocket.files.formats import read

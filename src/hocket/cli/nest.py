@@ -46,7 +46,7 @@ def nest(
     as_json: options.Json = None,
     everything: options.AllRows = False,
 ) -> None:
-    """Propose levels for a flat scenario: which simulators exchange more often, and does it pay?
+    """Propose levels for a flat scenario: which simulators exchange more often, does it pay?
 
     Each connection is weighed by what it does to the error and to growth; simulators that are strongly
     connected become a level with steps of its own. Everything is judged by the very plan that would be run,

@@ -75,8 +75,7 @@ Observe = Annotated[
     list[str] | None, option("NAME", "Record a variable that is not an output: h, a.h.", panel=FMU_PANEL)
 ]
 Interfaces = Annotated[
-    InterfaceChoice | None,
-    option("NAME", "co-simulation or model-exchange.", "--interface", panel=FMU_PANEL),
+    InterfaceChoice | None, option("NAME", "co-simulation or model-exchange.", "--interface", panel=FMU_PANEL)
 ]
 Isolate = Annotated[bool, flag("--isolate", "Each in a process of its own.", FMU_PANEL)]
 TimeLimit = Annotated[

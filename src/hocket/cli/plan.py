@@ -101,11 +101,10 @@ def _cost_lines(made: Cost) -> Iterator[RenderableType]:
 
 
 def _link_cost_line(each: LinkCost, made: Cost) -> str:
-    sweeps = (
-        f", {made.sweeps} iterations" + (" at the least" if made.settles else "") if made.sweeps > 1 else ""
-    )
+    least = " at the least" if made.settles else ""
+    iterations = f", {made.sweeps} iterations{least}" if made.sweeps > 1 else ""
     step = format_duration(made.hosts_step)
-    now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {step}{sweeps}"
+    now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {step}{iterations}"
     start = f"{each.start.messages} ({each.bytes(each.start)} bytes) to start"
     return f"messages from {each.source} to {each.target}: {now}; {start}"
 

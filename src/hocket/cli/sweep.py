@@ -34,14 +34,7 @@ from hocket.cli.command_arguments import (
 )
 from hocket.cli.options import flag, option
 from hocket.cli.output_files import check_outputs, print_written, run_folder
-from hocket.cli.terminal import (
-    count_progress,
-    is_terminal,
-    plain_table,
-    print_err,
-    print_out,
-    relay_fmu_logs,
-)
+from hocket.cli.terminal import count_progress, is_terminal, plain_table, print_err, print_out, relay_fmu_logs
 from hocket.errors import FileError, ScenarioError, count
 from hocket.files.atomic_files import write_text
 from hocket.model.experiment import Experiment
@@ -57,8 +50,7 @@ BONDS = 4
 def sweep(
     files: options.Files,
     vary: Annotated[
-        list[str],
-        option("NAME=VALUES", "k=1,2,5, or 5 values from 1 to 3: k=1:3:5; may be repeated."),
+        list[str], option("NAME=VALUES", "k=1,2,5, or 5 values from 1 to 3: k=1:3:5; may be repeated.")
     ],
     stop: options.Stop = None,
     start: options.Start = None,

@@ -22,13 +22,7 @@ from rich.progress import TextColumn
 from hocket.cli import options
 from hocket.cli.command_arguments import check_stop, parse_stop, split_assignment
 from hocket.cli.options import flag, option
-from hocket.cli.output_files import (
-    check_outputs,
-    check_scenario_target,
-    print_written,
-    with_size,
-    write_json,
-)
+from hocket.cli.output_files import check_outputs, check_scenario_target, print_written, with_size, write_json
 from hocket.cli.terminal import is_terminal, print_err, print_out, progress_bar
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.formats import read

@@ -1,4 +1,4 @@
-"""The levels as nested boxes: what is inside each, how it steps, who drives whom.
+"""The levels as nested boxes: what is inside each, how it steps, and what drives what.
 
 In:  a PlanTree
 Out: boxes that fold, wires for the page's script to route, and a table of all connections

@@ -179,7 +179,7 @@ def html_page(title: str, parts: Iterable[str], styles: Iterable[str], scripts: 
 
 
 def page_footer() -> str:
-    """Return who wrote it."""
+    """Return which program wrote the page."""
     try:
         made = f"hocket {version('hocket')}"
     except PackageNotFoundError:

@@ -209,7 +209,7 @@ def write_timeline_svg(root: PlanTree, name: str, path: Path | str) -> None:
 
 
 def check_svg_ending(file: Path) -> None:
-    """Refuse what is no SVG."""
+    """Refuse what is not an SVG."""
     if file.suffix.lower() != ".svg":
         hint = f"`{file.with_suffix('.svg').name}`; a browser or Inkscape turns it into other formats"
         raise FileError(f"a plan is not drawn as `{file.name}`", str(file), "a file that ends in .svg", hint)
