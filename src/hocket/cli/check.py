@@ -111,13 +111,9 @@ def _check_varied_name(composite: Composite, name: str, value: float, where: str
     except ScenarioError as error:
         models = [path for path, _ in leaves(composite)]
         if len(models) > 1 and not any(name.startswith(f"{path}.") for path in models):
+            hint = suggest_nearest(name, [*variable_names(composite), *models])
             expected = "a step, or a parameter of a model"
-            raise ScenarioError(
-                f"there is no `{name}`",
-                where,
-                expected,
-                suggest_nearest(name, [*variable_names(composite), *models]),
-            ) from None
+            raise ScenarioError(f"there is no `{name}`", where, expected, hint) from None
         raise error from None
 
 

@@ -56,45 +56,30 @@ def format_cell(value: object) -> str:
     return format_number(value) if isinstance(value, float) and not isinstance(value, Share) else prose(value)
 
 
-def html_table(rows: Sequence[Mapping[str, object]], most: int | None = None, kind: str = "") -> str:
-    """Return rows as a table; those beyond `most` are folded away."""
+def html_table(rows: Sequence[Mapping[str, object]], most: int | None = None) -> str:
+    """Return rows as a table, without empty columns; those beyond `most` are folded away."""
     if not rows:
         return ""
     heads = [head for head in rows[0] if any(row.get(head) not in (None, "") for row in rows)]
-    numeric = {head for head in heads if _is_numeric(row.get(head) for row in rows)}
-    head = "".join(f'<th scope="col"{_align_attribute(name, numeric)}>{esc(name)}</th>' for name in heads)
-    split = len(rows) if most is None or len(rows) <= most + 2 else most
-    body = "".join(_table_row(row, heads, numeric) for row in rows[:split])
-    found = _frame_table(head, body, kind)
-    if split < len(rows):
-        rest = "".join(_table_row(row, heads, numeric) for row in rows[split:])
-        more = f"{len(rows) - split} more"
-        found += f'<details class="more"><summary>{more}</summary>{_frame_table(head, rest, kind)}</details>'
-    return found
+    align = {head: ' class="n"' if _is_numeric(row.get(head) for row in rows) else "" for head in heads}
+    head = "".join(f'<th scope="col"{align[name]}>{esc(name)}</th>' for name in heads)
+    lines = ["".join(f"<td{align[name]}>{format_cell(row.get(name))}</td>" for name in heads) for row in rows]
+
+    def table(some: Iterable[str]) -> str:
+        body = "".join(f"<tr>{line}</tr>" for line in some)
+        text = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f'<div class="scroll">{text}</div>'
+
+    if most is None or len(rows) <= most + 2:
+        return table(lines)
+    rest = f"<summary>{len(rows) - most} more</summary>{table(lines[most:])}"
+    return f'{table(lines[:most])}<details class="more">{rest}</details>'
 
 
 def bullets(lines: Iterable[str], kind: str = "") -> str:
     """Return sentences as a list; nothing for none."""
     found = "".join(f"<li>{prose(line)}</li>" for line in lines)
     return f'<ul class="{kind}">{found}</ul>' if found else ""
-
-
-def _frame_table(head: str, body: str, kind: str) -> str:
-    return (
-        f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _table_row(row: Mapping[str, object], heads: Sequence[str], numeric: set[str]) -> str:
-    cells = "".join(
-        f"<td{_align_attribute(head, numeric)}>{format_cell(row.get(head))}</td>" for head in heads
-    )
-    return f"<tr>{cells}</tr>"
-
-
-def _align_attribute(head: str, numeric: set[str]) -> str:
-    return ' class="n"' if head in numeric else ""
 
 
 def _is_numeric(values: Iterable[object]) -> bool:
