@@ -6,9 +6,7 @@ Out: the levels with their models and ports as a tree, their connections as tabl
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Annotated
 
 from rich.table import Table
@@ -28,12 +26,11 @@ from hocket.model.clock import format_duration
 from hocket.model.composite import Composite
 from hocket.model.composite import levels as levels_of
 from hocket.model.experiment import Experiment
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, period_of
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
 from hocket.planning.tree import PlanTree
-from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
+from hocket.simulators.wrappers.emulation import emulation_layers
 
 
 def describe(files: options.Files, connect: options.Connect = None) -> None:
@@ -111,20 +108,9 @@ def _level_facts(level: PlanTree, around: PlanTree | None) -> Iterator[str]:
 
 
 def _model_facts(model: Model) -> Iterator[str]:
-    """Yield what is worth knowing about a model: its type, its method and order, what it can do."""
-    able = model.capabilities
-    method, step, period = (getattr(model, name, None) for name in ("method", "step", "period"))
-    yield wording.model_type(model)
-    bare = innermost_model(model)
-    if isinstance(bare, Fmu):
-        method = f"model exchange by {bare.method}" if bare.exchange else "co-simulation"
-    names = (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
-    yield from (Path(name).name if os.path.isabs(name) else name for name in names)
-    yield from ["isolated"] if getattr(model, "is_isolated", False) else []
-    stateless = getattr(model, "x0", None) == ()
-    yield from ["no state"] if stateless else [str(method)] if method else []
-    yield from [f"order {able.order}"] if able.order is not None and not stateless else []
-    yield from [f"steps of {format_duration(step)}"] if step else []
+    """Yield what is worth knowing about a model, with its capabilities."""
+    able, period = model.capabilities, period_of(model)
+    yield from wording.describe_model(model)
     yield from [f"sampled every {format_duration(period)}"] if period else []
     yield from ["rollback"] if able.rollback else []
     yield from ["output derivatives"] if able.slopes else []

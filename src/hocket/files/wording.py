@@ -6,6 +6,9 @@ Out: a few words each
 
 from __future__ import annotations
 
+import os.path
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from hocket.coupling.wiring import Drive
@@ -17,8 +20,17 @@ from hocket.files.toml.table_kinds import KindFamily
 from hocket.model.bonds import Bond
 from hocket.model.clock import format_duration
 from hocket.model.composite import Orchestrator
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import (
+    Extrapolator,
+    Model,
+    is_isolated,
+    method_of,
+    origin_of,
+    state_count,
+    step_of,
+)
 from hocket.planning.tree import PlanTree
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.emulation import innermost_model
 
 
@@ -37,6 +49,21 @@ def model_type(model: Model) -> str:
     bare = innermost_model(model)
     found = (kind.name for kind in MODELS.kinds if kind.cls is type(bare))
     return next(found, type(bare).__name__)
+
+
+def describe_model(model: Model) -> Iterator[str]:
+    """Yield what a model is: its type, where it comes from, its method, order and steps."""
+    bare, method, step = innermost_model(model), method_of(model), step_of(model)
+    yield model_type(model)
+    if isinstance(bare, Fmu):
+        method = f"model exchange by {bare.method}" if bare.exchange else "co-simulation"
+    origin, order = origin_of(model), model.capabilities.order
+    yield from [Path(origin).name if os.path.isabs(origin) else origin] if origin else []
+    yield from ["isolated"] if is_isolated(model) else []
+    stateless = state_count(model) == 0
+    yield from ["no state"] if stateless else [method] if method else []
+    yield from [f"order {order}"] if order is not None and not stateless else []
+    yield from [f"steps of {format_duration(step)}"] if step else []
 
 
 def describe_balance(bond: Bond) -> str:

@@ -6,49 +6,36 @@ Out: boxes that fold, wires for the page's script to route, and a table of all c
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from pathlib import Path
 from typing import Literal, TypeAlias
 
-from hocket.analysis.posedness import bookkeeping_ports, hidden_ports
+from hocket.analysis.posedness import bookkeeping_paths, hidden_ports
 from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring
 from hocket.errors import count, list_names
 from hocket.files.wording import (
     describe_conversion,
     describe_drive,
     describe_extrapolation,
+    describe_model,
     describe_orchestrator,
     describe_pace,
-    model_type,
 )
-from hocket.model.clock import format_duration
 from hocket.model.ports import Port
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, bookkeeping_ports
 from hocket.plan import Step
 from hocket.plan.traverse import walk
 from hocket.planning.tree import PlanTree
 from hocket.report.markup import esc, html_table, note, section
-from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.balanced import Balanced
 
 
 def model_words(model: Model) -> Iterator[str]:
     """Yield what is worth knowing about a model on a small card."""
     if isinstance(model, Balanced):
-        yield from model_words(model.model)
-        yield f"balanced by {model.form}"
-        return
-    yield model_type(model)
-    names = (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
-    yield from (Path(name).name if os.path.isabs(name) else name for name in names)
-    method, step = getattr(model, "method", None), getattr(model, "step", None)
-    if isinstance(model, Fmu):
-        method = f"model exchange by {method}" if model.exchange else "co-simulation"
-    yield from [str(method)] if isinstance(method, str) and getattr(model, "x0", None) != () else []
-    yield from [f"own steps of {format_duration(step)}"] if isinstance(step, Fraction) else []
+        yield from (*describe_model(model.model), f"balanced by {model.form}")
+    else:
+        yield from describe_model(model)
 
 
 WireSide: TypeAlias = Literal["left", "right"]
@@ -104,7 +91,7 @@ def _level_connections(level: PlanTree) -> Iterator[tuple[int, int | None, str]]
             if drive is not None and port.name not in unseen:
                 target = f"{wiring.names[child]}.{port.name} ({describe_drive(drive)})"
                 yield drive.child, child, f"{_source_name(wiring, scenario.inputs, drive)} → {target}"
-    kept = bookkeeping_ports(level)
+    kept = bookkeeping_paths(level)
     for port, drive in zip(scenario.outputs, wiring.outputs, strict=False):
         if port.name not in kept:
             yield drive.child, None, f"{_source_name(wiring, scenario.inputs, drive)} → {port.name}"
@@ -168,7 +155,7 @@ def connection_rows(root: PlanTree) -> Iterator[dict[str, object]]:
     leaves, bonds = root.leaves.wiring, _bond_by_input(root)
     for name, model, drives in zip(leaves.names, leaves.models, leaves.drives, strict=True):
         for port, drive in zip(model.inputs, drives, strict=True):
-            if drive is None or drive.child == CONSTANT or port.name in getattr(model, "bookkeeping", ()):
+            if drive is None or drive.child == CONSTANT or port.name in bookkeeping_ports(model):
                 continue
             yield {
                 "from": _source_name(leaves, root.composite.scenario.inputs, drive),
@@ -211,7 +198,7 @@ def _level_box(level: PlanTree, around: PlanTree | None, name: str) -> str:
         *(["sampled"] if composite.sampled else []),
     ]
     said = "".join(f"<li>{esc(chip)}</li>" for chip in chips)
-    scenario, unseen = composite.scenario, bookkeeping_ports(level)
+    scenario, unseen = composite.scenario, bookkeeping_paths(level)
     inside = [
         _port_strip(0, "in", _visible_ports(scenario.inputs, unseen)),
         *(_child_box(level, child, place) for place, child in enumerate(kept, 1)),
