@@ -35,7 +35,7 @@ def make_solver(model: Any) -> Simulator:
 
 
 def _make_read_only(array: Array) -> Array:
-    """Let nobody write to what f and g are handed: it would change the solution."""
+    """Protect what f and g are handed: writing to it would change the solution."""
     array.setflags(write=False)
     return array
 

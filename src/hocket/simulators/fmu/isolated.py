@@ -158,7 +158,7 @@ def open_simulator(model: Fmu) -> IsolatedFmu:
 
 
 class RemoteState:
-    """A state that is kept in the other process, until nobody has this any more."""
+    """A state that is kept in the other process, until nothing refers to this any more."""
 
     def __init__(self, number: int, forgotten: list[int]):
         self.number = number

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.arguments import is_number, is_positive, is_whole
 from hocket.model.bonds import Balance
 from hocket.model.ports import Port
@@ -119,9 +119,7 @@ class Balanced(ModelWrapper):
     def __post_init__(self) -> None:
         check_wrapped(self.model, "Balanced", "balanced")
         set_fields(self, bonds=_check_sides(self.bonds))
-        faults = [*self._option_faults(), *self._port_faults(), *self._model_faults()]
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults([*self._option_faults(), *self._port_faults(), *self._model_faults()])
 
     @cached_property
     def added_ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
