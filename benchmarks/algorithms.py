@@ -26,7 +26,7 @@ import numpy as np
 import adaptive
 import hocket as hk
 from hocket.analysis.linear_reading import read_linear
-from hocket.plan import Aitken, Newton, QuasiNewton, Relax
+from hocket.plan.accelerators import Aitken, Newton, QuasiNewton, Relax
 from hocket.simulators.state_space import StateSpaceSimulator
 from orchestrators import test_adaptive as taken_back
 from orchestrators import test_adaptive_errors as controlled

@@ -5,7 +5,7 @@ import pytest
 
 import hocket as hk
 from hocket.model.extrapolators import Latch
-from hocket.plan import verify_plan
+from hocket.plan.verify.verifier import verify_plan
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.simulators.state_space import StandIn

@@ -7,7 +7,6 @@ import pytest
 from hocket import Adaptive, Composite, Python, Scenario, StateSpace
 from hocket.errors import ScenarioError
 from hocket.plan import (
-    KINDS,
     Admit,
     Feed,
     Next,
@@ -22,6 +21,7 @@ from hocket.plan import (
     Together,
     Try,
 )
+from hocket.plan.verify.violations import KINDS
 from hocket.planning.planner import plan_tree
 from plan.levels import (
     APART,

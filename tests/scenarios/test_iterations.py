@@ -12,7 +12,7 @@ from scipy.linalg import block_diag, expm
 import hocket
 from hocket import Composite, ConvergenceError, GaussSeidel, Iterate, Jacobi, Scenario, StateSpace
 from hocket.analysis.linear_reading import read_linear
-from hocket.plan import Aitken, Newton, QuasiNewton, Relax
+from hocket.plan.accelerators import Aitken, Newton, QuasiNewton, Relax
 from systems import ENGINES, TWO
 
 TOLERANCE = 1e-10

@@ -15,8 +15,8 @@ from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN, Drive
 from hocket.model.composite import Composite
-from hocket.plan import InputDelay, find_delays
 from hocket.plan.plan import NoteKind
+from hocket.plan.verify.verifier import InputDelay, find_delays
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 

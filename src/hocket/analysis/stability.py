@@ -21,7 +21,8 @@ from hocket.errors import HocketError
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.model.units import Share
-from hocket.plan import Accelerator, Repeat, walk
+from hocket.plan import Repeat, walk
+from hocket.plan.accelerators import Accelerator
 from hocket.planning.planner import plan_tree
 
 

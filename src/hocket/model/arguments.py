@@ -7,15 +7,18 @@ Out: nothing, or a ScenarioError that says so
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Mapping
 from numbers import Integral, Real
 from os import PathLike
 
 from hocket.errors import ScenarioError
 
+_NAME = re.compile(r"[^\W\d][\w-]*")
+
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a finite number; true and false are none."""
+    """Return whether a value is a finite number; true and false are not numbers."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -29,10 +32,23 @@ def is_whole(value: object, least: int = 0) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def expect(fits: bool, name: str, value: object, expected: str, hint: str = "") -> None:
-    """Refuse the value of an argument that does not fit."""
+def expect(fits: bool, name: str, value: object, expected: str, hint: str = "", where: str = "") -> None:
+    """Refuse the value of an argument that does not fit; `where` it stands, if its name does not say that."""
     if not fits:
-        raise ScenarioError(f"`{name}` cannot be {value!r:.60}", name, expected, hint)
+        raise ScenarioError(f"`{name}` cannot be {value!r:.60}", where or name, expected, hint)
+
+
+def check_names(named: object, kind: str, example: str, models: Collection[str] = ()) -> None:
+    """Refuse parts of a scenario without names, and names that are no words or belong to models already."""
+    where = f"{kind}s"
+    if not isinstance(named, Mapping):
+        raise ScenarioError(f"the {kind}s of a scenario have names", where, example)
+    for name in named:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            expected = "letters, digits, _ and -, no dots: dots join paths"
+            raise ScenarioError(f"`{name}` cannot name a {kind}", where, expected)
+        if name in models:
+            raise ScenarioError(f"`{name}` names a {kind} and a model", where, "names that differ")
 
 
 def normalise_record(record: object) -> tuple[str, ...]:
@@ -46,7 +62,7 @@ def normalise_record(record: object) -> tuple[str, ...]:
 
 
 def expect_folder(value: object) -> None:
-    """Refuse a `folder` that names none."""
+    """Refuse a `folder` that is not the path of one."""
     fits = value is None or isinstance(value, str) or (isinstance(value, PathLike) and not _binary(value))
     expect(fits, "folder", value, "the path of a folder, or None")
 
@@ -56,5 +72,5 @@ def _binary(path: PathLike[str] | PathLike[bytes]) -> bool:
 
 
 def expect_call(name: str, value: object, arguments: str) -> None:
-    """Refuse what is to be called later, and cannot."""
+    """Refuse what is to be called later and cannot be."""
     expect(value is None or callable(value), name, value, f"a function of {arguments}, or None")

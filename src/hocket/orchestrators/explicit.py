@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from fractions import Fraction
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import Wiring
-from hocket.errors import ScenarioError
+from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
 from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, Orchestrator
 from hocket.model.scenario import Scenario
-from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together, Try
-from hocket.plan.plan import Note, NoteKind
+from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Step, Together, Try
+from hocket.plan.instructions import WHOLE
+from hocket.plan.plan import Note, NoteKind, OutputsMode
 
 InputsMode: TypeAlias = Literal["clean", "delayed"]
 
@@ -35,13 +37,9 @@ class ExplicitOrchestrator:
     inputs: Annotated[InputsMode, "when a new input from outside begins to act"] = "clean"
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("outputs", self.outputs, ("stale", "consistent")),
-            ("inputs", self.inputs, ("clean", "delayed")),
-        ):
-            if value not in known:
-                words = " or ".join(f'"{word}"' for word in known)
-                raise ScenarioError(f"`{name}` cannot be {value!r}", expected=words)
+        faults = [*choice_faults(self, outputs=OutputsMode, inputs=InputsMode)]
+        if faults:
+            raise ScenarioError(faults)
 
     def _plan_around(self, scenario: Scenario, wiring: Wiring, steps: Body) -> Plan:
         """Return the plan that admits, steps, evaluates again where asked for, and records."""
@@ -80,19 +78,32 @@ def evaluation_body(graph: Feedthrough, rounds: list[Round]) -> Body:
             ports = tuple(graph.name(node) for node in turn.loop)
             body.append(Solve(tuple(names[child] for child in turn.read), ports))
         else:
-            body.append(in_parallel(Feed(names[child]) for child in turn.feed))
-            body.append(in_parallel(Read(names[child]) for child in turn.read))
+            body += in_parallel(Feed(names[child]) for child in turn.feed)
+            body += in_parallel(Read(names[child]) for child in turn.read)
     return tuple(body)
 
 
-def in_parallel(alike: Iterable[Instruction]) -> Instruction:
-    """Return instructions that may run side by side as one."""
+def in_parallel(alike: Iterable[Instruction]) -> Body:
+    """Return instructions that may run side by side as at most one."""
     bodies: tuple[Body, ...] = tuple((instruction,) for instruction in alike)
-    return bodies[0][0] if len(bodies) == 1 else Together(bodies)
+    return (Together(bodies),) if len(bodies) > 1 else bodies[0] if bodies else ()
+
+
+def step_body(scenario: Scenario, sims: Iterable[str], part: Fraction = WHOLE, read: bool = True) -> Body:
+    """Return the step of simulators side by side: all are fed, step, and are read unless that comes later."""
+    listed = list(sims)
+    fed = in_parallel(Feed(sim) for sim in listed if scenario.models[sim].inputs)
+    stepped = in_parallel(Step(sim, part) for sim in listed)
+    return (*fed, *stepped, *(read_body(scenario, listed) if read else ()))
+
+
+def read_body(scenario: Scenario, sims: Iterable[str]) -> Body:
+    """Return how the outputs of simulators are read; those without any need not."""
+    return in_parallel(Read(sim) for sim in sims if scenario.models[sim].outputs)
 
 
 def _refresh_slopes(wiring: Wiring) -> Body:
-    """Let slopes follow the values just exchanged: all who tell slopes are fed and read again."""
+    """Let slopes follow the values just exchanged: all that tell slopes are fed and read again."""
     told = {
         drive.child
         for drives in wiring.drives
@@ -103,15 +114,11 @@ def _refresh_slopes(wiring: Wiring) -> Body:
         and drive.extrapolation.slopes
     }
     names = [wiring.names[child] for child in sorted(told) if wiring.models[child].inputs]
-    return (
-        (in_parallel(Feed(name) for name in names), in_parallel(Read(name) for name in names))
-        if names
-        else ()
-    )
+    return (*in_parallel(Feed(name) for name in names), *in_parallel(Read(name) for name in names))
 
 
 def _early_stoppers(scenario: Scenario) -> tuple[list[str], list[str]]:
-    """Return who may end a step early, and who could not go back to meet them there."""
+    """Return what may end a step early, and what cannot roll back and meet it there."""
     able = {name: model.capabilities for name, model in scenario.models.items()}
     early = [name for name, capability in able.items() if capability.stops_early]
     return early, [
@@ -121,8 +128,8 @@ def _early_stoppers(scenario: Scenario) -> tuple[list[str], list[str]]:
 
 def _early_stop_note(early: list[str], fixed: list[str]) -> Note:
     text = (
-        f"`{early[0]}` may stop inside a step, at an event; `{fixed[0]}` cannot go back or change its step, "
-        f"so `{early[0]}` goes on alone from there, where it can"
+        f"`{early[0]}` may stop inside a step, at an event; `{fixed[0]}` cannot roll back or change its step,"
+        f" so `{early[0]}` goes on alone from there, where it can"
     )
     return Note(text, NoteKind.EARLY_END, early[0])
 
@@ -160,3 +167,27 @@ class WrappingOrchestrator:
         """Yield what the algorithm inside asks for."""
         if isinstance(self.inner, DemandingOrchestrator):
             yield from self.inner.needs(scenario)
+
+    def _inner_faults(self) -> Iterator[Fault]:
+        """Yield why the algorithm inside cannot be one."""
+        if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
+            yield Fault(f"`{self.inner!r:.60}` is not an orchestrator", "inner", "an object: `Jacobi()`")
+
+
+def choice_faults(chosen: object, **options: Any) -> Iterator[Fault]:
+    """Yield the options of an algorithm that are not among their words; each is given with its Literal."""
+    for name, words in options.items():
+        value = getattr(chosen, name)
+        if value not in get_args(words):
+            listed = " or ".join(f'"{word}"' for word in get_args(words))
+            hint = suggest_nearest(str(value), get_args(words), listing=False)
+            yield Fault(f"`{name}` cannot be {value!r:.60}", name, listed, hint)
+
+
+def require_rollback(scenario: Scenario, sims: Iterable[str], why: str, hint: str) -> None:
+    """Raise ScenarioError where simulators whose steps are made again cannot roll back."""
+    stuck = [sim for sim in sims if not scenario.models[sim].capabilities.rollback]
+    if stuck:
+        expected = "simulators with save() and restore(), FMUs with canGetAndSetFMUstate"
+        what = f"{why}, and {list_names(stuck, 6)} cannot roll back"
+        raise ScenarioError(what, "orchestrator", expected, hint)

@@ -17,9 +17,23 @@ from typing import Any
 
 from hocket.coupling.graph import strong_components
 from hocket.model.hosts import Hosts, Link
-from hocket.plan.instructions import Adapt, Body, Feed, Next, Read, Repeat, Solve, Step, Times, Together, Try
+from hocket.plan.instructions import (
+    Adapt,
+    Body,
+    Feed,
+    Next,
+    Read,
+    Repeat,
+    Solve,
+    Step,
+    Times,
+    Together,
+    Try,
+    adapts,
+    first_part,
+    walk,
+)
 from hocket.plan.messages import Load, Pair, Post
-from hocket.plan.traverse import adapts, first_part, walk
 from hocket.planning.tree import PlanTree
 
 

@@ -21,7 +21,7 @@ from hocket.model.clock import format_duration
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
 from hocket.plan import Step
-from hocket.plan.traverse import walk
+from hocket.plan.instructions import walk
 from hocket.planning.tree import PlanTree
 from hocket.report.markup import esc, html_table
 from hocket.simulators.fmu.recipe import Fmu

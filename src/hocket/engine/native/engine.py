@@ -29,7 +29,8 @@ from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_erro
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array
-from hocket.plan import Adapt, Aitken, Newton, QuasiNewton, Relax, Repeat, Save, Solve, tries, walk
+from hocket.plan import Adapt, Repeat, Save, Solve, tries, walk
+from hocket.plan.accelerators import Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator

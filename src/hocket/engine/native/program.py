@@ -47,7 +47,7 @@ from hocket.plan import (
     walk,
 )
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
-from hocket.plan.traverse import inner_bodies, named_simulators
+from hocket.plan.instructions import inner_bodies, named_simulators
 from hocket.simulators.state_space import StateSpaceSimulator
 
 

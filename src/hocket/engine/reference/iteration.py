@@ -28,7 +28,8 @@ from hocket.engine.protocol import LiveLevel
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Value
-from hocket.plan import Accelerator, Body, Feed, Instruction, Read, Repeat, Solve, walk
+from hocket.plan import Body, Feed, Instruction, Read, Repeat, Solve, walk
+from hocket.plan.accelerators import Accelerator
 
 GROWING = 1e-3
 """A residual below this has not grown: it got stuck."""

@@ -16,6 +16,7 @@ from hocket.plan.instructions import (
     Body,
     Feed,
     Instruction,
+    Place,
     Read,
     Record,
     Repeat,
@@ -24,9 +25,10 @@ from hocket.plan.instructions import (
     Solve,
     Step,
     Try,
+    named_simulators,
+    walk,
 )
 from hocket.plan.plan import describe_instruction
-from hocket.plan.traverse import Place, named_simulators, walk
 from hocket.plan.verify.level_facts import LevelFacts
 
 RaceFault: TypeAlias = tuple[str, Place, Instruction, str, str, dict[str, Any]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from hocket.coupling.feedthrough import Node
 from hocket.model.composite import as_level
 from hocket.plan.instructions import (
     WHOLE,
@@ -19,19 +20,22 @@ from hocket.plan.instructions import (
     Feed,
     Instruction,
     Next,
+    Place,
     Read,
     Record,
     Repeat,
     Restore,
     Save,
     Solve,
+    Spot,
     Step,
     Times,
     Together,
     Try,
+    walk,
+    with_places,
 )
 from hocket.plan.plan import join_names
-from hocket.plan.traverse import Place, Spot, walk, with_places
 from hocket.plan.verify.body_faults import (
     are_uniform,
     body_owners,
@@ -42,7 +46,7 @@ from hocket.plan.verify.body_faults import (
     turn_faults,
     turn_order,
 )
-from hocket.plan.verify.level_facts import LevelFacts, Node, OutputValues, Time
+from hocket.plan.verify.level_facts import LevelFacts, OutputValues, Time
 from hocket.plan.verify.violations import ViolationLog
 
 

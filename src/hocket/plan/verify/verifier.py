@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hocket.coupling.feedthrough import Node
 from hocket.coupling.wiring import OWN
 from hocket.model.scenario import Scenario
-from hocket.plan.instructions import Body, Step
+from hocket.plan.instructions import Body, Step, tries, walk
 from hocket.plan.plan import Plan, describe_instruction
-from hocket.plan.traverse import tries, walk
-from hocket.plan.verify.level_facts import LevelFacts, Node, OutputValues, Time
+from hocket.plan.verify.level_facts import LevelFacts, OutputValues, Time
 from hocket.plan.verify.reader import PlanReader
 from hocket.plan.verify.violations import Violation
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hocket.errors import Fault, suggest_nearest
+from hocket.plan.instructions import Spot
 from hocket.plan.plan import describe_instruction
-from hocket.plan.traverse import Spot
 
 
 @dataclass(frozen=True, slots=True)
