@@ -16,7 +16,7 @@ import numpy as np
 
 import hocket as hk
 from energy.systems import System, spring_mass, two_masses
-from hocket.analysis.figures import BLUE, GREY, RED, new_figure, save_figure, set_axes_title
+from hocket.files.plotting import BLUE, GREY, RED, new_figure, save_figure, set_axes_title
 
 HERE = Path(__file__).resolve().parent
 TANGENT = hk.Hermite()

@@ -1,9 +1,12 @@
 """Power bonds in files: what is written is read back, and every fault is told with its line."""
 
+import numpy as np
 import pytest
 
 from files.test_ssp_writing import facts, made  # noqa: F401 - a fixture
 from hocket.errors import FileError
+from hocket.files.bond_flows import BondFlow, BondFlows
+from hocket.files.plotting import Series
 from hocket.files.ssp import read_ssp, write_ssp
 from hocket.files.toml import dumps, loads, read, write
 from hocket.model.bonds import Bond
@@ -244,6 +247,18 @@ def test_a_fault_in_a_file_that_is_included_names_that_file(tmp_path):
         read(tmp_path / "outer.toml")
     (fault,) = caught.value.faults
     assert fault.where.startswith("inner.toml, line ")
+
+
+def test_the_picture_of_a_long_run_is_decimated_and_keeps_the_peaks():
+    t = np.arange(100_001) / 1000
+    gained = np.where(t == 77.777, 5.0, np.where(t > 99.0, np.inf, np.sin(t)))
+    flow = BondFlow("$joint", 1.0, 2.0, 1.0, "J", 100.0)
+    figure = BondFlows("long", (flow,), (Series(t, gained, "J", "$joint.gained"),)).plot()
+    (axes,) = figure.axes
+    assert all(len(line.get_xdata()) <= 4000 for line in axes.lines)
+    assert np.nanmax(axes.lines[-1].get_ydata()) == 5.0
+    assert axes.get_title(loc="left") == "$joint: gains, gained 1 J (50 % of the transferred energy)"
+    figure.canvas.draw()
 
 
 def test_a_bond_between_fmus_survives_an_ssp(tmp_path, made):  # noqa: F811

@@ -52,13 +52,13 @@ def test_times_of_an_experiment_that_starts_late(tmp_path):
 @pytest.mark.parametrize(
     ("experiment", "step", "stop"),
     [
-        ({"stepSize": None}, Fraction(1, 500), 1),
-        ({"stepSize": None, "stopTime": "3"}, Fraction(1, 200), 3),
-        ({"stepSize": None, "stopTime": "1e-3"}, Fraction(1, 500_000), Fraction(1, 1000)),
+        ({"stepSize": None}, Fraction(1, 1000), 1),
+        ({"stepSize": None, "stopTime": "3"}, Fraction(1, 500), 3),
+        ({"stepSize": None, "stopTime": "1e-3"}, Fraction(1, 1_000_000), Fraction(1, 1000)),
         ({"stepSize": None, "stopTime": None}, Fraction(1, 1000), 1),
         ({"stepSize": "0.3"}, Fraction(3, 10), Fraction(9, 10)),
         ({"stepSize": "5"}, 1, 1),
-        ({"stepSize": "0"}, Fraction(1, 500), 1),
+        ({"stepSize": "0"}, Fraction(1, 1000), 1),
         ({"stopTime": "0"}, Fraction(1, 10), 1),
     ],
     ids=["step", "of 3 s", "of 1 ms", "stop", "no whole number", "longer than the run", "zero", "no time"],
@@ -71,7 +71,7 @@ def test_what_the_experiment_does_not_tell(tmp_path, experiment, step, stop):
 def test_a_step_is_a_multiple_of_the_internal_one(tmp_path):
     options = {"stepSize": None, "fixedInternalStepSize": "0.0003"}
     experiment = hk.read(build("lag", 3, folder=tmp_path, binary=b"", **options))
-    assert experiment.composite.step == Fraction(18, 10_000)  # 2 ms would not be
+    assert experiment.composite.step == Fraction(9, 10_000)  # 1 ms would not be
 
 
 def test_the_shortest_step_and_the_longest_run_of_several(tmp_path):

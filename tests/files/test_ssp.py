@@ -11,6 +11,7 @@ import pytest
 from fmus.build import build
 from hocket.coupling.feedthrough import with_direct_feedthrough
 from hocket.errors import FileError
+from hocket.files.fmus import read_fmu
 from hocket.files.ssp import import_ssp, read_ssp
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold, Polynomial
@@ -566,6 +567,23 @@ def test_the_step_inside_an_fmu_is_obeyed(tmp_path, own, stop, step, told):
     experiment = read_ssp(archive(tmp_path, text, files))
     assert experiment.composite.step == step
     assert experiment.notes[0] == f"the SSP tells no step: it is {told}"
+
+
+@pytest.mark.parametrize(
+    ("told", "step"),
+    [
+        ({"stepSize": "0.002"}, Fraction(1, 500)),
+        ({"stepSize": None}, Fraction(1, 500)),
+        ({"stepSize": None, "fixedInternalStepSize": "0.0015"}, Fraction(3, 2000)),
+    ],
+)
+def test_an_fmu_by_itself_has_the_step_that_it_has_in_an_ssp(tmp_path, told, step):
+    data = fmu("gain", 3, stopTime="3", **told)
+    (tmp_path / "gain.fmu").write_bytes(data)
+    text = ssd(system(GAINS), '<ssd:DefaultExperiment stopTime="3"/>')
+    coupled = read_ssp(archive(tmp_path, text, {"resources/gain.fmu": data}))
+    alone = read_fmu(tmp_path / "gain.fmu")
+    assert (alone.composite.step, alone.stop) == (coupled.composite.step, coupled.stop) == (step, 3)
 
 
 def test_an_input_of_a_system_that_nothing_drives_keeps_what_its_fmu_starts_with(tmp_path):

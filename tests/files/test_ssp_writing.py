@@ -410,7 +410,7 @@ def test_what_files_have_no_word_for_is_refused(tmp_path, made):
 
 
 def test_a_place_that_cannot_be_written_to(tmp_path, made):
-    with pytest.raises(FileError, match=r"`x\.ssp` cannot be written: No such file or directory"):
+    with pytest.raises(FileError, match=r"cannot write `x\.ssp`: No such file or directory"):
         write_ssp(Composite(Scenario({"a": Fmu(made("gain"))}), "1 ms"), tmp_path / "nowhere" / "x.ssp")
 
 

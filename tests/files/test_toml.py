@@ -1,6 +1,8 @@
 """Scenario files: what is written is read back, and every fault is told with its line."""
 
+import errno
 import math
+import os
 from fractions import Fraction
 from pathlib import Path
 from textwrap import dedent
@@ -365,8 +367,24 @@ def test_code_is_written_by_its_name() -> None:
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"`car.toml` cannot be written: No such file or directory"):
+    with pytest.raises(
+        FileError, match=r"cannot write `car.toml`: No such file or directory(.|\n)*make it first"
+    ):
         write(car(), tmp_path / "nowhere" / "car.toml")
+
+
+def test_a_file_that_cannot_be_written_whole_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "car.toml"
+    file.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(FileError, match=r"cannot write `car.toml`: No space left on device"):
+        write(car(), file)
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["car.toml"]
 
 
 _names = st.one_of(

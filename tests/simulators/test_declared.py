@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hocket.errors import SimulatorError
-from hocket.simulators.declared_energy import check_energy_function
 from hocket.simulators.energies import DeclaredEnergy
+from hocket.simulators.energy_projection import check_energy_function
 from hocket.simulators.power_balance import Seat
 
 SEAT = Seat(0, 0, -1.0, 0.05, None, None, None, False, "f` and `v")

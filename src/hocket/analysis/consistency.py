@@ -20,7 +20,6 @@ import numpy as np
 
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import exact_solution
-from hocket.analysis.figures import new_figure, save_figure, set_axes_title
 from hocket.analysis.linear_reading import Reading, list_cells, scatter_state
 from hocket.analysis.measure import Measure, Rows
 from hocket.engine.initialise import initialise, levels_of
@@ -28,7 +27,7 @@ from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
 from hocket.files.formats import read
-from hocket.files.plotting import Series, draw_series
+from hocket.files.plotting import Series, draw_series, new_figure, save_figure, set_axes_title
 from hocket.files.run_folder import SCENARIO, Run
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import value_at

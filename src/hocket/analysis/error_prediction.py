@@ -17,7 +17,6 @@ import numpy as np
 
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
-from hocket.analysis.figures import BLUE, RED, new_figure, save_figure, set_axes_title
 from hocket.analysis.forced_response import DrivenSolution, driven_solution
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
@@ -33,7 +32,7 @@ from hocket.analysis.source_playback import played_sources
 from hocket.coupling.wiring import OWN
 from hocket.errors import HocketError, ScenarioError
 from hocket.files.error_estimate import AGREED, format_time
-from hocket.files.plotting import Series, draw_series
+from hocket.files.plotting import BLUE, RED, Series, draw_series, new_figure, save_figure, set_axes_title
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold

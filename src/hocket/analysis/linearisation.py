@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from hocket.analysis.figures import save_figure
 from hocket.analysis.identification import ALONE, POOR, identify
 from hocket.analysis.linear_models import IdentifiedModel, Tangent
 from hocket.analysis.linear_reading import is_linear
@@ -26,7 +25,7 @@ from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import Fault, ScenarioError, SimulatorError, suggest_nearest
-from hocket.files.plotting import import_extra
+from hocket.files.plotting import import_extra, save_figure
 from hocket.model.clock import Duration, common_tick, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model

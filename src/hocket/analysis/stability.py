@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.figures import BLUE, GREY, RED, draw_share_bars, new_figure, save_figure, set_axes_title
 from hocket.analysis.linear_reading import Cell, Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.errors import HocketError
+from hocket.files.plotting import BLUE, GREY, RED, draw_share_bars, new_figure, save_figure, set_axes_title
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.model.units import Share

@@ -7,12 +7,12 @@ Out: Intervals: where rho < 1, islands included, and rho at the points that were
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -29,10 +29,15 @@ from hocket.analysis.rescaling import (
 from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import EDGE, MARGIN, spectral_radius
 from hocket.errors import ConvergenceError, ScenarioError, SimulatorError
+from hocket.files.plotting import BLUE, GREY, RED, new_figure, save_figure, set_axes_title
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.planning.parameters import FINE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CountCallback: TypeAlias = Callable[[int, int], None]
 """Called with how many values are known, and of how many."""
@@ -104,13 +109,34 @@ class Intervals(Measure):
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw rho over the parameter, with the stable intervals shaded."""
-        from hocket.analysis.figures import draw_radius_curve, save_figure
-
-        figure, axes = draw_radius_curve(
+        figure, axes = _draw_radius_curve(
             self.values, self.rho, [(each.low, each.high) for each in self.intervals], self.logarithmic
         )
-        axes.set_xlabel(self.name.replace("$", r"\$"))
+        axes.set_xlabel(self.name, parse_math=False)
         return save_figure(figure, path)
+
+
+def _draw_radius_curve(
+    values: Array, rho: Array, intervals: Sequence[tuple[float, float]], logarithmic: bool
+) -> tuple[Figure, Axes]:
+    """Draw a radius over a parameter, with the intervals in which it is below one shaded."""
+    figure, (axes,) = new_figure(7, 4)
+    shown = np.isfinite(rho)
+    low = min(1.0, float(rho[shown].min(initial=1.0)))
+    high = min(2.0, max(1.0, float(rho[shown].max(initial=1.0))))
+    margin = 0.08 * max(high - low, 1e-6)
+    for low_end, high_end in intervals:
+        axes.axvspan(low_end, high_end, color=BLUE, alpha=0.15, linewidth=1)
+    axes.axhline(1.0, color=GREY, linewidth=0.8, linestyle="--")
+    axes.plot(values, np.where(shown, rho, 1e6), color=BLUE, linewidth=1.3)
+    axes.set_xscale("log" if logarithmic else "linear")
+    axes.set_xlim(values[0], values[-1])
+    axes.set_ylim(low - margin, high + margin)
+    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.set_ylabel("spectral radius")
+    axes.grid(alpha=0.3)
+    set_axes_title(axes, "stable where shaded" if intervals else "stable nowhere")
+    return figure, axes
 
 
 def _describe_ends(interval: Interval) -> str:
@@ -327,9 +353,7 @@ class LargestStep(Intervals):
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the spectral radius over the step, with stable parts shaded and the present step marked."""
-        from hocket.analysis.figures import RED, draw_radius_curve, save_figure
-
-        figure, axes = draw_radius_curve(
+        figure, axes = _draw_radius_curve(
             self.values, self.rho, [(each.low, each.high) for each in self.intervals], logarithmic=True
         )
         axes.axvline(self.step, color=RED, linewidth=1.0)

@@ -85,8 +85,7 @@ class StabilityMap(Measure):
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the spectral radius as colours and the boundary as a line."""
-        from hocket.analysis.figures import new_figure, save_figure, set_axes_title
-        from hocket.files.plotting import import_extra
+        from hocket.files.plotting import import_extra, new_figure, save_figure, set_axes_title
 
         figure, (axes,) = new_figure(7, 4.5)
         shown = np.ma.masked_invalid(np.log10(np.clip(self.rho, 1e-3, 1e3)))
@@ -102,8 +101,8 @@ class StabilityMap(Measure):
         ticks = [side * reach * part for side in (-1, 1) for part in (0.01, 0.1, 1.0)]
         bar = figure.colorbar(colours, label="spectral radius", ticks=sorted([0.0, *ticks]))
         bar.ax.set_yticklabels([f"{10.0**tick:.4g}" for tick in sorted([0.0, *ticks])])
-        axes.set_xlabel(self.names[0].replace("$", r"\$"))
-        axes.set_ylabel(self.names[1].replace("$", r"\$"))
+        axes.set_xlabel(self.names[0], parse_math=False)
+        axes.set_ylabel(self.names[1], parse_math=False)
         axes.set_xscale("log" if self.logarithmic[0] else "linear")
         axes.set_yscale("log" if self.logarithmic[1] else "linear")
         axes.set_xlim(self.x[0], self.x[-1])

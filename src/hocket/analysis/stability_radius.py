@@ -141,7 +141,7 @@ class StabilityRadius:
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the smallest change over the angle, and the smallest of all."""
-        from hocket.analysis.figures import BLUE, RED, new_figure, save_figure, set_axes_title
+        from hocket.files.plotting import BLUE, RED, new_figure, save_figure, set_axes_title
 
         figure, (axes,) = new_figure(7, 4)
         shown = np.isfinite(self.sizes) & (self.sizes > 0.0)
@@ -160,7 +160,7 @@ class StabilityRadius:
         axes.set_xlim(0, 180)
         axes.set_xticks(range(0, 181, 30))
         axes.grid(alpha=0.3)
-        set_axes_title(axes, f"stability radius: {self.what}".replace("$", r"\$"))
+        set_axes_title(axes, f"stability radius: {self.what}")
         return save_figure(figure, path)
 
 

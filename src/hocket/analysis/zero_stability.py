@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.figures import new_figure, save_figure, set_axes_title
 from hocket.analysis.linear_reading import is_linear, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.stability import MARGIN, spectrum
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN
 from hocket.errors import ConvergenceError, Fault, InternalError, ScenarioError
+from hocket.files.plotting import new_figure, save_figure, set_axes_title
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.ports import Port

@@ -14,7 +14,8 @@ import typer
 from hocket.cli.output_files import check_picture
 from hocket.cli.terminal import print_err, print_out
 from hocket.errors import FileError
-from hocket.files.error_estimate import ErrorEstimate, add_bands, read_estimate, save_figure
+from hocket.files.error_estimate import ErrorEstimate, add_bands, read_estimate
+from hocket.files.plotting import save_figure
 from hocket.files.run_folder import open_run
 
 

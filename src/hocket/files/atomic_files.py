@@ -1,7 +1,7 @@
 """Files that are seen whole or not at all.
 
 In:  a path and what it shall hold
-Out: the file, or a FileError that says why not
+Out: the file, or an error that says why not
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import IO
 
 from hocket.engine.recording import write_error
-from hocket.errors import FileError
+from hocket.errors import FileError, HocketError
 
 
 @contextmanager
-def replace_file(path: Path | str) -> Iterator[IO[bytes]]:
-    """Write a file so that nobody sees half of it; a link stays one, a pipe or device is written into."""
+def replace_file(path: Path | str, failure: type[HocketError] = HocketError) -> Iterator[IO[bytes]]:
+    """Write a file so that nobody sees half of it; a link stays one, a pipe or device is written into.
+
+    Raises `failure` if that cannot be done.
+    """
     target = Path(path)
     try:
         if target.exists() and not target.is_file():
@@ -28,7 +31,7 @@ def replace_file(path: Path | str) -> Iterator[IO[bytes]]:
         with _replace_when_written(target.resolve()) as file:
             yield file
     except OSError as error:
-        raise write_error(target, error) from error
+        raise failure(write_error(target, error).faults) from error
 
 
 @contextmanager
@@ -43,12 +46,14 @@ def _replace_when_written(whole: Path) -> Iterator[IO[bytes]]:
             half.unlink()
 
 
-def write_text(path: Path, text: str) -> None:
-    with replace_file(path) as file:
+def write_text(path: Path, text: str, failure: type[HocketError] = HocketError) -> None:
+    """Write a text as UTF-8, whole or not at all."""
+    with replace_file(path, failure) as file:
         file.write(text.encode())
 
 
 def read_text(path: Path) -> str:
+    """Return the UTF-8 text of a file; raises FileError."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -7,7 +7,7 @@ Out: BondFlows: frozen data with rows, sums per level, words and a picture
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.errors import ScenarioError
-from hocket.files.error_estimate import BLUE, SHOWN, save_figure
-from hocket.files.plotting import Series, check_drawable, import_extra
+from hocket.files.error_estimate import SHOWN
+from hocket.files.plotting import BLUE, GREY, Series, decimate, new_figure, save_figure, set_axes_title
 from hocket.files.run_folder import Run
 from hocket.model.units import Share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 KEEPS = 0.01
@@ -47,7 +46,7 @@ def format_energy(value: float, unit: str) -> str:
 
 @dataclass(frozen=True)
 class BondFlow:
-    """One bond: the energy that either side saw pass, from who gives the effort to who gives the flow."""
+    """One bond: the energy that either side saw pass, from the side that gives the effort to the other."""
 
     bond: str
     """Its path."""
@@ -166,8 +165,7 @@ class BondFlows:
 
     def stored_rows(self) -> list[dict[str, object]]:
         """Return a row for each simulator that tells its stored energy, and their sum."""
-        start, end = (_sum_floats(getattr(each, when) for each in self.stored) for when in ("start", "end"))
-        every = (*self.stored, *([StoredEnergy("together", start, end)] if len(self.stored) > 1 else []))
+        every = (*self.stored, self._stored_together) if len(self.stored) > 1 else self.stored
         return [
             {
                 "simulator": each.simulator,
@@ -184,13 +182,15 @@ class BondFlows:
         """What all simulators that tell it store, in words; empty if none does."""
         if not self.stored:
             return ""
-        start, end = (_sum_floats(getattr(each, when) for each in self.stored) for when in ("start", "end"))
-        which = (
-            f" in {len(self.stored)} simulators"
-            if len(self.stored) > 1
-            else f" in {self.stored[0].simulator}"
-        )
-        return f"{format_energy(start, 'J')} at the start, {format_energy(end, 'J')} at the end{which}"
+        count, energy = len(self.stored), self._stored_together
+        start, end = format_energy(energy.start, "J"), format_energy(energy.end, "J")
+        which = f"{count} simulators" if count > 1 else self.stored[0].simulator
+        return f"{start} at the start, {end} at the end in {which}"
+
+    @property
+    def _stored_together(self) -> StoredEnergy:
+        start, end = [each.start for each in self.stored], [each.end for each in self.stored]
+        return StoredEnergy("together", _sum_floats(start), _sum_floats(end))
 
     def verdict(self) -> Iterator[str]:
         """Yield what it comes to, in words."""
@@ -207,13 +207,9 @@ class BondFlows:
             name = f"that of the bond `{swings[0].bond}`"
             yield f"energy residual: {name} oscillates, what is gained is lost again{others}"
         if self.bonds and not wrong and not swings:
-            count = len(self.bonds)
-            every = (
-                "the bond conserves"
-                if count == 1
-                else f"{'both' if count == 2 else f'all {count}'} bonds conserve"
-            )
-            yield f"energy residual: {every} energy, to {Share(KEEPS)}"
+            every = {1: "the bond conserves", 2: "both bonds conserve"}
+            which = every.get(len(self.bonds), f"all {len(self.bonds)} bonds conserve")
+            yield f"energy residual: {which} energy, to {Share(KEEPS)}"
         for each in () if self.bonds else self.series:  # of a run that was killed the rows are all there is
             if len(each):
                 verb, bond = ("lost" if each.values[-1] < 0.0 else "gained"), each.name.rpartition(".")[0]
@@ -222,13 +218,21 @@ class BondFlows:
                 yield f"energy residual: the bond `{bond}` {verb} {made} up to {until}"
 
     def plot(self, path: Path | str | None = None) -> Any:
-        """Draw what the bonds gained over time; `path` also saves the picture."""
+        """Draw what the worst bonds gained over time, each in its own axes; `path` also saves the picture."""
         if not self.series:
             what = "the accounts of the bonds were not recorded" if self.bonds else "there are no power bonds"
             hint = "`hocket run --ledger`, or `run(..., ledger=True)`" if self.bonds else ""
             raise ScenarioError(what, self.name, "a run with its ledger", hint)
-
-        return draw_gains(self, path)
+        shown, left_out = self.series[:SHOWN], len(self.series[SHOWN:])
+        flows = {f"{each.bond}.gained": each for each in self.bonds}
+        figure, stack = new_figure(9, 0.9 + 1.7 * len(shown), rows=len(shown))
+        for axes, series in zip(stack, shown, strict=True):
+            _draw_gain(axes, series, flows.get(series.name))
+        stack[-1].set_xlabel("time [s]")
+        figure.align_ylabels()
+        if left_out:
+            figure.supxlabel(f"and {left_out} more bonds", fontsize="small", x=1.0, ha="right")
+        return save_figure(figure, path)
 
 
 def read_bond_flows(run: Run) -> BondFlows:
@@ -268,40 +272,15 @@ def _energy_swings(run: Run, bond: str) -> bool:
     return bool(np.isfinite(gained).all() and late.min(initial=np.inf) <= BACK * gained.max(initial=0.0))
 
 
-def _sum_floats(numbers: Iterator[float]) -> float:
+def _sum_floats(numbers: Iterable[float]) -> float:
     return float(np.sum(np.fromiter(numbers, dtype=float)))
 
 
-_HUGE = 1e100  # an unstable run may leave numbers for which Matplotlib finds no scale
-
-
-def draw_gains(flows: BondFlows, path: Path | str | None = None) -> Any:
-    """Draw the worst bonds, each in axes of its own: their gains are of different sizes."""
-    if path is not None:
-        check_drawable(path)
-    shown = flows.series[:SHOWN]
-    facts = {f"{each.bond}.gained": each for each in flows.bonds}
-    figures, size = import_extra("matplotlib.figure", "plot"), (9, 0.9 + 1.7 * len(shown))
-    figure: Figure = figures.Figure(figsize=size, layout="constrained")
-    stack = list(figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0])
-    for axes, series in zip(stack, shown, strict=True):
-        _draw_gain(axes, series, facts.get(series.name))
-    stack[-1].set_xlabel("time [s]")
-    figure.align_ylabels()
-    left_out = len(flows.series) - len(shown)
-    if left_out:
-        figure.supxlabel(f"and {left_out} more bonds", fontsize="small", x=1.0, ha="right")
-    return save_figure(figure, path)
-
-
 def _draw_gain(axes: Axes, series: Series, flow: BondFlow | None) -> None:
-    finite = np.where(np.abs(series.values) < _HUGE, series.values, np.nan)
-    axes.axhline(0.0, color="#444444", linewidth=0.8)
-    axes.plot(series.t, finite, color=BLUE, linewidth=1.3)
+    axes.axhline(0.0, color=GREY, linewidth=0.8)
+    axes.plot(*decimate(series), color=BLUE, linewidth=1.3)
     axes.set_ylabel(f"energy residual [{series.unit or '-'}]")
     bond = series.name.rpartition(".")[0]
-    title = f"{bond}: {flow.verdict_word}, {flow.gain_text}" if flow else bond
-    axes.set_title(title.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")
+    set_axes_title(axes, f"{bond}: {flow.verdict_word}, {flow.gain_text}" if flow else bond)
     axes.margins(x=0)
     axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -19,7 +19,16 @@ import pyarrow as pa
 from hocket.engine.recording import write_error
 from hocket.errors import FileError, ScenarioError, suggest_nearest
 from hocket.files.atomic_files import read_text, replace_file, write_text
-from hocket.files.plotting import Series, check_drawable, import_extra
+from hocket.files.plotting import (
+    BLUE,
+    Series,
+    decimate,
+    draw_share_bars,
+    envelope,
+    new_figure,
+    save_figure,
+    set_axes_title,
+)
 from hocket.files.run_folder import BANDS, TRUST, read_facts
 from hocket.model.protocols import Array
 from hocket.model.units import Share
@@ -29,48 +38,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-BLUE = "#0072B2"
 SHOWN = 6
 """Ports in a picture of a trust, the worst ones."""
-_BINS = 2000
-_HUGE = 1e100  # an unstable run may leave numbers for which Matplotlib finds no scale
 
 
 def draw_bands(trust: ErrorEstimate, path: Path | str | None = None) -> Any:
     """Draw the worst ports, each in axes of its own; without any, defects. `path` also saves the picture."""
-    if not trust.ports:
-        return _draw_defect_bars(trust, path)
     shown = trust.ports[:SHOWN]
-    figures, size = import_extra("matplotlib.figure", "plot"), (9, 0.9 + 1.7 * max(1, len(shown)))
-    figure: Figure = figures.Figure(figsize=size, layout="constrained")
-    stack = list(figure.subplots(max(1, len(shown)), 1, sharex=True, squeeze=False)[:, 0])
-    for axes, each in zip(stack, shown, strict=False):
+    if not shown:
+        return _draw_defect_bars(trust.gaps[:30], path)
+    figure, stack = new_figure(9, 0.9 + 1.7 * len(shown), rows=len(shown))
+    for axes, each in zip(stack, shown, strict=True):
         fill_band(axes, each, BLUE)
-        t, low, high = _band_envelope(each.run.t, each.run.values, each.run.values)
-        axes.plot(np.repeat(t, 2), np.stack([low, high], axis=1).ravel(), color=BLUE, linewidth=1.2)
+        axes.plot(*decimate(each.run), color=BLUE, linewidth=1.2)
         unit = f" [{each.run.unit}]" if each.run.unit else ""
-        title = f"{each.port}{unit}: global error {Share(each.relative):.2g} of peak, {each.largest:.2g}"
-        axes.set_title(title.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")
-    for axes in stack:
+        error = f"global error {Share(each.relative):.2g} of peak, {each.largest:.2g}"
+        set_axes_title(axes, f"{each.port}{unit}: {error}")
         axes.grid(alpha=0.3)
         axes.margins(x=0)
-        axes.spines[["top", "right"]].set_visible(False)
     stack[-1].set_xlabel("time [s]")
     return save_figure(figure, path)
 
 
-def _draw_defect_bars(trust: ErrorEstimate, path: Path | str | None) -> Any:
-    gaps = trust.gaps[:30]
-    size = 9, 1.2 + 0.3 * len(gaps)
-    figure: Figure = import_extra("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
-    axes, places = figure.subplots(), np.arange(len(gaps))[::-1]
-    axes.barh(places, [gap.relative if gap.relative < _HUGE else np.nan for gap in gaps], color=BLUE)
-    axes.set_yticks(places, [gap.input.replace("$", r"\$") for gap in gaps])
+def _draw_defect_bars(gaps: Sequence[InputDefect], path: Path | str | None) -> Any:
+    figure, (axes,) = new_figure(9, 1.2 + 0.3 * len(gaps))
+    draw_share_bars(axes, [gap.input for gap in gaps], [gap.relative for gap in gaps])
     axes.set_xlabel("largest defect, relative to peak")
-    title = "connection defects"
-    axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
-    axes.grid(axis="x", alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
+    set_axes_title(axes, "connection defects")
     return save_figure(figure, path)
 
 
@@ -87,35 +81,16 @@ def add_bands(figure: Figure, series: Sequence[Series], trust: ErrorEstimate) ->
             found += 1
     if found:
         words = "with its estimated error" + (", not reliable" if trust.doubts else "")
-        title = figure.axes[0].get_title(loc="left")
-        figure.axes[0].set_title(f"{title}, {words}", loc="left", fontsize="medium", fontweight="bold")
+        set_axes_title(figure.axes[0], f"{figure.axes[0].get_title(loc='left')}, {words}")
     return found
-
-
-def save_figure(figure: Figure, path: Path | str | None) -> Figure:
-    """Return the figure; `path` also saves it, in the format of its ending."""
-    if path is not None:
-        check_drawable(path)
-        with replace_file(path) as file:
-            figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
-    return figure
 
 
 def fill_band(axes: Axes, each: PortEstimate, colour: str) -> None:
     """Fill the band around one port."""
     band = np.abs(each.error)
     with np.errstate(over="ignore", invalid="ignore"):
-        t, low, high = _band_envelope(each.run.t, each.run.values - band, each.run.values + band)
+        t, low, high = envelope(each.run.t, each.run.values - band, each.run.values + band)
     axes.fill_between(t, low, high, color=colour, alpha=0.22, linewidth=0.0)
-
-
-def _band_envelope(t: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    """Return the lowest and the highest in each of many short spans, if there are more samples."""
-    low, high = (np.where(np.abs(part) < _HUGE, part, np.nan) for part in (low, high))
-    if len(t) <= 2 * _BINS:
-        return t, low, high
-    edges = np.linspace(0, len(t), _BINS, endpoint=False).astype(np.intp)
-    return t[edges], np.fmin.reduceat(low, edges), np.fmax.reduceat(high, edges)
 
 
 Method: TypeAlias = Literal["Richardson", "defect"]

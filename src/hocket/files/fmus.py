@@ -10,21 +10,21 @@ import copy
 import math
 import re
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 from hocket.engine.recording import write_error
-from hocket.model.clock import seconds
+from hocket.model.clock import format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections, Scenario
 from hocket.simulators.fmu.archive import cache_folder
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import Description
 from hocket.simulators.wrappers.emulation import is_emulation
 from hocket.simulators.wrappers.timed import Timed
 
@@ -53,12 +53,6 @@ def free_name(name: str, used: Collection[str]) -> str:
     return found
 
 
-STEP = Fraction(1, 1000)
-"""Where an FMU tells neither a step nor how long it runs."""
-STEPS = 500
-"""In a run whose length is told, but not its step; at least so many."""
-
-
 def read_fmu(path: Path | str) -> Experiment:
     """Return the experiment of one FMU; the model is named after the file."""
     file = Path(path)
@@ -77,34 +71,62 @@ def model_name(file: Path, taken: Collection[str] = ()) -> str:
 def experiment_from_fmus(fmus: Mapping[str, Fmu], connections: Connections = ()) -> Experiment:
     """Return FMUs, coupled, as an experiment: the shortest step they ask for, the longest run.
 
-    A run that is no whole number of steps ends with the last that fits.
+    A run that is not a whole number of steps ends with the last that fits.
     """
     described = [fmu.description for fmu in fmus.values()]
-    start = min((time for d in described for time in _finite_time(d.start)), default=Fraction(0))
-    stops = [time for d in described for time in _finite_time(d.stop) if time > start]
+    start = min((seconds(d.start) for d in described if _is_finite(d.start)), default=Fraction(0))
+    stops = [time for d in described if _is_finite(d.stop) and (time := seconds(d.stop)) > start]
     stop = max(stops, default=start + 1)
-    steps = [_fmu_step(fmu, stop - start if stops else None) for fmu in fmus.values()]
-    step = min(stop - start, *steps)
+    wishes = (StepWish(name, f.description.step, f.interface_used.fixed_step) for name, f in fmus.items())
+    step = min(stop - start, default_step(wishes, stop - start if stops else None)[0])
     whole = start + step * ((stop - start) / step).__floor__()
     return Experiment(Composite(Scenario(fmus, connections), step), start, whole, name=", ".join(fmus))
 
 
-def _fmu_step(fmu: Fmu, span: Fraction | None) -> Fraction:
-    """Return the step an FMU asks for, else one that suits the length of the run."""
-    description: Description = fmu.description
-    for step in _finite_time(description.step):
-        if step > 0:
-            return step
-    usual = STEP if span is None else round_down(span / STEPS)
-    for own in _finite_time(fmu.interface_used.fixed_step):
-        if own > 0:
-            return own * max(1, (usual / own).__floor__())
-    return usual
+def _is_finite(time: float | None) -> TypeGuard[float]:
+    return time is not None and math.isfinite(time)
 
 
-def _finite_time(time: float | None) -> Iterator[Fraction]:
-    if time is not None and math.isfinite(time):
-        yield seconds(time)
+STEP = Fraction(1, 1000)
+"""Where nothing tells a step, nor how long the run is."""
+STEPS = 1000
+"""In a run whose length is told, but not its step; at least so many."""
+_TRIED = 10_000
+
+
+class StepWish(NamedTuple):
+    """What an FMU says of its step, in seconds."""
+
+    name: str
+    asked: float | None
+    """The step of its default experiment."""
+    fixed: float | None
+    """The step that it makes inside."""
+
+
+def default_step(wishes: Iterable[StepWish], span: Fraction | None) -> tuple[Fraction, str]:
+    """Return the shortest step that an FMU asks for, else one that suits the length of the run; and why."""
+    usual = STEP, "since nothing says how long the run is"
+    if span is not None:
+        usual = round_down(span / STEPS), "about a thousandth of the run"
+    found = []
+    for name, asked, fixed in wishes:
+        if _is_finite(asked) and asked > 0:
+            found.append((seconds(asked), f"which `{name}` asks for"))
+        elif _is_finite(fixed) and fixed > 0:
+            own = seconds(fixed)
+            reason = f"a multiple of the {format_duration(own)} that `{name}` steps by inside"
+            found.append((own * _step_multiple(own, usual[0], span), reason))
+    return min(found, key=itemgetter(0), default=usual)
+
+
+def _step_multiple(own: Fraction, usual: Fraction, span: Fraction | None) -> int:
+    """Return how many steps inside fit into the usual one, so that they divide the run if they can."""
+    times, count = max(1, (usual / own).__floor__()), span / own if span is not None else None
+    if count is None or count.denominator != 1:
+        return times
+    tried = range(times, max(0, times - _TRIED), -1)
+    return next((n for n in tried if count.numerator % n == 0), times)
 
 
 def round_down(length: Fraction) -> Fraction:

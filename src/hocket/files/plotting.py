@@ -1,4 +1,4 @@
-"""Pictures of a run: one axes per unit, one line per port.
+"""Pictures: what all of them share, and that of a run, with one axes per unit and one line per port.
 
 In:  series of values over time
 Out: a Matplotlib figure; nothing global is touched and no display is needed
@@ -7,7 +7,7 @@ Out: a Matplotlib figure; nothing global is touched and no display is needed
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#8C6D1F")
+BLUE, RED, GREY = "#0072B2", "#D55E00", "#444444"
+_COLOURS = (BLUE, RED, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", GREY, "#8C6D1F")
 _LABELS = 12
 _BINS = 2000  # pairs of points in a line at the most: more than a screen can show
 _HUGE = 1e100  # an unstable run may leave numbers for which Matplotlib finds no scale
@@ -60,21 +61,51 @@ def draw_series(series: Sequence[Series], title: str, path: Path | str | None = 
     """Return the picture; `path` also saves it, in the format of its ending."""
     if path is not None:
         check_drawable(path)
-    figures = import_extra("matplotlib.figure", "plot")
     by_unit: dict[str, list[Series]] = {}
     for each in series:
         by_unit.setdefault(each.unit, []).append(each)
-    figure: Figure = figures.Figure(figsize=(9, 0.9 + 2.1 * len(by_unit)), layout="constrained")
-    stack = figure.subplots(len(by_unit), 1, sharex=True, squeeze=False)[:, 0]
+    figure, stack = new_figure(9, 0.9 + 2.1 * len(by_unit), rows=len(by_unit))
     for axes, lines in zip(stack, by_unit.values(), strict=True):
         _draw_lines(axes, lines)
-    stack[0].set_title(_fit_label(title), loc="left", fontsize="medium", fontweight="bold")
+    set_axes_title(stack[0], _shorten(title))
     stack[-1].set_xlabel("time [s]")
     figure.align_ylabels()
+    return save_figure(figure, path)
+
+
+def new_figure(
+    width: float, height: float, columns: int = 1, widths: Sequence[float] | None = None, *, rows: int = 1
+) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with axes side by side, of equal or of these relative widths, or in rows."""
+    figures = import_extra("matplotlib.figure", "plot")
+    figure: Figure = figures.Figure(figsize=(width, height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=rows > 1, width_ratios=widths)
+    axes: list[Axes] = list(grid.ravel())
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save_figure(figure: Figure, path: Path | str | None) -> Figure:
+    """Return the figure; `path` also saves it, in the format of its ending."""
     if path is not None:
+        check_drawable(path)
         with replace_file(path) as file:
             figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=150)
     return figure
+
+
+def set_axes_title(axes: Axes, title: str) -> None:
+    """Put a title at the left; a `$` in it does not begin a formula."""
+    axes.set_title(title, loc="left", fontsize="medium", fontweight="bold", parse_math=False)
+
+
+def draw_share_bars(axes: Axes, names: Sequence[str], shares: Sequence[float], colour: str = BLUE) -> None:
+    """Draw shares as lying bars, the largest on top."""
+    places = np.arange(len(names))[::-1]
+    axes.barh(places, finite_values(np.array(shares)), color=colour)
+    axes.set_yticks(places, names, parse_math=False)
+    axes.grid(axis="x", alpha=0.3)
 
 
 def check_drawable(path: Path | str) -> None:
@@ -84,12 +115,11 @@ def check_drawable(path: Path | str) -> None:
     if kind not in kinds:
         what = f"cannot draw a `{kind}` file" if kind else f"`{Path(path).name}` has no ending"
         raise FileError(
-            what, str(path), "a name that ends in .png, .svg or .pdf", _suggest_ending(kind, kinds)
+            what,
+            str(path),
+            "a name that ends in .png, .svg or .pdf",
+            suggest_nearest(kind, kinds, listing=False),
         )
-
-
-def _suggest_ending(kind: str, kinds: Iterable[str]) -> str:
-    return suggest_nearest(kind, kinds, listing=False)
 
 
 def import_extra(module: str, name_of_extra: str) -> Any:
@@ -106,14 +136,13 @@ def _draw_lines(axes: Axes, lines: Sequence[Series]) -> None:
     for i, series in enumerate(lines):
         style = ("-", "--", ":", "-.")[i // len(_COLOURS) % 4]
         marker = "." if len(series.t) == 1 else ""
-        axes.plot(*_decimate(series), marker + style, color=_COLOURS[i % len(_COLOURS)], linewidth=1.3)
+        axes.plot(*decimate(series), marker + style, color=_COLOURS[i % len(_COLOURS)], linewidth=1.3)
     last_names = {series.name.rpartition(".")[2] for series in lines}
     shared = f"{last_names.pop()} " if len(last_names) == 1 else ""
     axes.set_ylabel(_fit_label(f"{shared}[{lines[0].unit or '-'}]"))
     axes.margins(x=0)
     axes.grid(color="#e4e4e4", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
     labels = [_fit_label(series.name) for series in lines]
     handles = list(axes.lines)
     if len(labels) > _LABELS:
@@ -123,16 +152,32 @@ def _draw_lines(axes: Axes, lines: Sequence[Series]) -> None:
     axes.legend(handles, labels, loc="upper left", bbox_to_anchor=outside, frameon=False, fontsize="small")
 
 
-def _decimate(series: Series) -> tuple[Array, Array]:
+def finite_values(values: Array) -> Array:
+    """Return values with gaps where they are too large to be drawn."""
+    return np.where(np.abs(values) < _HUGE, values, np.nan)
+
+
+def decimate(series: Series) -> tuple[Array, Array]:
+    """Return a line that looks like the series: of many samples the extremes in each of many short spans."""
+    t, low, high = envelope(series.t, series.values, series.values)
+    if len(t) == len(series.t):
+        return t, low
+    return t.repeat(2), np.stack([low, high], axis=1).ravel()
+
+
+def envelope(t: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
     """Return the lowest and the highest value in each of many short spans, if there are more samples."""
-    t, x = series.t, np.where(np.abs(series.values) < _HUGE, series.values, np.nan)
+    low, high = finite_values(low), finite_values(high)
     if len(t) <= 2 * _BINS:
-        return t, x
+        return t, low, high
     edges = np.linspace(0, len(t), _BINS, endpoint=False).astype(np.intp)
-    envelope = np.stack([np.fmin.reduceat(x, edges), np.fmax.reduceat(x, edges)], axis=1)
-    return t[edges].repeat(2), envelope.ravel()
+    return t[edges], np.fmin.reduceat(low, edges), np.fmax.reduceat(high, edges)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 40 else f"…{text[-39:]}"
 
 
 def _fit_label(text: str) -> str:
     """Return text that fits beside the axes and that Matplotlib does not take for a formula."""
-    return (text if len(text) <= 40 else f"…{text[-39:]}").replace("$", r"\$")
+    return _shorten(text).replace("$", r"\$")

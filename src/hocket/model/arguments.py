@@ -1,18 +1,19 @@
 """What a call was given: whether it is of the kind that was asked for.
 
 In:  a value, and what was expected
-Out: nothing, or a ScenarioError that says so
+Out: nothing, or a fault that says so
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike
+from typing import Any
 
-from hocket.errors import ScenarioError
+from hocket.errors import Fault, ScenarioError, suggest_nearest
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -36,6 +37,20 @@ def expect(fits: bool, name: str, value: object, expected: str, hint: str = "", 
     """Refuse the value of an argument that does not fit; `where` it stands, if its name does not say that."""
     if not fits:
         raise ScenarioError(f"`{name}` cannot be {value!r:.60}", where or name, expected, hint)
+
+
+def choice_faults(name: str, value: object, known: Sequence[str], where: str = "") -> Iterator[Fault]:
+    """Yield a fault where the value of an option is not one of those that are known."""
+    if value not in known:
+        words = " or ".join(f'"{word}"' for word in known)
+        hint = suggest_nearest(str(value), known, listing=False)
+        yield Fault(f"`{name}` cannot be {value!r:.60}", where or name, words, hint)
+
+
+def set_fields(frozen: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass, from its own constructor."""
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
 
 
 def check_names(named: object, kind: str, example: str, models: Collection[str] = ()) -> None:

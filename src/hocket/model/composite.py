@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 
 from hocket.errors import ScenarioError
 from hocket.model import registry
+from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Extrapolator, Simulator
@@ -141,15 +142,15 @@ class Composite:
         orchestrator = _resolve_word(orchestrator, "orchestrators", "orchestrator", "plan")
         if start not in ("window", "cold"):
             raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
-        for name, value in (
-            ("scenario", _resolve_extrapolations(scenario)),
-            ("step", length),
-            ("orchestrator", orchestrator),
-            ("extrapolation", extrapolation),
-            ("start", start),
-            ("sampled", sampled),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            scenario=_resolve_extrapolations(scenario),
+            step=length,
+            orchestrator=orchestrator,
+            extrapolation=extrapolation,
+            start=start,
+            sampled=sampled,
+        )
 
     def with_scenario(self, scenario: Scenario) -> Composite:
         """Return the same level around another scenario."""
@@ -210,7 +211,7 @@ def _resolve_word(given: Any, kind: registry.Kind, key: str, method: str) -> Any
         return registry.look_up(kind, given)
     if isinstance(given, type) or not hasattr(given, method):
         words = ", ".join(f'"{word}"' for word in registry.names(kind))
-        raise ScenarioError(f"`{given!r:.60}` is no {key}", key, f"an object such as `Jacobi()`, or {words}")
+        raise ScenarioError(f"`{given!r:.60}` is not an {key}", key, f"an object such as `Jacobi()`, or {words}")
     return given
 
 

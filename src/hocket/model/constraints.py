@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.arguments import check_names
+from hocket.model.arguments import check_names, set_fields
 
 _EXAMPLE = '["left.x = right.x", "left.F + right.F = 0"]'
 _KEYS = ("equations", "rates", "mu", "determines")
@@ -37,9 +37,8 @@ class Constraint:
         faults = [*self._argument_faults()]
         if faults:
             raise ScenarioError(faults)
-        object.__setattr__(self, "equations", tuple(self.equations))
-        object.__setattr__(self, "rates", dict(self.rates))
-        object.__setattr__(self, "determines", tuple(self.determines))
+        equations, determines = tuple(self.equations), tuple(self.determines)
+        set_fields(self, equations=equations, rates=dict(self.rates), determines=determines)
 
     def _argument_faults(self) -> list[Fault]:
         if isinstance(self.equations, str) or not all(isinstance(each, str) for each in self.equations):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from hocket.model.arguments import expect, is_number, is_whole
-from hocket.model.protocols import Sample, Value
+from hocket.model.protocols import Array, Sample, Value
 
 
 def newton(nodes: Sequence[float], differences: list[Value]) -> list[Value]:
@@ -26,7 +26,7 @@ def newton(nodes: Sequence[float], differences: list[Value]) -> list[Value]:
     return coefficients
 
 
-def shift_origin(coefficients: Sequence[Value], ds: float) -> list[Value]:
+def shift_origin(coefficients: Sequence[Value] | Array, ds: float) -> list[Value]:
     """Return the same polynomial in powers of (s - ds): a new origin, the same curve."""
     moved = list(coefficients)
     if ds != 0.0:
@@ -36,7 +36,7 @@ def shift_origin(coefficients: Sequence[Value], ds: float) -> list[Value]:
     return moved
 
 
-def value_at(coefficients: Sequence[Value], s: float) -> Value:
+def value_at(coefficients: Sequence[Value] | Array, s: float) -> Value:
     """Return the polynomial's value at s."""
     value = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):

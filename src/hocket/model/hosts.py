@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
-from hocket.model.arguments import expect, is_positive, is_whole
+from hocket.model.arguments import expect, is_positive, is_whole, set_fields
 from hocket.model.clock import Duration, seconds
 
 HEADER = 40
@@ -43,9 +43,8 @@ class Link:
         expect(late >= 0, "latency", latency, "a duration, or 0")
         expect(limited, "bandwidth", bandwidth, "bytes per second, above 0")
         expect(is_whole(header), "header", header, "bytes, a whole number")
-        object.__setattr__(self, "latency", late)
-        object.__setattr__(self, "bandwidth", None if bandwidth is None else float(bandwidth))
-        object.__setattr__(self, "header", header)
+        rate = None if bandwidth is None else float(bandwidth)
+        set_fields(self, latency=late, bandwidth=rate, header=header)
 
     def seconds(self, messages: float, size: float) -> float:
         """Return how long so many messages take one after the other, of so many bytes in all."""
@@ -94,9 +93,8 @@ class Hosts:
                 faults.append(Fault(f"there is no link {pair!r}", "hosts.links", "two hosts: from, to", hint))
         if faults:
             raise ScenarioError(faults)
-        object.__setattr__(self, "models", MappingProxyType(kept))
-        object.__setattr__(self, "link", link or Link())
-        object.__setattr__(self, "links", MappingProxyType(dict(links or {})))
+        pairs = MappingProxyType(dict(links or {}))
+        set_fields(self, models=MappingProxyType(kept), link=link or Link(), links=pairs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hosts) and self._facts() == other._facts()

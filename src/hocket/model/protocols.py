@@ -1,14 +1,19 @@
-"""What is coupled with what: ports, connections, scenarios, and the protocols every part is written against.
+"""What simulators, models and extrapolators must be able to do, and what they may be able to do.
 
-In:  names, units and recipes of simulators
-Out: frozen data; nothing is opened here
+In:  ports; any object that may be a model, a simulator or an extrapolator
+Out: protocols, and for each optional one a function that asks an object for it
+
+A capability that is optional is a protocol of its own here, with its contract, and beside it the function
+that asks for it. No other module looks for an attribute by name. `docs/capabilities.md` lists all of them,
+and `hocket.testing` tries those that a model has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +44,7 @@ class Capabilities:
     reevaluates: bool = True
     """output() between steps follows new inputs; False: only at the start and after a step."""
     stops_early: bool = False
-    """A step may end before its time, where an event is; steps are then rewound and shortened."""
+    """A step may end before its time, where an event is; steps are then rolled back and shortened."""
 
 
 class Simulator(Protocol):
@@ -63,22 +68,200 @@ class Simulator(Protocol):
         """Let go of everything held."""
 
 
-@runtime_checkable
-class RollbackSimulator(Protocol):
-    """A simulator that can go back; capabilities.rollback says so."""
+class RollbackSimulator(Simulator, Protocol):
+    """A simulator that can roll back.
+
+    It has both methods or none, and its model says so with `capabilities.rollback`. The engine saves before
+    a step that may be made again (iterations, rejected steps, the start window) and restores afterwards.
+    Where it is missing no step of its level is ever repeated.
+    """
 
     def save(self) -> Any:
-        """Return the state, to be kept by the caller."""
+        """Return the state, to be kept by the caller: what happens later does not change it."""
 
     def restore(self, state: Any) -> None:
-        """Go back to a saved state; it may be restored many times."""
+        """Roll back to a saved state, bit for bit; it may be restored many times."""
 
 
-class OutputDerivativeSimulator(Protocol):
-    """A simulator that knows the time derivatives of its outputs; capabilities.slopes says so."""
+def can_roll_back(simulator: object) -> TypeGuard[RollbackSimulator]:
+    """Return whether a simulator has save() and restore()."""
+    return hasattr(simulator, "save") and hasattr(simulator, "restore")
+
+
+class OutputDerivativeSimulator(Simulator, Protocol):
+    """A simulator that knows the time derivatives of its outputs; `capabilities.slopes` says so.
+
+    The engine asks after each evaluation of the outputs whose connections extrapolate with slopes (Hermite).
+    Where it is missing such an extrapolation is refused.
+    """
 
     def slope(self, t: float, u: Array) -> Array:
-        """Return the time derivatives of the outputs at t."""
+        """Return the time derivatives of the outputs at t, one for each, in their units per second."""
+
+
+def has_output_derivatives(simulator: object) -> TypeGuard[OutputDerivativeSimulator]:
+    """Return whether a simulator has slope()."""
+    return hasattr(simulator, "slope")
+
+
+class PreferredStepSimulator(Simulator, Protocol):
+    """A simulator that prefers steps below some length.
+
+    Step control asks before each step; the shortest of all preferences limits the step. Where it is missing
+    any step is as good as another.
+    """
+
+    def prefers(self, t: float) -> float:
+        """Return the longest step from t that it prefers, in seconds, above zero; nothing changes."""
+
+
+def has_preferred_step(simulator: object) -> TypeGuard[PreferredStepSimulator]:
+    """Return whether a simulator has prefers()."""
+    return hasattr(simulator, "prefers")
+
+
+class StoredEnergySimulator(Simulator, Protocol):
+    """A simulator that knows the energy it stores.
+
+    The energy ledger asks at the start and at the end of a run, and at every step where bonds are balanced.
+    Where it is missing the ledger knows only what crosses the bonds.
+    """
+
+    def energy(self) -> float:
+        """Return the energy that is stored in its state, in joules, a finite number; nothing changes."""
+
+
+def tells_energy(simulator: object) -> TypeGuard[StoredEnergySimulator]:
+    """Return whether a simulator has energy()."""
+    return hasattr(simulator, "energy")
+
+
+class InitialisationSimulator(Simulator, Protocol):
+    """A simulator that leaves its initialisation on request, as FMUs do.
+
+    Between start() and ready() no time passes, and new inputs may change the initial state. The engine
+    evaluates the outputs of all simulators until they agree, calls ready() once on each, and evaluates again.
+    Where it is missing the initialisation ends with start().
+    """
+
+    def ready(self) -> None:
+        """Leave the initialisation: the inputs are those of the last output()."""
+
+
+def has_initialisation(simulator: object) -> TypeGuard[InitialisationSimulator]:
+    """Return whether a simulator has ready()."""
+    return hasattr(simulator, "ready")
+
+
+class ImplicitInitialisationSimulator(Simulator, Protocol):
+    """A simulator whose initial state may depend on its inputs, whatever feedthrough it declares.
+
+    The engine gives it the final inputs of the start once more, and starts over where that changes outputs.
+    Where it is missing or False, outputs at the start follow from the declared direct feedthrough alone.
+    """
+
+    settles: bool
+
+
+def settles_at_start(simulator: object) -> bool:
+    """Return whether the initial state of a simulator may depend on its inputs."""
+    return bool(getattr(simulator, "settles", False))
+
+
+class RunEndSimulator(Simulator, Protocol):
+    """A simulator that wants to know when the run ends.
+
+    The engine sets it before start(): seconds, or None where the end is not known. FMUs are told; where it is
+    missing nothing is set.
+    """
+
+    stop_time: float | None
+
+
+def wants_stop_time(simulator: object) -> TypeGuard[RunEndSimulator]:
+    """Return whether a simulator has a place for the end of the run."""
+    return hasattr(simulator, "stop_time")
+
+
+class EarlyReturnSimulator(Simulator, Protocol):
+    """A simulator that ends steps at events only where its level can handle that.
+
+    The engine sets it to True after opening, in levels that roll back and shorten their steps. False, and
+    where it is missing: step() goes on behind an event, unless `capabilities.stops_early` is declared.
+    """
+
+    early: bool
+
+
+def can_return_early(simulator: object) -> TypeGuard[EarlyReturnSimulator]:
+    """Return whether a simulator has a switch for steps that end early."""
+    return hasattr(simulator, "early")
+
+
+class MicroStepSimulator(Simulator, Protocol):
+    """A simulator that reports its micro steps; `capabilities.micro` says so.
+
+    Whoever records micro steps sets it after opening; None: nobody does. It is then called after each micro
+    step with the time in seconds and the outputs there, in order; the last call of a step is at its end.
+    Where it is missing nothing is known between the steps.
+    """
+
+    micro: Callable[[float, Array], None] | None
+
+
+def reports_micro_steps(simulator: object) -> TypeGuard[MicroStepSimulator]:
+    """Return whether a simulator has a place for a listener to its micro steps."""
+    return hasattr(simulator, "micro")
+
+
+class TextSimulator(Simulator, Protocol):
+    """A simulator that exchanges strings and binaries; its model names them, see `TextModel`.
+
+    The engine hands a text over when it sets the inputs of the target. Ports are counted as in `texts`,
+    inputs and outputs apart. Where it is missing only numbers are exchanged.
+    """
+
+    def text(self, port: int) -> bytes:
+        """Return an output as it is now."""
+
+    def set_text(self, port: int, value: bytes) -> None:
+        """Set an input."""
+
+
+class NativeSimulator(Simulator, Protocol):
+    """A simulator that compiled code steps without Python.
+
+    `native` is an object of the native module with the same state; the native engine takes it in place of
+    the simulator, with equal results bit for bit. None, or where it is missing: the engine calls the Python
+    methods.
+    """
+
+    @property
+    def native(self) -> Any:
+        """The object of the native module."""
+
+
+def native_twin(simulator: object) -> Any:
+    """Return what compiled code steps in place of a simulator; None: nothing."""
+    return getattr(simulator, "native", None)
+
+
+class LinearSimulator(Simulator, Protocol):
+    """A simulator whose state is a column, so that it can be read as a matrix.
+
+    The linear reading sets `z` to a matrix and steps all its columns at once. `last_h` is the length of the
+    last micro step in seconds, where a multistep method has a history, and None at the start. Where it is
+    missing the simulator is identified or linearised first.
+    """
+
+    z: Array
+    last_h: float | None
+
+
+def linear_state(simulator: object) -> Array:
+    """Return the state of a linear simulator; empty for any other."""
+    state: Array = getattr(simulator, "z", np.zeros(0))
+    return state
 
 
 class Model(Protocol):
@@ -100,12 +283,255 @@ class Model(Protocol):
         """Make a live simulator."""
 
 
-@runtime_checkable
-class CheckableModel(Protocol):
-    """A model that can look at its own code before it is opened."""
+def is_model(given: object) -> TypeGuard[Model]:
+    """Return whether an object, not a class, can be opened."""
+    return not isinstance(given, type) and hasattr(given, "open")
+
+
+class CheckableModel(Model, Protocol):
+    """A model that can look at its own code before it is opened.
+
+    Readers of files call it once the whole scenario is known, so that all faults come together. Where it is
+    missing faults of the code show when the model is opened.
+    """
 
     def check(self) -> None:
         """Raise ScenarioError with what is wrong."""
+
+
+def can_check_itself(model: object) -> TypeGuard[CheckableModel]:
+    """Return whether a model has check()."""
+    return hasattr(model, "check")
+
+
+class SampledModel(Model, Protocol):
+    """A model with a rhythm of its own, as a digital controller has.
+
+    The planner makes it a sampled level: inputs are sampled and held, outputs change at the samples. None, or
+    where it is missing: it steps with its level.
+    """
+
+    @property
+    def period(self) -> Fraction | None:
+        """The time between samples in seconds, above zero."""
+
+    def without_period(self) -> Model:
+        """Return the same model in the step of its level."""
+
+
+def period_of(model: object) -> Fraction | None:
+    """Return the period of a sampled model in seconds; None: it has none."""
+    period: Fraction | None = getattr(model, "period", None)
+    return period
+
+
+class SteppedModel(Model, Protocol):
+    """A model with a step of its own: the micro step of a solver, or the macro step of a level.
+
+    The step around it must be a multiple of it (of a level also the other way around), which the planner
+    checks. None, or where it is missing: its solver adapts to the step that is asked for.
+    """
+
+    @property
+    def step(self) -> Fraction | None:
+        """The longest step that it makes, in seconds, above zero."""
+
+
+def step_of(model: object) -> Fraction | None:
+    """Return the step of a model of its own, in seconds; None: it has none."""
+    step = getattr(model, "step", None)
+    return step if isinstance(step, Fraction) else None
+
+
+class TextModel(Model, Protocol):
+    """A model whose simulators exchange strings and binaries, see `TextSimulator`.
+
+    They are connected like other ports, and never extrapolated. Where it is missing there are none.
+    """
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the inputs and of the outputs that are texts."""
+
+
+def text_ports(model: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the inputs and outputs of a model that are strings or binaries."""
+    texts: tuple[tuple[str, ...], tuple[str, ...]] = getattr(model, "texts", ((), ()))
+    return texts
+
+
+class Variable(Protocol):
+    """What a description says about a variable."""
+
+    @property
+    def type(self) -> str:
+        """Such as "real", "string", "binary"."""
+
+    @property
+    def nominal(self) -> float | None:
+        """Its order of magnitude, in its unit; None: not known."""
+
+
+class VariableTable(Protocol):
+    """The description of a model's variables."""
+
+    @property
+    def by_name(self) -> Mapping[str, Any]:
+        """Every `Variable` by its name."""
+
+
+class DescribedModel(Model, Protocol):
+    """A model with a description of its variables, as FMUs have.
+
+    Wiring takes the types of texts from it, identification the size of its pulses. Where it is missing texts
+    are not told apart, and pulses have the size of start values.
+    """
+
+    @property
+    def description(self) -> VariableTable:
+        """What is known of its variables before it is opened."""
+
+
+def described_variables(model: object) -> Mapping[str, Variable]:
+    """Return the variables that a model describes, by their names."""
+    description: VariableTable | None = getattr(model, "description", None)
+    return {} if description is None else description.by_name
+
+
+class StoredEnergyModel(Model, Protocol):
+    """A model that declares the energy it stores: as a matrix, or as a function of its state.
+
+    Balanced bonds move states by it, and its simulators tell its value: each is a `StoredEnergySimulator`.
+    (Of a class in Python they may be that without it.) None, or where it is missing: nothing is declared.
+    """
+
+    @property
+    def energy(self) -> Any:
+        """A symmetric matrix Q, for x^T Q x / 2 joules, or a function of the state."""
+
+
+def declared_energy(model: object) -> Any:
+    """Return the stored energy that a model declares; None: nothing."""
+    return getattr(model, "energy", None)
+
+
+class BookkeepingModel(Model, Protocol):
+    """A model with ports that only its power bonds want.
+
+    They are connected by the pass that adds them; results and pictures leave them out. Where it is missing
+    all ports are the user's.
+    """
+
+    @property
+    def bookkeeping(self) -> frozenset[str]:
+        """The names of those inputs and outputs."""
+
+
+def bookkeeping_ports(model: object) -> frozenset[str]:
+    """Return the ports of a model that only its power bonds want."""
+    ports: frozenset[str] = getattr(model, "bookkeeping", _NO_PORTS)
+    return ports
+
+
+_NO_PORTS: frozenset[str] = frozenset()
+
+
+class WrapperModel(Model, Protocol):
+    """A model around another one.
+
+    Passes look into it, and put it around a changed model with `dataclasses.replace(wrapper, model=changed)`.
+    """
+
+    @property
+    def model(self) -> Model:
+        """The model inside."""
+
+
+def wrapped_model(model: object) -> Model | None:
+    """Return the model inside a wrapper; None: it is not one."""
+    inside: Model | None = getattr(model, "model", None)
+    return inside
+
+
+class ClassModel(Model, Protocol):
+    """A model that is made from code, which show and report name. Where it is missing its type is all."""
+
+    @property
+    def class_name(self) -> str:
+        """The class or function as a file names it, such as `plant.py:Tank`."""
+
+
+class FileModel(Model, Protocol):
+    """A model that is made from a file, which show and report name. Where it is missing its type is all."""
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+
+
+def origin_of(model: object) -> str:
+    """Return the code or file that a model is made from; empty: neither."""
+    return str(getattr(model, "class_name", "") or getattr(model, "path", ""))
+
+
+class IsolatedModel(Model, Protocol):
+    """A model whose simulators may live in processes of their own. Where it is missing they live here."""
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether they do."""
+
+
+def is_isolated(model: object) -> bool:
+    """Return whether simulators of a model live in processes of their own."""
+    return bool(getattr(model, "is_isolated", False))
+
+
+class IntegratedModel(Model, Protocol):
+    """A model that hocket integrates: states with their initial values, and a method.
+
+    Show and report print it. Where it is missing nothing is known of its solver but `capabilities.order`.
+    """
+
+    @property
+    def x0(self) -> Sequence[float]:
+        """The initial state."""
+
+    @property
+    def method(self) -> str:
+        """The integration method, such as "rk4"."""
+
+
+def initial_state(model: object) -> Sequence[float] | None:
+    """Return the initial state of a model that hocket integrates; None: it has its own solver."""
+    x0: Sequence[float] | None = getattr(model, "x0", None)
+    return x0
+
+
+def method_of(model: object) -> str | None:
+    """Return the integration method of a model; None: it has its own solver, or none."""
+    method = getattr(model, "method", None)
+    return method if isinstance(method, str) else None
+
+
+class ParameterModel(Model, Protocol):
+    """A model with named parameters that sweeps and searches change in a copy.
+
+    Where it is missing the fields of its dataclass are its parameters.
+    """
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters by name."""
+
+    @property
+    def values(self) -> tuple[tuple[str, Any], ...]:
+        """The same as sorted pairs: the field that is replaced."""
+
+
+def has_parameters(model: object) -> TypeGuard[ParameterModel]:
+    """Return whether a model has named parameters."""
+    return hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +567,27 @@ class Extrapolator(Protocol):
         The samples come oldest first, at most `samples` of them, fewer at a cold start. `w` is the memory
         before the newest sample: the engine advances it once per sample, however often it is fed.
         """
+
+
+def is_extrapolator(given: object) -> TypeGuard[Extrapolator]:
+    """Return whether an object, not a class, fits polynomials to samples."""
+    return not isinstance(given, type) and hasattr(given, "fit")
+
+
+def members_of(protocol: type) -> tuple[str, ...]:
+    """Return the names of the methods and attributes that a protocol asks for, without those it inherits."""
+    own = {**vars(protocol).get("__annotations__", {}), **vars(protocol)}
+    return tuple(name for name in own if not name.startswith("_"))
+
+
+def provides(given: object, protocol: type) -> bool:
+    """Return whether an object or a class has all that a protocol asks for beyond what it inherits."""
+    return all(hasattr(given, name) for name in members_of(protocol))
+
+
+def hand_on(source: object, target: object, protocols: Sequence[type]) -> None:
+    """Give an object those capabilities of another one that are named here, where that one has them."""
+    for protocol in protocols:
+        if provides(source, protocol):
+            for name in members_of(protocol):
+                setattr(target, name, getattr(source, name))

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
-from hocket.model.arguments import check_names, normalise_record
+from hocket.model.arguments import check_names, normalise_record, set_fields
 from hocket.model.bonds import Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.hosts import Hosts
@@ -111,18 +111,18 @@ class Scenario:
             if isinstance(model, type) or not hasattr(model, "open"):
                 what = f"`{name}` is not a model but {model!r:.60}"
                 raise ScenarioError(what, expected="such as a StateSpace(...)")
-        for name, value in (
-            ("models", MappingProxyType(dict(models))),
-            ("connections", tuple(_connections(connections))),
-            ("inputs", parse_ports(inputs)),
-            ("outputs", parse_ports(outputs)),
-            ("record", normalise_record(record)),
-            ("bonds", MappingProxyType(named_bonds(bonds or {}, models))),
-            ("constraints", MappingProxyType(named_constraints(constraints or {}, models))),
-            ("hosts", Hosts.of(hosts) if hosts else None),
-            ("inserted", MappingProxyType(dict(inserted or {}))),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            models=MappingProxyType(dict(models)),
+            connections=tuple(_connections(connections)),
+            inputs=parse_ports(inputs),
+            outputs=parse_ports(outputs),
+            record=normalise_record(record),
+            bonds=MappingProxyType(named_bonds(bonds or {}, models)),
+            constraints=MappingProxyType(named_constraints(constraints or {}, models)),
+            hosts=Hosts.of(hosts) if hosts else None,
+            inserted=MappingProxyType(dict(inserted or {})),
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scenario):

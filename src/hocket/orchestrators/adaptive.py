@@ -17,10 +17,11 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError
+from hocket.model.arguments import choice_faults
 from hocket.model.clock import seconds
 from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
 from hocket.model.scenario import Scenario
-from hocket.orchestrators.explicit import WrappingOrchestrator, choice_faults, require_rollback
+from hocket.orchestrators.explicit import WrappingOrchestrator, require_rollback
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Adapt, Control, Estimate, Plan
 from hocket.plan.plan import Note, NoteKind
@@ -71,7 +72,9 @@ class Adaptive(WrappingOrchestrator):
         yield from faults
         if not faults and traits_of(self.inner).adaptive:
             yield Fault("a step control of a step control", "inner", "the algorithm of one step")
-        yield from choice_faults(self, estimate=Estimate, controller=Controller, per=Per)
+        yield from choice_faults("estimate", self.estimate, get_args(Estimate))
+        yield from choice_faults("controller", self.controller, tuple(GAINS))
+        yield from choice_faults("per", self.per, PER)
         if self.rejects and self.estimate == "orders":
             yield Fault(
                 '"orders" knows the error before the step: nothing is rejected', "rejects", "False, or None"

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import Wiring
-from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
+from hocket.errors import Fault, ScenarioError, list_names
+from hocket.model.arguments import choice_faults
 from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, Orchestrator
 from hocket.model.scenario import Scenario
 from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Step, Together, Try
@@ -37,7 +38,10 @@ class ExplicitOrchestrator:
     inputs: Annotated[InputsMode, "when a new input from outside begins to act"] = "clean"
 
     def __post_init__(self) -> None:
-        faults = [*choice_faults(self, outputs=OutputsMode, inputs=InputsMode)]
+        faults = [
+            *choice_faults("outputs", self.outputs, get_args(OutputsMode)),
+            *choice_faults("inputs", self.inputs, get_args(InputsMode)),
+        ]
         if faults:
             raise ScenarioError(faults)
 
@@ -172,16 +176,6 @@ class WrappingOrchestrator:
         """Yield why the algorithm inside cannot be one."""
         if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
             yield Fault(f"`{self.inner!r:.60}` is not an orchestrator", "inner", "an object: `Jacobi()`")
-
-
-def choice_faults(chosen: object, **options: Any) -> Iterator[Fault]:
-    """Yield the options of an algorithm that are not among their words; each is given with its Literal."""
-    for name, words in options.items():
-        value = getattr(chosen, name)
-        if value not in get_args(words):
-            listed = " or ".join(f'"{word}"' for word in get_args(words))
-            hint = suggest_nearest(str(value), get_args(words), listing=False)
-            yield Fault(f"`{name}` cannot be {value!r:.60}", name, listed, hint)
 
 
 def require_rollback(scenario: Scenario, sims: Iterable[str], why: str, hint: str) -> None:

@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from hocket.coupling.wiring import Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.composite import CapabilityRequest, OrchestratorTraits, as_level
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import (
     ExplicitOrchestrator,
     InputsMode,
-    choice_faults,
     read_body,
     require_rollback,
     step_body,
@@ -146,11 +146,10 @@ class Multirate(ExplicitOrchestrator):
         outputs: OutputsMode = "consistent",
         inputs: InputsMode = "clean",
     ):
-        object.__setattr__(self, "scheme", scheme)
-        faults = [*choice_faults(self, scheme=Scheme)]
+        faults = [*choice_faults("scheme", scheme, get_args(Scheme))]
         if faults:
             raise ScenarioError(faults)
-        object.__setattr__(self, "rates", check_rates(rates))
+        set_fields(self, rates=check_rates(rates), scheme=scheme)
         super().__init__(outputs=outputs, inputs=inputs)
 
     @property

@@ -16,7 +16,7 @@ from hocket.model.units import conversion, product_factor
 from hocket.plan import Adapt, Save, Try, walk
 from hocket.plan.plan import Note, NoteKind
 from hocket.planning.tree import Leaves, PlanTree, window_obstacles
-from hocket.simulators.declared_energy import CLOSE, linear_faults
+from hocket.simulators.energy_projection import CLOSE, linear_faults
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.balanced import Balanced
 from hocket.simulators.wrappers.emulation import emulation_layers

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.arguments import set_fields
 from hocket.model.equations import Equation
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port, parse_ports
 from hocket.model.protocols import Array, Capabilities, Value
 from hocket.simulators.methods import apply_matrix, matrix, vector
-from hocket.simulators.recipes import set_fields
 
 GIVEN = "given."
 """What precedes the name of a determined input where it is fed back."""
@@ -75,9 +75,6 @@ class Coupler:
             raise ScenarioError(f"a Coupler cannot be built: {error}", expected=expected) from None
         if faults := self._faults():
             raise ScenarioError(faults)
-
-    def with_changes(self, **parts: Any) -> Coupler:
-        return replace(self, **parts)
 
     def __hash__(self) -> int:
         return hash((self.equations, self.reads, self.determines, self.W, self.degrees, self.mu, self.start))

@@ -164,13 +164,8 @@ def to_floats(values: object) -> Array:
 def matrix(
     rows: object, name: str, shape: tuple[int | None, int | None] = (None, None)
 ) -> tuple[tuple[float, ...], ...]:
-    """Return a matrix as hashable rows; raises ValueError, with the name, if it is none of this shape."""
-    try:
-        array = to_floats(rows)
-    except (TypeError, ValueError):
-        raise ValueError(f"`{name}` is not a matrix of numbers") from None
-    if array.ndim == 0:
-        raise ValueError(f"`{name}` is the single number {array:g}, not a list of rows such as [[{array:g}]]")
+    """Return a matrix as hashable rows; raises ValueError, with the name, if it is not one of this shape."""
+    array = _finite_array(rows, name, "a matrix of numbers", "a list of rows such as [[{:g}]]")
     if array.ndim == 1 and array.size:
         raise ValueError(f"`{name}` is a list of numbers, not a list of rows such as [[1, 0], [0, 1]]")
     if array.size == 0:
@@ -179,26 +174,29 @@ def matrix(
     if array.ndim != 2 or any(want not in (None, have) for want, have in pairs):
         wanted = " x ".join("any" if size is None else str(size) for size in shape)
         raise ValueError(f"`{name}` has shape {' x '.join(map(str, array.shape))}, expected {wanted}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"`{name}` has an entry that is not a finite number")
     return tuple(tuple(row) for row in array.tolist())
 
 
 def vector(values: Sequence[float], name: str, size: int | None = None) -> tuple[float, ...]:
-    """Return a vector as a hashable tuple; raises ValueError with the name if it is none of this size."""
-    try:
-        array = to_floats(values)
-    except (TypeError, ValueError):
-        raise ValueError(f"`{name}` is not a list of numbers") from None
-    if array.ndim == 0:
-        raise ValueError(f"`{name}` is the single number {array:g}, not a list such as [{array:g}]")
+    """Return a vector as a hashable tuple; raises ValueError with the name if it is not one of this size."""
+    array = _finite_array(values, name, "a list of numbers", "a list such as [{:g}]")
     if array.ndim > 1:
         raise ValueError(f"`{name}` is a list of lists, not a list of numbers")
     if size not in (None, len(array)):
         raise ValueError(f"`{name}` has {len(array)} entries, expected {size}")
+    return tuple(array.tolist())
+
+
+def _finite_array(values: object, name: str, what: str, example: str) -> Array:
+    try:
+        array = to_floats(values)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` is not {what}") from None
+    if array.ndim == 0:
+        raise ValueError(f"`{name}` is the single number {array:g}, not {example.format(float(array))}")
     if not np.isfinite(array).all():
         raise ValueError(f"`{name}` has an entry that is not a finite number")
-    return tuple(array.tolist())
+    return array
 
 
 def apply_matrix(matrix: Array, x: Array, onto: Array | None = None) -> Array:

@@ -15,22 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.arguments import is_number
+from hocket.errors import Fault, ScenarioError, count, suggest_nearest
+from hocket.model.arguments import (is_number, set_fields)
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.energies import DeclaredEnergy
 from hocket.simulators.methods import ORDERS, TABLEAUX, vector
-from hocket.simulators.recipes import (
-    Feedthrough,
-    Recipe,
-    load,
-    positive_duration,
-    qualified_name,
-    set_fields,
-    with_feedthrough,
-)
+from hocket.simulators.recipes import (Feedthrough, Recipe, load, positive_duration, qualified_name, with_feedthrough)
 from hocket.simulators.solvers import Equation, make_solver
 
 
@@ -277,7 +269,7 @@ def _output_ports(
     written = parse_ports(outputs)
     if g is None:
         if len(written) != len(x0):
-            what = f"{_count_of(written, 'output')} for {_count_of(x0, 'state')}"
+            what = f"{count(len(written), 'output')} for {count(len(x0), 'state')}"
             if not x0:
                 hint = "give `x0`, one number per state, or `g`"
             elif len(written) < len(x0):
@@ -287,7 +279,3 @@ def _output_ports(
             raise ScenarioError(what, where, "without `g` every state is an output", hint)
         written, feedthrough = tuple(replace(port, feedthrough=()) for port in written), {}
     return with_feedthrough(written, inputs, feedthrough, where)
-
-
-def _count_of(things: Sequence[Any], name: str) -> str:
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"

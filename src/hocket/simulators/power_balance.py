@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from hocket.simulators.ode import Ode
 from hocket.simulators.solvers import Equation
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
 from hocket.simulators.wrappers.emulation import LiveWrapper
+
+Curves: TypeAlias = list[list[float]]
+"""One signal per bond, each in powers of time."""
 
 
 class PartnerView(NamedTuple):
@@ -106,12 +109,12 @@ class BalancedSimulator(LiveWrapper):
         return reached
 
     def save(self) -> Any:
-        return self._save(), self.slopes, self.before, list(self.largest), self.work.copy()
+        return self.plain.save(), self.slopes, self.before, list(self.largest), self.work.copy()
 
     def restore(self, state: Any) -> None:
         kept, self.slopes, self.before, largest, work = state
         self.largest, self.work = list(largest), work.copy()
-        self._restore(kept)
+        self.plain.restore(kept)
 
     def _slope(self, t: float, u: Array) -> Array:
         slope: Array = np.array(self.plain.slope(t, u[:, : self.width]), dtype=float)
@@ -121,7 +124,7 @@ class BalancedSimulator(LiveWrapper):
     def _share(self) -> float:
         return max(require_finite_energy(float(self.plain.energy())), 0.0)
 
-    def _told_outputs(self, t: float, y: Array, u: Array) -> list[list[float]]:
+    def _told_outputs(self, t: float, y: Array, u: Array) -> Curves:
         """Return per bond the own output over the step as the partner extrapolates it."""
         if self.recipe.linked:
             return [[float(c) for c in u[:, seat.told]] for seat in self.seats]
@@ -150,19 +153,11 @@ class BalancedSimulator(LiveWrapper):
         seat = self.seats[number]
         return abs(seat.sign) * seat.eps * (self.largest[number] if seat.scale is None else seat.scale)
 
-    def _advance(
-        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
-    ) -> float:
+    def _advance(self, t: float, h: float, u: Array, y: Array, told: Curves, powers: Curves) -> float:
         raise NotImplementedError
 
-    def _save(self) -> Any:
-        return self.plain.save()
 
-    def _restore(self, state: Any) -> None:
-        self.plain.restore(state)
-
-
-def at_rest(powers: list[list[float]]) -> bool:
+def at_rest(powers: Curves) -> bool:
     """Return whether nothing but zeros was agreed: inputs stay as extrapolated, or nothing would start."""
     return not any(any(power) for power in powers)
 
@@ -196,10 +191,8 @@ def corrected_input(seat: Seat, u: float, y: float, reaction: float, power: floa
 class SubsteppedBalance(BalancedSimulator):
     """For black boxes: several steps in place of one, each with the inputs of its middle."""
 
-    def _advance(
-        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
-    ) -> float:
-        count, own = self.recipe.substeps, list(u[:, : self.width])
+    def _advance(self, t: float, h: float, u: Array, y: Array, told: Curves, powers: Curves) -> float:
+        count, own = self.recipe.substeps, u[:, : self.width]
         length = h / count
         honoured = self.recipe.model.capabilities.input_degree
         ahead = np.zeros(y.size)
@@ -312,11 +305,11 @@ class IntegratedBalance(BalancedSimulator):
         else:
             self.plain.x = np.array(x)
 
-    def _save(self) -> Any:
-        return self.plain.save(), self.integrator.save()
+    def save(self) -> Any:
+        return super().save(), self.integrator.save()
 
-    def _restore(self, state: Any) -> None:
-        self.plain.restore(state[0])
+    def restore(self, state: Any) -> None:
+        super().restore(state[0])
         self.integrator.restore(state[1])
 
 
@@ -380,9 +373,7 @@ class InversionBalance(IntegratedBalance):
             return float(self.model.D[seat.output][seat.input])
         return _output_slope(seat, u, lambda moved: self._outputs(t, x, moved))
 
-    def _advance(
-        self, t: float, h: float, u: Array, y: Array, told: list[list[float]], powers: list[list[float]]
-    ) -> float:
+    def _advance(self, t: float, h: float, u: Array, y: Array, told: Curves, powers: Curves) -> float:
         self.calls = 0
         self.silent = at_rest(powers)
         rows = max(len(u), *map(len, powers))

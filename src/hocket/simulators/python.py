@@ -16,18 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, suggest_nearest
+from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
-from hocket.simulators.recipes import (
-    Recipe,
-    load,
-    place_of,
-    positive_duration,
-    qualified_name,
-    set_fields,
-    with_feedthrough,
-)
+from hocket.simulators.recipes import (Recipe, load, place_of, positive_duration, qualified_name, with_feedthrough)
 
 _CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
 _OPTIONAL = {

@@ -10,7 +10,7 @@ import importlib.util
 import sys
 import traceback
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -128,12 +128,6 @@ def place_of(error: Exception) -> str:
 Feedthrough: TypeAlias = Mapping[str, str | Iterable[str]]
 
 
-def set_fields(recipe: Any, **values: Any) -> None:
-    """Set fields of a frozen dataclass, from its own constructor."""
-    for name, value in values.items():
-        object.__setattr__(recipe, name, value)
-
-
 class Recipe:
     """Equality and hash for frozen dataclasses whose fields may hold lists and arrays."""
 
@@ -184,12 +178,12 @@ def with_feedthrough(
     declared = {y: (u,) if isinstance(u, str) else tuple(u) for y, u in (feedthrough or {}).items()}
     for y in declared:
         if y not in knowns[1]:
-            what = f"feedthrough names the output `{y}`, which is none"
+            what = f"feedthrough names `{y}`, which is not an output"
             faults.append(Fault(what, where, "", suggest_nearest(y, knowns[1])))
     for y, reacts in declared.items() if declared else ((port.name, port.feedthrough) for port in outputs):
         for u in reacts:
             if u not in knowns[0]:
-                what = f"feedthrough of `{y}` names the input `{u}`, which is none"
+                what = f"feedthrough of `{y}` names `{u}`, which is not an input"
                 faults.append(Fault(what, where, "", suggest_nearest(u, knowns[0])))
     if faults:
         raise ScenarioError(faults)
@@ -198,11 +192,16 @@ def with_feedthrough(
     return tuple(replace(port, feedthrough=declared.get(port.name, ())) for port in outputs)
 
 
-def positive_duration(duration: Duration, name: str) -> Fraction:
+def parse_seconds(duration: Duration, name: str) -> Fraction:
+    """Return a duration or a time in seconds; `name` is that of the argument."""
     try:
-        length = seconds(duration)
+        return seconds(duration)
     except ValueError as error:
         raise ScenarioError(str(error), where=f"`{name}`") from None
+
+
+def positive_duration(duration: Duration, name: str) -> Fraction:
+    length = parse_seconds(duration, name)
     if length <= 0:
         raise ScenarioError(f"`{name}` is {duration}", expected="a duration above zero")
     return length

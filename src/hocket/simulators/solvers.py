@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.errors import SimulatorError
+from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array, Simulator
 from hocket.simulators.methods import TABLEAUX, Cvode, DormandPrince, micro_steps, solver_error, to_floats
 from hocket.simulators.recipes import qualified_name
@@ -20,25 +21,17 @@ from hocket.simulators.recipes import qualified_name
 Equation: TypeAlias = Callable[..., Any]
 
 _FLOAT = np.dtype(float)
-IMPLICIT = ("implicit-euler", "trapezoid")
 
 
 def make_solver(model: Any) -> Simulator:
-    if model.method == "cvode":
-        return _CvodeOde(model)
-    if model.method == "adaptive":
-        return _AdaptiveOde(model)
-    if model.method == "ab2":
-        return _AdamsBashforth(model)
-    return _Implicit(model) if model.method in IMPLICIT else _RungeKutta(model)
-
-
-def _inputs_at(u: Array, s: float) -> Array:
-    """Return the input values s seconds after the time that the coefficients are about."""
-    value: Array = u[-1]
-    for power in range(len(u) - 2, -1, -1):
-        value = value * s + u[power]
-    return value
+    kinds: dict[str, type[_OdeSimulator]] = {
+        "implicit-euler": _Implicit,
+        "trapezoid": _Implicit,
+        "ab2": _AdamsBashforth,
+        "adaptive": _AdaptiveOde,
+        "cvode": _CvodeOde,
+    }
+    return kinds.get(model.method, _RungeKutta)(model)
 
 
 def _make_read_only(array: Array) -> Array:
@@ -113,7 +106,7 @@ class _OdeSimulator:
 
     def _report(self, t: float, s: float, u: Array) -> None:
         if self.micro is not None:
-            self.micro(t + s, self._outputs(t + s, _inputs_at(u, s)))
+            self.micro(t + s, self._outputs(t + s, value_at(u, s)))
 
 
 def _floats(returned: Any, count: int, equation: Equation | str) -> Array:
@@ -160,7 +153,7 @@ class _RungeKutta(_OdeSimulator):
                 if weight:
                     stage = stage + (dt * weight) * rate
             there = s + node * dt
-            rates.append(self._stage_rate(t + there, stage, _inputs_at(u, there), dt * row[len(rates)]))
+            rates.append(self._stage_rate(t + there, stage, value_at(u, there), dt * row[len(rates)]))
         for weight, rate in zip(self.tableau.b, rates, strict=True):
             x = x + (dt * weight) * rate
         return x
@@ -220,7 +213,7 @@ class _AdamsBashforth(_RungeKutta):
     """
 
     def _micro_step(self, t: float, s: float, dt: float, u: Array) -> Array:
-        rate = self._rate(t + s, self.x, _inputs_at(u, s))
+        rate = self._rate(t + s, self.x, value_at(u, s))
         if self.memory is None or self.memory[1] != dt:
             x = super()._micro_step(t, s, dt, u)
         else:
@@ -238,7 +231,7 @@ class _AdaptiveOde(_OdeSimulator):
             return
 
         def rates(s: float, x: Array) -> Array:
-            return self._rate(t + s, _make_read_only(x), _inputs_at(u, s))
+            return self._rate(t + s, _make_read_only(x), value_at(u, s))
 
         pair = DormandPrince(self.model.rtol, self.longest, self.memory)
         for solver in pair.steps(rates, t, 0.0, self.x, h, self.model.atol):
@@ -257,12 +250,12 @@ class _CvodeOde(_OdeSimulator):
 
         def fill_rates(s: float, x: Array, rates: Array) -> None:
             t, u = self.now
-            rates[:] = self._rate(t + s, _make_read_only(x.view()), _inputs_at(u, s))
+            rates[:] = self._rate(t + s, _make_read_only(x.view()), value_at(u, s))
 
         def fill_slopes(s: float, x: Array, _: Array, slopes: Array) -> None:
             t, u = self.now
             assert jacobian is not None
-            found = jacobian(t + s, _make_read_only(x.view()), _inputs_at(u, s))
+            found = jacobian(t + s, _make_read_only(x.view()), value_at(u, s))
             slopes[:] = _as_jacobian(found, x.size, model.jacobian)
 
         slopes = None if jacobian is None else fill_slopes

@@ -12,17 +12,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from hocket.errors import FileError, ScenarioError, SimulatorError, suggest_nearest
-from hocket.model.arguments import expect
+from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
 from hocket.model.units import conversion
 from hocket.simulators.methods import to_floats
-from hocket.simulators.recipes import Recipe, load, qualified_name, set_fields, with_feedthrough
+from hocket.simulators.recipes import (Recipe, load, qualified_name, with_feedthrough)
 
 Interpolation: TypeAlias = Literal["linear", "hold"]
 Outside: TypeAlias = Literal["hold", "error"]
@@ -238,12 +238,10 @@ def _column_number(header: Sequence[str], wanted: str, file: str) -> int:
 
 
 def _check_options(interpolation: str, outside: str) -> None:
-    for name, value, known in (
-        ("interpolation", interpolation, ("linear", "hold")),
-        ("outside", outside, ("hold", "error")),
-    ):
-        hint = suggest_nearest(str(value), known)
-        expect(value in known, name, value, " or ".join(known), hint)
+    faults = [*choice_faults("interpolation", interpolation, get_args(Interpolation))]
+    faults += choice_faults("outside", outside, get_args(Outside))
+    if faults:
+        raise ScenarioError(faults)
 
 
 @dataclass(frozen=True, init=False)

@@ -6,7 +6,7 @@ Out: a simulator; the native engine has its twin, with the same bits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.errors import ScenarioError, suggest_nearest
+from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, seconds
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.ports import Port, PortLike, parse_ports
@@ -29,7 +30,6 @@ from hocket.simulators.methods import (
     micro_steps,
     vector,
 )
-from hocket.simulators.recipes import set_fields
 
 if TYPE_CHECKING:
     from hocket.simulators.energies import QuadraticEnergy
@@ -70,15 +70,18 @@ class StateSpace:
         energy: Sequence[Sequence[float]] | None = None,
     ):
         driven, seen = parse_ports(inputs), parse_ports(outputs)
+        m, p, given = len(driven), len(seen), {"B": B, "C": C, "D": D}
+        _check_port_names(given, m, p)
         try:
-            n, m, p = _state_count(A), len(driven), len(seen)
-            _check_port_names(B, C, D, m, p)
+            n = len(matrix(A, "A"))
+            shapes = {"B": (n, m), "C": (p, n), "D": (p, m)}
             set_fields(
                 self,
                 A=matrix(A, "A", (n, n)),
-                B=matrix(B if _is_given(B) else np.zeros((n, m)), "B", (n, m)),
-                C=matrix(C if _is_given(C) else np.zeros((p, n)), "C", (p, n)),
-                D=matrix(D if _is_given(D) else np.zeros((p, m)), "D", (p, m)),
+                **{
+                    name: matrix(rows if _is_given(rows) else np.zeros(shapes[name]), name, shapes[name])
+                    for name, rows in given.items()
+                },
                 x0=vector([0.0] * n if x0 is None else x0, "x0", n),
                 inputs=driven,
                 method=method,
@@ -86,16 +89,16 @@ class StateSpace:
                 energy=None if energy is None else _check_energy_matrix(energy, n),
             )
         except ValueError as error:
-            sizes = f"A n x n, B n x {len(driven)}, C {len(seen)} x n, D {len(seen)} x {len(driven)}, n in x0"
+            sizes = f"A n x n, B n x {m}, C {p} x n, D {p} x {m}, n in x0"
             more = "" if energy is None else "; `energy` n x n, symmetric, not negative"
             raise ScenarioError(f"a StateSpace cannot be built: {error}", "", f"{sizes}{more}") from None
         if method not in ORDERS:
             raise ScenarioError(f"there is no method `{method}`", hint=suggest_nearest(method, ORDERS))
         if self.step is not None and self.step <= 0:
             raise ScenarioError(f"the step {step} of a StateSpace is not positive")
-        feeding = [tuple(i.name for i, d in zip(driven, row, strict=True) if d) for row in self.D]
-        ports = (Port(port.name, port.unit, None, names) for port, names in zip(seen, feeding, strict=True))
-        set_fields(self, outputs=tuple(ports))
+        feeding = (tuple(i.name for i, d in zip(driven, row, strict=True) if d) for row in self.D)
+        pairs = zip(seen, feeding, strict=True)
+        set_fields(self, outputs=tuple(replace(port, start=None, feedthrough=names) for port, names in pairs))
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -127,7 +130,7 @@ class StateSpace:
 
 
 def _check_energy_matrix(energy: Sequence[Sequence[float]], size: int) -> Matrix:
-    """Return Q; raises ValueError if x'Qx/2 is no energy."""
+    """Return Q; raises ValueError if x'Qx/2 is not an energy."""
     rows = matrix(energy, "energy", (size, size))
     Q = np.array(rows, dtype=float).reshape(size, size)
     large = float(np.max(np.abs(Q), initial=0.0))
@@ -138,13 +141,6 @@ def _check_energy_matrix(energy: Sequence[Sequence[float]], size: int) -> Matrix
     return rows
 
 
-def _state_count(A: Sequence[Sequence[float]]) -> int:
-    try:
-        return len(A)
-    except TypeError:
-        return len(matrix(A, "A"))  # which says what is wrong with it
-
-
 def _is_given(rows: Sequence[Sequence[float]]) -> bool:
     try:
         return np.size(rows) > 0
@@ -152,19 +148,10 @@ def _is_given(rows: Sequence[Sequence[float]]) -> bool:
         return True  # rows of unequal length
 
 
-def _check_port_names(
-    B: Sequence[Sequence[float]],
-    C: Sequence[Sequence[float]],
-    D: Sequence[Sequence[float]],
-    inputs: int,
-    outputs: int,
-) -> None:
+def _check_port_names(given: Mapping[str, Sequence[Sequence[float]]], inputs: int, outputs: int) -> None:
     """Refuse a matrix that is given while the ports it is about have no names."""
-    for role, example, count, entries in (
-        ("outputs", "y", outputs, (("C", C), ("D", D))),
-        ("inputs", "u", inputs, (("B", B), ("D", D))),
-    ):
-        named = [name for name, rows in entries if _is_given(rows)]
+    for role, example, count, names in (("outputs", "y", outputs, "CD"), ("inputs", "u", inputs, "BD")):
+        named = [name for name in names if _is_given(given[name])]
         if named and not count:
             what = f"a StateSpace cannot be built: `{named[0]}` is given, but it has no {role}"
             raise ScenarioError(what, expected=f'name the {role}, as in {role}=["{example}", ...]')
@@ -291,8 +278,7 @@ class StandIn(StateSpace):
             inputs=[replace(port, name=port.name + SENT, feedthrough=()) for port in shown],
             outputs=shown,
         )
-        pairs = zip(self.outputs, shown, strict=True)
-        set_fields(self, outputs=tuple(replace(made, type=p.type, held=p.held) for made, p in pairs), of=of)
+        set_fields(self, of=of)
 
     @property
     def shows(self) -> tuple[Port, ...]:

@@ -10,7 +10,7 @@ no outputs depend on the step: no algebraic loop arises.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,14 +18,13 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hocket.errors import ConvergenceError, Fault, ScenarioError, suggest_nearest
-from hocket.model.clock import Duration
+from hocket.errors import ConvergenceError, Fault, ScenarioError
+from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.extrapolators import interpolate_samples, value_at
-from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.ports import Port, parse_ports
 from hocket.model.protocols import Array, Capabilities, Sample, Simulator
 from hocket.plan.instructions import REJECTED, SMALL, step_factor
-from hocket.simulators.recipes import positive_duration, set_fields
-from hocket.simulators.wrappers.timed import time_in_seconds
+from hocket.simulators.recipes import (parse_seconds, positive_duration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +213,7 @@ COPY = "copy"
 """What the names of inputs begin with that are the copy's."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class StepController:
     """Steps as long as the error that they make in the `watched` signals is within the tolerance.
 
@@ -228,73 +227,44 @@ class StepController:
 
     watched: tuple[Port, ...]
     stop: Fraction
-    tolerance: tuple[float, ...]
-    relative: float
-    estimate: ErrorSource
-    per: Literal["step", "unit"]
-    rejects: bool
-    begin: Fraction
-    first: Fraction
-    smallest: Fraction
-    largest: Fraction
-    gains: tuple[float, ...]
-    order: int
-    safety: float
-    most: float
-    least: float
-    quantum: Fraction | None
+    tolerance: tuple[float, ...] = (1e-4,)
+    """One for each signal; one alone is for all of them."""
+    relative: float = 0.0
+    estimate: ErrorSource = "richardson"
+    per: Literal["step", "unit"] = "step"
+    rejects: bool = True
+    begin: Fraction = Fraction(0)
+    first: Fraction = Fraction(1, 100)
+    smallest: Fraction = Fraction(1, 10**9)
+    largest: Fraction = Fraction(1)
+    gains: tuple[float, ...] = (0.7, 0.4, 0.0)
+    order: int = 1
+    safety: float = 0.9
+    most: float = 5.0
+    least: float = 0.2
+    quantum: Fraction | None = None
     """Where given, half steps are multiples of it."""
 
-    def __init__(
-        self,
-        watched: Iterable[PortLike],
-        stop: Duration,
-        tolerance: Sequence[float] | float = 1e-4,
-        relative: float = 0.0,
-        estimate: ErrorSource = "richardson",
-        per: Literal["step", "unit"] = "step",
-        rejects: bool = True,
-        begin: Duration = Fraction(0),
-        first: Duration = Fraction(1, 100),
-        smallest: Duration = Fraction(1, 10**9),
-        largest: Duration = Fraction(1),
-        gains: Sequence[float] = (0.7, 0.4, 0.0),
-        order: int = 1,
-        safety: float = 0.9,
-        most: float = 5.0,
-        least: float = 0.2,
-        quantum: Duration | None = None,
-    ):
-        seen = parse_ports(watched)
-        each = (float(tolerance),) * len(seen) if isinstance(tolerance, int | float) else tuple(tolerance)
-        lengths = {"first": first, "smallest": smallest, "largest": largest}
+    def __post_init__(self) -> None:
+        watched, given = parse_ports(self.watched), np.atleast_1d(self.tolerance).tolist()
+        lengths = [
+            name for name in ("first", "smallest", "largest", "quantum") if getattr(self, name) is not None
+        ]
         set_fields(
             self,
-            watched=seen,
-            stop=time_in_seconds(stop),
-            tolerance=each,
-            relative=float(relative),
-            estimate=estimate,
-            per=per,
-            rejects=rejects and estimate != "copy",
-            begin=time_in_seconds(begin),
-            gains=tuple(map(float, gains)),
-            order=order,
-            safety=float(safety),
-            most=float(most),
-            least=float(least),
-            quantum=None if quantum is None else positive_duration(quantum, "quantum"),
-            **{name: positive_duration(length, name) for name, length in lengths.items()},
+            watched=watched,
+            tolerance=tuple(given * len(watched) if len(given) == 1 else given),
+            rejects=self.rejects and self.estimate != "copy",
+            gains=tuple(map(float, self.gains)),
+            **{name: parse_seconds(getattr(self, name), name) for name in ("stop", "begin")},
+            **{name: positive_duration(getattr(self, name), name) for name in lengths},
         )
         if faults := list(self._faults()):
             raise ScenarioError(faults)
 
     def _faults(self) -> Iterator[Fault]:
-        for name, known in (("estimate", SOURCES), ("per", ("step", "unit"))):
-            value = getattr(self, name)
-            if value not in known:
-                words = " or ".join(f'"{word}"' for word in known)
-                yield Fault(f"`{name}` cannot be {value!r}", name, words, suggest_nearest(str(value), known))
+        yield from choice_faults("estimate", self.estimate, SOURCES)
+        yield from choice_faults("per", self.per, ("step", "unit"))
         if not self.watched:
             yield Fault("no signal is watched", "watched", "at least one")
         if len(self.tolerance) != len(self.watched):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from hocket.files.ssp.package import ImportFindings, Node
+from hocket.files.ssp.package import Node
 from hocket.files.ssp.vocabulary import SSC, SSD
 from hocket.files.toml import layout
 from hocket.files.toml.codec import FILE, LEVEL, MODELS
@@ -44,7 +44,7 @@ KINDS = {
 """By element: what may stand in it."""
 
 
-def read_annotation(node: Node | None, element: str, findings: ImportFindings) -> dict[str, Any]:
+def read_annotation(node: Node | None, element: str) -> dict[str, Any]:
     """Return what hocket's annotation of a node says; {} if it has none."""
     own = [note for note in node.all("Annotations", "Annotation") if note.get("type") == TYPE] if node else []
     for written in (inner for note in own for inner in note.children if inner.tag == element):
@@ -52,16 +52,9 @@ def read_annotation(node: Node | None, element: str, findings: ImportFindings) -
         # as many lines in front as there are in the file, so that faults name those of the file
         place = parse_document(Source(written.file, "\n" * (written.line - 1) + written.text), toml)
         read = WRONG if place is WRONG else KINDS[element].read(place.source.table, place)
-        findings.told.update(dict.fromkeys(toml.sorted_faults()))
+        written.findings.told.update(dict.fromkeys(toml.sorted_faults()))
         return {} if read is WRONG else dict(read)
     return {}
-
-
-def count_foreign_annotations(root: Node, findings: ImportFindings) -> None:
-    for child in root.children:
-        if child.tag == "Annotation" and child.get("type") != TYPE:
-            findings.foreign[child.get("type")] += 1
-        count_foreign_annotations(child, findings)
 
 
 def annotate(parent: Element, element: str, table: dict[str, Any]) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 from hocket.errors import list_names
 from hocket.files.ssp.connection_ports import find_owning_variable
-from hocket.files.ssp.package import ImportFindings
 from hocket.files.ssp.parameter_values import ParameterSetting
 from hocket.files.ssp.parts import Component, System, SystemElement
 from hocket.files.ssp.unit_definitions import NamedUnit, fmu_unit
@@ -21,21 +20,19 @@ from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import WHOLE, FmuVariable
 
 
-def assign_values(system: System, findings: ImportFindings) -> None:
+def assign_values(system: System) -> None:
     """Fill in the values of the outermost system and of everything in it."""
-    _assign_to_system(system, {}, findings)
+    _assign_to_system(system, {})
     for note in _unused_value_notes(_all_settings(system)):
-        findings.note(note)
+        system.node.note(note)
 
 
-def _assign_to_system(
-    system: System, given: Mapping[str, ParameterSetting], findings: ImportFindings
-) -> None:
+def _assign_to_system(system: System, given: Mapping[str, ParameterSetting]) -> None:
     merged = _merge_settings(system.bindings, given)
     for name, connector in system.connectors.items():
         if name in merged:
             system.settings[name] = merged[name]
-            _store_value(system, name, merged[name], connector.unit, findings)
+            _store_value(system, name, merged[name], connector.unit)
     down = _settings_by_element(system, merged)
     for wire in system.wires:
         source, target = wire.source.connector, wire.target
@@ -48,9 +45,9 @@ def _assign_to_system(
             )
     for part in system.parts.values():
         if isinstance(part, System):
-            _assign_to_system(part, down[part.name], findings)
+            _assign_to_system(part, down[part.name])
         elif isinstance(part, Component) and part.fmu is not None:
-            _assign_to_component(part, part.fmu, _merge_settings(part.bindings, down[part.name]), findings)
+            _assign_to_component(part, part.fmu, _merge_settings(part.bindings, down[part.name]))
 
 
 def _settings_by_element(
@@ -79,9 +76,7 @@ def _merge_settings(
     return merged
 
 
-def _assign_to_component(
-    component: Component, fmu: Fmu, given: Mapping[str, ParameterSetting], findings: ImportFindings
-) -> None:
+def _assign_to_component(component: Component, fmu: Fmu, given: Mapping[str, ParameterSetting]) -> None:
     calculated = []
     for name, setting in given.items():
         found = find_owning_variable(component, name)
@@ -91,29 +86,23 @@ def _assign_to_component(
             calculated.append(name)
             setting.parameter.used = True
             continue
-        _store_value(component, name, setting, fmu_unit(fmu, found.unit), findings)
+        _store_value(component, name, setting, fmu_unit(fmu, found.unit))
         if name in component.values:
             component.values[name] = _adapt_type(component.values[name], found)
     if calculated:
         what = f"the FMU of `{component.name}` calculates {list_names(dict.fromkeys(calculated), 3)}"
-        findings.note(f"{what}: the values given are not set")
+        component.node.note(f"{what}: the values given are not set")
 
 
-def _store_value(
-    part: SystemElement,
-    name: str,
-    setting: ParameterSetting,
-    unit: NamedUnit | None,
-    findings: ImportFindings,
-) -> None:
+def _store_value(part: SystemElement, name: str, setting: ParameterSetting, unit: NamedUnit | None) -> None:
     try:
         part.values[name] = setting.convert_value(unit)
     except ValueError as error:
         hint = 'suppressUnitConversion="true" in a mapping, if the numbers are meant as they are'
-        findings.fault(setting.node, f"`{part.name}.{name}`: {error}", "units that convert", hint)
+        setting.node.fault(f"`{part.name}.{name}`: {error}", "units that convert", hint)
     except TypeError:
         what = f"`{part.name}.{name}` is {setting.value!r:.40}, which cannot be transformed"
-        findings.fault(setting.node, what, "a number")
+        setting.node.fault(what, "a number")
 
 
 def _adapt_type(value: Any, variable: FmuVariable) -> Any:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
-from hocket.files.ssp.package import ImportFindings
 from hocket.files.ssp.parameter_values import REALS, WHOLES
 from hocket.files.ssp.parts import Component, ConnectionEnd, Connector, DirectedConnection, System
 from hocket.files.ssp.unit_definitions import IDENTITY, NamedUnit, fmu_unit, recognised_name, unit_conversion
@@ -95,7 +94,7 @@ class FmuPorts:
                 if place:
                     side.setdefault(array, []).append(port)
 
-    def spots(self, end: ConnectionEnd, source: bool, findings: ImportFindings) -> list[Spot]:
+    def spots(self, end: ConnectionEnd, source: bool) -> list[Spot]:
         """Return what an end of a connection stands for; raises ValueError if there is no such element."""
         found = find_variable(self.component, end.connector)
         connector = self.component.connectors.get(end.connector)
@@ -104,15 +103,13 @@ class FmuPorts:
         own = fmu_unit(self.model, ports[0].unit) if ports else None
         unit = own or (connector.unit if connector else None)
         if own and connector and connector.unit and connector.unit != own:
-            _note_other_unit(self.component, end, connector.unit, own, findings)
+            _note_other_unit(self.component, end, connector.unit, own)
         items = found.items if found else {}
         spots = [Spot(f"{self.name}.{port.name}", port, unit, items) for port in ports]
         return select_spots(spots, end.indices)
 
 
-def _note_other_unit(
-    component: Component, end: ConnectionEnd, written: NamedUnit, own: NamedUnit, findings: ImportFindings
-) -> None:
+def _note_other_unit(component: Component, end: ConnectionEnd, written: NamedUnit, own: NamedUnit) -> None:
     """Note that an SSD names another unit than the FMU, which knows better."""
     try:
         same = unit_conversion(written, own).is_close(IDENTITY)
@@ -120,7 +117,7 @@ def _note_other_unit(
         same = False
     if not same:
         what = f"`{component.name}.{end.connector}` is in `{own.name}`, as its FMU says"
-        findings.note(f"{what}, not in `{written.name}`, as the SSD says")
+        component.node.note(f"{what}, not in `{written.name}`, as the SSD says")
 
 
 At: TypeAlias = Callable[[ConnectionEnd, bool, DirectedConnection], list[Spot] | None]
@@ -138,8 +135,8 @@ _TYPES: dict[str, PortType] = {
 class SystemPorts:
     """`at` tells the ports that an end of a connection at an element stands for."""
 
-    def __init__(self, system: System, models: Mapping[str, Model], at: At, findings: ImportFindings):
-        self.system, self.models, self.at, self.findings = system, models, at, findings
+    def __init__(self, system: System, models: Mapping[str, Model], at: At):
+        self.system, self.models, self.at = system, models, at
         self.spots: dict[str, list[Spot]] = {}
         """Without those that a fault was noted of."""
         self.wires: dict[str, list[tuple[DirectedConnection, ConnectionEnd, bool]]] = {}
@@ -195,7 +192,8 @@ class SystemPorts:
             ports = model.outputs if self.kind(name) == "input" else model.inputs
             if any(each.name == port for each in ports):
                 plain = name.replace(".", "_")
-                self.findings.note(f"the connector `{name}` is called `{plain}` here: `{name}` is a port")
+                said = f"the connector `{name}` is called `{plain}` here: `{name}` is a port"
+                self.system.node.note(said)
                 return plain
         return name
 
@@ -206,7 +204,7 @@ class SystemPorts:
         try:
             return [float(items.get(each, each)) for each in flatten_array(value)]
         except ValueError:
-            self.findings.fault(self.system.settings[name].node, f"`{name}` is {value!r:.40}", "a number")
+            self.system.settings[name].node.fault(f"`{name}` is {value!r:.40}", "a number")
             return []
 
     def _indices(self, name: str, connector: Connector) -> list[tuple[int, ...]] | None:
@@ -220,7 +218,7 @@ class SystemPorts:
                 return self._like_others(name, connector)
             sizes.append(int(told))
         if math.prod(sizes) > _MOST:
-            self.findings.fault(connector.node, f"`{name}` has {math.prod(sizes)} values", f"at most {_MOST}")
+            connector.node.fault(f"`{name}` has {math.prod(sizes)} values", f"at most {_MOST}")
             return None
         return list(indices(tuple(sizes)))
 
@@ -228,5 +226,5 @@ class SystemPorts:
         places = list(dict.fromkeys(spot.index for spot, _ in self._connected_spots(name)))
         if not places:
             what = f"nothing says how many values the connector `{name}` has"
-            self.findings.fault(connector.node, what, 'such as <Dimension size="3"/>')
+            connector.node.fault(what, 'such as <Dimension size="3"/>')
         return places or None

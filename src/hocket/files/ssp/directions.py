@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 
 from hocket.errors import suggest_nearest
 from hocket.files.ssp.connection_ports import find_owning_variable, find_variable
-from hocket.files.ssp.package import ImportFindings
 from hocket.files.ssp.parameter_values import NONE
 from hocket.files.ssp.parts import (
     Component,
@@ -47,25 +46,21 @@ class Hubs:
 
     @staticmethod
     def add_connection(
-        source: ConnectionEnd,
-        target: ConnectionEnd,
-        link: SspConnection,
-        stack: tuple[Hubs, ...],
-        findings: ImportFindings,
+        source: ConnectionEnd, target: ConnectionEnd, link: SspConnection, stack: tuple[Hubs, ...]
     ) -> None:
         """Take note of a connection from or to a reference."""
         systems = tuple(hubs.system for hubs in stack)
         parts = [systems[-1].parts.get(end.element or "") for end in (source, target)]
         references = [part for part in parts if isinstance(part, DictionaryReference)]
         if len(references) == 2:
-            findings.fault(link.node, f"`{source}` and `{target}` are both references to dictionaries")
+            link.node.fault(f"`{source}` and `{target}` are both references to dictionaries")
             return
         wanted = references[0].dictionary
         depth = next((i for i in reversed(range(len(stack))) if wanted in systems[i].dictionaries), None)
         if depth is None:
             known = [name for system in systems for name in system.dictionaries]
             what = f"there is no signal dictionary `{wanted}`"
-            findings.fault(references[0].node, what, "", suggest_nearest(wanted, known))
+            references[0].node.fault(what, "", suggest_nearest(wanted, known))
             return
         hubs = stack[depth]
         reads = parts[0] is references[0]
@@ -73,22 +68,22 @@ class Hubs:
         known_entries = systems[depth].dictionaries[wanted].entries
         if entry.connector not in known_entries:
             what = f"the signal dictionary `{wanted}` has no entry `{entry.connector}`"
-            findings.fault(link.node, what, "", suggest_nearest(entry.connector, known_entries))
+            link.node.fault(what, "", suggest_nearest(entry.connector, known_entries))
             return
         taps = hubs.readers if reads else hubs.writers
         taps[wanted, entry.connector].append(Tap(end, link, systems[depth:]))
 
-    def connect(self, findings: ImportFindings) -> None:
+    def connect(self) -> None:
         """Connect the writer of every entry with its readers."""
         for key, readers in self.readers.items():
             writers = self.writers.get(key, [])
             name = f"`{key[1]}` of the signal dictionary `{key[0]}`"
             if not writers:
-                findings.fault(readers[0].link.node, f"nothing is written to {name}", "one source")
+                readers[0].link.node.fault(f"nothing is written to {name}", "one source")
             elif len(writers) > 1:
                 listed = " and ".join(f"`{tap.end}`" for tap in writers)
                 what = f"{name} is written to by {listed}"
-                findings.fault(writers[1].link.node, what, "one source")
+                writers[1].link.node.fault(what, "one source")
             else:
                 entry = self.system.dictionaries[key[0]].entries[key[1]]
                 for reader in readers:
@@ -145,26 +140,26 @@ _INSIDE: dict[str, Role] = {
 _WORDS: dict[Role, str] = {"source": "output", "constant": "parameter", "target": "input"}
 
 
-def direct_connections(system: System, findings: ImportFindings, around: tuple[Hubs, ...] = ()) -> None:
+def direct_connections(system: System, around: tuple[Hubs, ...] = ()) -> None:
     """Fill in the wires of a system and of those in it, innermost first."""
     stack = (*around, Hubs(system))
     for part in system.parts.values():
         if isinstance(part, System):
-            direct_connections(part, findings, stack)
+            direct_connections(part, stack)
     for link in system.links:
-        _direct_link(link, stack, findings)
-    stack[-1].connect(findings)
+        _direct_link(link, stack)
+    stack[-1].connect()
 
 
-def _direct_link(link: SspConnection, stack: tuple[Hubs, ...], findings: ImportFindings) -> None:
+def _direct_link(link: SspConnection, stack: tuple[Hubs, ...]) -> None:
     system = stack[-1].system
-    roles = [_role(end, link, system, findings) for end in (link.start, link.end)]
+    roles = [_role(end, link, system) for end in (link.start, link.end)]
     one, other = roles
     if one is None or other is None:
         return
     if one == other == "open":
         what = f"nothing says which of `{link.start}` and `{link.end}` is the source"
-        findings.fault(link.node, what, 'connectors with a kind, such as kind="output"')
+        link.node.fault(what, 'connectors with a kind, such as kind="output"')
         return
     ends = [link.start, link.end]
     if "open" in roles:
@@ -176,25 +171,25 @@ def _direct_link(link: SspConnection, stack: tuple[Hubs, ...], findings: ImportF
     if (one in giving) == (other in giving):
         word = _WORDS.get(one, "parameter") if one == other else "source" if one in giving else "target"
         what = f"`{link.start}` and `{link.end}` are connected, and both are {_describe_roles(ends, word)}"
-        findings.fault(link.node, what, "an output and an input")
+        link.node.fault(what, "an output and an input")
         return
     if one not in giving:
         ends.reverse()
         one, other = other, one
     wrong = _text_fault(ends, link, system) if one != "constant" else None
     if wrong:
-        findings.fault(link.node, *wrong)
+        link.node.fault(*wrong)
         return
     if any(isinstance(_part_at(end, system), DictionaryReference) for end in ends):
-        Hubs.add_connection(ends[0], ends[1], link, stack, findings)
+        Hubs.add_connection(ends[0], ends[1], link, stack)
         return
     if other == "parameter" and one != "constant":
         what = f"the parameter `{ends[1]}` is connected to `{ends[0]}`, which is known during the run only"
-        findings.fault(link.node, what, "an input, or a parameter of the system as its source")
+        link.node.fault(what, "an input, or a parameter of the system as its source")
         return
     if one == "constant" and ends[1].element is None:
         what = f"the parameter `{ends[0]}` is put out as `{ends[1]}`"
-        findings.fault(link.node, what, "an output of an element", "leave the connection out")
+        link.node.fault(what, "an output of an element", "leave the connection out")
         return
     for end in ends:
         _observe(end, system, end is ends[0])
@@ -212,15 +207,15 @@ def _part_at(end: ConnectionEnd, system: System) -> SystemElement | None:
     return system if end.element is None else system.parts.get(end.element)
 
 
-def _role(end: ConnectionEnd, link: SspConnection, system: System, findings: ImportFindings) -> Role | None:
+def _role(end: ConnectionEnd, link: SspConnection, system: System) -> Role | None:
     """Return what an end is, seen from inside the system; None after noting that there is no such thing."""
     if end.element is not None and end.element not in system.parts:
         what = f"there is no element `{end.element}` in `{system.name}`"
-        findings.fault(link.node, what, "", suggest_nearest(end.element, system.parts))
+        link.node.fault(what, "", suggest_nearest(end.element, system.parts))
         return None
     part = _part_at(end, system)
     if isinstance(part, Component) and part.fmu is not None:
-        return _variable_role(part, end, link, findings)
+        return _variable_role(part, end, link)
     assert part is not None
     connector = part.connectors.get(end.connector)
     if connector is None:
@@ -228,7 +223,7 @@ def _role(end: ConnectionEnd, link: SspConnection, system: System, findings: Imp
             return None  # its FMU could not be read: that is the fault
         owner = f"the system `{system.name}`" if end.element is None else f"`{end.element}`"
         what = f"{owner} has no connector `{end.connector}`"
-        findings.fault(link.node, what, "", suggest_nearest(end.connector, part.connectors))
+        link.node.fault(what, "", suggest_nearest(end.connector, part.connectors))
         return None
     if isinstance(part, DictionaryReference):
         return "open"
@@ -261,18 +256,16 @@ def _text_fault(ends: list[ConnectionEnd], link: SspConnection, system: System) 
     return None
 
 
-def _variable_role(
-    component: Component, end: ConnectionEnd, link: SspConnection, findings: ImportFindings
-) -> Role | None:
+def _variable_role(component: Component, end: ConnectionEnd, link: SspConnection) -> Role | None:
     found = find_owning_variable(component, end.connector)
     if found is None:
         assert component.fmu is not None
         listed = [port.name for port in (*component.fmu.inputs, *component.fmu.outputs)]
         what = f"the FMU of `{component.name}` has no variable `{end.connector}`"
-        findings.fault(link.node, what, "", suggest_nearest(end.connector, listed))
+        link.node.fault(what, "", suggest_nearest(end.connector, listed))
         return None
     if found.type == "clock":
-        findings.fault(link.node, f"`{end}` is a clock, which hocket does not tick")
+        link.node.fault(f"`{end}` is a clock, which hocket does not tick")
         return None
     role = _OUTSIDE.get(found.causality, "source")
     connector = component.connectors.get(end.connector)
@@ -280,7 +273,7 @@ def _variable_role(
     if {role, written} == {"source", "target"}:
         word = "an input" if role == "target" else "an output"
         what = f"`{end}` is called an {connector.kind if connector else ''}, and in the FMU it is {word}"
-        findings.fault(link.node, what)
+        link.node.fault(what)
         return None
     return role
 

@@ -7,12 +7,12 @@ Out: the outermost System, with every FMU and every parameter set found, or note
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from hocket.errors import FileError
 from hocket.files.ssp import annotation
-from hocket.files.ssp.package import ImportFindings, Node, Package, open_package
+from hocket.files.ssp.package import Node, Package, open_package
 from hocket.files.ssp.parameter_values import (
     REALS,
     TYPES,
@@ -34,7 +34,7 @@ from hocket.files.ssp.parts import (
     System,
     SystemElement,
 )
-from hocket.files.ssp.unit_definitions import NamedUnit, look_up_unit, read_units
+from hocket.files.ssp.unit_definitions import look_up_unit, read_units
 from hocket.files.ssp.vocabulary import DEFINITION, FMU, INTERFACES, MAPPING, PACKAGE, SET, TRUTHS
 from hocket.simulators.fmu.recipe import Fmu
 
@@ -44,20 +44,18 @@ _KINDS = (
 )  # fmt: skip
 
 
-def read_connectors(
-    nodes: Iterable[Node], document: Document, findings: ImportFindings
-) -> dict[str, Connector]:
+def read_connectors(nodes: Iterable[Node], document: Document) -> dict[str, Connector]:
     """Return connectors, or entries of a dictionary, by name."""
     found: dict[str, Connector] = {}
     for node in nodes:
         name, kind = node.get("name"), node.get("kind")
         if kind and kind not in _KINDS:
-            findings.fault(node, f"the connector `{name}` is of the kind `{kind}`", ", ".join(_KINDS))
+            node.fault(f"the connector `{name}` is of the kind `{kind}`", ", ".join(_KINDS))
             kind = ""
         if node.child("Clock"):
-            findings.fault(node, f"the connector `{name}` is a clock or has one, which hocket does not tick")
+            node.fault(f"the connector `{name}` is a clock or has one, which hocket does not tick")
         if name in found:
-            findings.fault(node, f"two connectors are named `{name}`", "names that differ")
+            node.fault(f"two connectors are named `{name}`", "names that differ")
         typed = next((child for child in node.children if child.tag in TYPES), None)
         sizes = tuple(size.get("size") or size.get("sizeConnector") for size in node.all("Dimension"))
         found[name] = Connector(
@@ -72,21 +70,21 @@ def read_connectors(
     return found
 
 
-def read_connection(node: Node, findings: ImportFindings) -> SspConnection:
+def read_connection(node: Node) -> SspConnection:
     ends = []
     for side in ("start", "end"):
         written = node.get(f"{side}Indices")
         try:
             indices = tuple(int(index) for index in written.split())
         except ValueError:
-            findings.fault(node, f"the {side}Indices are `{written}`", "whole numbers from 1")
+            node.fault(f"the {side}Indices are `{written}`", "whole numbers from 1")
             indices = ()
         ends.append(ConnectionEnd(node.get(f"{side}Element") or None, node.get(f"{side}Connector"), indices))
     suppress = TRUTHS.get(node.get("suppressUnitConversion").lower(), False)
-    return SspConnection(ends[0], ends[1], read_transformation(node, findings), suppress, node)
+    return SspConnection(ends[0], ends[1], read_transformation(node), suppress, node)
 
 
-def read_enumerations(parent: Node, findings: ImportFindings) -> dict[str, dict[str, int]]:
+def read_enumerations(parent: Node) -> dict[str, dict[str, int]]:
     """Return the enumerations that a file defines: the value of each item."""
     found: dict[str, dict[str, int]] = {}
     for node in parent.all("Enumerations", "Enumeration"):
@@ -96,7 +94,7 @@ def read_enumerations(parent: Node, findings: ImportFindings) -> dict[str, dict[
             try:
                 items[name] = int(value)
             except ValueError:
-                findings.fault(item, f"the item `{name}` is `{value}`", "a whole number")
+                item.fault(f"the item `{name}` is `{value}`", "a whole number")
     return found
 
 
@@ -104,220 +102,205 @@ _PROXY = re.compile(r"(?:proxyfmu|fmu-proxy)://(?:localhost|127\.0\.0\.1)(?::\d+
 """An FMU in a process of its own, as other tools write it."""
 
 
-def read_document(package: Package, path: Path, at: Node | None, findings: ImportFindings) -> Document | None:
+def read_document(package: Package, path: Path, at: Node | None = None) -> Document | None:
     """Return an .ssd with its units and enumerations; None after noting what is wrong with it."""
-    root = package.root(path, "SystemStructureDescription", at, findings)
+    root = package.root(path, "SystemStructureDescription", at)
     if root is None:
         return None
-    check_version(root, findings)
-    annotation.count_foreign_annotations(root, findings)
-    ids = {node.get("id"): node for node in _nested_systems(root) if node.get("id")}
-    return Document(package, path, root, read_units(root, findings), read_enumerations(root, findings), ids)
+    check_version(root)
+    types = {node.get("type") for node in root.walk() if node.tag == "Annotation"}
+    package.findings.foreign |= types - {annotation.TYPE}
+    ids = {node.get("id"): node for node in root.walk() if node.tag == "System" and node.get("id")}
+    return Document(package, path, root, read_units(root), read_enumerations(root), ids)
 
 
-def _nested_systems(node: Node) -> Iterator[Node]:
-    for child in node.children:
-        if child.tag == "System":
-            yield child
-        yield from _nested_systems(child)
+_MEDIA_TYPES = {
+    "ParameterSet": ("a parameter binding", SET),
+    "ParameterMapping": ("a parameter mapping", MAPPING),
+}
 
 
 def read_bindings(
-    element: Node, document: Document, component: Path | None, findings: ImportFindings
+    element: Node, document: Document, component: Path | None
 ) -> list[tuple[str, ParameterSetting]]:
     """Return what the bindings of an element set; `component` is where `sourceBase="component"` starts."""
     found: list[tuple[str, ParameterSetting]] = []
     for node in element.all("ParameterBindings", "ParameterBinding"):
-        if node.get("type") not in ("", SET):
-            findings.fault(node, f"a parameter binding has the type `{node.get('type')}`", f"`{SET}`")
-            continue
-        values = _binding_content(
-            node, node.child("ParameterValues"), "ParameterSet", document, component, findings
-        )
-        if values is None:
-            continue
-        mapped = None
+        values = _binding_content(node, node.child("ParameterValues"), "ParameterSet", document, component)
         mapping = node.child("ParameterMapping")
-        if mapping is not None:
-            if mapping.get("type") not in ("", MAPPING):
-                what = f"a parameter mapping has the type `{mapping.get('type')}`"
-                findings.fault(mapping, what, f"`{MAPPING}`")
-                continue
-            inside = _binding_content(mapping, mapping, "ParameterMapping", document, component, findings)
-            if inside is None:
-                continue
-            mapped = read_mapping(inside, findings)
-        parameters = read_parameter_set(values, document.units, findings)
-        found += binding_settings(parameters, node.attributes.get("prefix", ""), mapped, findings)
+        inside = mapping and _binding_content(mapping, mapping, "ParameterMapping", document, component)
+        if values is None or (mapping and inside is None):
+            continue
+        parameters = read_parameter_set(values, document.units)
+        mapped = read_mapping(inside) if inside else None
+        found += binding_settings(parameters, node.attributes.get("prefix", ""), mapped)
     return found
 
 
 def _binding_content(
-    node: Node,
-    inline: Node | None,
-    tag: str,
-    document: Document,
-    component: Path | None,
-    findings: ImportFindings,
+    node: Node, inline: Node | None, tag: str, document: Document, component: Path | None
 ) -> Node | None:
     """Return the set or mapping that a node refers to, or that stands in it; None after noting a fault."""
+    word, media_type = _MEDIA_TYPES[tag]
+    if node.get("type") not in ("", media_type):
+        node.fault(f"{word} has the type `{node.get('type')}`", f"`{media_type}`")
+        return None
     source = node.get("source")
     if not source:
         inside = inline.child(tag) if inline else None
         if inside is None:
-            findings.fault(node, f"a <{node.tag}> without a source and without content", f"a <{tag}>")
+            node.fault(f"a <{node.tag}> without a source and without content", f"a <{tag}>")
         return inside
     base, package = document.folder, document.package
     if node.get("sourceBase") == "component":
         if component is None:
             return None  # what is wrong with the component is noted already
-        base, package = component, Package(component, "inside the component", closed=True)
-    path = package.find(source, node, base, findings)
-    return package.root(path, tag, node, findings) if path else None
+        base, package = component, Package(component, "inside the component", True, node.findings)
+    path = package.find(source, node, base)
+    return package.root(path, tag, node) if path else None
 
 
 class SystemReader:
     """Reads systems; a `chain` holds the files and systems that refer to each other down to here."""
 
-    def __init__(self, findings: ImportFindings):
-        self.findings = findings
+    def __init__(self) -> None:
         self.fmus: dict[Path, Fmu | None] = {}
 
     def outermost(self, document: Document, chain: tuple[str, ...] = ()) -> System | None:
+        """Return the outermost system of a document; None after noting that it has none."""
         node = document.root.child("System")
         if node is None:
-            self.findings.fault(document.root, "there is no <System> in it", "the outermost system")
+            document.root.fault("there is no <System> in it", "the outermost system")
             return None
         return self.system(node, document, (*chain, str(document.path)))
 
     def system(self, node: Node, document: Document, chain: tuple[str, ...]) -> System:
-        findings = self.findings
-        system = System(node.get("name"), node, document, self._connectors(node, document))
-        system.level = annotation.read_annotation(node, "Level", findings)
-        system.bindings = read_bindings(node, document, document.folder, findings)
+        """Return a system with everything in it."""
+        system = System(node.get("name"), node, document, _own_connectors(node, document))
+        system.level = annotation.read_annotation(node, "Level")
+        system.bindings = read_bindings(node, document, document.folder)
         for child in (child for elements in node.all("Elements") for child in elements.children):
             part = self._read_element(child, document, chain)
             if part is None:
                 continue
             if not part.name or part.name in system.parts:
                 what = f"two elements are named `{part.name}`" if part.name else "an element has no name"
-                findings.fault(child, what, "a name for each element of a system")
+                child.fault(what, "a name for each element of a system")
                 continue
             system.parts[part.name] = part
-        system.links = [read_connection(link, findings) for link in node.all("Connections", "Connection")]
+        system.links = [read_connection(link) for link in node.all("Connections", "Connection")]
         for child in node.all("SignalDictionaries", "SignalDictionary"):
-            self._read_dictionary(child, system)
+            _read_dictionary(child, system)
         return system
-
-    def _connectors(self, node: Node, document: Document) -> dict[str, Connector]:
-        return read_connectors(node.all("Connectors", "Connector"), document, self.findings)
 
     def _read_element(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement | None:
         if node.tag == "System":
             return self.system(node, document, chain)
         if node.tag == "SignalDictionaryReference":
-            connectors, dictionary = self._connectors(node, document), node.get("dictionary")
+            connectors, dictionary = _own_connectors(node, document), node.get("dictionary")
             return DictionaryReference(node.get("name"), node, document, connectors, dictionary=dictionary)
         if node.tag == "Component":
-            return self._component(node, document, chain)
+            # one with a fault has no FMU: connections to it are taken as written
+            return self._read_component(node, document, chain) or _new_component(node, document)
         return None
 
-    def _read_dictionary(self, node: Node, system: System) -> None:
-        document, findings = system.document, self.findings
-        inside: Node | None = node.child("SignalDictionary")
-        if node.get("source"):
-            path = document.package.find(node.get("source"), node, document.folder, findings)
-            inside = document.package.root(path, "SignalDictionary", node, findings) if path else None
-        if inside is None:
-            return
-        check_version(inside, findings)
-        units: Mapping[str, NamedUnit] = {**document.units, **read_units(inside, findings)}
-        enumerations = {**document.enumerations, **read_enumerations(inside, findings)}
-        own = Document(document.package, document.path, inside, units, enumerations, {})
-        entries = read_connectors(inside.all("DictionaryEntry"), own, findings)
-        system.dictionaries[node.get("name")] = SignalDictionary(node.get("name"), entries, system)
-
-    def _component(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement:
-        findings, name = self.findings, node.get("name")
+    def _read_component(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement | None:
+        """Return what a component refers to, an FMU or a system; None after noting a fault."""
+        name = node.get("name")
         kind, source = node.get("type").partition(";")[0].strip(), node.get("source")
         if kind not in ("", FMU, PACKAGE, DEFINITION):
-            findings.fault(node, f"`{name}` is a component of the type `{kind}`", "an FMU, an SSP or an SSD")
-            return self._make_placeholder(node, document)
+            node.fault(f"`{name}` is a component of the type `{kind}`", "an FMU, an SSP or an SSD")
+            return None
         if not source:
-            findings.fault(node, f"the component `{name}` has no source: there is nothing to run", "an FMU")
-            return self._make_placeholder(node, document)
+            node.fault(f"the component `{name}` has no source: there is nothing to run", "an FMU")
+            return None
         proxy = _PROXY.fullmatch(source)
         plain, _, fragment = (proxy[1] if proxy else source).partition("#")
         if not plain:
             return self._same_document(node, fragment, document, chain)
-        path = document.package.find(plain, node, document.folder, findings)
+        path = document.package.find(plain, node, document.folder)
         if path is None:
-            return self._make_placeholder(node, document)
+            return None
         if kind in (PACKAGE, DEFINITION) or path.suffix.lower() in (".ssp", ".ssd"):
-            return self._read_other_document(node, path, fragment, document, chain)
-        component = self._fmu(node, path, document)
+            return self._other_document(node, path, fragment, document, chain)
+        component = self._read_fmu(node, path, document)
         if proxy:
             component.options.setdefault("isolate", True)
-            findings.note(f"`{name}` is run in a process of its own, in place of `{source}`")
+            node.note(f"`{name}` is run in a process of its own, in place of `{source}`")
         return component
 
-    def _make_placeholder(self, node: Node, document: Document) -> Component:
-        """Return a component that stands for one with a fault: connections to it are taken as written."""
-        return Component(node.get("name"), node, document, self._connectors(node, document))
-
-    def _fmu(self, node: Node, path: Path, document: Document) -> Component:
-        findings, wanted = self.findings, node.get("implementation") or "any"
-        component = self._make_placeholder(node, document)
-        component.options = annotation.read_annotation(node, "Model", findings)
+    def _read_fmu(self, node: Node, path: Path, document: Document) -> Component:
+        component, wanted = _new_component(node, document), node.get("implementation") or "any"
+        component.options = annotation.read_annotation(node, "Model")
         if wanted not in INTERFACES:
-            what = f"`{component.name}` is to be run by `{wanted}`"
-            findings.fault(node, what, "CoSimulation or ModelExchange")
+            node.fault(f"`{component.name}` is to be run by `{wanted}`", "CoSimulation or ModelExchange")
         elif wanted != "any":
             component.options["interface"] = INTERFACES[wanted]
         if path not in self.fmus:
             about = f"`{component.name}`: "
-            self.fmus[path] = findings.attempt(node, lambda: Fmu(path.name, folder=path.parent), about)
+            self.fmus[path] = node.attempt(lambda: Fmu(path.name, folder=path.parent), about)
         component.fmu = self.fmus[path]
         base = component.fmu.unpacked_folder if component.fmu else None
-        component.bindings = read_bindings(node, document, base, findings)
+        component.bindings = read_bindings(node, document, base)
         return component
 
-    def _read_other_document(
+    def _other_document(
         self, node: Node, path: Path, fragment: str, document: Document, chain: tuple[str, ...]
-    ) -> SystemElement:
+    ) -> System | None:
         """Return the system of another SSP or SSD as an element of this one."""
-        findings = self.findings
         try:
             beside = path.suffix.lower() == ".ssd"
-            package, inside = (document.package, path) if beside else open_package(path, fragment)
+            opened = (document.package, path) if beside else open_package(path, node.findings, fragment)
         except FileError as error:
             for fault in error.faults:
-                findings.fault(node, f"`{node.get('name')}`: {fault.what}", fault.expected, fault.hint)
-            return self._make_placeholder(node, document)
-        if str(inside) in chain:
-            findings.fault(node, f"`{node.get('source')}` holds itself", "files that do not hold themselves")
-            return self._make_placeholder(node, document)
-        other = read_document(package, inside, node, findings)
+                node.fault(f"`{node.get('name')}`: {fault.what}", fault.expected, fault.hint)
+            return None
+        if str(opened[1]) in chain:
+            node.fault(f"`{node.get('source')}` holds itself", "files that do not hold themselves")
+            return None
+        other = read_document(*opened, node)
         system = self.outermost(other, chain) if other else None
-        if system is None:
-            return self._make_placeholder(node, document)
-        return self._adopt_system(node, system, document)
+        return _adopt_system(node, system, document) if system else None
 
     def _same_document(
         self, node: Node, fragment: str, document: Document, chain: tuple[str, ...]
-    ) -> SystemElement:
+    ) -> System | None:
         inside = document.ids.get(fragment)
         link = f"{document.path}#{fragment}"
         if inside is None:
-            self.findings.fault(node, f"there is no system with the id `{fragment}`")
-            return self._make_placeholder(node, document)
-        if link in chain:
-            self.findings.fault(node, f"the system `#{fragment}` holds itself")
-            return self._make_placeholder(node, document)
-        return self._adopt_system(node, self.system(inside, document, (*chain, link)), document)
+            node.fault(f"there is no system with the id `{fragment}`")
+        elif link in chain:
+            node.fault(f"the system `#{fragment}` holds itself")
+        else:
+            return _adopt_system(node, self.system(inside, document, (*chain, link)), document)
+        return None
 
-    def _adopt_system(self, node: Node, system: System, document: Document) -> System:
-        """Return a system under the name of the component that refers to it, whose bindings come last."""
-        system.name = node.get("name")
-        system.bindings += read_bindings(node, document, system.document.folder, self.findings)
-        return system
+
+def _own_connectors(node: Node, document: Document) -> dict[str, Connector]:
+    return read_connectors(node.all("Connectors", "Connector"), document)
+
+
+def _new_component(node: Node, document: Document) -> Component:
+    return Component(node.get("name"), node, document, _own_connectors(node, document))
+
+
+def _read_dictionary(node: Node, system: System) -> None:
+    document, inside = system.document, node.child("SignalDictionary")
+    if node.get("source"):
+        path = document.package.find(node.get("source"), node, document.folder)
+        inside = document.package.root(path, "SignalDictionary", node) if path else None
+    if inside is None:
+        return
+    check_version(inside)
+    units = {**document.units, **read_units(inside)}
+    enumerations = {**document.enumerations, **read_enumerations(inside)}
+    own = Document(document.package, document.path, inside, units, enumerations, {})
+    entries = read_connectors(inside.all("DictionaryEntry"), own)
+    system.dictionaries[node.get("name")] = SignalDictionary(node.get("name"), entries, system)
+
+
+def _adopt_system(node: Node, system: System, document: Document) -> System:
+    """Return a system under the name of the component that refers to it, whose bindings come last."""
+    system.name = node.get("name")
+    system.bindings += read_bindings(node, document, system.document.folder)
+    return system

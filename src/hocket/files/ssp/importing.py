@@ -6,14 +6,13 @@ Out: an SspImport: the Experiment, with notes, and the names that had to be chan
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
 from hocket.errors import FileError, ScenarioError
-from hocket.files.fmus import round_down
+from hocket.files.fmus import StepWish, default_step
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.assignments import assign_values
 from hocket.files.ssp.directions import direct_connections
@@ -81,54 +80,27 @@ def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:
             yield None if back is None else float(f"{back:.14g}")
 
 
-_DEFAULT = Fraction(1, 1000)
-_TRIED = 10_000
+def _step_wishes(system: System, path: str = "") -> Iterator[StepWish]:
+    """Yield what the FMUs at any depth say of their steps."""
+    for part in system.parts.values():
+        name = f"{path}{part.name}"
+        if isinstance(part, System):
+            yield from _step_wishes(part, f"{name}.")
+        elif isinstance(part, Component) and part.fmu is not None:
+            description = part.fmu.description
+            solved = part.options.get("interface") == "model-exchange"
+            fixed = None if solved or description.cs is None else description.cs.fixed_step
+            yield StepWish(name, description.step, fixed)
 
 
-def default_step(system: System, start: Fraction, stop: Fraction | None) -> tuple[Fraction, str]:
+def _default_step(system: System, start: Fraction, stop: Fraction | None) -> tuple[Fraction, str]:
+    """Return the step of an SSP that tells none, and a note that says why."""
     span = stop - start if stop is not None and stop > start else None
-    usual = _DEFAULT, "since nothing says how long the run is"
-    if span is not None:
-        usual = round_down(span / 1000), "about a thousandth of the run"
-    wishes = _requested_steps(system, usual[0], span)
-    step, reason = min(wishes, key=lambda wish: wish[0], default=usual)
+    step, reason = default_step(_step_wishes(system), span)
     if span is not None and (span / step).denominator != 1:
         step = span / (span / step).__ceil__()
         reason += ", shortened to divide the run"
     return step, f"the SSP tells no step: it is {format_duration(step)}, {reason}"
-
-
-def _requested_steps(
-    system: System, usual: Fraction, span: Fraction | None, path: str = ""
-) -> Iterator[tuple[Fraction, str]]:
-    """Yield the steps that the FMUs at any depth ask for, each with the reason."""
-    for part in system.parts.values():
-        name = f"{path}{part.name}"
-        if isinstance(part, System):
-            yield from _requested_steps(part, usual, span, f"{name}.")
-        elif isinstance(part, Component) and part.fmu is not None:
-            description = part.fmu.description
-            solved = part.options.get("interface") == "model-exchange"
-            internal = None if solved or description.cs is None else description.cs.fixed_step
-            asked, own = _finite_seconds(description.step), _finite_seconds(internal)
-            if asked:
-                yield asked, f"which `{name}` asks for"
-            elif own:
-                step = own * _step_multiple(own, usual, span)
-                yield step, f"a multiple of the {format_duration(own)} that `{name}` steps by inside"
-
-
-def _step_multiple(own: Fraction, usual: Fraction, span: Fraction | None) -> int:
-    """Return how many steps inside fit into the usual one, so that they divide the run if they can."""
-    times, count = max(1, (usual / own).__floor__()), span / own if span is not None else None
-    if count is None or count.denominator != 1:
-        return times
-    tried = range(times, max(0, times - _TRIED), -1)
-    return next((n for n in tried if count.numerator % n == 0), times)
-
-
-def _finite_seconds(time: float | None) -> Fraction | None:
-    return seconds(time) if time is not None and 0 < time < math.inf else None
 
 
 @dataclass(frozen=True)
@@ -148,35 +120,33 @@ def import_ssp(path: Path | str, ssd: str = "") -> SspImport:
     """
     file = Path(path)
     findings = ImportFindings()
-    package, inside = open_package(file, ssd)
-    document = read_document(package, inside, None, findings)
-    system = SystemReader(findings).outermost(document) if document else None
-    if document is None or system is None:
-        findings.raise_faults()
-        raise AssertionError("a document that could not be read has faults")
-    experiment = _build_experiment(document, system, findings)
+    document = read_document(*open_package(file, findings, ssd))
+    system = SystemReader().outermost(document) if document else None
+    experiment = _build_experiment(document, system, findings) if document and system else None
     findings.raise_faults()
-    assert experiment is not None
-    _note_foreign(findings)
+    assert experiment is not None, "what could not be read has faults"
+    if findings.foreign:
+        listed = ", ".join(f"`{name}`" for name in sorted(findings.foreign))
+        findings.note(f"annotations of other tools are not read: {listed}")
     name = experiment.name or (file.parent if file.name == DEFAULT else file).stem
     notes = tuple(findings.noted)
     return SspImport(replace(experiment, name=name, path=file.absolute(), notes=notes), findings.names)
 
 
 def _build_experiment(document: Document, system: System, findings: ImportFindings) -> Experiment | None:
-    direct_connections(system, findings)
-    assign_values(system, findings)
-    start, stop, every = _run_times(document, findings)
-    step, why = default_step(system, start, stop)
+    direct_connections(system)
+    assign_values(system)
+    start, stop, every = _run_times(document)
+    step, why = _default_step(system, start, stop)
     if "step" not in system.level:
         findings.note(why)
     if "orchestrator" not in system.level:
         findings.note("the SSP tells no algorithm: it is jacobi, extrapolation is hold")
-    _note_binaries(system, findings)
-    composite = LevelBuilder(system, "", findings).composite(step)
+    _note_binaries(system)
+    composite = LevelBuilder(system, "").composite(step)
     if composite is None:
         if not findings.faults:
-            findings.fault(system.node, f"there is nothing in the system `{system.name}`", "an FMU")
+            system.node.fault(f"there is nothing in the system `{system.name}`", "an FMU")
         return None
     composite = settle_inputs(composite, (), findings)
     if not findings.faults:
@@ -184,9 +154,7 @@ def _build_experiment(document: Document, system: System, findings: ImportFindin
     return Experiment(composite, start, stop, every, document.root.get("name"))
 
 
-def _run_times(
-    document: Document, findings: ImportFindings
-) -> tuple[Fraction, Fraction | None, Fraction | None]:
+def _run_times(document: Document) -> tuple[Fraction, Fraction | None, Fraction | None]:
     node = document.root.child("DefaultExperiment")
     told: dict[str, Fraction] = {}
     for name in ("start", "stop"):
@@ -195,11 +163,11 @@ def _run_times(
             told |= {name: seconds(float(text))} if text else {}
         except ValueError:
             assert node is not None
-            findings.fault(node, f"the {name}Time is `{text}`", "a time in seconds")
-    told |= read_annotation(node, "Run", findings)
+            node.fault(f"the {name}Time is `{text}`", "a time in seconds")
+    told |= read_annotation(node, "Run")
     start, stop = told.get("start", Fraction(0)), told.get("stop")
     if node is not None and stop is not None and stop <= start:
-        findings.fault(node, f"the run stops at {stop} s and starts at {start} s", "a stop after the start")
+        node.fault(f"the run stops at {stop} s and starts at {start} s", "a stop after the start")
     return start, stop, told.get("every")
 
 
@@ -214,13 +182,7 @@ def _check_scenario(composite: Composite, document: Document, findings: ImportFi
             findings.fault(where, fault.what, fault.expected, fault.hint)
 
 
-def _note_foreign(findings: ImportFindings) -> None:
-    if findings.foreign:
-        listed = ", ".join(f"`{name}`" for name in sorted(findings.foreign))
-        findings.note(f"annotations of other tools are not read: {listed}")
-
-
-def _note_binaries(system: System, findings: ImportFindings) -> None:
+def _note_binaries(system: System) -> None:
     """Note the FMUs that cannot be run on this computer; they can still be looked at."""
     missing: dict[Fmu, str] = {}
     for component in system.components():
@@ -232,4 +194,4 @@ def _note_binaries(system: System, findings: ImportFindings) -> None:
             except FileError as error:
                 missing[fmu] = error.faults[0].what
         if fmu is not None and missing[fmu]:
-            findings.note(f"`{component.name}` cannot be run here: {missing[fmu]}")
+            component.node.note(f"`{component.name}` cannot be run here: {missing[fmu]}")

@@ -11,10 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from hocket.coupling.wiring import describe_loss
+from hocket.errors import ScenarioError
 from hocket.files.fmus import free_name, legal_names
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.connection_ports import FmuPorts, Spot, SystemPorts, select_spots
-from hocket.files.ssp.package import ImportFindings
+from hocket.files.ssp.package import Node
 from hocket.files.ssp.parts import (
     Component,
     ConnectionEnd,
@@ -37,19 +38,11 @@ from hocket.simulators.state_space import Gain
 _LOSSLESS = {("boolean", "integer"), ("enumeration", "integer"), ("integer", "enumeration")}
 
 
-class _TableError(Exception):
-    """A table of values that cannot be had, and what is expected instead."""
-
-    def __init__(self, reason: str, expected: str):
-        super().__init__(reason)
-        self.expected = expected
-
-
 class ConnectionBuilder:
     """The connections of one level; models that are needed between are added to its own."""
 
-    def __init__(self, models: dict[str, Model], findings: ImportFindings):
-        self.models, self.findings = models, findings
+    def __init__(self, models: dict[str, Model]):
+        self.models = models
         self.connections: list[Connection] = []
         self.between: dict[str, str] = {}
         """The models added, and the model that each leads to."""
@@ -61,39 +54,24 @@ class ConnectionBuilder:
         node = wire.link.node
         if target.path in self._driven:
             sources = f"`{self._driven[target.path]}` and `{source.path}`"
-            self.findings.fault(node, f"`{target.path}` has two sources, {sources}", "one source per input")
+            node.fault(f"`{target.path}` has two sources, {sources}", "one source per input")
             return
         self._driven[target.path] = source.path
-        try:
-            units, told, table = _wire_effect(source, target, wire)
-        except _TableError as error:
-            what = f"`{source.path}` to `{target.path}`: {error}"
-            self.findings.fault(node, what, error.expected)
+        about = f"`{source.path}` to `{target.path}`: "
+        effect = node.attempt(lambda: _wire_effect(source, target, wire), about)
+        if effect is None:
             return
-        except ValueError as error:
-            what = f"`{source.path}` to `{target.path}`: {error}"
-            hint = 'suppressUnitConversion="true", if the numbers are meant as they are'
-            self.findings.fault(node, what, "units that convert", hint)
-            return
+        units, told, table = effect
         made = _automatic_conversion(source.port, target.port)
         whole = units.then(told)
         if table or describe_loss(source.port.type, target.port.type, *whole):
-            self._insert_model(source, target, self._cast(source, target, table), whole, extrapolation)
+            self._insert_model(source, target, _cast(source, target, table, node), whole, extrapolation)
         elif made is None or (source.own and target.own):
-            same = Gain(1.0) if target.port.type == "real" else self._cast(source, target, {})
+            same = Gain(1.0) if target.port.type == "real" else _cast(source, target, {}, node)
             self._insert_model(source, target, same, whole, extrapolation)
         else:
             rest = told if units.is_close(made) else made.inverse().then(units).then(told)
             self.connections.append(Connection(source.path, target.path, extrapolation, *rest))
-
-    def _cast(self, source: Spot, target: Spot, table: dict[int, int]) -> Model:
-        kinds = source.port.type, target.port.type
-        if kinds[0] != kinds[1] and kinds not in _LOSSLESS:
-            made = "zero or not" if kinds[1] == "boolean" else "rounded"
-            what = f"`{source.path}` is a {kinds[0]} and drives the {kinds[1]} `{target.path}`"
-            self.findings.note(f"{what}: it is {made}")
-        y = Port("y", type=kinds[1])
-        return Python(LOOKUP, outputs=[y], table=sorted(table.items()), to=kinds[1])
 
     def _insert_model(
         self, source: Spot, target: Spot, model: Model, line: AffineMap, extrapolation: Extrapolator | None
@@ -105,6 +83,15 @@ class ConnectionBuilder:
         self.between[name] = target.path.partition(".")[0]
         self.connections.append(Connection(source.path, f"{name}.u", None, *line))
         self.connections.append(Connection(f"{name}.y", target.path, extrapolation))
+
+
+def _cast(source: Spot, target: Spot, table: dict[int, int], node: Node) -> Model:
+    """Return a model that makes of a value one of the target's type, by a table where there is one."""
+    kind, other = source.port.type, target.port.type
+    if kind != other and (kind, other) not in _LOSSLESS:
+        made = "zero or not" if other == "boolean" else "rounded"
+        node.note(f"`{source.path}` is a {kind} and drives the {other} `{target.path}`: it is {made}")
+    return Python(LOOKUP, outputs=[Port("y", type=other)], table=sorted(table.items()), to=other)
 
 
 def _automatic_conversion(source: Port, target: Port) -> AffineMap | None:
@@ -120,21 +107,26 @@ def _wire_effect(
 ) -> tuple[AffineMap, AffineMap, dict[int, int]]:
     """Return what a wire does: to the units, then by its transformation; or a table.
 
-    Raises ValueError for units that do not convert, _TableError for a table that cannot be had.
+    Raises ScenarioError for units that do not convert, and for a table that cannot be had.
     """
     links = [wire.link, *([wire.then] if wire.then else [])]
     tables = [link.transformation for link in links if link.transformation.kind != "linear"]
-    units, told = _wire_lines(source, target, wire, links)
+    try:
+        units, told = _wire_lines(source, target, wire, links)
+    except ValueError as error:
+        hint = 'suppressUnitConversion="true", if the numbers are meant as they are'
+        raise ScenarioError(str(error), expected="units that convert", hint=hint) from None
     if not tables:
         return units, told, {}
     if len(tables) > 1:
-        raise _TableError("two tables of values in a row", "one of them")
+        raise ScenarioError("two tables of values in a row", expected="one of them")
     if not units.then(told).is_close(IDENTITY):
-        raise _TableError("a table of values, and a factor or a conversion of units", "one of them")
+        what = "a table of values, and a factor or a conversion of units"
+        raise ScenarioError(what, expected="one of them")
     try:
         numbers = tables[0].numbers(source.items, target.items)
     except ValueError as error:
-        raise _TableError(str(error), "items of both enumerations") from None
+        raise ScenarioError(str(error), expected="items of both enumerations") from None
     if tables[0].kind != "boolean":
         return IDENTITY, IDENTITY, numbers
     no, yes = numbers.get(0, 0), numbers.get(1, 1)
@@ -161,8 +153,8 @@ def _wire_lines(
 class LevelBuilder:
     """One system while it is built; `path` leads to it, with a dot at the end."""
 
-    def __init__(self, system: System, path: str, findings: ImportFindings):
-        self.system, self.path, self.findings = system, path, findings
+    def __init__(self, system: System, path: str):
+        self.system, self.path = system, path
         self.models: dict[str, Model] = {}
         self.inside: dict[str, LevelBuilder] = {}
         self.ports: dict[str, FmuPorts] = {}
@@ -171,9 +163,9 @@ class LevelBuilder:
         self.names = legal_names(name for name, part in parts if not isinstance(part, DictionaryReference))
         for written, name in self.names.items():
             if written != name:
-                findings.names[f"{path}{name}"] = written
-                what = f"`{written}` is called `{name}` here"
-                findings.note(f"{what}: models have no dots and spaces in a name")
+                system.node.findings.names[f"{path}{name}"] = written
+                reason = "models have no dots and spaces in a name"
+                system.node.note(f"`{written}` is called `{name}` here: {reason}")
 
     def composite(self, step: Fraction) -> Composite | None:
         """Return the system as a level; None if there is nothing in it, or something is wrong with it."""
@@ -183,8 +175,8 @@ class LevelBuilder:
         self._build_models(step)
         if not self.models:
             return None
-        self.own = own = SystemPorts(self.system, self.models, self._spots_at, self.findings)
-        wires = ConnectionBuilder(self.models, self.findings)
+        self.own = own = SystemPorts(self.system, self.models, self._spots_at)
+        wires = ConnectionBuilder(self.models)
         for wire in self.system.wires:
             if not wire.constant:
                 self._connect_wire(wire, wires)
@@ -196,18 +188,18 @@ class LevelBuilder:
             parts = self.models, wires.connections, own.inputs(), outputs, record
             return Composite(Scenario(*parts, **more), step, **how)
 
-        return self.findings.attempt(self.system.node, build)
+        return self.system.node.attempt(build)
 
     def _build_models(self, step: Fraction) -> None:
         for part in self.system.parts.values():
             if isinstance(part, System):
                 name = self.names[part.name]
-                level = self.inside[part.name] = LevelBuilder(part, f"{self.path}{name}.", self.findings)
+                level = self.inside[part.name] = LevelBuilder(part, f"{self.path}{name}.")
                 inner = level.composite(step)
                 if inner is not None:
                     self.models[name] = inner
                 elif not any(part.components()):
-                    self.findings.note(f"the system `{part.name}` is left out: there is nothing in it")
+                    part.node.note(f"the system `{part.name}` is left out: there is nothing in it")
             elif isinstance(part, Component) and part.fmu is not None:
                 name = self.names[part.name]
                 model = self._fmu(part, part.fmu)
@@ -218,8 +210,7 @@ class LevelBuilder:
     def _fmu(self, component: Component, fmu: Fmu) -> Fmu | None:
         options = {key: value for key, value in component.options.items() if value is not None}
         observe = dict.fromkeys([*options.pop("observe", ()), *component.observed])
-        return self.findings.attempt(
-            component.node,
+        return component.node.attempt(
             lambda: Fmu(fmu.path, component.values, observe=observe, folder=fmu.folder, **options),
             f"`{component.name}`: ",
         )
@@ -231,9 +222,9 @@ class LevelBuilder:
         if len(sources) != len(targets):
             counts = f"{len(sources)} to {len(targets)} values"
             what = f"`{wire.source}` and `{wire.target}` are connected: {counts}"
-            self.findings.fault(wire.link.node, what, "as many on both sides")
+            wire.link.node.fault(what, "as many on both sides")
             return
-        extrapolation = read_annotation(wire.link.node, "Connection", self.findings).get("extrapolation")
+        extrapolation = read_annotation(wire.link.node, "Connection").get("extrapolation")
         for source, target in zip(sources, targets, strict=True):
             wires.connect(source, target, wire, extrapolation)
 
@@ -244,10 +235,10 @@ class LevelBuilder:
                 own = self.own.spots if self.own else {}
                 return select_spots(own[end.connector], end.indices) if end.connector in own else None
             if end.element in self.ports:
-                return self.ports[end.element].spots(end, source, self.findings)
+                return self.ports[end.element].spots(end, source)
             return self._inner_spots(end, end.element, source, wire)
         except ValueError as error:
-            self.findings.fault(wire.link.node, f"there is no `{end}` in an array {error}", "indices from 1")
+            wire.link.node.fault(f"there is no `{end}` in an array {error}", "indices from 1")
             return None
 
     def _inner_spots(
@@ -257,7 +248,7 @@ class LevelBuilder:
         if inner is None or inner.own is None or name not in self.models:
             if inner is not None and source and not any(inner.system.components()):
                 what = f"`{end}` is an output of a system with nothing in it"
-                self.findings.fault(wire.link.node, what, "a system that computes it")
+                wire.link.node.fault(what, "a system that computes it")
             return None
         if end.connector not in inner.own.spots:
             return None
@@ -265,7 +256,7 @@ class LevelBuilder:
         spots = [spot for spot in inner.own.spots[end.connector] if spot.port.name in shown]
         if not spots:
             what = f"`{end}` is an output that nothing drives inside"
-            self.findings.fault(wire.link.node, what, "a connection to it")
+            wire.link.node.fault(what, "a connection to it")
             return None
         moved = [replace(spot, path=f"{name}.{spot.port.name}", own=False) for spot in spots]
         return select_spots(moved, end.indices)

@@ -7,9 +7,8 @@ Out: Nodes, by the names without prefix; faults that say what is there instead
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
@@ -30,14 +29,54 @@ class MalformedError(Exception):
         self.line = line
 
 
+T = TypeVar("T")
+_PLACE = re.compile(r"(.*), line (\d+)")
+
+
+@dataclass(eq=False)
+class ImportFindings:
+    """Collects; nothing is raised before everything was looked at."""
+
+    told: dict[Fault, None] = field(default_factory=dict)
+    noted: dict[str, None] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """By path in hocket: what the SSP calls an element that had to be renamed."""
+    foreign: set[str] = field(default_factory=set)
+    """The types of other tools' annotations, which are not read."""
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The faults, each once, as they were found."""
+        return list(self.told)
+
+    def fault(self, where: str, what: str, expected: str = "", hint: str = "") -> None:
+        """Note what is wrong, and where."""
+        self.told[Fault(what, where, expected, hint)] = None
+
+    def note(self, text: str) -> None:
+        """Note what was assumed or left out."""
+        self.noted[text] = None
+
+    def raise_faults(self) -> None:
+        """Raise all faults as one error, if there are any, as they stand in the files."""
+        faults = self.faults
+        places = [_PLACE.match(fault.where) for fault in faults]
+        files = list(dict.fromkeys(place[1] if place else "" for place in places))
+        lines = [(files.index(place[1]), int(place[2])) if place else (len(files), 0) for place in places]
+        ordered = sorted(range(len(lines)), key=lambda number: lines[number])
+        if ordered:
+            raise FileError([faults[number] for number in ordered])
+
+
 @dataclass(eq=False)
 class Node:
-    """An element; `file` is what messages call the file it stands in."""
+    """An element; `file` is what messages call the file it stands in, `findings` are those of the import."""
 
     tag: str
     attributes: dict[str, str]
     file: str
     line: int
+    findings: ImportFindings
     children: list[Node] = field(default_factory=list)
     text: str = ""
 
@@ -61,15 +100,41 @@ class Node:
                 else:
                     yield child
 
+    def walk(self) -> Iterator[Node]:
+        """Yield everything in it, at any depth."""
+        for child in self.children:
+            yield child
+            yield from child.walk()
 
-def parse_xml(data: bytes, file: str) -> Node:
+    def fault(self, what: str, expected: str = "", hint: str = "") -> None:
+        """Note what is wrong here."""
+        self.findings.fault(self.where, what, expected, hint)
+
+    def note(self, text: str) -> None:
+        """Note what was assumed or left out."""
+        self.findings.note(text)
+
+    def attempt(self, make: Callable[[], T], about: str = "") -> T | None:
+        """Return what is made; its faults are noted here, with what they are about in front."""
+        try:
+            return make()
+        except HocketError as error:
+            for fault in error.faults:
+                # the path of an unpacked file says nothing to the author of the SSP
+                inner = f" ({fault.where})" if fault.where and "/" not in fault.where else ""
+                where = f"{self.where}{inner}"
+                self.findings.fault(where, f"{about}{fault.what}", fault.expected, fault.hint)
+        return None
+
+
+def parse_xml(data: bytes, file: str, findings: ImportFindings) -> Node:
     """Return the outermost element; ValueError or LookupError: an encoding that cannot be read.
 
     Document types are refused, since entities in them can explode.
     """
     parser = expat.ParserCreate()
     parser.buffer_text = True
-    outside = Node("", {}, file, 0)
+    outside = Node("", {}, file, 0, findings)
     open_nodes = [outside]
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -77,7 +142,7 @@ def parse_xml(data: bytes, file: str) -> Node:
             raise MalformedError(f"elements are nested more than {_DEEPEST} deep", parser.CurrentLineNumber)
         own = {key: value for key, value in attributes.items() if not key.startswith("xmlns")}
         plain = {_strip_prefix(key): value for key, value in own.items()}
-        node = Node(_strip_prefix(name), plain, file, parser.CurrentLineNumber)
+        node = Node(_strip_prefix(name), plain, file, parser.CurrentLineNumber, findings)
         open_nodes[-1].children.append(node)
         open_nodes.append(node)
 
@@ -105,57 +170,6 @@ def _strip_prefix(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-T = TypeVar("T")
-_PLACE = re.compile(r"(.*), line (\d+)")
-
-
-@dataclass(eq=False)
-class ImportFindings:
-    """Collects; nothing is raised before everything was looked at."""
-
-    told: dict[Fault, None] = field(default_factory=dict)
-    noted: dict[str, None] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
-    """By path in hocket: what the SSP calls an element that had to be renamed."""
-    foreign: Counter[str] = field(default_factory=Counter)
-    """The types of other tools' annotations, which are not read."""
-
-    @property
-    def faults(self) -> list[Fault]:
-        """The faults, each once, as they were found."""
-        return list(self.told)
-
-    def fault(self, at: Node | str, what: str, expected: str = "", hint: str = "") -> None:
-        """Note what is wrong, and where."""
-        where = at if isinstance(at, str) else at.where
-        self.told[Fault(what, where, expected, hint)] = None
-
-    def note(self, text: str) -> None:
-        """Note what was assumed or left out."""
-        self.noted[text] = None
-
-    def attempt(self, at: Node, make: Callable[[], T], about: str = "") -> T | None:
-        """Return what is made; its faults are noted here, with what they are about in front."""
-        try:
-            return make()
-        except HocketError as error:
-            for fault in error.faults:
-                # the path of an unpacked file says nothing to the author of the SSP
-                inner = f" ({fault.where})" if fault.where and "/" not in fault.where else ""
-                self.told[replace(fault, what=f"{about}{fault.what}", where=f"{at.where}{inner}")] = None
-        return None
-
-    def raise_faults(self) -> None:
-        """Raise all faults as one error, if there are any, as they stand in the files."""
-        faults = self.faults
-        places = [_PLACE.match(fault.where) for fault in faults]
-        files = list(dict.fromkeys(place[1] if place else "" for place in places))
-        lines = [(files.index(place[1]), int(place[2])) if place else (len(files), 0) for place in places]
-        ordered = sorted(range(len(lines)), key=lambda number: lines[number])
-        if ordered:
-            raise FileError([faults[number] for number in ordered])
-
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://)?")
 
 
@@ -168,6 +182,7 @@ class Package:
     """As messages call it; empty: the files have names of their own."""
     closed: bool
     """An archive: references must stay inside."""
+    findings: ImportFindings
 
     def display_name(self, path: Path) -> str:
         """Return what messages call one of the files."""
@@ -177,32 +192,29 @@ class Package:
             return str(path)
         return f"{self.name}: {inside}" if self.name else inside
 
-    def find(self, source: str, at: Node, base: Path, findings: ImportFindings) -> Path | None:
+    def find(self, source: str, at: Node, base: Path) -> Path | None:
         """Return the file a reference leads to, from the folder `base`; None after noting why not."""
         scheme = _SCHEME.match(source)
         if scheme and scheme[1].lower() != "file":
-            findings.fault(at, f"`{source}` is not a file: hocket does not fetch `{scheme[1]}:`", "a path")
+            at.fault(f"`{source}` is not a file: hocket does not fetch `{scheme[1]}:`", "a path")
             return None
         plain = unquote(source[scheme.end() :] if scheme else source).replace("\\", "/")
         try:
             path = (base / plain).resolve()
             there = path.exists()
         except (OSError, RuntimeError, ValueError) as error:
-            findings.fault(
-                at, f"`{source}` is not a path: {getattr(error, 'strerror', '') or error}", "a path"
-            )
+            at.fault(f"`{source}` is not a path: {getattr(error, 'strerror', '') or error}", "a path")
             return None
         if self.closed and not path.is_relative_to(self.folder.resolve()):
             hint = "unpack the archive and open its folder, if you trust it"
-            findings.fault(at, f"`{source}` leads out of the archive", "a path inside", hint)
+            at.fault(f"`{source}` leads out of the archive", "a path inside", hint)
             return None
         found = path if there else _spelt_otherwise(path)
         if found is None:
             known = sorted(self._similar_files(path, base))
-            findings.fault(at, f"there is no file `{source}`", "", suggest_nearest(plain, known))
+            at.fault(f"there is no file `{source}`", "", suggest_nearest(plain, known))
         elif found != path:
-            meant = f"`{source}` is taken to be `{found.name}`"
-            findings.note(f"{meant}, which is written differently ({at.where})")
+            at.note(f"`{source}` is taken to be `{found.name}`, which is written differently ({at.where})")
         return found
 
     def _similar_files(self, path: Path, base: Path) -> list[str]:
@@ -211,25 +223,22 @@ class Package:
         alike = [file for file in files if file.name.endswith(path.suffix) and file.is_relative_to(base)]
         return [file.relative_to(base).as_posix() for file in alike]
 
-    def root(self, path: Path, tag: str, at: Node | None, findings: ImportFindings) -> Node | None:
+    def root(self, path: Path, tag: str, at: Node | None = None) -> Node | None:
         """Return the outermost element of an XML file; None after noting what is wrong with it."""
-        shown = self.display_name(path)
+        shown, fault = self.display_name(path), self.findings.fault
         try:
-            node = parse_xml(path.read_bytes(), shown)
+            node = parse_xml(path.read_bytes(), shown, self.findings)
         except OSError as error:
-            where = at.where if at else shown
-            findings.fault(where, f"`{shown}` cannot be read: {error.strerror or error}")
-            return None
+            fault(at.where if at else shown, f"`{shown}` cannot be read: {error.strerror or error}")
         except (ValueError, LookupError) as error:
-            findings.fault(shown, f"`{path.name}` cannot be read: {error}", "an encoding such as UTF-8")
-            return None
+            fault(shown, f"`{path.name}` cannot be read: {error}", "an encoding such as UTF-8")
         except MalformedError as error:
-            findings.fault(f"{shown}, line {error.line}", f"`{path.name}` is not well-formed XML: {error}")
-            return None
-        if node.tag != tag:
-            findings.fault(node, f"`{path.name}` holds a <{node.tag}>", f"a <{tag}>")
-            return None
-        return node
+            fault(f"{shown}, line {error.line}", f"`{path.name}` is not well-formed XML: {error}")
+        else:
+            if node.tag == tag:
+                return node
+            node.fault(f"`{path.name}` holds a <{node.tag}>", f"a <{tag}>")
+        return None
 
 
 def _spelt_otherwise(path: Path) -> Path | None:
@@ -240,11 +249,11 @@ def _spelt_otherwise(path: Path) -> Path | None:
     return meant[0] if len(meant) == 1 else None
 
 
-def open_package(path: Path, variant: str = "") -> tuple[Package, Path]:
+def open_package(path: Path, findings: ImportFindings, variant: str = "") -> tuple[Package, Path]:
     """Return the files of an SSP and the path of its .ssd; raises FileError."""
     wanted = variant or DEFAULT
     if path.suffix.lower() in (".ssd", ".xml") and path.is_file():
-        return Package(path.parent.resolve(), "", closed=False), path.resolve()
+        return Package(path.parent.resolve(), "", False, findings), path.resolve()
     try:
         folder = unpack_archive(path, wanted).resolve()
     except FileError as error:
@@ -255,4 +264,4 @@ def open_package(path: Path, variant: str = "") -> tuple[Package, Path]:
         what, hint = f"`{path.name}` holds no `{variant}`", suggest_nearest(variant, known)
         raise FileError(what, str(path), "", hint) from error
     archive = path.is_file()
-    return Package(folder, path.name if archive else "", closed=archive), folder / wanted
+    return Package(folder, path.name if archive else "", archive, findings), folder / wanted

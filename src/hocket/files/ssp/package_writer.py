@@ -6,7 +6,6 @@ Out: an .ssp
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,9 +17,10 @@ from xml.etree import ElementTree
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
 from hocket.errors import Fault, FileError, ScenarioError
+from hocket.files.atomic_files import replace_file
 from hocket.files.fmus import free_name
 from hocket.files.ssp.annotation import NAMESPACE
-from hocket.files.ssp.package import MalformedError, parse_xml
+from hocket.files.ssp.package import ImportFindings, MalformedError, parse_xml
 from hocket.files.ssp.system_writer import SystemWriter, foldable
 from hocket.files.ssp.vocabulary import DEFAULT, SSD, register_prefixes
 from hocket.model.clock import seconds
@@ -48,18 +48,10 @@ def write_ssp(what: Experiment | Composite, path: Path | str) -> None:
     composite = experiment.composite.with_scenario(scenario)
     sources = _sources(scenario)
     text = ssd_text(replace(experiment, composite=composite, name=experiment.name or file.stem), sources)
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(zipfile.ZipInfo(DEFAULT, _WHEN), text, zipfile.ZIP_DEFLATED)
-            for fmu, name in sources.items():
-                _add_fmu(archive, fmu, name)
-        fresh.replace(file)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        reason = error.strerror or str(error)
-        what_happened = f"`{file.name}` cannot be written: {reason}"
-        raise FileError(what_happened, str(file), "a place you may write to") from error
+    with replace_file(file, FileError) as fresh, zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo(DEFAULT, _WHEN), text, zipfile.ZIP_DEFLATED)
+        for fmu, name in sources.items():
+            _add_fmu(archive, fmu, name)
 
 
 def _unsupported_models(scenario: Scenario, path: str = "") -> Iterator[Fault]:
@@ -124,7 +116,7 @@ def ssd_text(experiment: Experiment, sources: dict[Path, str]) -> bytes:
     ElementTree.indent(root)
     text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
     try:
-        parse_xml(text, DEFAULT)
+        parse_xml(text, DEFAULT, ImportFindings())
     except MalformedError as error:
         line = text.split(b"\n")[error.line - 1].decode().strip()
         raise ScenarioError(f"a name or text cannot be written as XML: {line!r:.80}") from None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hocket.errors import list_names, suggest_nearest
-from hocket.files.ssp.package import ImportFindings, Node
+from hocket.files.ssp.package import Node
 from hocket.files.ssp.unit_definitions import (
     IDENTITY,
     AffineMap,
@@ -41,12 +41,10 @@ class Parameter:
     """Whether something in the system took it."""
 
 
-def read_parameter_set(
-    node: Node, units: Mapping[str, NamedUnit], findings: ImportFindings
-) -> dict[str, Parameter]:
+def read_parameter_set(node: Node, units: Mapping[str, NamedUnit]) -> dict[str, Parameter]:
     """Return the parameters of a set by name; `units` are those of the file around an inline set."""
-    check_version(node, findings)
-    own = {**units, **read_units(node, findings)}
+    check_version(node)
+    own = {**units, **read_units(node)}
     found: dict[str, Parameter] = {}
     for entry in node.all("Parameters", "Parameter"):
         name = entry.get("name")
@@ -54,27 +52,27 @@ def read_parameter_set(
         if not name or typed is None:
             known = [child.tag for child in entry.children]
             hint = suggest_nearest(known[0], TYPES) if known else ""
-            findings.fault(entry, f"the parameter `{name}` has no value", "such as <Real value=...>", hint)
+            entry.fault(f"the parameter `{name}` has no value", "such as <Real value=...>", hint)
             continue
         if name in found:
-            findings.note(f"`{name}` is given twice in one set, the later value counts ({entry.where})")
+            entry.note(f"`{name}` is given twice in one set, the later value counts ({entry.where})")
         try:
             value = _parse_value(typed, _sizes(entry))
         except ValueError as error:
-            findings.fault(typed, f"`{name}` is {error}", _EXPECTED[_value_kind(typed.tag)])
+            typed.fault(f"`{name}` is {error}", _EXPECTED[_value_kind(typed.tag)])
             continue
         unit = look_up_unit(typed.get("unit"), own) if typed.tag in REALS else None
         found[name] = Parameter(name, value, unit, entry)
     return found
 
 
-def check_version(node: Node, findings: ImportFindings) -> None:
+def check_version(node: Node) -> None:
     """Note a fault if a file is of a version that is not known; 1.0 and 2.0 may be mixed."""
     version = node.get("version")
     if not version:
-        findings.note(f"the version is missing, 1.0 is assumed ({node.where})")
+        node.note(f"the version is missing, 1.0 is assumed ({node.where})")
     elif version.split(".")[:2] not in (["1", "0"], ["2", "0"]):
-        findings.fault(node, f"the version is `{version}`", '"1.0" or "2.0"')
+        node.fault(f"the version is `{version}`", '"1.0" or "2.0"')
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
@@ -186,22 +184,22 @@ def _number(text: str, kind: str, items: Mapping[str, int]) -> int:
     return items[text]
 
 
-def read_transformation(parent: Node, findings: ImportFindings) -> Transformation:
+def read_transformation(parent: Node) -> Transformation:
     """Return the transformation that stands in a connection or a mapping entry; nothing is the identity."""
     for node in parent.children:
         if node.tag == "LinearTransformation":
             try:
                 line = AffineMap(float(node.get("factor") or 1), float(node.get("offset") or 0))
             except ValueError:
-                findings.fault(node, "the factor or the offset is not a number", 'such as factor="2.5"')
+                node.fault("the factor or the offset is not a number", 'such as factor="2.5"')
                 return NONE
             return Transformation(line)
         if node.tag in _TABLES:
-            return _read_map_table(node, _TABLES[node.tag], findings)
+            return _read_map_table(node, _TABLES[node.tag])
     return NONE
 
 
-def _read_map_table(node: Node, kind: str, findings: ImportFindings) -> Transformation:
+def _read_map_table(node: Node, kind: str) -> Transformation:
     entries: dict[str, str] = {}
     for entry in node.all("MapEntry"):
         pair = entry.get("source"), entry.get("target")
@@ -212,10 +210,10 @@ def _read_map_table(node: Node, kind: str, findings: ImportFindings) -> Transfor
                 _ = [TRUTHS[text] for text in pair]
         except (ValueError, KeyError):
             expected = "whole numbers" if kind == "integer" else "true or false"
-            findings.fault(entry, f"`{pair[0]}` is mapped to `{pair[1]}`", expected)
+            entry.fault(f"`{pair[0]}` is mapped to `{pair[1]}`", expected)
             continue
         if pair[0] in entries:
-            findings.fault(entry, f"`{pair[0]}` is mapped twice", "one entry for each value")
+            entry.fault(f"`{pair[0]}` is mapped twice", "one entry for each value")
         entries[pair[0]] = pair[1]
     return Transformation(table=tuple(entries.items()), kind=kind)
 
@@ -272,17 +270,17 @@ class MappingEntry:
     node: Node
 
 
-def read_mapping(node: Node, findings: ImportFindings) -> list[MappingEntry]:
-    check_version(node, findings)
+def read_mapping(node: Node) -> list[MappingEntry]:
+    check_version(node)
     entries: dict[str, MappingEntry] = {}
     for entry in node.all("MappingEntry"):
         target = entry.get("target")
         if target in entries:
-            findings.fault(entry, f"`{target}` is mapped from two parameters", "one entry for each target")
+            entry.fault(f"`{target}` is mapped from two parameters", "one entry for each target")
         entries[target] = MappingEntry(
             entry.get("source"),
             target,
-            read_transformation(entry, findings),
+            read_transformation(entry),
             TRUTHS.get(entry.get("suppressUnitConversion").lower(), False),
             entry,
         )
@@ -290,7 +288,7 @@ def read_mapping(node: Node, findings: ImportFindings) -> list[MappingEntry]:
 
 
 def binding_settings(
-    found: Mapping[str, Parameter], prefix: str, mapping: list[MappingEntry] | None, findings: ImportFindings
+    found: Mapping[str, Parameter], prefix: str, mapping: list[MappingEntry] | None
 ) -> Iterator[tuple[str, ParameterSetting]]:
     """Yield what a binding sets, by the names in the element it is bound to."""
     named_here = {f"{prefix}{name}": parameter for name, parameter in found.items()}
@@ -314,4 +312,4 @@ def binding_settings(
         )
     if missing:
         what = f"a mapping names {list_names(dict.fromkeys(missing), 3)}, which no parameter is called"
-        findings.note(f"{what} ({mapping[0].node.file})")
+        mapping[0].node.note(f"{what} ({mapping[0].node.file})")

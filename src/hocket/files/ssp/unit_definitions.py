@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from hocket.files.ssp.package import ImportFindings, Node
+from hocket.files.ssp.package import Node
 from hocket.model.units import conversion
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import BASES
@@ -114,7 +114,7 @@ def recognised_name(unit: NamedUnit | None) -> str:
         return ""
 
 
-def read_units(parent: Node, findings: ImportFindings) -> dict[str, NamedUnit]:
+def read_units(parent: Node) -> dict[str, NamedUnit]:
     units: dict[str, NamedUnit] = {}
     for node in parent.all("Units", "Unit"):
         name = node.attributes.get("name", "")
@@ -126,10 +126,10 @@ def read_units(parent: Node, findings: ImportFindings) -> dict[str, NamedUnit]:
             exponents = tuple(int(float(base.get(key) or 0)) for key in BASES)
             factor, offset = float(base.get("factor") or 1), float(base.get("offset") or 0)
         except (ValueError, OverflowError):
-            findings.fault(base, f"the unit `{name}` has a base unit that is not a number", "whole exponents")
+            base.fault(f"the unit `{name}` has a base unit that is not a number", "whole exponents")
             continue
         if not factor or not math.isfinite(factor) or not math.isfinite(offset):
-            findings.fault(base, f"the unit `{name}` has the factor {base.get('factor')}", "a factor but 0")
+            base.fault(f"the unit `{name}` has the factor {base.get('factor')}", "a factor but 0")
             continue
         units[name] = NamedUnit(name, exponents, factor, offset)
     return units

@@ -50,21 +50,16 @@ def loads(text: str, *, folder: Path | str = "", check: bool = True) -> Experime
 def write(what: Composite | Experiment, path: Path | str) -> None:
     """Write a scenario file that `read` turns into an equal composite; see `dumps`.
 
-    FMUs out of an SSP are copied to a folder beside the file.
+    FMUs out of an SSP are copied to a folder beside the file. Raises FileError if it cannot be written; what
+    was there before is then kept.
     """
+    from hocket.files.atomic_files import write_text
     from hocket.files.fmus import with_resources
 
     file = Path(path)
     experiment = with_resources(_as_experiment(what), file)
     named = replace(experiment, name="") if experiment.name == file.stem else experiment
-    text = dumps(named, folder=file.absolute().parent)
-    try:
-        file.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileError(
-            f"`{file.name}` cannot be written: {reason}", str(file), "a place you may write to"
-        ) from error
+    write_text(file, dumps(named, folder=file.absolute().parent), FileError)
 
 
 def dumps(what: Composite | Experiment, *, folder: Path | str = "", strict: bool = True) -> str:

@@ -43,9 +43,9 @@ from hocket.planning.compiler.time_as_signal import (
     with_variable_steps,
 )
 from hocket.simulators.constraint import Coupler
-from hocket.simulators.recipes import positive_duration
+from hocket.simulators.recipes import parse_seconds, positive_duration
 from hocket.simulators.step_controller import COPY, SOURCES, ErrorSource, StepController
-from hocket.simulators.wrappers.timed import BACK, STEP, TIME, Timed, followed_degree, time_in_seconds
+from hocket.simulators.wrappers.timed import BACK, STEP, TIME, Timed, followed_degree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -179,7 +179,7 @@ class Accuracy:
         if faults:
             raise ScenarioError(faults)
         for name in ("stop", "begin"):
-            object.__setattr__(self, name, time_in_seconds(getattr(self, name)))
+            object.__setattr__(self, name, parse_seconds(getattr(self, name), name))
         for name in ("first", "smallest", "largest"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else positive_duration(value, name))
@@ -349,15 +349,15 @@ class Accuracy:
         smallest = Fraction(self.smallest or min(largest / 10**6, Fraction(self.first or 1)))
         able = all(model.capabilities.rollback for _, model in told_models(level.scenario, level.step))
         return StepController(
-            [Port(path, port.unit) for path, port in signals.items()],
-            self.stop,
+            tuple(Port(path, port.unit) for path, port in signals.items()),
+            Fraction(self.stop),
             tolerances,
             self.relative,
             self.estimate,
             self.per,
             able if self.rejects is None else self.rejects,
-            self.begin,
-            self.first or max(largest / 100, smallest),
+            Fraction(self.begin),
+            Fraction(self.first or max(largest / 100, smallest)),
             smallest,
             largest,
             GAINS[self.controller],

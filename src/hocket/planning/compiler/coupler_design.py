@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -318,9 +318,7 @@ def derive_coupler(
     base = response.base
     first = np.array([base.after.values[path] for path in coupling.determines])
     start: Array = first - W @ np.array(_sigma(coupler)(base.after, base.start))
-    return CouplerDesign(
-        coupling, coupler.with_changes(W=W.tolist(), start=start.tolist(), over=step), sloped
-    )
+    return CouplerDesign(coupling, replace(coupler, W=W.tolist(), start=start.tolist(), over=step), sloped)
 
 
 def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesign:
@@ -486,7 +484,7 @@ def _third_derivative_faults(
     coupling: ConstraintGroup, coupler: Coupler, response: Response
 ) -> Iterator[Fault]:
     """Yield equations whose inputs act beyond accelerations."""
-    speeds = coupler.with_changes(mu=[0.0] * len(coupler.mu))
+    speeds = replace(coupler, mu=[0.0] * len(coupler.mu))
     beyond = pulse_growth(*changes(response, _sigma(speeds))) > GROWS
     for equation, far, degree in zip(coupling.equations, beyond, coupler.degrees, strict=True):
         if far and degree == 2:

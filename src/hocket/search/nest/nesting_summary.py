@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hocket.analysis.figures import BLUE, GREY, RED, new_figure, save_figure, set_axes_title
-from hocket.files.plotting import import_extra
+from hocket.files.plotting import BLUE, GREY, RED, import_extra, new_figure, save_figure, set_axes_title
 from hocket.model.composite import Composite
 from hocket.search.nest.algorithm_variants import AS_IT_IS
 from hocket.search.nest.candidates import Candidate

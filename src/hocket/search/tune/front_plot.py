@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hocket.analysis.figures import BLUE, new_figure, save_figure
-from hocket.files.plotting import import_extra
+from hocket.files.plotting import BLUE, import_extra, new_figure, save_figure
 from hocket.model.protocols import Array
 
 if TYPE_CHECKING:

@@ -12,12 +12,11 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.arguments import is_number, is_positive, is_whole
+from hocket.model.arguments import (is_number, is_positive, is_whole, choice_faults)
 from hocket.model.bonds import Balance
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model, Simulator
-from hocket.simulators.declared_energy import linear_faults
-from hocket.simulators.energy_projection import Projected
+from hocket.simulators.energy_projection import Projected, linear_faults
 from hocket.simulators.ode import Ode
 from hocket.simulators.power_balance import InversionBalance, PartnerView, Seat, SubsteppedBalance
 from hocket.simulators.state_space import StateSpace
@@ -123,34 +122,35 @@ class Balanced(ModelWrapper):
             raise ScenarioError(faults)
 
     @cached_property
+    def added_ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """The inputs and the outputs that only its bonds want."""
+        if not self.linked:
+            return (), ()
+        units = {port.name: port.unit for port in self.model.outputs}
+        told = {side.output: units[side.output] for side in self.bonds}
+        inputs = [Port(f"{name}_told", unit) for name, unit in told.items()]
+        outputs = [Port(f"{side.input}_work", "J") for side in self.bonds]
+        if self._has_shares:
+            # below zero: not told
+            inputs += [Port(f"{side.input}_share", "J", start=-1.0, held=True) for side in self.bonds]
+            inputs += [port for side in self.bonds for port in side.ports]
+            outputs = [Port("share", "J", held=True), *outputs]
+        return tuple(inputs), tuple(outputs)
+
+    @cached_property
     def inputs(self) -> tuple[Port, ...]:
         """Those of the model inside, and where linked what was told, the partners' shares and other bonds."""
-        own = {port.name: port for port in self.model.outputs}
-        told = {f"{side.output}_told": own[side.output].unit for side in self.bonds} if self.linked else {}
-        shares = [f"{side.input}_share" for side in self.bonds] if self._has_shares else []
-        beyond = [port for side in self.bonds for port in side.ports] if self._has_shares else []
-        return (
-            *self.model.inputs,
-            *(Port(name, unit) for name, unit in told.items()),
-            *(Port(name, "J", start=-1.0, held=True) for name in shares),  # below zero: not told
-            *beyond,
-        )
+        return (*self.model.inputs, *self.added_ports[0])
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
         """Those of the model inside, and where linked its share and what each bond did to it."""
-        works = [Port(f"{side.input}_work", "J") for side in self.bonds] if self.linked else []
-        return (
-            *self.model.outputs,
-            *((Port("share", "J", held=True),) if self._has_shares else ()),
-            *works,
-        )
+        return (*self.model.outputs, *self.added_ports[1])
 
     @property
     def bookkeeping(self) -> frozenset[str]:
-        """The ports that only its bonds want."""
-        own = {port.name for port in (*self.model.inputs, *self.model.outputs)}
-        return frozenset(port.name for port in (*self.inputs, *self.outputs) if port.name not in own)
+        """The names of the ports that only its bonds want."""
+        return frozenset(port.name for ports in self.added_ports for port in ports)
 
     @property
     def _has_shares(self) -> bool:
@@ -209,13 +209,8 @@ class Balanced(ModelWrapper):
         return tuple(found)
 
     def _option_faults(self) -> Iterator[Fault]:
-        for name, value, known in (
-            ("form", self.form, ("inversion", "energy")),
-            ("power", self.power, ("product", "linear")),
-        ):
-            if value not in known:
-                hint = suggest_nearest(str(value), known)
-                yield Fault(f"`{name}` cannot be {value!r}", "Balanced", " or ".join(known), hint)
+        yield from choice_faults("form", self.form, ("inversion", "energy"), "Balanced")
+        yield from choice_faults("power", self.power, ("product", "linear"), "Balanced")
         if not is_positive(self.eps):
             yield Fault(f"`eps` is {self.eps!r}", "Balanced", "a number above zero, such as 0.05")
         if not is_whole(self.substeps, 1):
@@ -230,29 +225,22 @@ class Balanced(ModelWrapper):
                     yield Fault(what, "Balanced", "a number above zero")
 
     def _port_faults(self) -> Iterator[Fault]:
-        for role, ports in (("output", self.model.outputs), ("input", self.model.inputs)):
-            known = {port.name: port for port in ports}
-            for side in self.bonds:
-                name: str = getattr(side, role)
-                if name not in known:
-                    yield Fault(f"there is no {role} `{name}`", "Balanced", "", suggest_nearest(name, known))
-                elif known[name].discrete:
+        roles = {"output": self.model.outputs, "input": self.model.inputs}
+        known = {role: {port.name: port for port in ports} for role, ports in roles.items()}
+        for role, ports in known.items():
+            for name in (getattr(side, role) for side in self.bonds):
+                if name not in ports:
+                    yield Fault(f"there is no {role} `{name}`", "Balanced", "", suggest_nearest(name, ports))
+                elif ports[name].discrete:
                     what = f"the {role} `{name}` jumps from value to value: it carries no power"
                     yield Fault(what, "Balanced", "a real that is not held")
         given = [side.input for side in self.bonds]
         for name in sorted({name for name in given if given.count(name) > 1}):
             yield Fault(f"the input `{name}` is in two bonds", "Balanced", "one bond per input")
-        added: dict[str, set[str]] = {"input": set(), "output": {"share"} if self._has_shares else set()}
-        for side in self.bonds if self.linked else ():
-            added["input"] |= {
-                f"{side.output}_told",
-                f"{side.input}_share",
-                *(port.name for port in side.ports),
-            }
-            added["output"].add(f"{side.input}_work")
-        for role, ports in (("input", self.model.inputs), ("output", self.model.outputs)):
-            for name in sorted(added[role] & {port.name for port in ports}):
-                yield Fault(f"the {role} `{name}` has a name that bonds use", "Balanced", "another name")
+        if all(side.output in known["output"] for side in self.bonds):
+            for role, added in zip(("input", "output"), self.added_ports, strict=True):
+                for name in sorted(known[role].keys() & {port.name for port in added}):
+                    yield Fault(f"the {role} `{name}` has a name that bonds use", "Balanced", "another name")
 
     def _model_faults(self) -> Iterator[Fault]:
         model: Any = self.model

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
-from hocket.model.clock import Duration, seconds
+from hocket.model.arguments import set_fields
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Model, Sample, Simulator
+from hocket.simulators.recipes import (parse_seconds)
 from hocket.simulators.wrappers.emulation import LiveWrapper, check_wrapped
 
 TIME, STEP, BACK = "clock_t", "clock_h", "clock_back"
@@ -53,8 +54,7 @@ class Timed:
         degrees = tuple(self.degrees) if any(self.degrees) else ()
         if degrees and (len(degrees) != len(self.model.inputs) or not all(0 <= q <= 8 for q in degrees)):
             raise ScenarioError(f"`degrees` are {degrees}", "degrees", "one for each input, 0 to 8")
-        object.__setattr__(self, "degrees", degrees)
-        object.__setattr__(self, "begin", time_in_seconds(self.begin))
+        set_fields(self, degrees=degrees, begin=parse_seconds(self.begin, "begin"))
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
@@ -85,13 +85,6 @@ def followed_degree(model: Model, degree: int) -> int:
     """Return the degree of extrapolation that a model follows when it is told the time."""
     honoured = model.capabilities.input_degree
     return min(degree, 8 if honoured is None else max(honoured, 1))
-
-
-def time_in_seconds(begin: Duration) -> Fraction:
-    try:
-        return seconds(begin)
-    except ValueError as error:
-        raise ScenarioError(str(error), where="`begin`") from None
 
 
 class _InputSample(NamedTuple):
