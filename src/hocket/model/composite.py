@@ -211,7 +211,9 @@ def _resolve_word(given: Any, kind: registry.Kind, key: str, method: str) -> Any
         return registry.look_up(kind, given)
     if isinstance(given, type) or not hasattr(given, method):
         words = ", ".join(f'"{word}"' for word in registry.names(kind))
-        raise ScenarioError(f"`{given!r:.60}` is not an {key}", key, f"an object such as `Jacobi()`, or {words}")
+        raise ScenarioError(
+            f"`{given!r:.60}` is not an {key}", key, f"an object such as `Jacobi()`, or {words}"
+        )
     return given
 
 

@@ -16,13 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from hocket.errors import Fault, ScenarioError, count, suggest_nearest
-from hocket.model.arguments import (is_number, set_fields)
+from hocket.model.arguments import is_number, set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.energies import DeclaredEnergy
 from hocket.simulators.methods import ORDERS, TABLEAUX, vector
-from hocket.simulators.recipes import (Feedthrough, Recipe, load, positive_duration, qualified_name, with_feedthrough)
+from hocket.simulators.recipes import (
+    Feedthrough,
+    Recipe,
+    load,
+    positive_duration,
+    qualified_name,
+    with_feedthrough,
+)
 from hocket.simulators.solvers import Equation, make_solver
 
 

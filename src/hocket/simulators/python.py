@@ -20,7 +20,14 @@ from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
-from hocket.simulators.recipes import (Recipe, load, place_of, positive_duration, qualified_name, with_feedthrough)
+from hocket.simulators.recipes import (
+    Recipe,
+    load,
+    place_of,
+    positive_duration,
+    qualified_name,
+    with_feedthrough,
+)
 
 _CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
 _OPTIONAL = {

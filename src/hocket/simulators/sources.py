@@ -22,7 +22,7 @@ from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
 from hocket.model.units import conversion
 from hocket.simulators.methods import to_floats
-from hocket.simulators.recipes import (Recipe, load, qualified_name, with_feedthrough)
+from hocket.simulators.recipes import Recipe, load, qualified_name, with_feedthrough
 
 Interpolation: TypeAlias = Literal["linear", "hold"]
 Outside: TypeAlias = Literal["hold", "error"]

@@ -24,7 +24,7 @@ from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port, parse_ports
 from hocket.model.protocols import Array, Capabilities, Sample, Simulator
 from hocket.plan.instructions import REJECTED, SMALL, step_factor
-from hocket.simulators.recipes import (parse_seconds, positive_duration)
+from hocket.simulators.recipes import parse_seconds, positive_duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.arguments import (is_number, is_positive, is_whole, choice_faults)
+from hocket.model.arguments import choice_faults, is_number, is_positive, is_whole
 from hocket.model.bonds import Balance
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model, Simulator
