@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
@@ -106,6 +107,20 @@ class Wiring:
     def numbers(self) -> dict[str, int]:
         """Return the number of each child by its name."""
         return {name: number for number, name in enumerate(self.names)}
+
+    @cached_property
+    def first_outputs(self) -> list[int]:
+        """Per child: where its outputs begin among those of all children; last, how many there are."""
+        return [0, *accumulate(len(model.outputs) for model in self.models)]
+
+    @cached_property
+    def output_places(self) -> dict[str, tuple[int, int]]:
+        """Child and number of every output, by its path."""
+        return {
+            f"{name}.{port.name}": (child, index)
+            for child, (name, model) in enumerate(zip(self.names, self.models, strict=True))
+            for index, port in enumerate(model.outputs)
+        }
 
 
 def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wiring:

@@ -112,15 +112,6 @@ class Post:
         for child in children:
             self.read(child)
 
-    def find_node(self, path: str) -> Node:
-        """Return an output by its path."""
-        for child, (name, model) in enumerate(zip(self.wiring.names, self.wiring.models, strict=True)):
-            if path.startswith(f"{name}."):
-                ports = [port.name for port in model.outputs]
-                if path[len(name) + 1 :] in ports:
-                    return child, ports.index(path[len(name) + 1 :])
-        raise KeyError(path)
-
     def renew(self, nodes: Iterable[Node]) -> None:
         """Give outputs other values."""
         for node in nodes:

@@ -71,7 +71,7 @@ def _post_start(body: Body, post: Post) -> None:
             case Read(sim):
                 post.read(number[sim])
             case Solve(sims, ports):
-                post.solve([number[sim] for sim in sims], map(post.find_node, ports))
+                post.solve([number[sim] for sim in sims], (post.wiring.output_places[path] for path in ports))
             case Together(bodies):
                 for inner in bodies:
                     _post_start(inner, post)
@@ -328,7 +328,7 @@ def _post_body(level: PlanTree, body: Body, post: Post, sweeps: int) -> None:
             case Read(sim):
                 post.read(number[sim])
             case Solve(sims, ports):
-                post.solve([number[sim] for sim in sims], map(post.find_node, ports))
+                post.solve([number[sim] for sim in sims], (post.wiring.output_places[path] for path in ports))
             case Together(bodies) | Next(bodies):
                 for inner in bodies:
                     _post_body(level, inner, post, sweeps)

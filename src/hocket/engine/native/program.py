@@ -6,24 +6,13 @@ Out: operations of compiled code; neighbours of one kind are merged
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar
 
-import numpy as np
-
 import hocket._native as _native
-from hocket._native import (
-    CloseAccountsOperation,
-    FeedOperation,
-    OpenAccountsOperation,
-    Operation,
-    ReadOperation,
-    StepOperation,
-    StepReadOperation,
-)
-from hocket.engine.algebraic_loops import SLOPE, VALUE, Unknown, output_nodes
+from hocket.engine.algebraic_loops import SLOPE, VALUE, Unknown
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import controlled_outputs
 from hocket.errors import InternalError
@@ -51,27 +40,27 @@ from hocket.plan.instructions import inner_bodies, named_simulators
 from hocket.simulators.state_space import StateSpaceSimulator
 
 
-def insert_accounts(operations: list[Operation], level: Level) -> list[Operation]:
+def insert_accounts(operations: list[_native.Operation], level: Level) -> list[_native.Operation]:
     """Return the operations of a body with those of the accounts."""
-    before: list[Operation | None] = [None, *operations]
-    program: list[Operation] = []
+    before: list[_native.Operation | None] = [None, *operations]
+    program: list[_native.Operation] = []
     closing, alike = _PendingCloses(), can_reopen_accounts(level)
     stepped = closing.stepped if alike and _reads_twice(level) else None
     for last, now in zip(before, operations, strict=False):
         program += closing.flush_before(now)
-        if not isinstance(now, (StepOperation, ReadOperation, StepReadOperation)):
+        if not isinstance(now, (_native.StepOperation, _native.ReadOperation, _native.StepReadOperation)):
             program.append(now)
             continue
         accounts = _accounts(now, level, stepped)
         if accounts.none:
             program.append(now)
             continue
-        if not isinstance(now, ReadOperation) and not alike:
-            program.append(OpenAccountsOperation(held=accounts.held, moving=accounts.moving))
+        if not isinstance(now, _native.ReadOperation) and not alike:
+            program.append(_native.OpenAccountsOperation(held=accounts.held, moving=accounts.moving))
         program.append(now)
-        if isinstance(now, StepReadOperation) and alike:
+        if isinstance(now, _native.StepReadOperation) and alike:
             closing.wait(now, accounts, fed=_feeds(last, now))
-        elif not isinstance(now, StepOperation):
+        elif not isinstance(now, _native.StepOperation):
             program.append(_close(accounts, reopens=alike))
     return [*program, *closing.flush()]
 
@@ -95,8 +84,8 @@ def _close(
     ticks: int = 0,
     fraction: _native.Fraction | None = None,
     fed: bool = False,
-) -> CloseAccountsOperation:
-    return CloseAccountsOperation(
+) -> _native.CloseAccountsOperation:
+    return _native.CloseAccountsOperation(
         held=accounts.held,
         moving=accounts.moving,
         ticks=ticks,
@@ -118,7 +107,7 @@ class _PendingCloses:
         self.stepped: set[int] = set()
         """Who made a step, and was not read since."""
 
-    def wait(self, step: StepReadOperation, accounts: _Accounts, fed: bool) -> None:
+    def wait(self, step: _native.StepReadOperation, accounts: _Accounts, fed: bool) -> None:
         """Keep accounts of a step that was read for later; `fed`: its inputs were fed right before it."""
         fraction = step.fraction
         key = step.ticks, fed, fraction.numerator, fraction.denominator
@@ -127,17 +116,17 @@ class _PendingCloses:
         together.moving += accounts.moving
         self.children |= set(step.children)
 
-    def flush_before(self, operation: Operation) -> list[Operation]:
+    def flush_before(self, operation: _native.Operation) -> list[_native.Operation]:
         """Return what must be closed before an operation."""
-        if isinstance(operation, (FeedOperation, StepReadOperation)) and self.children.isdisjoint(
-            operation.children
-        ):
+        if isinstance(
+            operation, (_native.FeedOperation, _native.StepReadOperation)
+        ) and self.children.isdisjoint(operation.children):
             return []
         return self.flush()
 
-    def flush(self) -> list[Operation]:
+    def flush(self) -> list[_native.Operation]:
         """Return what waits; nothing does after that."""
-        every: list[Operation] = [
+        every: list[_native.Operation] = [
             _close(accounts, True, ticks, fraction, fed)
             for (ticks, fed, _, _), (fraction, accounts) in self.waiting.items()
         ]
@@ -146,7 +135,9 @@ class _PendingCloses:
 
 
 def _accounts(
-    operation: StepOperation | ReadOperation | StepReadOperation, level: Level, stepped: set[int] | None
+    operation: _native.StepOperation | _native.ReadOperation | _native.StepReadOperation,
+    level: Level,
+    stepped: set[int] | None,
 ) -> _Accounts:
     """Return the accounts of power bonds that an operation opens or closes.
 
@@ -154,9 +145,9 @@ def _accounts(
     """
     children = operation.children
     if stepped is not None:
-        stepped |= set(() if isinstance(operation, ReadOperation) else children)
+        stepped |= set(() if isinstance(operation, _native.ReadOperation) else children)
         closing = [child for child in children if child in stepped]
-        stepped -= set(() if isinstance(operation, StepOperation) else children)
+        stepped -= set(() if isinstance(operation, _native.StepOperation) else children)
         children = closing
     accounts = _Accounts()
     for number in (number for child in children for number in level.ledger.of.get(child, ())):
@@ -164,9 +155,9 @@ def _accounts(
     return accounts
 
 
-def _feeds(last: Operation | None, step: StepReadOperation) -> bool:
+def _feeds(last: _native.Operation | None, step: _native.StepReadOperation) -> bool:
     """Return whether the operation before a step fed its inputs: it needs no look at the clock then."""
-    return isinstance(last, FeedOperation) and set(step.children) <= set(last.children)
+    return isinstance(last, _native.FeedOperation) and set(step.children) <= set(last.children)
 
 
 def can_reopen_accounts(level: Level) -> bool:
@@ -290,7 +281,7 @@ def _compile_instruction(instruction: Instruction, level: Level) -> _native.Oper
         case Record():
             return _native.RecordOperation()
         case Solve(sims, ports):
-            places: list[Unknown] = [(child, port, VALUE) for child, port in output_nodes(level, ports)]
+            places = [(*level.wiring.output_places[path], VALUE) for path in ports]
             return _native.SolveOperation(
                 children=[number[sim] for sim in sims],
                 number=_instruction_number(level, instruction),
@@ -348,19 +339,17 @@ def _compile_repeat(repeat: Repeat, level: Level) -> _native.RepeatOperation:
     )
 
 
+ACCELERATORS: Mapping[type[Accelerator], Callable[..., _native.Accelerator]] = {
+    Relax: _native.Relaxation,
+    Aitken: _native.Aitken,
+    QuasiNewton: _native.IqnIls,
+    Newton: _native.Newton,
+}
+"""Those that compiled code knows; they have the same fields there."""
+
+
 def _accelerator(chosen: Accelerator | None) -> _native.Accelerator:
-    match chosen:
-        case None:
-            return _native.FixedPoint()
-        case Relax(factor):
-            return _native.Relaxation(factor=factor)
-        case Aitken(first):
-            return _native.Aitken(first=first)
-        case QuasiNewton(reuse, limit):
-            return _native.IqnIls(reuse=reuse, filter=limit)
-        case Newton(falls):
-            return _native.Newton(falls=falls)
-    raise InternalError(f"{chosen!r:.60} was handed to the native engine, which does not know it")
+    return _native.FixedPoint() if chosen is None else ACCELERATORS[type(chosen)](**asdict(chosen))
 
 
 def _compile_adapt(adapt: Adapt, level: Level) -> _native.AdaptOperation:
@@ -390,5 +379,5 @@ def _compile_adapt(adapt: Adapt, level: Level) -> _native.AdaptOperation:
 
 def _signal_numbers(level: Level, places: Iterable[Unknown], what: int) -> list[int]:
     """Return where outputs are in the array of all outputs of the level."""
-    first = np.cumsum([0, *(len(model.outputs) for model in level.wiring.models)])
-    return [int(first[child]) + port for child, port, meant in places if meant == what]
+    first = level.wiring.first_outputs
+    return [first[child] + port for child, port, meant in places if meant == what]

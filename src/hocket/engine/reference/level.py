@@ -190,7 +190,7 @@ class Level:
                     if self.rows is not None:
                         self.rows.keep(self, self.reached)
                 case Solve(sims, ports):
-                    self.solve(sims, ports)
+                    AlgebraicLoop(self, sims, ports).solve()
                 case Save(sims):
                     save_children(self, (self.number[sim] for sim in sims))
                 case Restore(sims):
@@ -304,10 +304,6 @@ class Level:
             offset = drive.offset if what == 1 else 0.0
             y[index] = value if drive.gain == 1.0 and offset == 0.0 else drive.gain * value + offset
         return y
-
-    def solve(self, sims: Sequence[str], ports: Sequence[str]) -> None:
-        """Solve a loop inside a step."""
-        AlgebraicLoop(self, sims, ports).solve()
 
     def unknowns_of(self, instruction: Repeat) -> Unknowns:
         """Return what the repetitions of a Repeat hand to each other."""

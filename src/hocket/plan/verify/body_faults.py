@@ -1,21 +1,21 @@
-"""Bodies that run together must not depend on each other: in any order they do the same.
+"""What bodies inside an instruction may hold: those that run together must not depend on each other.
 
-In:  the bodies of a Together
-Out: who is in two of them, who is fed from another, what does not belong there
+In:  the bodies of a Together, a Next, a Try or a Repeat
+Out: findings: what is in two of them, what is fed from another, what does not belong there
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from heapq import heapify, heappop, heapreplace
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from hocket.plan.instructions import (
     Admit,
     Body,
     Feed,
-    Instruction,
     Place,
     Read,
     Record,
@@ -23,6 +23,7 @@ from hocket.plan.instructions import (
     Restore,
     Save,
     Solve,
+    Spot,
     Step,
     Try,
     named_simulators,
@@ -31,8 +32,15 @@ from hocket.plan.instructions import (
 from hocket.plan.plan import describe_instruction
 from hocket.plan.verify.level_facts import LevelFacts
 
-RaceFault: TypeAlias = tuple[str, Place, Instruction, str, str, dict[str, Any]]
-"""Kind, place, instruction, simulator, port, and what else the kind wants to know."""
+
+class Finding(NamedTuple):
+    """A fault of a kind at an instruction: about which simulator and port, and what else its text names."""
+
+    kind: str
+    spot: Spot
+    sim: str = ""
+    port: str = ""
+    more: Mapping[str, object] = MappingProxyType({})
 
 
 def are_uniform(bodies: tuple[Body, ...]) -> bool:
@@ -55,7 +63,7 @@ def body_owners(bodies: tuple[Body, ...], place: Place) -> dict[str, int]:
 
 def find_races(
     bodies: tuple[Body, ...], place: Place, owner: dict[str, int], facts: LevelFacts
-) -> Iterator[RaceFault]:
+) -> Iterator[Finding]:
     """Yield what makes bodies depend on each other."""
     read: dict[str, int] = {}
     stepped: dict[str, int] = {}
@@ -72,18 +80,12 @@ def find_races(
     for number, at, instruction in inside:
         for sim in named_simulators(instruction):
             if owner[sim] != number:
-                yield "shared simulator", at, instruction, sim, "", {}
+                yield Finding("shared simulator", (at, instruction), sim)
         if isinstance(instruction, (Feed, Solve)):
             yield from _feed_races(number, at, instruction, read, stepped, facts)
         if isinstance(instruction, (Admit, Record, Try)) and len(bodies) > 1:
-            yield (
-                "not alone",
-                at,
-                instruction,
-                "",
-                "",
-                {"verb": describe_instruction(instruction).partition(";")[0]},
-            )
+            verb = describe_instruction(instruction).partition(";")[0]
+            yield Finding("not alone", (at, instruction), more={"verb": verb})
 
 
 def _feed_races(
@@ -93,7 +95,7 @@ def _feed_races(
     read: dict[str, int],
     stepped: dict[str, int],
     facts: LevelFacts,
-) -> Iterator[RaceFault]:
+) -> Iterator[Finding]:
     """Yield the sources of a feed that are read, or whose texts change, in another body."""
     for sim in named_simulators(instruction):
         child = facts.number.get(sim)
@@ -101,19 +103,15 @@ def _feed_races(
             name = facts.name(source)
             if read.get(name, number) != number:
                 port = facts.wire_between(source, facts.number[sim])[1]
-                yield "race", at, instruction, sim, port, {"source": name}
+                yield Finding("race", (at, instruction), sim, port, {"source": name})
         for text in facts.wiring.texts_of.get(child, ()) if child is not None else ():
             name = facts.name(text.child)
             if stepped.get(name, number) != number:
-                yield "race of texts", at, instruction, sim, "", {"source": name}
+                yield Finding("race of texts", (at, instruction), sim, "", {"source": name})
 
 
-RollbackFault: TypeAlias = tuple[str, Place, Instruction, str]
-"""Kind, place, instruction, simulator."""
-
-
-def try_faults(facts: LevelFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, simulator and how many more: a Try takes back the whole level and shortens its step."""
+def try_faults(facts: LevelFacts, spot: Spot) -> Iterator[Finding]:
+    """Yield what keeps a Try from taking back the whole level and shortening its step."""
     able = [
         (name, model.capabilities)
         for name, model in zip(facts.wiring.names, facts.wiring.models, strict=True)
@@ -123,11 +121,12 @@ def try_faults(facts: LevelFacts) -> Iterator[tuple[str, str, str]]:
         ("try of fixed steps", [name for name, capability in able if not capability.variable_step]),
     ):
         if unable:
-            yield kind, unable[0], f" and {len(unable) - 1} more" if len(unable) > 1 else ""
+            more = f" and {len(unable) - 1} more" if len(unable) > 1 else ""
+            yield Finding(kind, spot, unable[0], more={"more": more})
 
 
-def repeat_faults(outer: Repeat, place: Place, saved: set[str]) -> Iterator[RollbackFault]:
-    """Yield the simulators that a repetition steps without having taken them back."""
+def repeat_faults(outer: Repeat, place: Place, saved: set[str]) -> Iterator[Finding]:
+    """Yield the simulators that a repetition steps without having rolled them back."""
     back: set[str] = set()
     inside = list(walk(outer.body, place))
     stepped = {instruction.sim for _, instruction in inside if isinstance(instruction, Step)}
@@ -136,23 +135,21 @@ def repeat_faults(outer: Repeat, place: Place, saved: set[str]) -> Iterator[Roll
             case Save(sims):
                 for sim in sims:
                     if sim in stepped:
-                        yield "save in a repeat", at, instruction, sim
+                        yield Finding("save in a repeat", (at, instruction), sim)
             case Restore(sims):
                 back.update(sims)
             case Step(sim) if sim not in back:
-                yield "repeat without restore", at, instruction, sim
+                yield Finding("repeat without restore", (at, instruction), sim)
                 back.add(sim)
     for sim in sorted(stepped - saved):
-        yield "repeat without save", place, outer, sim
+        yield Finding("repeat without save", (place, outer), sim)
 
 
-TurnFault: TypeAlias = tuple[str, Place, Instruction, str, dict[str, Any]]
-"""Kind, place, instruction, simulator, and what else the kind wants to know."""
 Time: TypeAlias = Fraction | int
 
 
 def turn_order(start: Sequence[Time], parts: Sequence[Time], end: Time) -> Iterator[int]:
-    """Yield the number of who is furthest behind, the first of equals, until nobody is before the end."""
+    """Yield the number of the one furthest behind, the first of equals, until none is before the end."""
     behind = [(time, number) for number, time in enumerate(start) if time < end]
     heapify(behind)
     while behind:
@@ -169,31 +166,31 @@ def steps_in(body: Body) -> list[Step]:
     return [instruction for _, instruction in walk(body) if isinstance(instruction, Step)]
 
 
-def turn_faults(bodies: tuple[Body, ...], place: Place) -> Iterator[TurnFault]:
+def turn_faults(bodies: tuple[Body, ...], place: Place) -> Iterator[Finding]:
     """Yield what keeps bodies from being turns: each feeds, steps and reads one simulator."""
     seen: set[str] = set()
     for number, body in enumerate(bodies, 1):
         steps = steps_in(body)
         inside = list(walk(body, (*place, number)))
         if len(steps) != 1 and body:
-            yield "no turn", *inside[0], "", {"n": len(steps)}
+            yield Finding("no turn", inside[0], more={"n": len(steps)})
             continue
         for at, instruction in inside:
             if not isinstance(instruction, (Feed, Step, Read)):
                 verb = describe_instruction(instruction).partition(";")[0]
-                yield "not in a turn", at, instruction, steps[0].sim, {"verb": verb}
+                yield Finding("not in a turn", (at, instruction), steps[0].sim, more={"verb": verb})
             for sim in named_simulators(instruction):
                 if sim != steps[0].sim:
-                    yield "other in a turn", at, instruction, sim, {"source": steps[0].sim}
+                    yield Finding("other in a turn", (at, instruction), sim, more={"source": steps[0].sim})
             if isinstance(instruction, Step):
                 yield from _uneven_faults(at, instruction)
                 if instruction.sim in seen:
-                    yield "second turn", at, instruction, instruction.sim, {}
+                    yield Finding("second turn", (at, instruction), instruction.sim)
                 seen.add(instruction.sim)
 
 
-def _uneven_faults(at: Place, step: Step) -> Iterator[TurnFault]:
+def _uneven_faults(at: Place, step: Step) -> Iterator[Finding]:
     part = step.fraction
     if isinstance(part, (Fraction, int)) and part > 0 and Fraction(part).numerator != 1:
         near = Fraction(1, max(1, round(1 / part)))
-        yield "uneven turns", at, step, step.sim, {"time": part, "near": near}
+        yield Finding("uneven turns", (at, step), step.sim, more={"time": part, "near": near})

@@ -6,7 +6,7 @@ Out: where every simulator stands at the end, and what was wrong on the way
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from hocket.coupling.feedthrough import Node
@@ -37,6 +37,7 @@ from hocket.plan.instructions import (
 )
 from hocket.plan.plan import join_names
 from hocket.plan.verify.body_faults import (
+    Finding,
     are_uniform,
     body_owners,
     find_races,
@@ -180,8 +181,15 @@ class PlanReader:
                     self.attempt(inner, at)
                 case Adapt(inner, control):
                     self.adapt(inner, control, at)
-                case Save() | Restore() | Repeat():
-                    self.follow_rollback(instruction, at)
+                case Save(sims):
+                    for child in self.look_up(sims):
+                        self.save(child)
+                case Restore(sims):
+                    for child in self.look_up(sims):
+                        self.restore(child)
+                    self.latest = max(self.time, default=0)
+                case Repeat():
+                    self.repeat(instruction, at)
                 case _:
                     self.fault("no instruction", given=f"{instruction!r:.60}")
 
@@ -197,19 +205,6 @@ class PlanReader:
         else:
             self.read(child)
 
-    def follow_rollback(self, instruction: Save | Restore | Repeat, place: Place) -> None:
-        """Read an instruction that is about going back."""
-        match instruction:
-            case Save(sims):
-                for child in self.look_up(sims):
-                    self.save(child)
-            case Restore(sims):
-                for child in self.look_up(sims):
-                    self.restore(child)
-                self.latest = max(self.time, default=0)
-            case Repeat():
-                self.repeat(instruction, place)
-
     @property
     def spot(self) -> Spot:
         """The instruction that is read."""
@@ -218,6 +213,11 @@ class PlanReader:
     def fault(self, kind: str, sim: str = "", port: str = "", **more: object) -> None:
         """Note what is wrong with the instruction that is read."""
         self.notes.add(kind, self.spot, sim, port, **more)
+
+    def note_all(self, found: Iterable[Finding]) -> None:
+        """Note what is wrong with bodies inside."""
+        for each in found:
+            self.notes.add(each.kind, each.spot, each.sim, each.port, **each.more)
 
     def look_up(self, sims: Sequence[str]) -> list[int]:
         """Return the numbers of simulators; unknown ones are faults."""
@@ -373,8 +373,7 @@ class PlanReader:
                 self.follow_simple(body[0])  # type: ignore[arg-type]
             return
         owner = body_owners(bodies, place)
-        for kind, at, instruction, sim, port, more in find_races(bodies, place, owner, self.facts):
-            self.notes.add(kind, (at, instruction), sim, port, **more)
+        self.note_all(find_races(bodies, place, owner, self.facts))
         start = latest = self.latest
         around = self.instruction
         for number, body in enumerate(bodies, 1):
@@ -405,8 +404,7 @@ class PlanReader:
         if not bodies:
             self.fault("empty body")
         wrong = list(turn_faults(bodies, place))
-        for kind, at, instruction, sim, more in wrong:
-            self.notes.add(kind, (at, instruction), sim, **more)
+        self.note_all(wrong)
         steps = [step for body in bodies for step in steps_in(body)]
         children = [self.number[step.sim] for step in steps if step.sim in self.number]
         parts = [step.fraction for step in steps]
@@ -422,8 +420,7 @@ class PlanReader:
 
     def attempt(self, body: Body, place: Place) -> None:
         """Read a body whose steps may be made shorter."""
-        for kind, sim, more in try_faults(self.facts):
-            self.fault(kind, sim, more=more)
+        self.note_all(try_faults(self.facts, self.spot))
         if self.trying:
             self.fault("try in a try")
         elif len(place) > 1 and not (self.adapting and len(place) == 2):
@@ -459,9 +456,7 @@ class PlanReader:
         if outer.until is not None and not outer.until > 0:
             self.fault("no tolerance", until=outer.until)
         wrong = list(repeat_faults(outer, place, {self.facts.name(child) for child in self.saved}))
-        for kind, at, instruction, sim in wrong:
-            if sim in self.number:
-                self.notes.add(kind, (at, instruction), sim)
+        self.note_all(each for each in wrong if each.sim in self.number)
         for _ in range(1 if wrong or outer.at_most == 1 else 2):
             self.follow(outer.body, place)
         if self.values is not None and outer.until is not None:
