@@ -61,7 +61,7 @@ def test_the_plan():
     assert str(plan).splitlines()[3:] == [
         "  each step:",
         "    in steps of multiples of 1/1048576, an error of 0.001 per second by what inputs missed;"
-        " else go back:",
+        " else roll back:",
         "      feed a, b, together",
         "      step a, b, together",
         "      read a, b, together",

@@ -162,7 +162,7 @@ def test_whole_numbers_are_held_whatever_the_extrapolation(fmus: Any) -> None:
 def test_all_go_back_and_meet_a_step_that_ended_early(fmus: Any, version: int) -> None:
     models = {"a": fmus("discards", version, at=0.455, early_return=True), "lag": fmus("lag")}
     composite = hk.Composite(hk.Scenario(models, {"lag.u": "a.y"}), "0.1 s")
-    assert "if one ends early, all go back" in str(plan_tree(composite).plan)
+    assert "if one ends early, all roll back" in str(plan_tree(composite).plan)
     run = hk.run(composite, stop=1)
     assert run["a.y"].t.tolist() == pytest.approx(
         [0, 0.1, 0.2, 0.3, 0.4, 0.455, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]

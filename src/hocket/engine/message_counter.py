@@ -1,7 +1,7 @@
 """What passes from host to host, counted where it happens: whenever something is stepped, read or fed.
 
 In:  the steps, readings and feedings of a run, one after the other
-Out: messages and bytes per pair of hosts; nothing is taken back when simulators go back
+Out: messages and bytes per pair of hosts; nothing is taken back when simulators roll back
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = F
         raise
     for simulator in children if tries(design.plan.step) else ():
         if hasattr(simulator, "early"):
-            simulator.early = True  # it may stop where it likes: the level goes back
+            simulator.early = True  # it may stop where it likes: the level rolls back
     level.children = children
     level.ticks = [0] * len(children)
     level.ledger.link_inner_accounts(level)

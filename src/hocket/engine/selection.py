@@ -57,7 +57,7 @@ def choose_tables(
     """Return the tables to keep, before anything is opened; with `ledger` also accounts of power bonds.
 
     A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
-    an exact path always counts, and may also name an input. The indices of `x[1]` are no wildcard. Accounts
+    an exact path always counts, and may name an input. The indices of `x[1]` are not a wildcard. Accounts
     count where a pattern is about them, by its begin or its end: `joint.*`, `*.gained`. `ledger` keeps those
     that are chosen so, and all of them where none is.
     """
@@ -204,7 +204,7 @@ def _row_interval(level: PlanTree, clock: Clock, every: Every) -> int:
         return 1
     if every % step:
         raise ScenarioError(
-            f"rows every {format_duration(every)} do not fall on the steps of {format_duration(step)}"
+            f"{format_duration(every)} between rows is not a multiple of the step {format_duration(step)}"
             + (f" of `{level.path}`" if level.path else ""),
             where="every",
             expected="a multiple of the step",

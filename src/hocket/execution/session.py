@@ -212,19 +212,18 @@ class Execution:
             "steps": self.engine.now // self.level.length,
             "simulators": len(self.job.design.leaves.places),
         }
-        iterated = {path: asdict(each) for path, each in self.engine.sweeps().items() if each.repeats}
-        more: dict[str, Any] = {"sweeps": iterated} if iterated else {}
-        adapted = {
-            path: self._in_seconds(each) for path, each in self.engine.steps().items() if each.accepted
+        sweeps, steps = self.engine.sweeps().items(), self.engine.steps().items()
+        more: dict[str, Any] = {
+            "sweeps": {path: asdict(each) for path, each in sweeps if each.repeats},
+            "adapted": {path: self._in_seconds(each) for path, each in steps if each.accepted},
+            "messages": self.engine.messages(),
         }
-        more |= {"adapted": adapted} if adapted else {}
-        sent = self.engine.messages()
-        more |= {"messages": sent} if sent else {}
+        counts |= {name: each for name, each in more.items() if each}
         if kept := self.drift.notes():
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
         self._keep_energies()
-        return self.output.end(status, reached=self.time_reached, counts=counts | more, phases=self.phases)
+        return self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
 
     def _keep_energies(self) -> None:
         assert self.engine is not None
@@ -242,7 +241,7 @@ class Execution:
         self.output.add({"stored": known} if known else {})
         if len(known) < len(both):
             lost = [f"`{path}` says {now[path]} J" for path in both if path not in known]
-            told = f"stored energy at the end, left out as no finite number: {', '.join(lost)}"
+            told = f"stored energy at the end, left out as not a finite number: {', '.join(lost)}"
             self.output.add({"notes": [*self.notes, told]})
 
     def _bonds(self) -> dict[str, dict[str, Any]]:

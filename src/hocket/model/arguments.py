@@ -54,7 +54,7 @@ def set_fields(frozen: Any, **values: Any) -> None:
 
 
 def check_names(named: object, kind: str, example: str, models: Collection[str] = ()) -> None:
-    """Refuse parts of a scenario without names, and names that are no words or belong to models already."""
+    """Refuse parts of a scenario without names, and names that are not words or belong to models already."""
     where = f"{kind}s"
     if not isinstance(named, Mapping):
         raise ScenarioError(f"the {kind}s of a scenario have names", where, example)

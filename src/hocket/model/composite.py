@@ -83,7 +83,7 @@ def algorithm_layers(orchestrator: Any) -> Iterator[Any]:
 
 
 class CapabilityRequest(NamedTuple):
-    """What an algorithm asks of simulators of its level: a capability, of whom, why, what is lost without."""
+    """What an algorithm asks of simulators of its level: a capability, of which, why, what is lost."""
 
     capability: str
     sims: tuple[str, ...]

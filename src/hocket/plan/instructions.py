@@ -150,7 +150,7 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A body whose steps may end early: all go back and make it shorter, then go on to the end."""
+    """A body whose steps may end early: all roll back and make it shorter, then go on to the end."""
 
     body: Body
 
@@ -172,9 +172,9 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Go back to where these simulators were saved: states, clocks, extrapolator memory and samples.
+    """Roll back to where these simulators were saved: states, clocks, extrapolator memory and samples.
 
-    The newest iterate stays: the Repeat around it owns that. What goes back is fed anew before it steps.
+    The newest iterate stays: the Repeat around it owns that. What is rolled back is fed anew before it steps.
     """
 
     sims: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Who must be told what: values that were evaluated anew, and the messages that carry them to other hosts.
+"""News between hosts: values that were evaluated anew, and the messages that carry them.
 
 In:  the instructions of a plan, one after the other
 Out: messages and values per pair of hosts
@@ -118,13 +118,13 @@ class Post:
             self.versions[node] = self.versions.get(node, 0) + 1
 
     def flush(self, numbers: int = 1) -> None:
-        """Send what is new and nobody was fed with."""
+        """Send what is new and was fed to none."""
         for pair, nodes in self.used.items():
             if any(self._is_new(pair, node) for node in nodes):
                 self._send(pair, numbers)
 
     def mark_all_known(self) -> None:
-        """Take everything for told to everyone."""
+        """Take everything for known everywhere."""
         for pair, nodes in self.used.items():
             for node in nodes:
                 self.known[(pair, node)] = self.versions.get(node, 0)

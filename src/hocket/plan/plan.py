@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, TypeAlias
 
-from hocket.plan import plan as words
 from hocket.plan.instructions import (
     Adapt,
     Admit,
@@ -82,7 +81,7 @@ def describe_instruction(instruction: Instruction) -> str:
         case Times(n):
             return f"{n} times"
         case Try():
-            return "try; if one ends early, all go back, meet it there, and go on"
+            return "try; if one ends early, all roll back, meet it there, and go on"
         case Adapt(_, control):
             return _describe_control(control)
         case Together():
@@ -93,12 +92,10 @@ def describe_instruction(instruction: Instruction) -> str:
             return f"save {join_names(sims)}"
         case Restore(sims):
             return f"restore {join_names(sims)}"
-        case Repeat(_, None, at_most, accelerate):
-            how = "" if accelerate is None else f", {accelerate.describe()}"
-            return f"repeat {at_most} times{how}"
         case Repeat(_, until, at_most, accelerate):
             how = "" if accelerate is None else f", {accelerate.describe()}"
-            return f"repeat until the values agree to {until:g}, at most {at_most} times{how}"
+            end = "" if until is None else f"until the values agree to {until:g}, at most "
+            return f"repeat {end}{at_most} times{how}"
     return f"{instruction!r:.60}"
 
 
@@ -110,7 +107,7 @@ def _describe_control(control: Control) -> str:
         "richardson": "two half steps",
         "energy": "what the bonds gained or lost",
     }[control.estimate]
-    back = "; else go back" if control.rejects else "; nobody goes back"
+    back = "; else roll back" if control.rejects else "; none rolls back"
     error = f"{control.tolerance_text}{per} by {how}"
     return f"in steps of multiples of {control.quantum}, {error}{back}"
 
@@ -198,7 +195,7 @@ class Plan:
         for title, body in (("to start", self.start), ("each step", self.step), ("asked again", self.output)):
             if body:
                 yield f"  {title}:"
-                yield from words.describe_body(body, "    ")
+                yield from describe_body(body, "    ")
         for inner_name, plan in self.inner.items():
             yield ""
             yield from plan.lines(f"{name}.{inner_name}" if name else inner_name)

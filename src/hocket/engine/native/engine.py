@@ -65,7 +65,7 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
     away = [child for child, each in enumerate(level.children) if _is_isolated(each)]
     if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
-        return f"`{level.name(away[0])}` is isolated, and goes back through Python only"
+        return f"`{level.name(away[0])}` is isolated, and rolls back through Python only"
     if max(level.length, ticks, *map(abs, level.clock.integer_ratio)) > TICKS:
         return "its clock needs more digits than the native one has"
     inner = (native_obstacle(child) for child in level.children if isinstance(child, Level))

@@ -105,7 +105,7 @@ class _PendingCloses:
         self.waiting: dict[tuple[int, bool, int, int], tuple[_native.Fraction, _Accounts]] = {}
         self.children: set[int] = set()
         self.stepped: set[int] = set()
-        """Who made a step, and was not read since."""
+        """What made a step, and was not read since."""
 
     def wait(self, step: _native.StepReadOperation, accounts: _Accounts, fed: bool) -> None:
         """Keep accounts of a step that was read for later; `fed`: its inputs were fed right before it."""
@@ -141,7 +141,7 @@ def _accounts(
 ) -> _Accounts:
     """Return the accounts of power bonds that an operation opens or closes.
 
-    Where outputs are read twice, only who `stepped` since the first time has something to close.
+    Where outputs are read twice, only what `stepped` since the first time has something to close.
     """
     children = operation.children
     if stepped is not None:
@@ -180,7 +180,7 @@ def can_reopen_accounts(level: Level) -> bool:
 
 
 def _steps_before_read(body: Body, stepped: set[str]) -> bool:
-    """Return whether anyone makes a step before the last one was read: an account goes over both."""
+    """Return whether one makes a step before the last one was read: an account goes over both."""
     for each in body:
         if isinstance(each, Step):
             if each.sim in stepped:

@@ -41,7 +41,7 @@ class LevelFacts:
 
     @cached_property
     def wiring(self) -> Wiring:
-        """Who drives whom."""
+        """Which output drives which input."""
         return wire(self.scenario)
 
     @cached_property

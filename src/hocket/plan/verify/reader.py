@@ -152,7 +152,7 @@ class PlanReader:
         self.trying = self.tried = 0
         self.adapting = False
         self.crowd: list[tuple[dict[str, int], int]] = []
-        """For each Together around here: which body has whom, and which this is."""
+        """For each Together around here: which body has which simulator, and which this is."""
         self.place: Place = ()
         self.instruction: Instruction = Record()
 
