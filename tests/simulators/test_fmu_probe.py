@@ -11,8 +11,7 @@ from hocket.cli import app
 from hocket.errors import FileError, InternalError
 from hocket.simulators.fmu import live
 from hocket.simulators.fmu import probe as probing
-from hocket.simulators.fmu.probe import probe
-from hocket.simulators.fmu.probe.findings import Finding, Probe
+from hocket.simulators.fmu.probe import Finding, Probe, probe
 from hocket.simulators.fmu.probe.process import CHECKS
 from hocket.simulators.fmu.recipe import Fmu
 

@@ -241,7 +241,7 @@ def test_sizes_decide_shapes():
     array = FmuVariable("x", 3, "real", **FIXED, start=(1.0, 2.0), dimensions=("n",))
     description = described(array, size)
     assert check_settings(description, {"x": [1, 2, 3], "n": 3}).settings[1].values == (1.0, 2.0, 3.0)
-    assert faults(description, x=[1, 2], n=3) == [("`x` has the shape 3, which [1, 2] has not", "")]
+    assert faults(description, x=[1, 2], n=3) == [("`x` has the shape 3, which [1, 2] does not have", "")]
     assert faults(description, n=3, **{"x[1]": 1})[0][0].endswith("the other elements of `x` have no values")
     assert faults(description, n=0) == [("`n` is 0", "at least 1")]
 
@@ -251,7 +251,7 @@ def test_lists_for_the_scalars_of_fmi_2():
     description = described(*scalars, version="2.0")
     (setting,) = check_settings(description, {"x": [4, 5, 6]}).settings
     assert (setting.references, setting.values) == ((1, 2, 3), (4.0, 5.0, 6.0))
-    assert faults(description, x=[4, 5]) == [("`x` has the shape 3, which [4, 5] has not", "")]
+    assert faults(description, x=[4, 5]) == [("`x` has the shape 3, which [4, 5] does not have", "")]
     assert check_settings(description, {"x[2]": 1}).settings[0].references == (2,)
     gap = described(scalars[0], scalars[2], version="2.0")
     assert faults(gap, x=[1, 2, 3]) == [("there is no variable `x[2]`", "")]

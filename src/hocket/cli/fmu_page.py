@@ -34,8 +34,8 @@ from hocket.simulators.fmu.binaries import (
     required_functions,
 )
 from hocket.simulators.fmu.description import read_description
+from hocket.simulators.fmu.probe import Probe
 from hocket.simulators.fmu.probe import probe as probed
-from hocket.simulators.fmu.probe.findings import Probe
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import Description, FmuInterface, FmuVariable, array_of
 from hocket.simulators.recipes import positive_duration

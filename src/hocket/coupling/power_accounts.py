@@ -150,7 +150,7 @@ def _factor(ports: Ports, child: int, output: int, entry: int, unit: str) -> flo
 
 
 def accounts_by_child(bonds: Iterable[WiredBond]) -> dict[int, list[int]]:
-    """Return which accounts each child has: 2 n of bond n for that of the effort, 2 n + 1 for that of the flow."""
+    """Return which accounts each child has: 2 n of bond n where it gives the effort, 2 n + 1 the flow."""
     found: dict[int, list[int]] = {}
     for number, joint in enumerate(bonds):
         found.setdefault(joint.given.child, []).append(2 * number)

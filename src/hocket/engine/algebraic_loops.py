@@ -139,9 +139,7 @@ def newton(evaluate: Callable[[Values], Sequence[Value]], guess: Values) -> Valu
         for fraction in FRACTIONS:
             trial = [x + fraction * c for x, c in zip(v, change, strict=True)]
             trial_residual = _loop_residual(evaluate(trial), trial)
-            if (
-                relative_residual(trial_residual, v) < before
-            ):  # on the old scale: running away is not progress
+            if relative_residual(trial_residual, v) < before:  # on the old scale, where running away shows
                 break
         v, residual = trial, trial_residual
         size = relative_residual(residual, v)

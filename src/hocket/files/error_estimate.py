@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -40,24 +40,6 @@ if TYPE_CHECKING:
 
 SHOWN = 6
 """Ports in a picture of a trust, the worst ones."""
-
-
-def draw_bands(trust: ErrorEstimate, path: Path | str | None = None) -> Any:
-    """Draw the worst ports, each in axes of its own; without any, defects. `path` also saves the picture."""
-    shown = trust.ports[:SHOWN]
-    if not shown:
-        return _draw_defect_bars(trust.gaps[:30], path)
-    figure, stack = new_figure(9, 0.9 + 1.7 * len(shown), rows=len(shown))
-    for axes, each in zip(stack, shown, strict=True):
-        fill_band(axes, each, BLUE)
-        axes.plot(*decimate(each.run), color=BLUE, linewidth=1.2)
-        unit = f" [{each.run.unit}]" if each.run.unit else ""
-        error = f"global error {Share(each.relative):.2g} of peak, {each.largest:.2g}"
-        set_axes_title(axes, f"{each.port}{unit}: {error}")
-        axes.grid(alpha=0.3)
-        axes.margins(x=0)
-    stack[-1].set_xlabel("time [s]")
-    return save_figure(figure, path)
 
 
 def _draw_defect_bars(gaps: Sequence[InputDefect], path: Path | str | None) -> Any:
@@ -274,8 +256,24 @@ class ErrorEstimate:
         yield f"{why}: the estimate is reliable"
 
     def plot(self, path: Path | str | None = None) -> Any:
-        """Draw each port with the band in which it is expected to be."""
-        return draw_bands(self, path)
+        """Draw the worst ports, each with the band in which it is expected to be; without ports, defects.
+
+        `path` also saves the picture.
+        """
+        shown = self.ports[:SHOWN]
+        if not shown:
+            return _draw_defect_bars(self.gaps[:30], path)
+        figure, stack = new_figure(9, 0.9 + 1.7 * len(shown), rows=len(shown))
+        for axes, each in zip(stack, shown, strict=True):
+            fill_band(axes, each, BLUE)
+            axes.plot(*decimate(each.run), color=BLUE, linewidth=1.2)
+            unit = f" [{each.run.unit}]" if each.run.unit else ""
+            error = f"global error {Share(each.relative):.2g} of peak, {each.largest:.2g}"
+            set_axes_title(axes, f"{each.port}{unit}: {error}")
+            axes.grid(alpha=0.3)
+            axes.margins(x=0)
+        stack[-1].set_xlabel("time [s]")
+        return save_figure(figure, path)
 
 
 MARK, FORMAT = "hocket_trust", 1
@@ -394,8 +392,5 @@ def _parse_number(value: Any) -> Any:
     return None if value is None else float(value)
 
 
-def _list_column(columns: Any) -> pa.Array:
-    parts = [np.asarray(column, dtype=float) for column in columns]
-    ends = np.cumsum([0, *map(len, parts)])
-    flat = np.concatenate(parts) if parts else np.zeros(0)
-    return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(flat, pa.float64()))
+def _list_column(columns: Iterable[Array]) -> pa.Array:
+    return pa.array(list(columns), pa.large_list(pa.float64()))

@@ -1,16 +1,119 @@
 """SSP: systems of FMUs as other tools exchange them, versions 1.0 and 2.0.
 
 In:  an .ssp, a folder with the same content, or an .ssd; or an Experiment whose models are FMUs
-Out: an Experiment; or an .ssp
+Out: an Experiment with notes of what was assumed on the way; or an .ssp
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 
-from hocket.files.ssp.importing import SspImport, import_ssp
+from hocket.errors import FileError, ScenarioError
+from hocket.files.fmus import StepWish, default_step
+from hocket.files.ssp.annotation import read_annotation
+from hocket.files.ssp.assignments import assign_values
+from hocket.files.ssp.directions import direct_connections
+from hocket.files.ssp.document import SystemReader, read_document
+from hocket.files.ssp.level_builder import LevelBuilder
+from hocket.files.ssp.package import ImportFindings, open_package
 from hocket.files.ssp.package_writer import write_ssp
+from hocket.files.ssp.parts import Component, Document, System
+from hocket.files.ssp.unit_definitions import AffineMap
+from hocket.files.ssp.vocabulary import DEFAULT
+from hocket.model.clock import format_duration, seconds
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
+from hocket.model.ports import Port
+from hocket.model.scenario import Scenario
+from hocket.model.units import conversion
+from hocket.planning.planner import plan_tree
+from hocket.simulators.fmu.recipe import Fmu
+
+__all__ = ["SspImport", "import_ssp", "read_ssp", "write_ssp"]
+
+
+def _settle_inputs(
+    composite: Composite, driven: Collection[str], findings: ImportFindings, path: str = ""
+) -> Composite:
+    """Return a composite in which no open input is without a start value; `driven` are those not open."""
+    scenario = composite.scenario
+    ports: list[Port] = []
+    for port in scenario.inputs:
+        if port.name in driven or port.start is not None:
+            ports.append(port)
+            continue
+        starts = set(_starts(scenario, port))
+        if len(starts) == 1 and None not in starts:
+            ports.append(replace(port, start=starts.pop()))
+        elif starts:
+            what = f"nothing drives the input `{path}{port.name}`"
+            findings.note(f"{what}, and what it leads to starts at different values: it is left out")
+    kept = {port.name for port in ports}
+    gone = {port.name for port in scenario.inputs} - kept
+    connections = [c for c in scenario.connections if c.source not in gone]
+    models = dict(scenario.models)
+    for name, model in scenario.models.items():
+        if isinstance(model, Composite):
+            inside = {c.target[len(name) + 1 :] for c in connections if c.target.startswith(f"{name}.")}
+            models[name] = _settle_inputs(model, inside, findings, f"{path}{name}.")
+    changed = scenario.with_changes(models=models, connections=connections, inputs=ports)
+    return composite.with_scenario(changed)
+
+
+def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:
+    """Yield the value of a port that would leave each of the inputs it leads to where it starts."""
+    for connection in scenario.connections:
+        if connection.source != port.name:
+            continue
+        owner, _, name = connection.target.partition(".")
+        model = scenario.models.get(owner)
+        target = next((p for p in model.inputs if p.name == name), None) if model else None
+        if model is None or target is None:
+            continue
+        inner = {target.start}
+        if target.start is None and isinstance(model, Composite):
+            inner = set(_starts(model.scenario, target))
+        units = AffineMap(*conversion(port.unit, target.unit))
+        line = units.then(AffineMap(connection.gain, connection.offset))
+        for start in inner:
+            back = None if start is None or not line.gain else line.inverse()(start)
+            yield None if back is None else float(f"{back:.14g}")
+
+
+def _step_wishes(system: System, path: str = "") -> Iterator[StepWish]:
+    """Yield what the FMUs at any depth say of their steps."""
+    for part in system.parts.values():
+        name = f"{path}{part.name}"
+        if isinstance(part, System):
+            yield from _step_wishes(part, f"{name}.")
+        elif isinstance(part, Component) and part.fmu is not None:
+            description = part.fmu.description
+            solved = part.options.get("interface") == "model-exchange"
+            fixed = None if solved or description.cs is None else description.cs.fixed_step
+            yield StepWish(name, description.step, fixed)
+
+
+def _default_step(system: System, start: Fraction, stop: Fraction | None) -> tuple[Fraction, str]:
+    """Return the step of an SSP that tells none, and a note that says why."""
+    span = stop - start if stop is not None and stop > start else None
+    step, reason = default_step(_step_wishes(system), span)
+    if span is not None and (span / step).denominator != 1:
+        step = span / (span / step).__ceil__()
+        reason += ", shortened to divide the run"
+    return step, f"the SSP tells no step: it is {format_duration(step)}, {reason}"
+
+
+@dataclass(frozen=True)
+class SspImport:
+    """What an SSP holds, and what a user may want to know of how it was read."""
+
+    experiment: Experiment
+    """Its notes tell what was assumed, ignored or renamed."""
+    names: dict[str, str] = field(default_factory=dict)
+    """By path in hocket: what the SSP calls an element that had to be renamed."""
 
 
 def read_ssp(path: Path | str, ssd: str = "") -> Experiment:
@@ -22,4 +125,82 @@ def read_ssp(path: Path | str, ssd: str = "") -> Experiment:
     return import_ssp(path, ssd).experiment
 
 
-__all__ = ["SspImport", "import_ssp", "read_ssp", "write_ssp"]
+def import_ssp(path: Path | str, ssd: str = "") -> SspImport:
+    """Return what an SSP holds, with the names that had to be changed; see `read_ssp`."""
+    file = Path(path)
+    findings = ImportFindings()
+    document = read_document(*open_package(file, findings, ssd))
+    system = SystemReader().outermost(document) if document else None
+    experiment = _build_experiment(document, system, findings) if document and system else None
+    findings.raise_faults()
+    assert experiment is not None, "what could not be read has faults"
+    if findings.foreign:
+        listed = ", ".join(f"`{name}`" for name in sorted(findings.foreign))
+        findings.note(f"annotations of other tools are not read: {listed}")
+    name = experiment.name or (file.parent if file.name == DEFAULT else file).stem
+    notes = tuple(findings.noted)
+    return SspImport(replace(experiment, name=name, path=file.absolute(), notes=notes), findings.names)
+
+
+def _build_experiment(document: Document, system: System, findings: ImportFindings) -> Experiment | None:
+    direct_connections(system)
+    assign_values(system)
+    start, stop, every = _run_times(document)
+    step, why = _default_step(system, start, stop)
+    if "step" not in system.level:
+        findings.note(why)
+    if "orchestrator" not in system.level:
+        findings.note("the SSP tells no algorithm: it is jacobi, extrapolation is hold")
+    _note_binaries(system)
+    composite = LevelBuilder(system, "").composite(step)
+    if composite is None:
+        if not findings.faults:
+            system.node.fault(f"there is nothing in the system `{system.name}`", "an FMU")
+        return None
+    composite = _settle_inputs(composite, (), findings)
+    if not findings.faults:
+        _check_scenario(composite, document, findings)
+    return Experiment(composite, start, stop, every, document.root.get("name"))
+
+
+def _run_times(document: Document) -> tuple[Fraction, Fraction | None, Fraction | None]:
+    node = document.root.child("DefaultExperiment")
+    told: dict[str, Fraction] = {}
+    for name in ("start", "stop"):
+        text = node.get(f"{name}Time") if node else ""
+        try:
+            told |= {name: seconds(float(text))} if text else {}
+        except ValueError:
+            assert node is not None
+            node.fault(f"the {name}Time is `{text}`", "a time in seconds")
+    told |= read_annotation(node, "Run")
+    start, stop = told.get("start", Fraction(0)), told.get("stop")
+    if node is not None and stop is not None and stop <= start:
+        node.fault(f"the run stops at {stop} s and starts at {start} s", "a stop after the start")
+    return start, stop, told.get("every")
+
+
+def _check_scenario(composite: Composite, document: Document, findings: ImportFindings) -> None:
+    """Note what hocket itself finds wrong with the scenario."""
+    try:
+        _ = plan_tree(composite)
+    except ScenarioError as error:
+        shown = document.package.display_name(document.path)
+        for fault in error.faults:
+            where = f"{shown}, {fault.where}" if fault.where else shown
+            findings.fault(where, fault.what, fault.expected, fault.hint)
+
+
+def _note_binaries(system: System) -> None:
+    """Note the FMUs that cannot be run on this computer; they can still be looked at."""
+    missing: dict[Fmu, str] = {}
+    for component in system.components():
+        fmu = component.fmu
+        if fmu is not None and fmu not in missing:
+            try:
+                _ = fmu.binary
+                missing[fmu] = ""
+            except FileError as error:
+                missing[fmu] = error.faults[0].what
+        if fmu is not None and missing[fmu]:
+            component.node.note(f"`{component.name}` cannot be run here: {missing[fmu]}")

@@ -110,7 +110,7 @@ def _wire_effect(
     Raises ScenarioError for units that do not convert, and for a table that cannot be had.
     """
     links = [wire.link, *([wire.then] if wire.then else [])]
-    tables = [link.transformation for link in links if link.transformation.kind != "linear"]
+    tables = [link.transformation for link in links if link.transformation.kind != "Linear"]
     try:
         units, told = _wire_lines(source, target, wire, links)
     except ValueError as error:
@@ -127,7 +127,7 @@ def _wire_effect(
         numbers = tables[0].numbers(source.items, target.items)
     except ValueError as error:
         raise ScenarioError(str(error), expected="items of both enumerations") from None
-    if tables[0].kind != "boolean":
+    if tables[0].kind != "Boolean":
         return IDENTITY, IDENTITY, numbers
     no, yes = numbers.get(0, 0), numbers.get(1, 1)
     return IDENTITY, AffineMap(float(yes - no), float(no)), {}

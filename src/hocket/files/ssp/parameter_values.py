@@ -25,7 +25,15 @@ from hocket.files.ssp.vocabulary import TRUTHS, nest_array
 
 REALS = ("Real", "Float64", "Float32")
 WHOLES = ("Integer", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
-TYPES = (*REALS, *WHOLES, "Boolean", "String", "Enumeration", "Binary")
+TEXTS = ("String", "Enumeration")
+TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
+    **dict.fromkeys(REALS, (float, "a number")),
+    **dict.fromkeys(WHOLES, (int, "a whole number")),
+    **dict.fromkeys(TEXTS, (str, "a text")),
+    "Boolean": (lambda text: TRUTHS[text.lower()], "true or false"),
+    "Binary": (bytes.fromhex, "hexadecimal digits"),
+}
+"""By tag: what reads a value, and what it expects."""
 
 
 @dataclass(eq=False)
@@ -59,7 +67,7 @@ def read_parameter_set(node: Node, units: Mapping[str, NamedUnit]) -> dict[str, 
         try:
             value = _parse_value(typed, _sizes(entry))
         except ValueError as error:
-            typed.fault(f"`{name}` is {error}", _EXPECTED[_value_kind(typed.tag)])
+            typed.fault(f"`{name}` is {error}", TYPES[typed.tag][1])
             continue
         unit = look_up_unit(typed.get("unit"), own) if typed.tag in REALS else None
         found[name] = Parameter(name, value, unit, entry)
@@ -73,30 +81,6 @@ def check_version(node: Node) -> None:
         node.note(f"the version is missing, 1.0 is assumed ({node.where})")
     elif version.split(".")[:2] not in (["1", "0"], ["2", "0"]):
         node.fault(f"the version is `{version}`", '"1.0" or "2.0"')
-
-
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "real": float,
-    "integer": int,
-    "boolean": lambda text: TRUTHS[text.lower()],
-    "text": str,
-    "binary": bytes.fromhex,
-}
-_EXPECTED = {
-    "real": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "text": "a text",
-    "binary": "hexadecimal digits",
-}
-
-
-def _value_kind(tag: str) -> str:
-    if tag in REALS:
-        return "real"
-    if tag in WHOLES:
-        return "integer"
-    return {"Boolean": "boolean", "Binary": "binary"}.get(tag, "text")
 
 
 def _sizes(entry: Node) -> list[int]:
@@ -113,7 +97,7 @@ def _parse_value(node: Node, sizes: list[int]) -> Any:
         texts = inner
     elif "value" not in node.attributes:
         raise ValueError("without a value")
-    elif _value_kind(node.tag) == "text":
+    elif node.tag in TEXTS:
         texts = [node.attributes["value"]]
     else:
         texts = node.attributes["value"].split() or [""]
@@ -128,60 +112,52 @@ def _parse_value(node: Node, sizes: list[int]) -> Any:
 
 def _parse_single(tag: str, text: str) -> Any:
     try:
-        return _PARSERS[_value_kind(tag)](text)
+        return TYPES[tag][0](text)
     except (ValueError, KeyError):
         raise ValueError(f"`{text}`") from None
 
 
-_TABLES = {
-    "BooleanMappingTransformation": "boolean",
-    "IntegerMappingTransformation": "integer",
-    "EnumerationMappingTransformation": "enumeration",
+_TABLES: dict[str, Callable[[str], Any]] = {
+    "Boolean": lambda text: TRUTHS[text],
+    "Integer": int,
+    "Enumeration": str,
 }
+"""By the beginning of a tag, `BooleanMappingTransformation`: what reads the values in a table."""
 
 
 @dataclass(frozen=True)
 class Transformation:
-    """A line, or a table by the texts of the file; values that are not in the table stay as they are."""
+    """A line, or a table of values; values that are not in the table stay as they are."""
 
     line: AffineMap = IDENTITY
-    table: tuple[tuple[str, str], ...] = ()
-    kind: str = "linear"
-    """linear, boolean, integer or enumeration."""
+    table: tuple[tuple[Any, Any], ...] = ()
+    kind: str = "Linear"
+    """Linear, Boolean, Integer or Enumeration."""
 
     def numbers(self, source: Mapping[str, int], target: Mapping[str, int]) -> dict[int, int]:
         """Return the table as numbers, items by the enumerations of both ends; raises ValueError."""
-        pairs = ((_number(a, self.kind, source), _number(b, self.kind, target)) for a, b in self.table)
-        return dict(pairs)
+        return {_item_number(one, source): _item_number(other, target) for one, other in self.table}
 
     def apply(self, value: Any) -> Any:
         """Return a value of a parameter, transformed; an item is a text here."""
         if isinstance(value, list):
             return [self.apply(item) for item in value]
-        if self.kind == "linear":
+        if self.kind == "Linear":
             return value if self.line == IDENTITY else self.line(float(value))
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        for one, other in self.table:
-            if self.kind == "enumeration" and one == text:
-                return other
-            if self.kind == "boolean" and TRUTHS[one] is bool(value):
-                return TRUTHS[other]
-            if self.kind == "integer" and int(one) == int(value):
-                return int(other)
-        return value
+        if self.kind == "Enumeration":
+            key: Any = str(value).lower() if isinstance(value, bool) else str(value)
+        else:
+            key = bool(value) if self.kind == "Boolean" else int(value)
+        return dict(self.table).get(key, value)
 
 
 NONE = Transformation()
 
 
-def _number(text: str, kind: str, items: Mapping[str, int]) -> int:
-    if kind == "boolean":
-        return int(TRUTHS[text])
-    if kind == "integer":
-        return int(text)
-    if text not in items:
-        raise ValueError(f"there is no item `{text}`; {suggest_nearest(text, items)}".rstrip("; "))
-    return items[text]
+def _item_number(value: Any, items: Mapping[str, int]) -> int:
+    if isinstance(value, str) and value not in items:
+        raise ValueError(f"there is no item `{value}`; {suggest_nearest(value, items)}".rstrip("; "))
+    return items[value] if isinstance(value, str) else int(value)
 
 
 def read_transformation(parent: Node) -> Transformation:
@@ -194,27 +170,25 @@ def read_transformation(parent: Node) -> Transformation:
                 node.fault("the factor or the offset is not a number", 'such as factor="2.5"')
                 return NONE
             return Transformation(line)
-        if node.tag in _TABLES:
-            return _read_map_table(node, _TABLES[node.tag])
+        kind = node.tag.removesuffix("MappingTransformation")
+        if kind != node.tag and kind in _TABLES:
+            return _read_map_table(node, kind)
     return NONE
 
 
 def _read_map_table(node: Node, kind: str) -> Transformation:
-    entries: dict[str, str] = {}
+    entries: dict[Any, Any] = {}
     for entry in node.all("MapEntry"):
-        pair = entry.get("source"), entry.get("target")
+        source, target = entry.get("source"), entry.get("target")
         try:
-            if kind == "integer":
-                pair = str(int(pair[0])), str(int(pair[1]))
-            if kind == "boolean":
-                _ = [TRUTHS[text] for text in pair]
+            one, other = _TABLES[kind](source), _TABLES[kind](target)
         except (ValueError, KeyError):
-            expected = "whole numbers" if kind == "integer" else "true or false"
-            entry.fault(f"`{pair[0]}` is mapped to `{pair[1]}`", expected)
+            expected = "whole numbers" if kind == "Integer" else "true or false"
+            entry.fault(f"`{source}` is mapped to `{target}`", expected)
             continue
-        if pair[0] in entries:
-            entry.fault(f"`{pair[0]}` is mapped twice", "one entry for each value")
-        entries[pair[0]] = pair[1]
+        if one in entries:
+            entry.fault(f"`{source}` is mapped twice", "one entry for each value")
+        entries[one] = other
     return Transformation(table=tuple(entries.items()), kind=kind)
 
 

@@ -7,9 +7,9 @@ Out: the straight line that turns a value in one unit into a value in another
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hocket.files.ssp.package import Node
 from hocket.model.units import conversion
@@ -142,6 +142,7 @@ def look_up_unit(name: str, units: Mapping[str, NamedUnit]) -> NamedUnit | None:
 
 
 def fmu_unit(fmu: Fmu, name: str) -> NamedUnit | None:
+    """Return a unit as an FMU defines it, else as it is known by its name; None for no name."""
     told = fmu.description.units.get(name)
     if told is None or told.exponents is None:
         return look_up_unit(name, {})
@@ -153,25 +154,12 @@ def unit_definition(name: str) -> NamedUnit | None:
     from hocket.model import units
 
     try:
-        parsed: Any = units._parse_unit(name)
-        quantity = units._registry().Quantity(1.0, parsed).to_root_units()
-        exponents = dict(_exponents(quantity))
-        found = NamedUnit(name, tuple(exponents.get(base, 0) for base in BASES))
+        registry, parsed = units._registry(), units._parse_unit(name)
+        base = registry.Quantity(1.0, parsed).to_base_units()
+        powers = {registry.get_symbol(each): power for each, power in base._units.items()}
+        if not powers.keys() <= set(BASES) or any(power != int(power) for power in powers.values()):
+            return None
+        found = NamedUnit(name, tuple(int(powers.get(each, 0)) for each in BASES))
         return NamedUnit(name, found.exponents, *conversion(name, found.base))
     except ValueError:
         return None
-
-
-def _exponents(quantity: Any) -> Iterator[tuple[str, int]]:
-    spelt = {"kilogram": "kg", "meter": "m", "second": "s", "ampere": "A", "kelvin": "K", "mole": "mol"}
-    spelt |= {"candela": "cd", "radian": "rad"}
-    grams = 0
-    for name, power in quantity._units.items():
-        if power != int(power) or name not in (*spelt, "gram"):
-            raise ValueError(f"`{name}` to the power {power} is not a product of base units")
-        if name == "gram":
-            grams = int(power)
-        else:
-            yield spelt[name], int(power)
-    if grams:
-        yield "kg", grams

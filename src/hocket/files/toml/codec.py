@@ -18,7 +18,18 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from hocket.errors import ScenarioError
-from hocket.files.toml.forms import DURATION, NUMBER, TEXT, TEXTS, TRUTH, ChoiceForm, LaterForm, WordOrForm
+from hocket.files.toml.forms import (
+    DURATION,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    ChoiceForm,
+    DefinedForm,
+    Form,
+    LaterForm,
+    WordOrForm,
+)
 from hocket.files.toml.model_kinds import unwrap_model
 from hocket.files.toml.registered_kinds import (
     ACCELERATIONS,
@@ -28,7 +39,16 @@ from hocket.files.toml.registered_kinds import (
     RegisteredFamily,
 )
 from hocket.files.toml.syntax import WRONG, FilePlace, describe_value, open_document
-from hocket.files.toml.table_kinds import OUTPUTS, PORTS, Field, KindFamily, Section, TableKind, table_kind
+from hocket.files.toml.table_kinds import (
+    OUTPUTS,
+    PORTS,
+    SHOWN,
+    Field,
+    KindFamily,
+    Section,
+    TableKind,
+    table_kind,
+)
 from hocket.model.bonds import Bond
 from hocket.model.composite import Composite, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
@@ -113,7 +133,7 @@ def _load_model_code(model: Model) -> None:
 
 
 @dataclass(frozen=True)
-class ConnectionsForm:
+class ConnectionsForm(DefinedForm):
     """input = output, where an input may be written with dots: `axle.wheel.force = "body.force"`."""
 
     kind: TableKind
@@ -123,9 +143,8 @@ class ConnectionsForm:
         if not isinstance(value, dict):
             return place.report_unexpected(value, 'a table of inputs: right.force = "left.force"')
         connections: dict[str, Connection] = {}
-        for target, written, here in self._flatten(
-            value, place, place.sibling_value("models"), _output_names(place)
-        ):
+        models, outputs = place.sibling_value("models"), _output_names(place)
+        for target, written, here in self._flatten(value, place, models, outputs):
             read = self._read_connection(written, target, here)
             if read is WRONG:
                 continue
@@ -170,9 +189,6 @@ class ConnectionsForm:
             bare = connection == Connection(connection.source, connection.target)
             section[connection.target] = connection.source if bare else self.kind.write(connection, here)
         return section or None
-
-    def schema(self) -> dict[str, Any]:
-        return {"$ref": f"#/$defs/{self.name}"}
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema; it refers to itself."""
@@ -282,6 +298,11 @@ def _named_tables(form: str) -> LaterForm:
     return LaterForm(f"hocket.files.toml.named_tables:{form}")
 
 
+def _scenario_key(name: str, form: Form, about: str, **more: Any) -> Field:
+    """Return a key whose value the scenario of a level has."""
+    return Field(name, form, about, get=attrgetter(f"scenario.{name}"), **more)
+
+
 LEVEL = table_kind(
     "composite",
     _build_level,
@@ -290,38 +311,23 @@ LEVEL = table_kind(
     Field("extrapolation", EXTRAPOLATIONS, "of every connection that has none of its own", stand_in="hold"),
     Field("start", ChoiceForm(get_args(StartMode)), "whether extrapolators get a past", stand_in="window"),
     Field("sampled", TRUTH, "whether it sees and shows values at its own steps only", stand_in=False),
-    Field("record", TEXTS, "the ports to keep: * is all", get=attrgetter("scenario.record"), stand_in=()),
-    Field("inputs", PORTS, "of the level itself", get=attrgetter("scenario.inputs")),
-    Field("outputs", PORTS, "of the level itself", get=attrgetter("scenario.outputs")),
-    Field("models", ModelsForm(lambda: MODELS), "by name: [models.left]", get=attrgetter("scenario.models")),
-    Field("connections", CONNECTIONS, "input = output", get=attrgetter("scenario.connections"), stand_in=()),
-    Field(
-        "bonds",
-        _named_tables("BONDS"),
-        "by name: [bonds.joint]",
-        get=attrgetter("scenario.bonds"),
-        stand_in=None,
-    ),
-    Field(
+    _scenario_key("record", TEXTS, "the ports to keep: * is all", stand_in=()),
+    _scenario_key("inputs", PORTS, "of the level itself"),
+    _scenario_key("outputs", PORTS, "of the level itself"),
+    _scenario_key("models", ModelsForm(lambda: MODELS), "by name: [models.left]"),
+    _scenario_key("connections", CONNECTIONS, "input = output", stand_in=()),
+    _scenario_key("bonds", _named_tables("BONDS"), "by name: [bonds.joint]", stand_in=None),
+    _scenario_key(
         "constraints",
         _named_tables("CONSTRAINTS"),
         "equations between ports, by name: [constraints.link]",
-        get=attrgetter("scenario.constraints"),
         stand_in=None,
     ),
-    Field(
-        "hosts",
-        _named_tables("HOSTS"),
-        'who runs where: plant = ["left"]',
-        get=attrgetter("scenario.hosts"),
-        stand_in=None,
+    _scenario_key(
+        "hosts", _named_tables("HOSTS"), 'which simulator runs where: plant = ["left"]', stand_in=None
     ),
-    Field(
-        "inserted",
-        _named_tables("INSERTIONS"),
-        "what a pass of the compiler made, and why",
-        get=attrgetter("scenario.inserted"),
-        stand_in=None,
+    _scenario_key(
+        "inserted", _named_tables("INSERTIONS"), "what a pass of the compiler made, and why", stand_in=None
     ),
     cls=Composite,
 )
@@ -353,7 +359,7 @@ MODELS: RegisteredFamily = RegisteredFamily(
     registered="simulators",
     tables=_model_kinds,
 )
-FORMS_BY_TYPE[Model] = InnerModelForm(lambda: MODELS)
+INNER_MODEL = FORMS_BY_TYPE[Model] = InnerModelForm(lambda: MODELS)
 
 
 def _run_defaults(
@@ -363,9 +369,8 @@ def _run_defaults(
 ) -> dict[str, Any]:
     """The defaults of hocket run."""
     if stop is not None and stop <= start:
-        raise ScenarioError(
-            "the run stops before it starts", "stop", "`stop` after `start`, which is 0 if left out"
-        )
+        expected = "`stop` after `start`, which is 0 if left out"
+        raise ScenarioError("the run stops before it starts", "stop", expected)
     if isinstance(every, Fraction) and every <= 0:
         raise ScenarioError("`every` is not positive", "every", 'an interval above zero, or "micro"')
     return {"start": start, "stop": stop, "every": every}
@@ -418,7 +423,6 @@ FILE: TableKind = TableKind(
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a scenario file, with all that is known by name."""
-    from hocket.files.toml.model_kinds import SHOWN
     from hocket.files.toml.named_tables import BONDS, CONSTRAINTS, HOSTS, INSERTIONS
 
     defined = (

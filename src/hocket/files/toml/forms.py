@@ -10,10 +10,10 @@ import contextlib
 import datetime
 import math
 import os.path
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 
@@ -36,82 +36,69 @@ class Form(Protocol):
         """Return the JSON Schema of what `read` accepts."""
 
 
-class NumberForm:
+class DefinedForm:
+    """A form whose JSON Schema is referred to by its name."""
+
+    name: str
+
+    def schema(self) -> dict[str, Any]:
+        """Return a reference to the definition."""
+        return {"$ref": f"#/$defs/{self.name}"}
+
+
+@dataclass(frozen=True)
+class ScalarForm:
+    """A value of one type."""
+
+    type: type
+    expected: str
+    schema_type: str
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        return value if type(value) is self.type else place.report_unexpected(value, self.expected)
+
+    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
+        return self.type(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": self.schema_type}
+
+
+class NumberForm(ScalarForm):
     """A float; whole numbers are welcome."""
 
     def read(self, value: Any, place: FilePlace) -> Any:
-        if not _is_number(value):
-            return place.report_unexpected(value, "a number")
+        if type(value) is not int:
+            return super().read(value, place)
         try:
             return float(value)
         except OverflowError:
             return place.report_unexpected(math.copysign(math.inf, value), "a number below 1.8e308")
 
-    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
-        return float(value)
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "number"}
+@dataclass(frozen=True)
+class FractionForm:
+    """An exact fraction, as text or as a number: 0.1 is a tenth."""
 
-
-class IntegerForm:
-    """An int."""
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        return place.report_unexpected(value, "a whole number")
-
-    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
-        return int(value)
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "integer"}
-
-
-class BooleanForm:
-    """A bool."""
+    parse: Callable[[str], Fraction]
+    format: Callable[[Fraction], str]
+    expected: str
+    pattern: str
+    examples: tuple[str, ...]
 
     def read(self, value: Any, place: FilePlace) -> Any:
-        return value if isinstance(value, bool) else place.report_unexpected(value, "true or false")
-
-    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
-        return bool(value)
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "boolean"}
-
-
-class TextForm:
-    """A str."""
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        return value if isinstance(value, str) else place.report_unexpected(value, "a text in quotes")
-
-    def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
-        return str(value)
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string"}
-
-
-class DurationForm:
-    """A time span as people write it; a bare number is in seconds."""
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        expected = 'a duration such as "2.5 ms", "1/3 s" or 0.01'
-        if not isinstance(value, str) and not _is_number(value):
-            return place.report_unexpected(value, expected)
-        try:
-            return seconds(value)
-        except ValueError:
-            return place.report_unexpected(value, expected)
+        with contextlib.suppress(ValueError, ZeroDivisionError):
+            if isinstance(value, str):
+                return self.parse(value)
+            if type(value) in (int, float):
+                return seconds(value)
+        return place.report_unexpected(value, self.expected)
 
     def write(self, value: Fraction, place: FilePlace) -> Any:  # noqa: ARG002
-        return format_duration(value)
+        return self.format(value)
 
     def schema(self) -> dict[str, Any]:
-        text = {"type": "string", "pattern": "^\\s*[-+]?[0-9.]", "examples": ["2.5 ms", "1/3 s"]}
+        text = {"type": "string", "pattern": self.pattern, "examples": list(self.examples)}
         return {"anyOf": [text, {"type": "number"}]}
 
 
@@ -141,14 +128,23 @@ class LaterForm:
 class ChoiceForm:
     """One of a few words."""
 
-    words: tuple[str, ...]
+    choice: tuple[str, ...] | str
+    """The words; or where they stand, as a tuple or a Literal, if that is imported when a file needs it."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words themselves."""
+        found = load_place(self.choice) if isinstance(self.choice, str) else self.choice
+        return get_args(found) or tuple(found)
 
     def read(self, value: Any, place: FilePlace) -> Any:
-        if isinstance(value, str) and value in self.words:
+        words = self.words
+        if isinstance(value, str) and value in words:
             return value
-        listed = [f'"{word}"' for word in self.words]
-        expected = " or ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)
-        return place.report_unexpected(value, expected, _suggest_word(value, self.words))
+        *others, last = (f'"{word}"' for word in words)
+        expected = f"{', '.join(others)} or {last}" if others else last
+        hint = suggest_nearest(value, words, listing=False) if isinstance(value, str) else ""
+        return place.report_unexpected(value, expected, hint)
 
     def write(self, value: Any, place: FilePlace) -> Any:  # noqa: ARG002
         return value
@@ -271,15 +267,18 @@ class ZerosForm:
         return self.of.schema()
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _suggest_word(value: Any, words: Iterable[str]) -> str:
-    return suggest_nearest(value, words, listing=False) if isinstance(value, str) else ""
-
-
-NUMBER, WHOLE, TRUTH, TEXT, DURATION = NumberForm(), IntegerForm(), BooleanForm(), TextForm(), DurationForm()
+NUMBER = NumberForm(float, "a number", "number")
+WHOLE = ScalarForm(int, "a whole number", "integer")
+TRUTH = ScalarForm(bool, "true or false", "boolean")
+TEXT = ScalarForm(str, "a text in quotes", "string")
+DURATION = FractionForm(
+    seconds,
+    format_duration,
+    'a duration such as "2.5 ms", "1/3 s" or 0.01',
+    "^\\s*[-+]?[0-9.]",
+    ("2.5 ms", "1/3 s"),
+)
+PART = FractionForm(Fraction, str, 'a part of the step such as "1/64" or 0.25', "^\\s*[0-9.]", ("1/64",))
 TEXTS = ListForm(TEXT, "a list of texts")
 VECTOR = NumbersForm(NUMBER, "a list of numbers")
 MATRIX = ListForm(VECTOR, "a list of rows, each a list of numbers: [[1, 0], [0, 1]]")
@@ -301,12 +300,8 @@ class AnyValueForm:
                 return [self.write(item, place / number) for number, item in enumerate(value)]
             case dict() if all(isinstance(key, str) for key in value):
                 return {key: self.write(item, place / key) for key, item in value.items()}
-        hint = (
-            "leave it out and let the code have a default"
-            if value is None
-            else "numbers, texts, lists, dicts"
-        )
-        return place.report_unwritable(value, hint)
+        default = "leave it out and let the code have a default"
+        return place.report_unwritable(value, default if value is None else "numbers, texts, lists, dicts")
 
     def schema(self) -> dict[str, Any]:
         return {}
@@ -337,9 +332,8 @@ class CodeForm:
             known = getattr(value, "__module__", "__main__") != "__main__" and load(name) is value
         except HocketError:
             known = False
-        return (
-            name if known else place.report_unwritable(value, "give it a name in a module or file of its own")
-        )
+        hint = "give it a name in a module or file of its own"
+        return name if known else place.report_unwritable(value, hint)
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": ":", "examples": ["plant.py:Tank", "package.module:Tank"]}
@@ -367,26 +361,3 @@ class FolderForm:
 CODE, FOLDER = CodeForm(), FolderForm()
 RATES = MappingForm(TEXT, 'a table of outputs and their time derivatives: { "left.x" = "left.v" }')
 VALUES = MappingForm(AnyValueForm(), "a table of parameters: { mass = 2.5 }")
-
-
-class FractionForm:
-    """A part of something, without a unit."""
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        """Return an exact fraction: 0.1 is a tenth."""
-        try:
-            return Fraction(value) if isinstance(value, str) else seconds(value)
-        except (ValueError, ZeroDivisionError):
-            return place.report_unexpected(value, 'a part of the step such as "1/64" or 0.25')
-
-    def write(self, value: Fraction, place: FilePlace) -> Any:  # noqa: ARG002
-        """Return the fraction as text."""
-        return str(value)
-
-    def schema(self) -> dict[str, Any]:
-        """Return what is accepted."""
-        text = {"type": "string", "pattern": "^\\s*[0-9.]", "examples": ["1/64"]}
-        return {"anyOf": [text, {"type": "number"}]}
-
-
-PART = FractionForm()

@@ -1,17 +1,16 @@
-"""The models a file can describe that are no levels: equations, code, tables of measurements.
+"""The models a file can describe that are not levels: equations, code, tables of measurements.
 
 In:  the classes of hocket.simulators, each imported when a file names it
-Out: their kinds, a part of the codec
+Out: their keys, a part of the codec
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import wraps
+from functools import partial, wraps
 from operator import attrgetter
-from typing import Any, get_args
+from typing import Any
 
 from hocket.errors import ScenarioError
 from hocket.files.toml.forms import (
@@ -29,68 +28,60 @@ from hocket.files.toml.forms import (
     WHOLE,
     ChoiceForm,
     EitherForm,
+    Form,
+    LaterForm,
     ListForm,
     MappingForm,
     WordOrForm,
     ZerosForm,
 )
-from hocket.files.toml.registered_kinds import FORMS_BY_TYPE
-from hocket.files.toml.table_kinds import OUTPUTS, PORTS, Field, PortsForm, TableKind, port_text, table_kind
+from hocket.files.toml.table_kinds import OUTPUTS, PORTS, SHOWN, Field, TableKind, port_text, table_kind
+from hocket.model import registry
 from hocket.model.clock import format_duration
-from hocket.model.ports import Port, PortLike, PortType
+from hocket.model.ports import PortLike
 from hocket.model.protocols import Model
 
 BACKWARD = "backward"
-"""Slopes from the outputs of the steps before."""
+"""Output derivatives from the outputs of the steps before."""
 
 
-def _no_value(_: Any) -> None:
-    """The wrapper is written around the model, not by it."""
+def _wrapper_key(name: str, form: Form, about: str) -> Field:
+    """Return a key that puts a wrapper around a model; `unwrap_model` writes it, not the model."""
+    return Field(name, form, about, get=lambda _: None)
 
 
-PROBED = Field(
-    "probed", TRUTH, "whether `feedthrough` was found by trying, and is an estimate", get=_no_value
-)
-SLOPES = Field(
+_FEEDTHROUGH = MappingForm(EitherForm(str, TEXT, TEXTS), 'a table such as { y = ["u"] }')
+PROBED = _wrapper_key("probed", TRUTH, "whether `feedthrough` was found by trying, and is an estimate")
+SLOPES = _wrapper_key(
     "slopes",
     WordOrForm(BACKWARD, DURATION),
-    f'slopes of outputs by trial steps this long, taken back; "{BACKWARD}": from the steps before',
-    get=_no_value,
+    f'output derivatives by trial steps this long, rolled back; "{BACKWARD}": from the steps before',
 )
 WRAPPERS = (
-    Field(
+    _wrapper_key(
         "feedthrough",
-        MappingForm(EitherForm(str, TEXT, TEXTS), 'a table such as { y = ["u"] }'),
-        "by output: the inputs it reacts to at once; left out: as the model says",
-        get=_no_value,
+        _FEEDTHROUGH,
+        "by output: the inputs that have direct feedthrough to it; left out: as the model says",
     ),
     PROBED,
-    Field("replay", TRUTH, "goes back by making all steps again, if it cannot otherwise", get=_no_value),
-    Field(
-        "substep", DURATION, "takes any step by steps of this length, if it cannot otherwise", get=_no_value
-    ),
+    _wrapper_key("replay", TRUTH, "rollback by making all steps again, if it has no other"),
+    _wrapper_key("substep", DURATION, "takes any step by steps of this length, if it cannot otherwise"),
     SLOPES,
 )
 
 
-def with_wrapper_keys(build: Callable[..., Model], *fields: Field) -> Callable[..., Model]:
-    """Return a builder that knows the keys of wrappers beside what it knew.
+def _with_wrappers(build: Callable[..., Model], names: list[str]) -> Callable[..., Model]:
+    """Return a builder that takes the keys of wrappers beside its own.
 
     A `feedthrough` of its own is taken from it where it is an estimate: that is the wrapper's to say.
     """
-    known = inspect.signature(build)
-    names = [field.name for field in fields]
 
     @wraps(build)
     def build_wrapped(**arguments: Any) -> Model:
         taken = [*names, "feedthrough"] if arguments.get("probed") else names
-        own = {name: value for name, value in arguments.items() if name not in taken}
-        return wrap_model(build(**own), **{name: arguments[name] for name in taken if name in arguments})
+        wrapping = {name: arguments.pop(name) for name in taken if name in arguments}
+        return wrap_model(build(**arguments), **wrapping)
 
-    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in names]
-    rest = [each for each in known.parameters.values() if each.kind is each.VAR_KEYWORD]
-    first = [each for each in known.parameters.values() if each not in rest]
-    build_wrapped.__signature__ = known.replace(parameters=[*first, *more, *rest])  # type: ignore[attr-defined]
     return build_wrapped
 
 
@@ -154,9 +145,6 @@ def unwrap_model(model: Any) -> tuple[Model, dict[str, Any]]:
     return model, dict(reversed(keys.items()))
 
 
-_FOLDER = "where its paths start, if not in the folder of this file"
-
-
 def _folder_field(*names: str) -> Field:
     """Return the field of a model whose named attributes are perhaps texts that paths are part of."""
 
@@ -164,29 +152,13 @@ def _folder_field(*names: str) -> Field:
         used = any(isinstance(getattr(model, name), str) for name in names)
         return model.folder if used else None
 
-    return Field("folder", FOLDER, _FOLDER, get=get, absent=lambda place: place.source.folder)
+    about = "where its paths start, if not in the folder of this file"
+    return Field("folder", FOLDER, about, get=get, absent=lambda place: place.source.folder)
 
 
-_PARAMETERS = Field(
-    "parameters",
-    VALUES,
-    "handed to the code by name",
-    spread=True,
-    get=lambda model: model.parameters or None,
-)
-_STEP = Field("step", DURATION, "the longest micro step; left out: one per macro step")
-_WHOLES = ListForm(WHOLE, "a list of whole numbers")
-
-
-def _lookup_fields() -> tuple[Field, ...]:
-    from hocket.simulators.sources import Interpolation, Outside
-
-    return (
-        Field("interpolation", ChoiceForm(get_args(Interpolation)), "between the rows"),
-        Field(
-            "outside", ChoiceForm(get_args(Outside)), "what happens before the first and after the last row"
-        ),
-    )
+def _option(name: str, form: Form, about: str) -> Field:
+    """Return an option of an FMU, which is written if it is not left at its default."""
+    return Field(name, form, about, get=lambda model: model.options.get(name))
 
 
 def _build_sum(inputs: Iterable[PortLike], gains: list[float] | None = None, unit: str = "") -> Model:
@@ -207,11 +179,6 @@ def _feedthrough_table(model: Any) -> dict[str, list[str]] | None:
     return {port.name: list(port.feedthrough) for port in model.outputs}
 
 
-def _option_getter(name: str) -> Callable[[Any], Any]:
-    """Return what tells an option of an FMU that is not left at its default."""
-    return lambda model: model.options.get(name)
-
-
 def _fmu_parameters(model: Any) -> dict[str, Any] | None:
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in model.values} or None
 
@@ -222,13 +189,45 @@ def _csv_columns(model: Any) -> list[str] | dict[str, str]:
     return list(names) if all(name == text for name, text in names.items()) else names
 
 
-def _state_space_kind() -> TableKind:
-    from hocket.simulators.methods import MethodName
-    from hocket.simulators.state_space import StateSpace
+_PARAMETERS = Field(
+    "parameters",
+    VALUES,
+    "handed to the code by name",
+    spread=True,
+    get=lambda model: model.parameters or None,
+)
+_STEP = Field("step", DURATION, "the longest micro step; left out: one per macro step")
+_WHOLES = ListForm(WHOLE, "a list of whole numbers")
+_ODE_METHODS = ChoiceForm("hocket.simulators.ode:METHODS")
+_INTERFACES = ChoiceForm("hocket.simulators.fmu.recipe:InterfaceName")
+_LOOKUP = (
+    Field("interpolation", ChoiceForm("hocket.simulators.sources:Interpolation"), "between the rows"),
+    Field(
+        "outside",
+        ChoiceForm("hocket.simulators.sources:Outside"),
+        "what happens before the first and after the last row",
+    ),
+)
+STOP = Field("stop", DURATION, "the time at which it stands still")
+_BEGIN = Field("begin", DURATION, "the time at the start")
+CONTROL = (
+    Field("relative", NUMBER, "this part of the value is allowed beside"),
+    Field("estimate", ChoiceForm("hocket.simulators.step_controller:SOURCES"), "how the error is found"),
+    Field(
+        "per",
+        ChoiceForm("hocket.orchestrators.adaptive:PER"),
+        "whether the error counts per step or per second",
+    ),
+    Field("rejects", TRUTH, "whether steps are rolled back"),
+    _BEGIN,
+    Field("first", DURATION, "the first step"),
+    Field("smallest", DURATION, "the smallest step"),
+    Field("largest", DURATION, "the largest step"),
+)
+"""What the step controller and the pass that inserts it share."""
 
-    return table_kind(
-        "state-space",
-        StateSpace,
+_KEYS: dict[str, tuple[Field, ...]] = {
+    "state-space": (
         Field("A", MATRIX, "x' = A x + B u"),
         Field("B", ZerosForm(MATRIX)),
         Field("C", ZerosForm(MATRIX), "y = C x + D u"),
@@ -236,51 +235,32 @@ def _state_space_kind() -> TableKind:
         Field("x0", ZerosForm(VECTOR), "the initial state"),
         Field("inputs", PORTS),
         Field("outputs", OUTPUTS),
-        Field("method", ChoiceForm(get_args(MethodName)), "how it is integrated"),
+        Field("method", ChoiceForm("hocket.simulators.methods:MethodName"), "how it is integrated"),
         _STEP,
         Field("energy", MATRIX, "Q of the stored energy x'Qx/2, in joules"),
-    )
-
-
-def _gain_kind() -> TableKind:
-    from hocket.simulators.state_space import Gain
-
-    return table_kind(
-        "gain",
-        Gain,
+    ),
+    "gain": (
         Field("gain", NUMBER, "y = gain u"),
         Field("unit", TEXT),
         Field("out", TEXT),
-    )
-
-
-def _sum_kind() -> TableKind:
-    return table_kind(
-        "sum",
-        _build_sum,
+    ),
+    "sum": (
         Field("inputs", PORTS),
         Field("gains", VECTOR, "one for each input"),
         Field("unit", TEXT, "of the sum"),
-    )
-
-
-def _ode_kind() -> TableKind:
-    from hocket.simulators.ode import METHODS, Ode
-
-    return table_kind(
-        "ode",
-        with_wrapper_keys(Ode, PROBED, SLOPES),
+    ),
+    "ode": (
         Field("f", CODE, "x' = f(t, x, u), as file.py:name or module:name"),
         Field("g", CODE, "y = g(t, x, u); left out: the outputs are the states"),
         Field("x0", VECTOR, "the initial state"),
         Field("inputs", PORTS),
         Field("outputs", OUTPUTS),
-        Field("method", ChoiceForm(METHODS), "how it is integrated"),
+        Field("method", _ODE_METHODS, "how it is integrated"),
         _STEP,
         Field(
             "feedthrough",
-            MappingForm(EitherForm(str, TEXT, TEXTS), 'a table such as { y = ["u"] }'),
-            "by output: the inputs it reacts to at once; left out: to all",
+            _FEEDTHROUGH,
+            "by output: the inputs that have direct feedthrough to it; left out: all",
             get=_feedthrough_table,
         ),
         Field("rtol", NUMBER, "relative tolerance of adaptive and cvode"),
@@ -291,16 +271,8 @@ def _ode_kind() -> TableKind:
         SLOPES,
         _folder_field("f", "g", "jacobian", "energy"),
         _PARAMETERS,
-        cls=Ode,
-    )
-
-
-def _python_kind() -> TableKind:
-    from hocket.simulators.python import Python
-
-    return table_kind(
-        "python",
-        with_wrapper_keys(Python, *WRAPPERS),
+    ),
+    "python": (
         Field("class", CODE, "file.py:Name or module:Name", "cls"),
         Field("inputs", PORTS, "if the class does not say", get=attrgetter("own_inputs")),
         Field("outputs", PORTS, "if the class does not say", get=attrgetter("own_outputs")),
@@ -308,16 +280,8 @@ def _python_kind() -> TableKind:
         *WRAPPERS,
         _folder_field("cls"),
         _PARAMETERS,
-        cls=Python,
-    )
-
-
-def _table_kind() -> TableKind:
-    from hocket.simulators.sources import Table
-
-    return table_kind(
-        "table",
-        Table,
+    ),
+    "table": (
         Field("t", VECTOR, "times in seconds", get=attrgetter("times")),
         Field(
             "columns",
@@ -326,16 +290,9 @@ def _table_kind() -> TableKind:
             get=attrgetter("values"),
         ),
         Field("outputs", OUTPUTS),
-        *_lookup_fields(),
-    )
-
-
-def _csv_kind() -> TableKind:
-    from hocket.simulators.sources import Csv
-
-    return table_kind(
-        "csv",
-        Csv,
+        *_LOOKUP,
+    ),
+    "csv": (
         Field("path", TEXT, "of the file"),
         Field("time", TEXT, "the column of times"),
         Field(
@@ -346,60 +303,34 @@ def _csv_kind() -> TableKind:
             "the columns to put out, or a table of ports and columns; left out: all",
             get=_csv_columns,
         ),
-        *_lookup_fields(),
+        *_LOOKUP,
         _folder_field("path"),
-    )
-
-
-def _fmu_kind() -> TableKind:
-    from hocket.simulators.fmu.recipe import Fmu, InterfaceName
-    from hocket.simulators.ode import METHODS
-
-    return table_kind(
-        "fmu",
-        with_wrapper_keys(Fmu, *WRAPPERS),
+    ),
+    "fmu": (
         Field("path", TEXT, "of the .fmu file"),
         Field("parameters", VALUES, "parameters and start values, by variable", get=_fmu_parameters),
-        Field("interface", ChoiceForm(get_args(InterfaceName)), "co-simulation is taken where there is one"),
-        Field("observe", TEXTS, "variables to put out beside the outputs", get=_option_getter("observe")),
-        Field("isolate", TRUTH, "a process of its own", get=_option_getter("isolate")),
+        Field("interface", _INTERFACES, "co-simulation is taken where there is one"),
+        _option("observe", TEXTS, "variables to put out beside the outputs"),
+        _option("isolate", TRUTH, "a process of its own"),
         Field("time_limit", DURATION, "of a call, when isolated"),
         Field("reevaluate", TRUTH, "whether outputs follow inputs between steps"),
-        Field(
-            "early_return", TRUTH, "whether a step may end at an event", get=_option_getter("early_return")
-        ),
+        _option("early_return", TRUTH, "whether a step may end at an event"),
         Field("tolerance", NUMBER, "told to the FMU"),
         Field("logging", TRUTH, "whether it shall log all it can"),
-        Field("method", ChoiceForm(METHODS), "of model exchange", get=_option_getter("method")),
+        _option("method", _ODE_METHODS, "of model exchange"),
         Field("step", DURATION, "of model exchange: the longest micro step"),
-        Field("rtol", NUMBER, "of model exchange", get=_option_getter("rtol")),
-        Field("atol", NUMBER, "of model exchange", get=_option_getter("atol")),
+        _option("rtol", NUMBER, "of model exchange"),
+        _option("atol", NUMBER, "of model exchange"),
         *WRAPPERS,
         _folder_field("path"),
-        cls=Fmu,
-    )
-
-
-def _function_kind() -> TableKind:
-    from hocket.simulators.sources import Function
-
-    return table_kind(
-        "function",
-        with_wrapper_keys(Function, SLOPES),
+    ),
+    "function": (
         Field("f", CODE, "of t"),
         Field("outputs", OUTPUTS),
         SLOPES,
         _folder_field("f"),
-        cls=Function,
-    )
-
-
-def _coupler_kind() -> TableKind:
-    from hocket.simulators.constraint import Coupler
-
-    return table_kind(
-        "coupler",
-        Coupler,
+    ),
+    "coupler": (
         Field("equations", TEXTS, "between the ports that it reads and determines"),
         Field("reads", OUTPUTS, "outputs of others, by their paths"),
         Field("determines", OUTPUTS, "inputs of others, by their paths"),
@@ -410,100 +341,38 @@ def _coupler_kind() -> TableKind:
         Field("middle", TEXTS, "what is read in the middle of the step, beside inputs that are held"),
         Field("start", VECTOR, "the inputs before the first step"),
         Field("over", NUMBER, "the step that W is for, in seconds; left out: any"),
-    )
-
-
-SHOWN = PortsForm(
-    "shown",
-    table_kind(
-        "a port",
-        Port,
-        Field("name", TEXT),
-        Field("unit", TEXT, "a physical unit: m/s"),
-        Field("start", NUMBER),
-        Field("type", ChoiceForm(get_args(PortType)), "what its numbers mean"),
-        Field("held", TRUTH, "whether it changes at events only"),
-        tagged=False,
     ),
-)
-
-
-def _stand_in_kind() -> TableKind:
-    from hocket.simulators.state_space import StandIn
-
-    return table_kind(
-        "stand-in",
-        StandIn,
+    "stand-in": (
         Field("shows", SHOWN, "its outputs; each has an input: force_sent of force"),
         Field("of", TEXT, "the simulator on another host that it stands for"),
-    )
-
-
-STOP = Field("stop", DURATION, "the time at which it stands still")
-_BEGIN = Field("begin", DURATION, "the time at the start")
-
-
-def control_fields() -> tuple[Field, ...]:
-    """Return what the step controller and the pass that inserts it share."""
-    from hocket.orchestrators.adaptive import PER
-    from hocket.simulators.step_controller import SOURCES
-
-    return (
-        Field("relative", NUMBER, "this part of the value is allowed beside"),
-        Field("estimate", ChoiceForm(SOURCES), "how the error is found"),
-        Field("per", ChoiceForm(PER), "whether the error counts per step or per second"),
-        Field("rejects", TRUTH, "whether steps are taken back"),
-        _BEGIN,
-        Field("first", DURATION, "the first step"),
-        Field("smallest", DURATION, "the smallest step"),
-        Field("largest", DURATION, "the largest step"),
-    )
-
-
-def _step_controller_kind() -> TableKind:
-    from hocket.simulators.step_controller import StepController
-
-    return table_kind(
-        "step-controller",
-        StepController,
+    ),
+    "step-controller": (
         Field("watched", PORTS, "the signals whose error matters"),
         STOP,
         Field("tolerance", VECTOR, "the error that is allowed, one for each signal"),
-        *control_fields(),
+        *CONTROL,
         Field("gains", VECTOR, "of the errors now, before, and before that"),
         Field("order", WHOLE, "of the coupling: 1 where inputs are held"),
         Field("safety", NUMBER, "the next step is this much shorter than it might be"),
         Field("most", NUMBER, "how much longer the next step may be"),
         Field("least", NUMBER, "how much shorter"),
         Field("quantum", DURATION, "half steps are multiples of it; left out: any will do"),
-    )
-
-
-def _timed_kind() -> TableKind:
-    from hocket.simulators.wrappers.timed import Timed
-
-    return table_kind(
-        "timed",
-        Timed,
+    ),
+    "timed": (
         _BEGIN,
         Field("degrees", _WHOLES, "of the extrapolation of each input; left out: all are held"),
-        Field("model", FORMS_BY_TYPE[Model], "the model that is told the time"),
-    )
-
-
-MODEL_KINDS: dict[str, Callable[[], TableKind]] = {
-    "state-space": _state_space_kind,
-    "gain": _gain_kind,
-    "sum": _sum_kind,
-    "ode": _ode_kind,
-    "python": _python_kind,
-    "table": _table_kind,
-    "csv": _csv_kind,
-    "fmu": _fmu_kind,
-    "function": _function_kind,
-    "coupler": _coupler_kind,
-    "stand-in": _stand_in_kind,
-    "step-controller": _step_controller_kind,
-    "timed": _timed_kind,
+        Field("model", LaterForm("hocket.files.toml.codec:INNER_MODEL"), "the model that is told the time"),
+    ),
 }
-"""The kinds whose keys are not just the arguments of a class; each is imported when it is asked for."""
+"""The keys of the types of models that are not just the arguments of a class."""
+
+
+def _model_kind(name: str) -> TableKind:
+    build = _build_sum if name == "sum" else registry.load("simulators", name)
+    wrapping = [entry.name for entry in _KEYS[name] if entry in WRAPPERS]
+    built = _with_wrappers(build, wrapping) if wrapping else build
+    return table_kind(name, built, *_KEYS[name], cls=build if isinstance(build, type) else None)
+
+
+MODEL_KINDS: dict[str, Callable[[], TableKind]] = {name: partial(_model_kind, name) for name in _KEYS}
+"""Each kind is made when a file names it."""

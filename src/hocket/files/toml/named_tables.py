@@ -19,6 +19,7 @@ from hocket.files.toml.forms import (
     TRUTH,
     WHOLE,
     ChoiceForm,
+    DefinedForm,
 )
 from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, TableKind, table_kind
@@ -107,7 +108,7 @@ LINK = table_kind(
 )
 
 
-class HostsForm:
+class HostsForm(DefinedForm):
     """Who runs where, and what a message costs."""
 
     name = "hosts"
@@ -160,9 +161,6 @@ class HostsForm:
                 _TO.join(pair): self.kind.write(link, place / "links") for pair, link in value.links.items()
             }
         return Section(table)
-
-    def schema(self) -> dict[str, Any]:
-        return {"$ref": f"#/$defs/{self.name}"}
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from hocket.files.toml.forms import DURATION, NUMBER, TEXTS, WHOLE, ChoiceForm
-from hocket.files.toml.model_kinds import STOP, control_fields
+from hocket.files.toml.model_kinds import CONTROL, STOP
 from hocket.files.toml.registered_kinds import ACCELERATIONS, EXTRAPOLATIONS
 from hocket.files.toml.table_kinds import Field, KindFamily, table_kind
 from hocket.orchestrators.adaptive import GAINS
@@ -56,7 +56,7 @@ PASSES = KindFamily(
             Accuracy,
             STOP,
             Field("tolerance", NUMBER, "the error that is allowed"),
-            *control_fields(),
+            *CONTROL,
             Field("controller", ChoiceForm(tuple(GAINS)), "how the next step follows from the errors"),
             Field("watch", TEXTS, "the outputs whose error counts"),
         ),

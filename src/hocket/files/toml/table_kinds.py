@@ -13,12 +13,12 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.files.toml.forms import NUMBER, TEXT, TEXTS, Form
+from hocket.files.toml.forms import NUMBER, TEXT, TEXTS, TRUTH, ChoiceForm, DefinedForm, Form
 from hocket.files.toml.syntax import WRONG, FilePlace
-from hocket.model.ports import Port
+from hocket.model.ports import Port, PortType
 
 Build: TypeAlias = Callable[..., Any]
 _NOTHING = object()
@@ -176,7 +176,7 @@ def table_kind(name: str, build: Build, *fields: Field, cls: type | None = None,
 
 
 @dataclass(frozen=True)
-class KindFamily:
+class KindFamily(DefinedForm):
     """Kinds that stand in the same place, told apart by `type`; some may be given as one word."""
 
     name: str
@@ -253,10 +253,6 @@ class KindFamily:
         table = kind.write(thing, place)
         return kind.name if self.by_word and list(table) == ["type"] else table
 
-    def schema(self) -> dict[str, Any]:
-        """Return a reference to the definition."""
-        return {"$ref": f"#/$defs/{self.name}"}
-
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema of all kinds."""
         bare = [kind.name for kind in self.kinds if not any(entry.required for entry in kind.fields)]
@@ -265,7 +261,7 @@ class KindFamily:
 
 
 @dataclass(frozen=True)
-class NamedTablesForm:
+class NamedTablesForm(DefinedForm):
     """A table of tables; `what` is one of them in words, with its article."""
 
     name: str
@@ -314,10 +310,6 @@ class NamedTablesForm:
             Section(tables if self.inline else {name: Section(each) for name, each in tables.items()}) or None
         )
 
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of the whole, by reference."""
-        return {"$ref": f"#/$defs/{self.name}"}
-
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema."""
         return {"type": "object", "additionalProperties": self.kind.schema()}
@@ -331,7 +323,7 @@ def port_text(port: Port) -> str:
 
 
 @dataclass(frozen=True)
-class PortsForm:
+class PortsForm(DefinedForm):
     """A list of ports, each a text (`force [N] = 0.5`) or a table."""
 
     name: str
@@ -366,16 +358,17 @@ class PortsForm:
             return table
         return text if repr(read) == repr(table) else table
 
-    def schema(self) -> dict[str, Any]:
-        return {"$ref": f"#/$defs/{self.name}"}
-
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema."""
         return {"type": "array", "items": {"anyOf": [{"type": "string"}, self.kind.schema()]}}
 
 
 _NAME = Field("name", TEXT), Field("unit", TEXT, "a physical unit: m/s"), Field("start", NUMBER)
-_FEEDTHROUGH = Field("feedthrough", TEXTS, "the inputs an output reacts to at once")
+_FEEDTHROUGH = Field("feedthrough", TEXTS, "the inputs that have direct feedthrough to an output")
 PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, tagged=False))
 OUTPUTS = PortsForm("outputs", table_kind("an output", Port, *_NAME, tagged=False))
-"""Of models that know themselves what their outputs react to."""
+"""Of models that know themselves which inputs have direct feedthrough."""
+_TYPE = Field("type", ChoiceForm(get_args(PortType)), "what its numbers mean")
+_HELD = Field("held", TRUTH, "whether it changes at events only")
+SHOWN = PortsForm("shown", table_kind("a port", Port, *_NAME, _TYPE, _HELD, tagged=False))
+"""Of stand-ins for other simulators."""

@@ -124,7 +124,6 @@ class _DescriptionReader:
             tolerance=self.experiment(experiment, "tolerance"),
             step=self.experiment(experiment, "stepSize"),
             units={unit.name: _unit(unit) for unit in found.unitDefinitions},
-            log_categories=tuple(category.name for category in found.logCategories),
             platforms=tuple(sorted(place.name for place in (folder / "binaries").glob("*/"))),
             problems=tuple(self.problems),
         )
@@ -214,7 +213,7 @@ class _DescriptionReader:
             text = declared_attribute(name) if kind in kinds else None
             return self.value(found.name, name, text, parse)
 
-        parse = _parser(kind)
+        parse = _PARSERS.get(kind, str)
         start = self.start(found.name, kind, inner, found.shape)
         return FmuVariable(
             name=found.name,
@@ -231,9 +230,7 @@ class _DescriptionReader:
             items={} if declared is None or kind != "enumeration" else self.items(declared),
             dimensions=tuple(d.start if d.variable is None else d.variable.name for d in found.dimensions),
             about=found.description or "",
-            derivative_of=getattr(found.derivative, "name", None),
             intermediate_update=element.get("intermediateUpdate") in ("true", "1"),
-            reinit=inner.get("reinit") in ("true", "1"),
             clocks=tuple(clock.name for clock in found.clocks or ()),
             alias_of=None if found.alias is None else found.alias.name,
             relative=declared_attribute("relativeQuantity") in ("true", "1", True),
@@ -256,7 +253,7 @@ class _DescriptionReader:
 
     def start(self, name: str, kind: str, inner: Element, shape: tuple[int, ...]) -> Any:
         """Return the start value; of an array a flat tuple, one value for all elements or one for each."""
-        parse = _parser(kind)
+        parse = _PARSERS.get(kind, str)
         text = inner.get("start")
         texts = None if text is None else text.split() if shape else [text]
         if self.version == "3.0" and kind in ("string", "binary"):
@@ -315,7 +312,14 @@ def _parse_boolean(text: str) -> bool:
     return text.strip() in ("true", "1")
 
 
-_BOUNDED = {*FLOATS, *WHOLE, "enumeration"}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(FLOATS, float),
+    **dict.fromkeys((*WHOLE, "enumeration"), _parse_whole),
+    "boolean": _parse_boolean,
+    "binary": bytes.fromhex,
+}
+"""Of what is not text."""
+_BOUNDED = (*FLOATS, *WHOLE, "enumeration")
 _EXPECTED: dict[Callable[[str], Any], str] = {
     float: "a number",
     _parse_whole: "a whole number",
@@ -323,11 +327,3 @@ _EXPECTED: dict[Callable[[str], Any], str] = {
     _parse_boolean: "true or false",
     bytes.fromhex: "hexadecimal digits",
 }
-
-
-def _parser(kind: str) -> Callable[[str], Any]:
-    if kind in FLOATS:
-        return float
-    if kind in WHOLE or kind == "enumeration":
-        return _parse_whole
-    return {"boolean": _parse_boolean, "binary": bytes.fromhex}.get(kind, str)

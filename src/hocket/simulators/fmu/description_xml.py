@@ -144,21 +144,21 @@ def _reference_faults(root: Element, variables: list[Element], version: str) -> 
         yield from _dimension_faults(variables)
     else:
         return
-    for unknown in unknowns:
-        own = unknown.get(attribute)
-        if own is None:
-            yield Fault(f"`{unknown.tag}` in `ModelStructure` has no `{attribute}`")
-        for number in (*(own or "").split(), *unknown.get("dependencies", "").split()):
+
+    def stranger_faults(owner: str, numbers: str) -> Iterator[Fault]:
+        for number in numbers.split():
             if _normalise_reference(number) not in known:
-                what = f"`{unknown.tag}` in `ModelStructure` names the {word} {number}"
-                yield Fault(f"{what}, which no variable has")
+                yield Fault(f"{owner} names the {word} {number}, which no variable has")
+
+    for unknown in unknowns:
+        owner, own = f"`{unknown.tag}` in `ModelStructure`", unknown.get(attribute)
+        if own is None:
+            yield Fault(f"{owner} has no `{attribute}`")
+        yield from stranger_faults(owner, f"{own or ''} {unknown.get('dependencies', '')}")
     for variable, holder in holders:
         told = {} if holder is None else holder.attrib
         for role in ("derivative", "previous", "clocks"):
-            for number in told.get(role, "").split():
-                if _normalise_reference(number) not in known:
-                    what = f"`{role}` of `{variable.get('name')}` names the {word} {number}"
-                    yield Fault(f"{what}, which no variable has")
+            yield from stranger_faults(f"`{role}` of `{variable.get('name')}`", told.get(role, ""))
 
 
 def _dimension_faults(variables: list[Element]) -> Iterator[Fault]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -138,13 +139,13 @@ class ModelExchange(CoSimulation):
         return np.concatenate(self._require(self.exchange.probe(states, inputs, len(self.model.outputs))))
 
 
+@dataclass
 class _Trial:
     """The first step after a save: the first rollback is not believed, it is made again."""
 
-    def __init__(self, state: Any):
-        self.state = state
-        self.step: tuple[float, float, Array, Array] | None = None
-        """Time, length, inputs, and the outputs after it."""
+    state: Any
+    step: tuple[float, float, Array, Array] | None = None
+    """Time, length, inputs, and the outputs after it."""
 
 
 class SolvedExchange(ModelExchange):

@@ -218,12 +218,13 @@ class CoSimulation:
 
 def driver_facts(model: Fmu) -> dict[str, Any]:
     description, used, faces = model.description, model.interface_used, model.port_layout
-    moving = {
-        variable.name
-        for variable in description.variables
-        if variable.causality == "input" and variable.intermediate_update
+    followed = [
+        place
+        for variable, places in faces.input_ranges
+        if used.intermediate_update and variable.intermediate_update
         if variable.variability == "continuous" and not variable.dimensions
-    }
+        for place in places
+    ]
     return {
         "token": description.token,
         "resources": _resources(model),
@@ -237,17 +238,8 @@ def driver_facts(model: Fmu) -> dict[str, Any]:
         "outputs": len(model.outputs),
         "set": _encode_groups(faces.input_groups),
         "get": _encode_groups(faces.output_groups),
-        "continuous": [
-            number
-            for number, port in enumerate(model.inputs)
-            if used.intermediate_update and port.name in moving
-        ],
-        "discrete": [
-            place
-            for variable, places in model.port_layout.input_ranges
-            if not variable.moves
-            for place in places
-        ],
+        "continuous": followed,
+        "discrete": [n for variable, places in faces.input_ranges if not variable.moves for n in places],
         "texts_in": _texts(faces.text_input_groups),
         "texts_out": _texts(faces.text_output_groups),
         **({"exchange": exchange_facts(model)} if model.exchange else {}),

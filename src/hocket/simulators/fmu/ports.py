@@ -216,23 +216,19 @@ def _feedthrough(
     """Return what tells the inputs with direct feedthrough to a variable; where none is declared, all."""
     elements = {v.name: _names([v], sizes) for v in inputs if v.numeric}
     every = tuple(itertools.chain.from_iterable(elements.values()))
-    kept: dict[tuple[str, int], tuple[str, ...]] = {}
-
-    def input_elements(names: Iterable[str]) -> tuple[str, ...]:
-        wanted = set(names)
-        chosen = (elements[name] for name in elements if name in wanted)
-        return tuple(itertools.chain.from_iterable(chosen))
+    known = description.by_name
 
     def reference_key(variable: FmuVariable) -> tuple[str, int]:
         return description.call_type(variable), variable.reference
 
+    kept: dict[tuple[str, int], tuple[str, ...]] = {}
     for name, declared in description.dependencies.items():
         if declared is not None:
-            kept[reference_key(description.by_name[name])] = input_elements(declared)
-    for state, _ in description.states:
-        kept[reference_key(description.by_name[state])] = ()
-    for name in elements:
-        kept[reference_key(description.by_name[name])] = elements[name]
+            wanted = set(declared)
+            chosen = (elements[u] for u in elements if u in wanted)
+            kept[reference_key(known[name])] = tuple(itertools.chain.from_iterable(chosen))
+    kept |= {reference_key(known[state]): () for state, _ in description.states}
+    kept |= {reference_key(known[name]): own for name, own in elements.items()}
 
     def reacts(variable: FmuVariable) -> tuple[str, ...]:
         if variable.variability in ("constant", "fixed", "tunable") or variable.causality == "independent":

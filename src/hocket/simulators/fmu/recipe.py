@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
 from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
-from hocket.model.arguments import is_number, is_positive, set_fields
+from hocket.model.arguments import choice_faults, is_number, is_positive, set_fields
 from hocket.model.clock import Duration, format_duration
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Simulator
@@ -34,8 +34,6 @@ from hocket.simulators.ode import METHODS
 from hocket.simulators.recipes import Recipe, positive_duration
 
 InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
-
-_INTERFACES = ("auto", "co-simulation", "model-exchange")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -88,9 +86,8 @@ class Fmu(Recipe):
         folder: str | Path = "",
         **more: Any,
     ):
-        if interface not in _INTERFACES:
-            expected, hint = ", ".join(_INTERFACES), suggest_nearest(interface, _INTERFACES)
-            raise ScenarioError(f"`{interface}` is not an interface", "`interface`", expected, hint)
+        if wrong := list(choice_faults("interface", interface, get_args(InterfaceName))):
+            raise ScenarioError(wrong)
         set_fields(
             self,
             path=str(path),
@@ -107,7 +104,7 @@ class Fmu(Recipe):
             folder=str(folder),
         )
         faults = [*self._refusals(), *self._option_faults(method=method, step=step, rtol=rtol, atol=atol)]
-        relative = next((r for r in (rtol, tolerance, self.description.tolerance) if r is not None), 1e-6)
+        relative = self._default_rtol if rtol is None else rtol
         relative = relative if is_number(relative) else 1e-6
         atol = relative / 1000 if atol is None else atol
         set_fields(self, method=method or "adaptive", rtol=relative, atol=atol)
@@ -139,6 +136,11 @@ class Fmu(Recipe):
         return read_description(self.unpacked_folder, str(self.file))
 
     @property
+    def _default_rtol(self) -> float:
+        declared = (self.tolerance, self.description.tolerance)
+        return next((relative for relative in declared if relative is not None), 1e-6)
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The parameters and start values given, by name."""
         return dict(self.values)
@@ -146,9 +148,8 @@ class Fmu(Recipe):
     @cached_property
     def options(self) -> dict[str, Any]:
         """The keywords that remake it, where they differ from the defaults; `folder` aside."""
-        relative = next((r for r in (self.tolerance, self.description.tolerance) if r is not None), 1e-6)
         defaults = {name: p.default for name, p in inspect.signature(Fmu).parameters.items()}
-        defaults |= {"method": "adaptive", "rtol": relative, "atol": self.rtol / 1000}
+        defaults |= {"method": "adaptive", "rtol": self._default_rtol, "atol": self.rtol / 1000}
         step = None if self.step is None else format_duration(self.step)
         told = {**vars(self), "step": step, "time_limit": format_duration(self.time_limit)}
         names = [name for name in self.__dataclass_fields__ if name not in ("path", "values", "folder")]

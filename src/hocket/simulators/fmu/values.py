@@ -73,40 +73,43 @@ class _GivenValue:
     """Of an element; None: the whole variable."""
     value: Any
 
+    @property
+    def is_structural(self) -> bool:
+        return self.variable.causality == "structuralParameter"
+
 
 def check_settings(description: Description, parameters: Mapping[str, Any], where: str = "") -> Settings:
     """Return the settings; raises ScenarioError with everything that is wrong with them."""
     faults: list[Fault] = []
-    given = []
+    groups: dict[str, list[_GivenValue]] = {}
     for name, value in parameters.items():
         for one in _resolve_name(description, name, value, faults):
             reason = _refusal_reason(one.variable)
             if reason:
                 faults.append(Fault(f"`{name}` cannot be set: it is {reason}"))
             else:
-                given.append(one)
+                groups.setdefault(one.variable.name, []).append(one)
     sizes = dict(description.sizes)
     held: dict[tuple[str, int], tuple[_GivenValue, tuple[Any, ...]]] = {}
     whole: dict[str, tuple[Any, ...]] = {}
     # sizes first: they decide the shapes of the rest
-    for structural in (True, False):
-        for group in _by_variable(given, structural):
-            variable = group[0].variable
-            try:
-                values = _variable_values(variable, group, sizes)
-            except _UnfitValueError as wrong:
-                faults.append(wrong.fault)
-                continue
-            whole[variable.name] = values
-            if variable.negated:
-                values = tuple(-value for value in values)
-            key = description.call_type(variable), variable.reference
-            if key in held and held[key][1] != values:
-                both = f"`{held[key][0].written}` and `{group[0].written}`"
-                faults.append(Fault(f"{both} are one variable with two names, set twice"))
-            held[key] = group[0], values
-            if variable.name in sizes:
-                sizes[variable.name] = values[0]
+    for group in sorted(groups.values(), key=lambda group: not group[0].is_structural):
+        variable = group[0].variable
+        try:
+            values = _variable_values(variable, group, sizes)
+        except _UnfitValueError as wrong:
+            faults.append(wrong.fault)
+            continue
+        whole[variable.name] = values
+        if variable.negated:
+            values = tuple(-value for value in values)
+        key = description.call_type(variable), variable.reference
+        if key in held and held[key][1] != values:
+            both = f"`{held[key][0].written}` and `{group[0].written}`"
+            faults.append(Fault(f"{both} are one variable with two names, set twice"))
+        held[key] = group[0], values
+        if variable.name in sizes:
+            sizes[variable.name] = values[0]
     if faults:
         raise ScenarioError([Fault(f.what, where, f.expected, f.hint) for f in faults])
     starts = {
@@ -175,14 +178,6 @@ def _refusal_reason(variable: FmuVariable) -> str:
     return f"{kinds.get(variable.causality, 'a variable')} that the FMU calculates"
 
 
-def _by_variable(given: list[_GivenValue], structural: bool) -> list[list[_GivenValue]]:
-    groups: dict[str, list[_GivenValue]] = {}
-    for one in given:
-        if (one.variable.causality == "structuralParameter") == structural:
-            groups.setdefault(one.variable.name, []).append(one)
-    return list(groups.values())
-
-
 def _variable_values(
     variable: FmuVariable, group: list[_GivenValue], sizes: Mapping[str, int]
 ) -> tuple[Any, ...]:
@@ -209,14 +204,12 @@ def _variable_values(
 
 
 def _flat_position(one: _GivenValue, of: tuple[int, ...]) -> int:
-    index = one.index or ()
-    if len(index) != len(of) or not all(1 <= i <= size for i, size in zip(index, of, strict=True)):
+    try:
+        return int(np.ravel_multi_index([i - 1 for i in one.index or ()], of))
+    except ValueError:
         expected = f"indices from 1, shape {_format_shape(of)}"
-        raise _UnfitValueError(f"`{one.variable.name}` has no element `{one.written}`", expected)
-    place = 0
-    for i, size in zip(index, of, strict=True):
-        place = place * size + i - 1
-    return place
+        what = f"`{one.variable.name}` has no element `{one.written}`"
+        raise _UnfitValueError(what, expected) from None
 
 
 def _flatten_shape(name: str, value: Any, of: tuple[int, ...]) -> list[Any]:
@@ -225,7 +218,9 @@ def _flatten_shape(name: str, value: Any, of: tuple[int, ...]) -> list[Any]:
     entries = [listed]
     for size in of:
         if not all(isinstance(entry, (list, tuple)) and len(entry) == size for entry in entries):
-            raise _UnfitValueError(f"`{name}` has the shape {_format_shape(of)}, which {value!r:.60} has not")
+            raise _UnfitValueError(
+                f"`{name}` has the shape {_format_shape(of)}, which {value!r:.60} does not have"
+            )
         entries = [inner for entry in entries for inner in entry]
     return entries
 
@@ -317,7 +312,7 @@ def _convert_bytes(value: Any, name: str) -> bytes:
 def _calls(held: Mapping[tuple[str, int], tuple[_GivenValue, tuple[Any, ...]]]) -> tuple[Setting, ...]:
     calls: dict[tuple[Stage, str], tuple[list[int], list[Any]]] = {}
     for (kind, reference), (one, values) in held.items():
-        stage: Stage = "structural" if one.variable.causality == "structuralParameter" else "start"
+        stage: Stage = "structural" if one.is_structural else "start"
         references, flat = calls.setdefault((stage, kind), ([], []))
         references.append(reference)
         flat.extend(values)

@@ -71,11 +71,8 @@ class FmuVariable:
     dimensions: tuple[int | str, ...] = ()
     """Of an array: its sizes, or the structural parameters that hold them."""
     about: str = ""
-    derivative_of: str | None = None
     intermediate_update: bool = False
     """FMI 3: may be set or got in the middle of a step."""
-    reinit: bool = False
-    """Of a state: the FMU may set it anew at an event."""
     clocks: tuple[str, ...] = ()
     alias_of: str | None = None
     """FMI 3: the variable it is another name of."""
@@ -187,7 +184,6 @@ class Description:
     tolerance: float | None = None
     step: float | None = None
     units: Mapping[str, Unit] = field(default_factory=dict)
-    log_categories: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
     """The folders in `binaries`."""
     problems: tuple[str, ...] = ()

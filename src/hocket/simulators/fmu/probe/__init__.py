@@ -8,8 +8,7 @@ The checks run in a process of their own: an FMU that crashes or hangs there is 
 
 from __future__ import annotations
 
-from hocket.simulators.fmu.probe.driver import ProbeBench
-from hocket.simulators.fmu.probe.findings import Finding, Probe
+from hocket.simulators.fmu.probe.driver import Finding, Probe, ProbeBench
 from hocket.simulators.fmu.probe.process import CHECKS, probe_in_process, run_checks
 from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 

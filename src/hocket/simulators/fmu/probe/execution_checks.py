@@ -16,9 +16,12 @@ import numpy as np
 from hocket.errors import SimulatorError, count, list_names
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.binaries import STATE, required_functions
-from hocket.simulators.fmu.probe.driver import ROUNDING, ProbeBench, ShortStep, error_sentence
-from hocket.simulators.fmu.probe.findings import (
+from hocket.simulators.fmu.probe.driver import (
+    ROUNDING,
     Found,
+    ProbeBench,
+    ShortStep,
+    error_sentence,
     format_seconds,
     judge_claim,
     quote_messages,

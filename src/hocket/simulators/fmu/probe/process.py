@@ -31,8 +31,7 @@ from hocket.model.clock import format_duration
 from hocket.simulators.fmu.isolated import describe_signal
 from hocket.simulators.fmu.live import LOGGER
 from hocket.simulators.fmu.probe import execution_checks, response_checks
-from hocket.simulators.fmu.probe.driver import ProbeBench
-from hocket.simulators.fmu.probe.findings import INTEGRATED, Finding, Found
+from hocket.simulators.fmu.probe.driver import Finding, Found, ProbeBench
 from hocket.simulators.fmu.recipe import Fmu
 
 CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
@@ -55,6 +54,7 @@ CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
 """What is looked at, in this order."""
 _CO_SIMULATION = ("variable step", "input derivatives", "output derivatives", "early return")
 """What only co-simulation declares."""
+_INTEGRATED: Found = "not declared", "hocket integrates it"
 
 
 def run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
         try:
             with _capture_messages(bench.said):
                 integrated = bench.model.exchange and name in _CO_SIMULATION
-                verdict, what = INTEGRATED if integrated else CHECKS[name](bench)
+                verdict, what = _INTEGRATED if integrated else CHECKS[name](bench)
         except HocketError as error:
             fault = error.faults[0]
             verdict, what = "false", fault.what

@@ -18,8 +18,14 @@ from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.binaries import DIRECTIONAL, INPUT_SLOPES, OUTPUT_SLOPES
-from hocket.simulators.fmu.probe.driver import ROUNDING, ProbeBench, error_sentence, relative_differences
-from hocket.simulators.fmu.probe.findings import Found, judge_claim
+from hocket.simulators.fmu.probe.driver import (
+    ROUNDING,
+    Found,
+    ProbeBench,
+    error_sentence,
+    judge_claim,
+    relative_differences,
+)
 from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 from hocket.simulators.fmu.variables import FmuInterface
 
