@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.arguments import choice_faults, is_number, is_positive, is_whole
+from hocket.model.arguments import choice_faults, is_number, is_positive, is_whole, set_fields
 from hocket.model.bonds import Balance
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model, Simulator
@@ -116,7 +116,7 @@ class Balanced(ModelWrapper):
 
     def __post_init__(self) -> None:
         check_wrapped(self.model, "Balanced", "balanced")
-        object.__setattr__(self, "bonds", _check_sides(self.bonds))
+        set_fields(self, bonds=_check_sides(self.bonds))
         faults = [*self._option_faults(), *self._port_faults(), *self._model_faults()]
         if faults:
             raise ScenarioError(faults)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hocket.errors import ScenarioError
+from hocket.model.arguments import set_fields
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Model, Simulator
 from hocket.simulators.recipes import Feedthrough, with_feedthrough
@@ -46,9 +47,7 @@ class Reacting(Emulating):
         told = feedthrough if isinstance(feedthrough, Mapping) else dict(feedthrough)
         made = with_feedthrough(model.outputs, model.inputs, told, "feedthrough")
         listed = tuple((port.name, tuple(port.feedthrough)) for port in made if port.feedthrough)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "feedthrough", listed)
-        object.__setattr__(self, "probed", bool(probed))
+        set_fields(self, model=model, feedthrough=listed, probed=bool(probed))
 
     @property
     def emulation(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
+from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array, Capabilities, Model, Simulator
@@ -46,8 +47,7 @@ class Substepped(Emulating):
 
     def __init__(self, model: Model, substep: Duration):
         check_wrapped(model, "Substepped", "sub-stepped")
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "substep", positive_duration(substep, "substep"))
+        set_fields(self, model=model, substep=positive_duration(substep, "substep"))
         micro = getattr(model, "step", None)
         if isinstance(micro, Fraction) and (self.substep / micro).denominator != 1:
             raise ScenarioError(
