@@ -164,6 +164,12 @@ def test_bad_choices(wrong, what):
         Iterate(**wrong)
 
 
+def test_the_most_sweeps_are_those_that_the_message_says():
+    assert Iterate(at_most=2**31 - 1).at_most == 2**31 - 1
+    with pytest.raises(ScenarioError, match=r"expected: a whole number from 1 to 2\^31 - 1"):
+        Iterate(at_most=2**31)
+
+
 class Noted:
     """A lag in Python that counts how often it was taken back."""
 
