@@ -204,7 +204,7 @@ def _row_interval(level: PlanTree, clock: Clock, every: Every) -> int:
         return 1
     if every % step:
         raise ScenarioError(
-            f"{format_duration(every)} between rows is not a multiple of the step {format_duration(step)}"
+            f"the output interval {format_duration(every)} is not a multiple of the step {format_duration(step)}"
             + (f" of `{level.path}`" if level.path else ""),
             where="every",
             expected="a multiple of the step",
