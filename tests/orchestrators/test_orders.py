@@ -164,7 +164,7 @@ def test_lists_and_tuples_are_the_same_order():
             ["left", "rihgt"],
             """\
 2 faults:
-1. the order names `rihgt`, which is no model
+1. the order names `rihgt`, which is not a model
      where:    order
      try:      did you mean `right`?
 2. the order leaves out `right`
