@@ -72,7 +72,9 @@ class Place:
         found = ", ".join(part for part in (self.file, line) if part)
         if found:
             return found + (f" ({self.detail})" if self.detail else "")
-        return ", ".join(part for part in (self.option, self.address, self.detail) if part)
+        argument = self.key == self.address  # which the message names
+        address = "" if argument and self.detail else self.address
+        return ", ".join(part for part in (self.option, address, self.detail) if part)
 
 
 @dataclass(frozen=True, slots=True)
