@@ -13,8 +13,8 @@ from typing import Any
 
 from hocket.errors import list_names
 from hocket.files.ssp.connection_ports import find_owning_variable
+from hocket.files.ssp.document import Component, System, SystemElement
 from hocket.files.ssp.parameter_values import ParameterSetting
-from hocket.files.ssp.parts import Component, System, SystemElement
 from hocket.files.ssp.unit_definitions import NamedUnit, fmu_unit
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import WHOLE, FmuVariable
@@ -71,7 +71,7 @@ def _merge_settings(
     merged: dict[str, ParameterSetting] = {}
     for name, setting in (*own, *given.items()):
         if name in merged:
-            merged[name].parameter.used = True  # overruled, which is no reason for a note
+            merged[name].parameter.used = True  # overruled: nothing to note
         merged[name] = setting
     return merged
 

@@ -1,14 +1,17 @@
-"""From the nodes of an SSD to Parts; components become FMUs, or the systems of the SSPs they refer to.
+"""An SSD as it is written: systems, components, connectors, connections, bindings.
 
 In:  an .ssd in its package
-Out: the outermost System, with every FMU and every parameter set found, or noted as missing
+Out: the outermost System, a tree that later stages fill in; every FMU and every parameter set is found, or
+     noted as missing
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hocket.errors import FileError
 from hocket.files.ssp import annotation
@@ -17,26 +20,170 @@ from hocket.files.ssp.parameter_values import (
     REALS,
     TYPES,
     ParameterSetting,
+    Transformation,
     binding_settings,
     check_version,
     read_mapping,
     read_parameter_set,
     read_transformation,
 )
-from hocket.files.ssp.parts import (
-    Component,
-    ConnectionEnd,
-    Connector,
-    DictionaryReference,
-    Document,
-    SignalDictionary,
-    SspConnection,
-    System,
-    SystemElement,
-)
-from hocket.files.ssp.unit_definitions import look_up_unit, read_units
+from hocket.files.ssp.unit_definitions import NamedUnit, look_up_unit, read_units
 from hocket.files.ssp.vocabulary import DEFINITION, FMU, INTERFACES, MAPPING, PACKAGE, SET, TRUTHS
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.variables import element_name
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """One .ssd: what holds for everything in it."""
+
+    package: Package
+    path: Path
+    root: Node
+    units: Mapping[str, NamedUnit]
+    enumerations: Mapping[str, Mapping[str, int]]
+    ids: Mapping[str, Node]
+    """The systems that can be referred to as `#id`."""
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+
+@dataclass(frozen=True, eq=False)
+class Connector:
+    """A connector as it is written; what it leaves open is asked of the FMU, or of what is connected."""
+
+    name: str
+    kind: str
+    """input, output, parameter ...; empty: not told."""
+    type: str
+    """Real, Integer ...; empty: not told."""
+    unit: NamedUnit | None
+    items: Mapping[str, int]
+    """Of an enumeration."""
+    sizes: tuple[str, ...] | None
+    """Of an array: numbers, or names of the connectors that hold them, or nothing; None: a scalar."""
+    node: Node
+
+
+@dataclass(frozen=True)
+class ConnectionEnd:
+    """One end of a connection."""
+
+    element: str | None
+    """None: the system itself."""
+    connector: str
+    indices: tuple[int, ...]
+
+    def __str__(self) -> str:
+        name = element_name(self.connector, self.indices)
+        return name if self.element is None else f"{self.element}.{name}"
+
+
+@dataclass(frozen=True, eq=False)
+class SspConnection:
+    """A connection; which of the ends is the source follows from what they are."""
+
+    start: ConnectionEnd
+    end: ConnectionEnd
+    transformation: Transformation
+    suppress: bool
+    node: Node
+
+
+@dataclass(frozen=True, eq=False)
+class DirectedConnection:
+    """A connection with its direction."""
+
+    source: ConnectionEnd
+    target: ConnectionEnd
+    link: SspConnection
+    constant: bool = False
+    """Whether it passes a parameter on, before the start, and nothing during the run."""
+    then: SspConnection | None = None
+    """Of a way through a signal dictionary: the second connection."""
+    via: NamedUnit | None = None
+    """The unit between the two."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tap:
+    """A connection to an entry of a signal dictionary: its other end, and the systems down to it."""
+
+    end: ConnectionEnd
+    link: SspConnection
+    path: tuple[System, ...]
+    """From the system that has the dictionary to the one with the connection."""
+
+
+@dataclass(frozen=True, eq=False)
+class SignalDictionary:
+    """A signal dictionary: entries that connectors anywhere below its system may share."""
+
+    name: str
+    entries: Mapping[str, Connector]
+    writers: dict[str, list[Tap]] = field(default_factory=dict)
+    """By entry: what is connected to it as a source."""
+    readers: dict[str, list[Tap]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class SystemElement:
+    """An element of a system."""
+
+    name: str
+    node: Node
+    document: Document
+    connectors: dict[str, Connector] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    """Of connectors that do not tell: what follows from what they are connected with."""
+    bindings: list[tuple[str, ParameterSetting]] = field(default_factory=list)
+    """What its own bindings set, by the names in it, in the order they are written."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """What is set in the end: of a system by connector, of a component by variable."""
+    settings: dict[str, ParameterSetting] = field(default_factory=dict)
+    """Where the values come from."""
+
+
+@dataclass(eq=False)
+class Component(SystemElement):
+    """An FMU."""
+
+    fmu: Fmu | None = None
+    """As it is, without parameters; None: it could not be read."""
+    observed: dict[str, None] = field(default_factory=dict)
+    """Variables that are not outputs but are connected."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """How it is run."""
+
+
+@dataclass(eq=False)
+class DictionaryReference(SystemElement):
+    """A place where signals of a dictionary are connected."""
+
+    dictionary: str = ""
+
+
+@dataclass(eq=False)
+class System(SystemElement):
+    """A level."""
+
+    parts: dict[str, SystemElement] = field(default_factory=dict)
+    links: list[SspConnection] = field(default_factory=list)
+    wires: list[DirectedConnection] = field(default_factory=list)
+    dictionaries: dict[str, SignalDictionary] = field(default_factory=dict)
+    level: dict[str, Any] = field(default_factory=dict)
+    """What hocket's own annotation says."""
+
+    def components(self) -> Iterator[Component]:
+        """Yield the FMUs in it, at any depth."""
+        for part in self.parts.values():
+            if isinstance(part, Component):
+                yield part
+            elif isinstance(part, System):
+                yield from part.components()
+
 
 _KINDS = (
     "input", "output", "inout", "unspecified", "local", "constant", "parameter", "calculatedParameter",
@@ -296,7 +443,7 @@ def _read_dictionary(node: Node, system: System) -> None:
     enumerations = {**document.enumerations, **read_enumerations(inside)}
     own = Document(document.package, document.path, inside, units, enumerations, {})
     entries = read_connectors(inside.all("DictionaryEntry"), own)
-    system.dictionaries[node.get("name")] = SignalDictionary(node.get("name"), entries, system)
+    system.dictionaries[node.get("name")] = SignalDictionary(node.get("name"), entries)
 
 
 def _adopt_system(node: Node, system: System, document: Document) -> System:

@@ -1,12 +1,12 @@
-"""Power bonds in a file: `[bonds.joint]` with the two inputs whose product is a power.
+"""What a level may have beside models and connections: bonds, constraints, hosts, insertions, choices.
 
-In:  a table of tables, with its place
-Out: the bonds by name, and back; every bond is kept with its place
+In:  a table, with its place
+Out: what it describes, by name, and back; everything is kept with its place
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from hocket.errors import suggest_nearest
@@ -34,8 +34,8 @@ BOND = table_kind(
     Bond,
     Field("effort", TEXT, "the input that the effort drives: mass.force"),
     Field("flow", TEXT, "the input that the flow drives, the other way: spring.speed"),
-    Field("unit", TEXT, "of their product, if that is no power in W"),
-    Field("reverse", TRUTH, "whether their product counts from who gives the flow to who gives the effort"),
+    Field("unit", TEXT, "of their product, if that is not a power in W"),
+    Field("reverse", TRUTH, "whether their product counts from the side that gives the flow to the other"),
     Field(
         "balance", ChoiceForm(get_args(Balance)), "how both sides agree on the power; left out: they do not"
     ),
@@ -44,17 +44,7 @@ BOND = table_kind(
 )
 
 
-class BondsForm(NamedTablesForm):
-    """The bonds of a level."""
-
-    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:
-        """Return the bond, if it may have that name."""
-        example = thing if thing is not WRONG else Bond("", "")
-        named_bonds({name: example}, models)
-        return thing
-
-
-BONDS = BondsForm("bonds", BOND, "a bond", "[bonds.joint]")
+BONDS = NamedTablesForm("bonds", BOND, "a bond", "[bonds.joint]", check=named_bonds, stand_in=Bond("", ""))
 
 
 def _build_constraint(
@@ -84,15 +74,9 @@ CONSTRAINT = table_kind(
 )
 
 
-class ConstraintsForm(NamedTablesForm):
-    """The constraints of a level."""
-
-    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:
-        """Return the constraint, if it may have that name."""
-        return thing if thing is WRONG else named_constraints({name: thing}, models)[name]
-
-
-CONSTRAINTS = ConstraintsForm("constraints", CONSTRAINT, "a constraint", "[constraints.link]")
+CONSTRAINTS = NamedTablesForm(
+    "constraints", CONSTRAINT, "a constraint", "[constraints.link]", check=named_constraints
+)
 
 
 _EXPECTED = 'a list of models for each host: plant = ["left"]'
@@ -109,7 +93,7 @@ LINK = table_kind(
 
 
 class HostsForm(DefinedForm):
-    """Who runs where, and what a message costs."""
+    """Which simulator runs where, and what a message costs."""
 
     name = "hosts"
     kind: TableKind = LINK
@@ -142,7 +126,7 @@ class HostsForm(DefinedForm):
         for pair, table in value.items():
             ends = tuple(pair.split(_TO))
             if len(ends) != 2:
-                return (place / pair).fault(f"`{pair}` is no link", 'two hosts: "plant to lab"')
+                return (place / pair).fault(f"`{pair}` is not a link", 'two hosts: "plant to lab"')
             links[ends] = self.kind.read(table, place / pair)
         return WRONG if any(link is WRONG for link in links.values()) else links
 
@@ -248,18 +232,11 @@ class TuneForm:
 
 def _join_values(value: Any, place: FilePlace) -> Any:
     """Return values as one text; a list is one with commas, a list in it, as an order is, one with blanks."""
-    if isinstance(value, list) and value:
-        texts = [" ".join(map(str, each)) if isinstance(each, list) else _scalar_text(each) for each in value]
-        if None not in texts:
-            return ", ".join(map(str, texts))
-    found = _scalar_text(value)
-    if found is None:
-        return place.report_unexpected(value, 'values: "1 ms:100 ms:9:log", "hold, linear", or a list')
-    return found
-
-
-def _scalar_text(value: Any) -> str | None:
-    return str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+    items = value if isinstance(value, list) else [value]
+    texts = [" ".join(map(str, each)) if isinstance(each, list) else each for each in items]
+    if texts and all(type(text) in (str, int, float) for text in texts):
+        return ", ".join(map(str, texts))
+    return place.report_unexpected(value, 'values: "1 ms:100 ms:9:log", "hold, linear", or a list')
 
 
 CHOICES = TuneForm()

@@ -49,7 +49,7 @@ from hocket.model.protocols import Extrapolator, Model
 
 @dataclass(frozen=True)
 class RegisteredFamily(KindFamily):
-    """The kinds of a registry; `own` has those that are no classes, `tables` those with keys of their own."""
+    """The kinds of a registry, and `own` ones; those in `tables` have keys of their own."""
 
     registered: registry.Kind = "orchestrators"
     tables: Callable[[], Mapping[str, Callable[[], TableKind]]] = dict
@@ -241,8 +241,6 @@ def _union_form(members: tuple[Any, ...], expected: str) -> Form:
 
 def _list_form(form: Form, expected: str) -> Form:
     usual: dict[int, Form] = {id(NUMBER): VECTOR, id(TEXT): TEXTS, id(VECTOR): MATRIX, id(PORTS): PORTS}
-    return (
-        usual.get(id(form), ListForm(form, expected or "a list"))
-        if not expected
-        else ListForm(form, expected)
-    )
+    if not expected and id(form) in usual:
+        return usual[id(form)]
+    return ListForm(form, expected or "a list")

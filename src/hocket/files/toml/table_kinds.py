@@ -12,6 +12,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias, get_args
 
@@ -107,9 +108,8 @@ class TableKind:
         known = [*(["type"] if self.tagged else []), *(entry.name for entry in self.fields)]
         unknown = [key for key in table if key not in known]
         for key in unknown:
-            (place / key).fault(
-                f"there is no key `{key}` in {self._title()}", "", suggest_nearest(key, known)
-            )
+            what = f"there is no key `{key}` in {self._title()}"
+            (place / key).fault(what, "", suggest_nearest(key, known))
         return unknown
 
     def _add_arguments(self, more: Mapping[str, Any], arguments: dict[str, Any], place: FilePlace) -> bool:
@@ -137,9 +137,8 @@ class TableKind:
         """Return the JSON Schema of the table."""
         properties: dict[str, Any] = {"type": {"const": self.name}} if self.tagged else {}
         for entry in self.fields:
-            properties[entry.name] = entry.form.schema() | (
-                {"description": entry.about} if entry.about else {}
-            )
+            described = {"description": entry.about} if entry.about else {}
+            properties[entry.name] = entry.form.schema() | described
         required = [entry.name for entry in self.fields if entry.required]
         return {
             "type": "object",
@@ -211,9 +210,8 @@ class KindFamily(DefinedForm):
             first = self.known_names()[0]
             return place.report_unexpected(value, f'{word}, as in {{ type = "{first}", ... }}')
         if "type" not in value:
-            return place.fault(
-                f"`type` is missing in {place.label}", f"the kind of {self.name}", self._suggest_kind("")
-            )
+            what = f"`type` is missing in {place.label}"
+            return place.fault(what, f"the kind of {self.name}", self._suggest_kind(""))
         name = value["type"]
         if not isinstance(name, str):
             return (place / "type").report_unexpected(name, f"the kind of {self.name}, a text in quotes")
@@ -230,12 +228,8 @@ class KindFamily(DefinedForm):
         if choices is WRONG:
             return WRONG
         if not choices:
-            what = (
-                f"there is no {self.name} `{name}`"
-                if self.by_word
-                else f"there is no {self.name} of type `{name}`"
-            )
-            return place.fault(what, "", self._suggest_kind(name))
+            what = self.name if self.by_word else f"{self.name} of type"
+            return place.fault(f"there is no {what} `{name}`", "", self._suggest_kind(name))
         return next((kind for kind in choices if kind.when in table), choices[-1])
 
     def _suggest_kind(self, name: str) -> str:
@@ -270,15 +264,15 @@ class NamedTablesForm(DefinedForm):
     example: str
     inline: bool = False
     """Whether each is written in one line."""
+    check: Callable[[dict[str, Any], Collection[str]], object] = lambda *_: None
+    """Raises ScenarioError for things by name that cannot have it, or not beside these models."""
+    stand_in: Any = WRONG
+    """Takes the place of a wrong thing, so that its name can still be checked."""
 
     @property
     def expected_text(self) -> str:
         """What a user should write."""
         return f"a table for each {self.what.partition(' ')[2]}: {self.example}"
-
-    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:  # noqa: ARG002
-        """Return a thing with its name; raises ScenarioError if it cannot have that beside these models."""
-        return thing
 
     def read(self, value: Any, place: FilePlace) -> Any:
         """Return the things by name."""
@@ -289,6 +283,7 @@ class NamedTablesForm(DefinedForm):
         if bare:
             return (place / bare[0]).fault(f"{self.what} has no name", self.expected_text)
         models = place.sibling_value("models")
+        taken = models if isinstance(models, dict) else ()
         found: dict[str, Any] = {}
         for name, table in value.items():
             here = place / name
@@ -297,18 +292,18 @@ class NamedTablesForm(DefinedForm):
                 spot = here / key if key else here
                 place.findings.places[f"{place.level}{self.name}.{name}{'.' if key else ''}{key}"] = spot
             thing = self.kind.read(table, here)
-            taken = models if isinstance(models, dict) else ()
-            made = here.attempt(lambda: self.with_name(name, thing, taken))  # noqa: B023
-            if WRONG not in (thing, made):
-                found[name] = made
+            named = {name: self.stand_in if thing is WRONG else thing}
+            good = WRONG in named.values() or here.attempt(partial(self.check, named, taken)) is not WRONG
+            if good and thing is not WRONG:
+                found[name] = thing
         return found
 
     def write(self, value: Mapping[str, Any], place: FilePlace) -> Any:
         """Return the tables; None where there are none."""
         tables = {name: self.kind.write(each, place / name) for name, each in value.items()}
-        return (
-            Section(tables if self.inline else {name: Section(each) for name, each in tables.items()}) or None
-        )
+        if not self.inline:
+            tables = {name: Section(each) for name, each in tables.items()}
+        return Section(tables) or None
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema."""
@@ -332,20 +327,16 @@ class PortsForm(DefinedForm):
     def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, list):
             return place.report_unexpected(value, 'a list of ports: ["force [N]", "x [m] = 0.5"]')
-        ports = []
-        for number, port in enumerate(value):
-            here = place / number
-            if isinstance(port, str):
-                ports.append(here.attempt(lambda port=port: Port.of(port)))  # type: ignore[misc]
-            elif isinstance(port, dict):
-                ports.append(self.kind.read(port, here))
-            else:
-                ports.append(
-                    here.report_unexpected(
-                        port, f'text such as "force [N]", or a table: {self.kind.example()}'
-                    )
-                )
+        ports = [self._read_port(port, place / number) for number, port in enumerate(value)]
         return WRONG if any(port is WRONG for port in ports) else tuple(ports)
+
+    def _read_port(self, port: Any, place: FilePlace) -> Any:
+        if isinstance(port, str):
+            return place.attempt(lambda: Port.of(port))
+        if isinstance(port, dict):
+            return self.kind.read(port, place)
+        expected = f'text such as "force [N]", or a table: {self.kind.example()}'
+        return place.report_unexpected(port, expected)
 
     def write(self, value: Iterable[Port], place: FilePlace) -> Any:
         return [self._write_port(port, place / number) for number, port in enumerate(value)]
