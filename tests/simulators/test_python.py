@@ -297,8 +297,8 @@ def test_a_constructor_that_refuses():
 @pytest.mark.parametrize(
     ("attribute", "value", "words"),
     [
-        ("feedthrough", {"summ": ["a"]}, "the output `summ`(.|\n)*did you mean `sum`"),
-        ("feedthrough", {"sum": ["aa"]}, "the input `aa`"),
+        ("feedthrough", {"summ": ["a"]}, "names `summ`, which is not an output(.|\n)*did you mean `sum`"),
+        ("feedthrough", {"sum": ["aa"]}, "names `aa`, which is not an input"),
         ("order", "two", "whole number"),
         ("variable_step", 1, "True or False"),
         ("inputs", ("a", "a"), "two inputs are named `a`"),

@@ -1,6 +1,6 @@
 """An artificial simulator that keeps equations true: it finds the inputs that nothing else provides.
 
-In:  outputs of the simulators that the equations couple, and the inputs they were given in the last sweep
+In:  outputs of the simulators that the equations couple, and the inputs they were given in the last iteration
 Out: those inputs, better ones; and what the equations are short of
 
 It works in a level that iterates, after those it couples: where nothing changes any more, the equations hold
@@ -109,7 +109,7 @@ class Coupler:
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
-        """What it reads, and what was given in the last sweep."""
+        """What it reads, and what was given in the last iteration."""
         return (*self.reads, *(Port(f"{GIVEN}{port.name}", port.unit) for port in self.determines))
 
     @cached_property

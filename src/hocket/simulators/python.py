@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, suggest_nearest
+from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, count, suggest_nearest
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
@@ -29,14 +29,14 @@ from hocket.simulators.recipes import (
     with_feedthrough,
 )
 
-_CALLS = {"start": "(t)", "output": "(t, u)", "step": "(t, h, u)"}
+_CALLS = {"start": ("t",), "output": ("t", "u"), "step": ("t", "h", "u")}
 _OPTIONAL = {
-    "save": "()",
-    "restore": "(state)",
-    "slope": "(t, u)",
-    "close": "()",
-    "prefers": "(t)",
-    "energy": "()",
+    "save": (),
+    "restore": ("state",),
+    "slope": ("t", "u"),
+    "close": (),
+    "prefers": ("t",),
+    "energy": (),
 }
 _FLAGS = ("variable_step", "stops_early")
 
@@ -186,24 +186,19 @@ class _ObjectSimulator:
 
 
 def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
-    own = [
-        name for name in dir(cls) if name[0] != "_" and name not in _CALLS and callable(getattr(cls, name))
-    ]
+    own = [name for name, _ in inspect.getmembers(cls, callable) if name[0] != "_" and name not in _CALLS]
     for name, arguments in (_CALLS | _OPTIONAL).items():
+        listed, size = ", ".join(arguments), len(arguments)
         if not callable(getattr(cls, name, None)):
             if name in _CALLS:
-                what, expected = (
-                    f"`{cls.__name__}` has no method `{name}`",
-                    f"`def {name}(self, {arguments[1:]}`",
-                )
+                what, expected = f"`{cls.__name__}` has no method `{name}`", f"`def {name}(self, {listed})`"
                 yield Fault(what, where, expected, suggest_nearest(name, own))
             continue
-        count = len(arguments.strip("()").split(", ")) if arguments != "()" else 0
         plain = name == "output" and _takes_arguments(cls, name, 1)
-        if not plain and not _takes_arguments(cls, name, count):
-            what = f"`{cls.__name__}.{name}` cannot be called with {count} argument{'s' * (count != 1)}"
-            expected = f"`{name}{arguments}`" + (" or `output(t)`" if name == "output" else "")
-            yield Fault(what, where, expected)
+        if not plain and not _takes_arguments(cls, name, size):
+            what = f"`{cls.__name__}.{name}` cannot be called with {count(size, 'argument')}"
+            either = " or `output(t)`" if name == "output" else ""
+            yield Fault(what, where, f"`{name}({listed})`{either}")
 
 
 def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> Iterator[Fault]:
@@ -223,16 +218,16 @@ def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> I
             yield Fault(f"`{cls.__name__}` needs the parameter `{p.name}`", where, "", hint)
 
 
-def _takes_arguments(cls: type[Any], name: str, count: int) -> bool:
+def _takes_arguments(cls: type[Any], name: str, size: int) -> bool:
     """Return whether a method can be called with so many arguments."""
     if not isinstance(inspect.getattr_static(cls, name), (staticmethod, classmethod)):
-        count += 1
+        size += 1
     try:
         signature = inspect.signature(getattr(cls, name))
     except (TypeError, ValueError):
         return True
     try:
-        signature.bind(*range(count))
+        signature.bind(*range(size))
     except TypeError:
         return False
     return True

@@ -89,8 +89,8 @@ class Table(Recipe):
             raise ScenarioError(what, f"row {row}, counted from 0", "times in order; equal times are a jump")
         for array in (times, values):
             array.setflags(write=False)
-        set_fields(self, times=times, values=values, outputs=written)
-        set_fields(self, interpolation=interpolation, outside=outside)
+        options = {"interpolation": interpolation, "outside": outside}
+        set_fields(self, times=times, values=values, outputs=written, **options)
 
     def open(self) -> Simulator:
         return _TableSource(self.times.tolist(), self.values.tolist(), self.interpolation, self.outside)
@@ -126,18 +126,16 @@ class Csv:
         folder: str | Path = "",
     ):
         _check_options(interpolation, outside)
-        set_fields(self, path=str(path), time=time, folder=str(folder))
-        set_fields(self, interpolation=interpolation, outside=outside)
+        options = {"interpolation": interpolation, "outside": outside}
+        set_fields(self, path=str(path), time=time, folder=str(folder), **options)
         header = next(self._lines())[1]
         clock = _column_number(header, time, str(self.file))
         if columns is None:
-            chosen = [(self._port(text), number) for number, text in enumerate(header) if number != clock]
-        else:
-            pairs = columns.items() if isinstance(columns, Mapping) else ((text, text) for text in columns)
-            chosen = []
-            for written, text in pairs:
-                number = _column_number(header, text, str(self.file))
-                chosen.append((self._port(header[number] if written == text else written), number))
+            columns = [text for number, text in enumerate(header) if number != clock]
+        chosen = []
+        for written, text in columns.items() if isinstance(columns, Mapping) else ((c, c) for c in columns):
+            number = _column_number(header, text, str(self.file))
+            chosen.append((self._port(header[number] if written == text else written), number))
         with_feedthrough(tuple(port for port, _ in chosen), (), {}, str(self.file))
         set_fields(self, columns=tuple(chosen))
 

@@ -191,8 +191,7 @@ class StateSpaceSimulator:
         length = h / count
         maps = self.maps(length, len(u) - 1)
         for k in range(count):
-            first = maps.first is not None and self.last_h != length
-            used = maps.first if first and maps.first is not None else maps
+            used = maps if maps.first is None or self.last_h == length else maps.first
             coefficients = shift_origin(list(u), k * length)
             self.z = apply_matrix(used.Phi, self.z)
             for Gamma, c in zip(used.Gamma, coefficients, strict=True):

@@ -62,17 +62,11 @@ def process_end_error(door: Any, limit: Fraction) -> SimulatorError:
         what = f"{subject} took longer than {format_duration(limit)}"
         what += f": {function} did not return" if function else ""
         return SimulatorError(what, hint=_LONGER)
-    what = f"its process ended: {_cause(door.end, door.code)} {f'in {function}' if function else during}"
+    causes = {"exited": f"exit code {door.code}", "vanished": "cause unknown,"}
+    cause = causes.get(door.end) or describe_signal(door.code)
+    what = f"its process ended: {cause} {f'in {function}' if function else during}"
     killed = door.end == "signalled" and door.code == signal.SIGKILL
     return SimulatorError(f"{what}: {said}" if said else what, hint=_MEMORY if killed else "")
-
-
-def _cause(end: str, code: int) -> str:
-    if end == "exited":
-        return f"exit code {code}"
-    if end == "vanished":
-        return "nobody knows how,"
-    return describe_signal(code)
 
 
 def describe_signal(code: int) -> str:

@@ -21,7 +21,7 @@ from hocket.model.protocols import Array
 from hocket.simulators.fmu.ports import ValueGroup, group_calls, shape
 from hocket.simulators.fmu.values import Setting
 from hocket.simulators.fmu.variables import FmuVariable
-from hocket.simulators.methods import TABLEAUX
+from hocket.simulators.methods import TABLEAUX, Tableau
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
@@ -44,7 +44,7 @@ def exchange_facts(model: Fmu) -> dict[str, Any]:
     """Return what the integrator needs to know; `moving` are the calls for the inputs that may move."""
     count = state_count(model)
     method = "euler" if model.method in ELSEWHERE and count == 0 else model.method
-    tableau = None if method in ELSEWHERE else TABLEAUX.get(method, TABLEAUX["heun"])
+    tableau = Tableau(0, (), (), ()) if method in ELSEWHERE else TABLEAUX.get(method, TABLEAUX["heun"])
     inputs = model.port_layout.input_ranges
     moving = [each for each in inputs if each[0].moves]
     return {
@@ -53,9 +53,9 @@ def exchange_facts(model: Fmu) -> dict[str, Any]:
         "completed_step": model.interface_used.completed_step,
         "all_move": len(moving) == len(inputs),
         "moving": _encode_groups(group_calls(model.description, moving)),
-        "a": [] if tableau is None else [weight for row in tableau.a for weight in row],
-        "b": [] if tableau is None else list(tableau.b),
-        "c": [] if tableau is None else list(tableau.c),
+        "a": [weight for row in tableau.a for weight in row],
+        "b": list(tableau.b),
+        "c": list(tableau.c),
         "multistep": method == "ab2",
         "longest": 0.0 if model.step is None else float(model.step),
         "atol": model.atol,

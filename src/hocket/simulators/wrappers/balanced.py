@@ -19,7 +19,7 @@ from hocket.model.protocols import Capabilities, Model, Simulator
 from hocket.simulators.energy_projection import Projected, linear_faults
 from hocket.simulators.ode import Ode
 from hocket.simulators.power_balance import InversionBalance, PartnerView, Seat, SubsteppedBalance
-from hocket.simulators.recipes import choice_faults
+from hocket.simulators.recipes import choice_faults, set_fields
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import ModelWrapper, check_wrapped
 
@@ -117,7 +117,7 @@ class Balanced(ModelWrapper):
 
     def __post_init__(self) -> None:
         check_wrapped(self.model, "Balanced", "balanced")
-        object.__setattr__(self, "bonds", _check_sides(self.bonds))
+        set_fields(self, bonds=_check_sides(self.bonds))
         faults = [*self._option_faults(), *self._port_faults(), *self._model_faults()]
         if faults:
             raise ScenarioError(faults)

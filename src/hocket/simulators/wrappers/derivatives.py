@@ -15,7 +15,7 @@ import numpy as np
 from hocket.errors import ScenarioError
 from hocket.model.clock import Duration, format_duration
 from hocket.model.protocols import Array, Capabilities, Model, Simulator
-from hocket.simulators.recipes import positive_duration
+from hocket.simulators.recipes import positive_duration, set_fields
 from hocket.simulators.wrappers.emulation import (
     Emulating,
     LiveWrapper,
@@ -42,8 +42,7 @@ class Sloped(Emulating):
 
     def __init__(self, model: Model, trial: Duration | None = None):
         check_wrapped(model, "Sloped", "given output derivatives")
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "trial", None if trial is None else positive_duration(trial, "trial"))
+        set_fields(self, model=model, trial=None if trial is None else positive_duration(trial, "trial"))
         able = model.capabilities
         if trial is not None and not (able.rollback and able.variable_step):
             lacks = "cannot roll back" if not able.rollback else "accepts only the step of its level"

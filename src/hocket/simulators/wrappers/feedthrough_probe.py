@@ -16,7 +16,7 @@ import numpy as np
 from hocket.errors import ScenarioError
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Model, Simulator
-from hocket.simulators.recipes import Feedthrough, with_feedthrough
+from hocket.simulators.recipes import Feedthrough, set_fields, with_feedthrough
 from hocket.simulators.wrappers.emulation import Emulating, check_wrapped, outputs_of
 
 PUSHES = 3
@@ -46,9 +46,7 @@ class Reacting(Emulating):
         told = feedthrough if isinstance(feedthrough, Mapping) else dict(feedthrough)
         made = with_feedthrough(model.outputs, model.inputs, told, "feedthrough")
         listed = tuple((port.name, tuple(port.feedthrough)) for port in made if port.feedthrough)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "feedthrough", listed)
-        object.__setattr__(self, "probed", bool(probed))
+        set_fields(self, model=model, feedthrough=listed, probed=bool(probed))
 
     @property
     def emulation(self) -> str:

@@ -16,7 +16,7 @@ from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array, Capabilities, Model, Simulator
-from hocket.simulators.recipes import positive_duration
+from hocket.simulators.recipes import positive_duration, set_fields
 from hocket.simulators.wrappers.emulation import (
     Emulating,
     LiveWrapper,
@@ -46,8 +46,7 @@ class Substepped(Emulating):
 
     def __init__(self, model: Model, substep: Duration):
         check_wrapped(model, "Substepped", "sub-stepped")
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "substep", positive_duration(substep, "substep"))
+        set_fields(self, model=model, substep=positive_duration(substep, "substep"))
         micro = getattr(model, "step", None)
         if isinstance(micro, Fraction) and (self.substep / micro).denominator != 1:
             raise ScenarioError(
