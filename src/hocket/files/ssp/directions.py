@@ -113,10 +113,8 @@ _OUTSIDE: dict[str, Role] = {
     "input": "target", "parameter": "parameter", "structuralParameter": "parameter", "output": "source",
     "local": "source", "constant": "source", "calculatedParameter": "source",
 }  # fmt: skip
-_INSIDE: dict[str, Role] = {
-    "input": "source", "parameter": "constant", "structuralParameter": "constant", "output": "target",
-    "local": "target", "constant": "target", "calculatedParameter": "target",
-}  # fmt: skip
+_TURNED: dict[Role, Role] = {"source": "target", "target": "source", "parameter": "constant"}
+_INSIDE = {kind: _TURNED[role] for kind, role in _OUTSIDE.items()}
 _WORDS: dict[Role, str] = {"source": "output", "constant": "parameter", "target": "input"}
 
 

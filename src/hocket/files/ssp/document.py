@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,8 @@ class Document:
     enumerations: Mapping[str, Mapping[str, int]]
     ids: Mapping[str, Node]
     """The systems that can be referred to as `#id`."""
+    chain: tuple[str, ...] = ()
+    """The files and systems that refer to each other down to this one."""
 
     @property
     def folder(self) -> Path:
@@ -249,7 +251,9 @@ _PROXY = re.compile(r"(?:proxyfmu|fmu-proxy)://(?:localhost|127\.0\.0\.1)(?::\d+
 """An FMU in a process of its own, as other tools write it."""
 
 
-def read_document(package: Package, path: Path, at: Node | None = None) -> Document | None:
+def read_document(
+    package: Package, path: Path, at: Node | None = None, chain: tuple[str, ...] = ()
+) -> Document | None:
     """Return an .ssd with its units and enumerations; None after noting what is wrong with it."""
     root = package.root(path, "SystemStructureDescription", at)
     if root is None:
@@ -258,7 +262,8 @@ def read_document(package: Package, path: Path, at: Node | None = None) -> Docum
     types = {node.get("type") for node in root.walk() if node.tag == "Annotation"}
     package.findings.foreign |= types - {annotation.TYPE}
     ids = {node.get("id"): node for node in root.walk() if node.tag == "System" and node.get("id")}
-    return Document(package, path, root, read_units(root), read_enumerations(root), ids)
+    units, enumerations = read_units(root), read_enumerations(root)
+    return Document(package, path, root, units, enumerations, ids, (*chain, str(path)))
 
 
 _MEDIA_TYPES = {
@@ -308,26 +313,26 @@ def _binding_content(
 
 
 class SystemReader:
-    """Reads systems; a `chain` holds the files and systems that refer to each other down to here."""
+    """Reads systems; an FMU that several components refer to is read once."""
 
     def __init__(self) -> None:
         self.fmus: dict[Path, Fmu | None] = {}
 
-    def outermost(self, document: Document, chain: tuple[str, ...] = ()) -> System | None:
+    def outermost(self, document: Document) -> System | None:
         """Return the outermost system of a document; None after noting that it has none."""
         node = document.root.child("System")
         if node is None:
             document.root.fault("there is no <System> in it", "the outermost system")
             return None
-        return self.system(node, document, (*chain, str(document.path)))
+        return self.system(node, document)
 
-    def system(self, node: Node, document: Document, chain: tuple[str, ...]) -> System:
+    def system(self, node: Node, document: Document) -> System:
         """Return a system with everything in it."""
         system = System(node.get("name"), node, document, _own_connectors(node, document))
         system.level = annotation.read_annotation(node, "Level")
         system.bindings = read_bindings(node, document, document.folder)
         for child in (child for elements in node.all("Elements") for child in elements.children):
-            part = self._read_element(child, document, chain)
+            part = self._read_element(child, document)
             if part is None:
                 continue
             if not part.name or part.name in system.parts:
@@ -340,18 +345,18 @@ class SystemReader:
             _read_dictionary(child, system)
         return system
 
-    def _read_element(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement | None:
+    def _read_element(self, node: Node, document: Document) -> SystemElement | None:
         if node.tag == "System":
-            return self.system(node, document, chain)
+            return self.system(node, document)
         if node.tag == "SignalDictionaryReference":
             connectors, dictionary = _own_connectors(node, document), node.get("dictionary")
             return DictionaryReference(node.get("name"), node, document, connectors, dictionary=dictionary)
         if node.tag == "Component":
             # one with a fault has no FMU: connections to it are taken as written
-            return self._read_component(node, document, chain) or _new_component(node, document)
+            return self._read_component(node, document) or _new_component(node, document)
         return None
 
-    def _read_component(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement | None:
+    def _read_component(self, node: Node, document: Document) -> SystemElement | None:
         """Return what a component refers to, an FMU or a system; None after noting a fault."""
         name = node.get("name")
         kind, source = node.get("type").partition(";")[0].strip(), node.get("source")
@@ -364,12 +369,12 @@ class SystemReader:
         proxy = _PROXY.fullmatch(source)
         plain, _, fragment = (proxy[1] if proxy else source).partition("#")
         if not plain:
-            return self._same_document(node, fragment, document, chain)
+            return self._same_document(node, fragment, document)
         path = document.package.find(plain, node, document.folder)
         if path is None:
             return None
         if kind in (PACKAGE, DEFINITION) or path.suffix.lower() in (".ssp", ".ssd"):
-            return self._other_document(node, path, fragment, document, chain)
+            return self._other_document(node, path, fragment, document)
         component = self._read_fmu(node, path, document)
         if proxy:
             component.options.setdefault("isolate", True)
@@ -391,9 +396,7 @@ class SystemReader:
         component.bindings = read_bindings(node, document, base)
         return component
 
-    def _other_document(
-        self, node: Node, path: Path, fragment: str, document: Document, chain: tuple[str, ...]
-    ) -> System | None:
+    def _other_document(self, node: Node, path: Path, fragment: str, document: Document) -> System | None:
         """Return the system of another SSP or SSD as an element of this one."""
         try:
             beside = path.suffix.lower() == ".ssd"
@@ -402,24 +405,23 @@ class SystemReader:
             for fault in error.faults:
                 node.fault(f"`{node.get('name')}`: {fault.what}", fault.expected, fault.hint)
             return None
-        if str(opened[1]) in chain:
+        if str(opened[1]) in document.chain:
             node.fault(f"`{node.get('source')}` holds itself", "files that do not hold themselves")
             return None
-        other = read_document(*opened, node)
-        system = self.outermost(other, chain) if other else None
+        other = read_document(*opened, node, document.chain)
+        system = self.outermost(other) if other else None
         return _adopt_system(node, system, document) if system else None
 
-    def _same_document(
-        self, node: Node, fragment: str, document: Document, chain: tuple[str, ...]
-    ) -> System | None:
+    def _same_document(self, node: Node, fragment: str, document: Document) -> System | None:
         inside = document.ids.get(fragment)
         link = f"{document.path}#{fragment}"
         if inside is None:
             node.fault(f"there is no system with the id `{fragment}`")
-        elif link in chain:
+        elif link in document.chain:
             node.fault(f"the system `#{fragment}` holds itself")
         else:
-            return _adopt_system(node, self.system(inside, document, (*chain, link)), document)
+            inner = replace(document, chain=(*document.chain, link))
+            return _adopt_system(node, self.system(inside, inner), document)
         return None
 
 

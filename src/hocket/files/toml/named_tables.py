@@ -20,9 +20,10 @@ from hocket.files.toml.forms import (
     WHOLE,
     ChoiceForm,
     DefinedForm,
+    MappingForm,
 )
 from hocket.files.toml.syntax import WRONG, FilePlace
-from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, TableKind, table_kind
+from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, table_kind
 from hocket.model.bonds import Balance, Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.experiment import Tuning
@@ -90,13 +91,13 @@ LINK = table_kind(
     Field("header", WHOLE, "bytes of a message beside its values"),
     tagged=False,
 )
+_LINKS = MappingForm(LINK, 'a table of links: "plant to lab" = { latency = "1 ms" }')
 
 
 class HostsForm(DefinedForm):
     """Which simulator runs where, and what a message costs."""
 
     name = "hosts"
-    kind: TableKind = LINK
 
     def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
@@ -109,7 +110,7 @@ class HostsForm(DefinedForm):
             place.findings.places[f"{place.level}hosts.{host}"] = here
             models[host] = TEXTS.read(value[host], here)
             good = good and models[host] is not WRONG
-        link = self.kind.read(value["link"], place / "link") if "link" in value else None
+        link = LINK.read(value["link"], place / "link") if "link" in value else None
         links = self._read_links(value.get("links", {}), place / "links")
         if not good or link is WRONG or links is WRONG:
             return WRONG
@@ -120,15 +121,11 @@ class HostsForm(DefinedForm):
         return made
 
     def _read_links(self, value: Any, place: FilePlace) -> Any:
-        if not isinstance(value, dict):
-            return place.report_unexpected(value, 'a table of links: "plant to lab" = { latency = "1 ms" }')
-        links: dict[tuple[str, ...], Any] = {}
-        for pair, table in value.items():
-            ends = tuple(pair.split(_TO))
-            if len(ends) != 2:
+        for pair in value if isinstance(value, dict) else ():
+            if pair.count(_TO) != 1:
                 return (place / pair).fault(f"`{pair}` is not a link", 'two hosts: "plant to lab"')
-            links[ends] = self.kind.read(table, place / pair)
-        return WRONG if any(link is WRONG for link in links.values()) else links
+        links = _LINKS.read(value, place)
+        return WRONG if links is WRONG else {tuple(pair.split(_TO)): link for pair, link in links.items()}
 
     def _check_models(self, hosts: Hosts, models: Mapping[str, Any], place: FilePlace) -> None:
         for name, host in hosts.host_by_model().items():
@@ -139,21 +136,17 @@ class HostsForm(DefinedForm):
     def write(self, value: Hosts, place: FilePlace) -> Any:
         table: dict[str, Any] = {host: list(names) for host, names in value.models.items()}
         if value.link != Link():
-            table["link"] = self.kind.write(value.link, place / "link")
+            table["link"] = LINK.write(value.link, place / "link")
         if value.links:
-            table["links"] = {
-                _TO.join(pair): self.kind.write(link, place / "links") for pair, link in value.links.items()
-            }
+            links = {_TO.join(pair): link for pair, link in value.links.items()}
+            table["links"] = _LINKS.write(links, place / "links")
         return Section(table)
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema."""
         return {
             "type": "object",
-            "properties": {
-                "link": self.kind.schema(),
-                "links": {"type": "object", "additionalProperties": self.kind.schema()},
-            },
+            "properties": {"link": LINK.schema(), "links": _LINKS.schema()},
             "additionalProperties": TEXTS.schema(),
         }
 
@@ -174,6 +167,7 @@ INSERTIONS = NamedTablesForm(
 
 
 OBJECTIVES, LIMITS = "objectives", "limits"
+_LIMITS = MappingForm(NUMBER, "a table of numbers: limits = { rho = 1, work = 2 }")
 
 
 class TuneForm:
@@ -185,7 +179,7 @@ class TuneForm:
         rest = {key: each for key, each in value.items() if key not in (OBJECTIVES, LIMITS)}
         over = dict(self._flatten_texts(rest, place))
         goals = TEXTS.read(value.get(OBJECTIVES, []), place / OBJECTIVES)
-        limits = self._read_limits(value.get(LIMITS, {}), place / LIMITS)
+        limits = _LIMITS.read(value.get(LIMITS, {}), place / LIMITS)
         if WRONG in (goals, limits, *over.values()):
             return WRONG
         return Tuning(over, tuple(goals), limits)
@@ -198,12 +192,6 @@ class TuneForm:
                 yield from self._flatten_texts(value, place / key, f"{before}{key}.")
             else:
                 yield f"{before}{key}", _join_values(value, place / key)
-
-    def _read_limits(self, value: Any, place: FilePlace) -> Any:
-        if not isinstance(value, dict):
-            return place.report_unexpected(value, "a table of numbers: limits = { rho = 1, work = 2 }")
-        found = {name: NUMBER.read(each, place / name) for name, each in value.items()}
-        return WRONG if WRONG in found.values() else found
 
     def write(self, value: Tuning, place: FilePlace) -> Any:  # noqa: ARG002
         made = Section(value.over)
@@ -220,11 +208,7 @@ class TuneForm:
             "type": "object",
             "properties": {
                 OBJECTIVES: TEXTS.schema() | {"description": "what counts, such as error and work"},
-                LIMITS: {
-                    "type": "object",
-                    "additionalProperties": NUMBER.schema(),
-                    "description": "what may not be passed",
-                },
+                LIMITS: _LIMITS.schema() | {"description": "what may not be passed"},
             },
             "additionalProperties": {"anyOf": [*one["anyOf"], several, {"type": "object"}]},
         }

@@ -175,86 +175,6 @@ def table_kind(name: str, build: Build, *fields: Field, cls: type | None = None,
 
 
 @dataclass(frozen=True)
-class KindFamily(DefinedForm):
-    """Kinds that stand in the same place, told apart by `type`; some may be given as one word."""
-
-    name: str
-    own: tuple[TableKind, ...] = ()
-    by_word: bool = True
-    """Whether a word is enough for a kind that needs no fields."""
-
-    @property
-    def kinds(self) -> tuple[TableKind, ...]:
-        """All kinds."""
-        return self.own
-
-    @property
-    def words(self) -> Mapping[str, Any]:
-        """Objects that have a name of their own."""
-        return {}
-
-    def known_names(self) -> list[str]:
-        """Return the names of all kinds and words."""
-        return [kind.name for kind in self.own]
-
-    def kinds_named(self, name: str) -> list[TableKind]:
-        """Return the kinds of one name; raises ScenarioError where they cannot be had."""
-        return [kind for kind in self.own if kind.name == name]
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        """Return what a word or a table describes."""
-        if isinstance(value, str) and self.by_word:
-            return self.read_word(value, place)
-        if not isinstance(value, dict):
-            word = "a word or a table" if self.by_word else "a table"
-            first = self.known_names()[0]
-            return place.report_unexpected(value, f'{word}, as in {{ type = "{first}", ... }}')
-        if "type" not in value:
-            what = f"`type` is missing in {place.label}"
-            return place.fault(what, f"the kind of {self.name}", self._suggest_kind(""))
-        name = value["type"]
-        if not isinstance(name, str):
-            return (place / "type").report_unexpected(name, f"the kind of {self.name}, a text in quotes")
-        chosen = self._choose_kind(name, value, place / "type")
-        return chosen if chosen is WRONG else chosen.read(value, place)
-
-    def read_word(self, word: str, place: FilePlace) -> Any:
-        """Return what a word stands for."""
-        chosen = self._choose_kind(word, {}, place)
-        return chosen if chosen is WRONG else chosen.read({"type": word}, place)
-
-    def _choose_kind(self, name: str, table: Mapping[str, Any], place: FilePlace) -> Any:
-        choices = place.attempt(lambda: self.kinds_named(name))
-        if choices is WRONG:
-            return WRONG
-        if not choices:
-            what = self.name if self.by_word else f"{self.name} of type"
-            return place.fault(f"there is no {what} `{name}`", "", self._suggest_kind(name))
-        return next((kind for kind in choices if kind.when in table), choices[-1])
-
-    def _suggest_kind(self, name: str) -> str:
-        return suggest_nearest(name, dict.fromkeys(self.known_names()))
-
-    def write(self, thing: Any, place: FilePlace) -> Any:
-        """Return the word or table that describes an object."""
-        for kind in self.own:
-            if kind.cls is type(thing):
-                return self.write_as(kind, thing, place)
-        return place.report_unwritable(thing, f"files know {self._suggest_kind('').removeprefix('one of ')}")
-
-    def write_as(self, kind: TableKind, thing: Any, place: FilePlace) -> Any:
-        """Return the table of a kind that describes an object, or its name where that says all."""
-        table = kind.write(thing, place)
-        return kind.name if self.by_word and list(table) == ["type"] else table
-
-    def definition(self) -> dict[str, Any]:
-        """Return the JSON Schema of all kinds."""
-        bare = [kind.name for kind in self.kinds if not any(entry.required for entry in kind.fields)]
-        words = list(dict.fromkeys([*self.words, *bare])) if self.by_word else []
-        return {"anyOf": [*([{"enum": words}] if words else []), *(kind.schema() for kind in self.kinds)]}
-
-
-@dataclass(frozen=True)
 class NamedTablesForm(DefinedForm):
     """A table of tables; `what` is one of them in words, with its article."""
 
@@ -269,19 +189,15 @@ class NamedTablesForm(DefinedForm):
     stand_in: Any = WRONG
     """Takes the place of a wrong thing, so that its name can still be checked."""
 
-    @property
-    def expected_text(self) -> str:
-        """What a user should write."""
-        return f"a table for each {self.what.partition(' ')[2]}: {self.example}"
-
     def read(self, value: Any, place: FilePlace) -> Any:
         """Return the things by name."""
+        expected = f"a table for each {self.what.partition(' ')[2]}: {self.example}"
         if not isinstance(value, dict):
-            return place.report_unexpected(value, self.expected_text)
+            return place.report_unexpected(value, expected)
         keys = [entry.name for entry in self.kind.fields]
         bare = [key for key, inner in value.items() if key in keys and not isinstance(inner, dict)]
         if bare:
-            return (place / bare[0]).fault(f"{self.what} has no name", self.expected_text)
+            return (place / bare[0]).fault(f"{self.what} has no name", expected)
         models = place.sibling_value("models")
         taken = models if isinstance(models, dict) else ()
         found: dict[str, Any] = {}
