@@ -7,7 +7,8 @@ Out: an exception whose text a user can act on
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -64,6 +65,21 @@ class InternalError(HocketError):
     """A fault of hocket's own: please report it."""
 
 
+def raise_faults(faults: Iterable[Fault]) -> None:
+    """Raise ScenarioError with all the faults, if there are any."""
+    if found := list(faults):
+        raise ScenarioError(found)
+
+
+@contextmanager
+def collect_faults(faults: list[Fault]) -> Iterator[None]:
+    """Add the faults of a ScenarioError to a list, so that they can be reported with others."""
+    try:
+        yield
+    except ScenarioError as error:
+        faults += error.faults
+
+
 def suggest_nearest(name: str, names: Iterable[str], listing: bool = True) -> str:
     """Return `did you mean ...?` with the nearest name; where none is near, a list of them or nothing."""
     known = list(names)
@@ -78,6 +94,12 @@ def list_names(names: Iterable[str], most: int, quote: str = "`") -> str:
     known = list(names)
     shown = ", ".join(f"{quote}{name}{quote}" for name in known[:most])
     return shown + (f" and {len(known) - most} more" if len(known) > most else "")
+
+
+def join_names(names: Sequence[str], quote: str = "`") -> str:
+    """Return names, quoted, with commas and a last `and`."""
+    quoted = [f"{quote}{name}{quote}" for name in names]
+    return " and ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
 
 
 def count(number: int, thing: str) -> str:

@@ -14,19 +14,26 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.coupling.feedthrough import Feedthrough, Round
-from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, OWN
 from hocket.engine.algebraic_loops import fixed_point
-from hocket.engine.message_counter import distributed_level, level_post, start_post
+from hocket.engine.message_counter import level_post
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.rollback import normalise_ticks
 from hocket.engine.simulator_calls import not_finite, output_array, simulator_error
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import interpolate_samples, shift_origin, value_at
-from hocket.model.protocols import Array, Sample, Simulator
+from hocket.model.protocols import (
+    Array,
+    Sample,
+    Simulator,
+    has_initialisation,
+    settles_at_start,
+    wants_stop_time,
+)
 from hocket.plan import first_part
 from hocket.plan.messages import Post
-from hocket.planning.tree import Leaves, PlanTree, window_degree, window_obstacles
+from hocket.planning.cost import distributed_level, start_post
+from hocket.planning.tree import Leaves, PlanTree, window_degree, window_obstacles, window_order
 
 Curves: TypeAlias = list[list[list[Any]]]
 """Per leaf and output: coefficients in powers of the time since the start."""
@@ -69,7 +76,7 @@ def window_curves(
     try:
         for sweep in range(degree if traffic else SWEEPS):
             fresh = list(curves)
-            for leaf in _feedthrough_order(leaves) if traffic else range(len(names)):
+            for leaf in window_order(leaves) if traffic else range(len(names)):
                 simulator = saving[leaf]
                 # on one host all leaves see the curves of the sweep before: their order must not matter
                 u = _leaf_inputs(leaves, leaf, fresh if traffic else curves, degree, starts)
@@ -115,13 +122,6 @@ def window_curves(
         ]
         for ours, each in zip(curves, samples, strict=True)
     ]
-
-
-def _feedthrough_order(leaves: Leaves) -> list[int]:
-    """Return the leaves, those with outputs that react to others after these."""
-    sources = Feedthrough(leaves.wiring, at_start=True).sources
-    edges = {(source[0], node[0]) for node, reacts in sources.items() for source in reacts}
-    return [leaf for group in strong_components(len(leaves.places), edges) for leaf in group]
 
 
 def _call_leaf(call: Callable[[], Any], name: str, word: str, t: float) -> Any:
@@ -199,7 +199,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     levels = {level.path: level for level in levels_of(root)}
     simulators = [levels[path].children[child] for path, child in leaves.places]
     for name, simulator in zip(leaves.wiring.names, simulators, strict=True):
-        if hasattr(simulator, "stop_time"):
+        if wants_stop_time(simulator):
             simulator.stop_time = stop
         try:
             simulator.start(t)
@@ -313,7 +313,7 @@ def consistent_outputs(
         """Give the final inputs to those whose initial state may depend on them; name what that changes."""
         names = []
         for leaf, simulator in enumerate(simulators):
-            if not (wiring.models[leaf].inputs and getattr(simulator, "settles", False)):
+            if not (wiring.models[leaf].inputs and settles_at_start(simulator)):
                 continue
             before = y[leaf]
             read_leaf(leaf)
@@ -324,7 +324,7 @@ def consistent_outputs(
         return names
 
     evaluate()
-    waiting = [leaf for leaf, simulator in enumerate(simulators) if hasattr(simulator, "ready")]
+    waiting = [(leaf, each) for leaf, each in enumerate(simulators) if has_initialisation(each)]
     for _ in range(SETTLING):
         unsettled = update_states()
         if unsettled:
@@ -332,9 +332,9 @@ def consistent_outputs(
             continue
         if not waiting:
             break
-        for leaf in waiting:  # everyone agrees: initialisation is left together
+        for leaf, simulator in waiting:  # everyone agrees: initialisation is left together
             try:
-                simulators[leaf].ready()  # type: ignore[attr-defined]
+                simulator.ready()
             except Exception as error:
                 raise simulator_error(wiring.names[leaf], "start", t, error) from error
         waiting = []

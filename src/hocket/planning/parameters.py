@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
 from numbers import Real
@@ -19,7 +19,7 @@ from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, can_check_itself, has_parameters
 from hocket.simulators.fmu.variables import array_of
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import is_emulation
@@ -47,46 +47,51 @@ def scale_steps(composite: Composite, factor: Fraction, own: bool = False) -> Co
         name: _scale_model_steps(model, factor, step, own)
         for name, model in composite.scenario.models.items()
     }
-    scenario = composite.scenario.with_models(models)
-    how = composite.orchestrator, composite.extrapolation, composite.start, composite.sampled
-    return Composite(scenario, step, *how)
+    return composite.with_changes(scenario=composite.scenario.with_models(models), step=step)
 
 
 def _scale_model_steps(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model:
     if isinstance(model, Composite):
         return model if model.sampled else scale_steps(model, factor, own)
-    step = getattr(model, "step", None)
-    if not isinstance(model, StateSpace) or step is None:
+    if not isinstance(model, StateSpace) or model.step is None:
         return model
-    return with_own_step(model, step * factor if own else level / (level / step).__ceil__())
+    return with_own_step(model, model.step * factor if own else level / (level / model.step).__ceil__())
 
 
 def with_own_step(model: StateSpace, step: Fraction) -> StateSpace:
     """Return a linear model with another step of its own."""
-    facts: dict[str, Any] = {field.name: getattr(model, field.name) for field in fields(model)}
-    return type(model)(**{**facts, "step": step})
+    changed: Any = {"step": step}
+    return replace(model, **changed)
+
+
+def change_levels(composite: Composite, change: Callable[[Composite], Composite]) -> Composite:
+    """Return the composite with a change made to every level, those inside first."""
+    models = {
+        name: change_levels(model, change) if isinstance(model, Composite) else model
+        for name, model in composite.scenario.models.items()
+    }
+    return change(composite.with_scenario(composite.scenario.with_models(models)))
 
 
 def with_cold_starts(composite: Composite) -> Composite:
     """Return the composite with cold starts at all levels: its steps are the same, and it starts sooner."""
-    models = {
-        name: with_cold_starts(model) if isinstance(model, Composite) else model
-        for name, model in composite.scenario.models.items()
-    }
-    how = composite.orchestrator, composite.extrapolation
-    return Composite(composite.scenario.with_models(models), composite.step, *how, "cold", composite.sampled)
+    return change_levels(composite, lambda level: level.with_changes(start="cold"))
 
 
 _ENTRY = re.compile(r"(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")
 
 
-def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
-    """Yield the models that are no levels, at any depth, each with its path."""
+def walk_models(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
+    """Yield all models, at any depth, each with its path, and each level before what is in it."""
     for name, model in composite.scenario.models.items():
+        yield f"{inside}{name}", model
         if isinstance(model, Composite):
-            yield from leaves(model, f"{inside}{name}.")
-        else:
-            yield f"{inside}{name}", model
+            yield from walk_models(model, f"{inside}{name}.")
+
+
+def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
+    """Yield the models that are not levels, at any depth, each with its path."""
+    return (each for each in walk_models(composite, inside) if not isinstance(each[1], Composite))
 
 
 def with_leaves(composite: Composite, changed: Mapping[str, Model], inside: str = "") -> Composite:
@@ -121,9 +126,9 @@ def split_parameter_path(composite: Composite, path: str, where: str = "") -> tu
         hint = suggest_nearest(path, models)
         if path == "step":
             hint = "steps are varied by `hocket check --vary step=...` and searched by `hocket tune`"
-        raise ScenarioError(f"`{path}` names no model", where, expected, hint)
+        raise ScenarioError(f"`{path}` does not name a model", where, expected, hint)
     known = owner in composite.scenario.models
-    what = f"`{path}` leads to no model" if known else f"there is no model `{owner}`"
+    what = f"`{path}` does not lead to a model" if known else f"there is no model `{owner}`"
     raise ScenarioError(what, where, expected, suggest_nearest(path.rpartition(".")[0], models))
 
 
@@ -174,10 +179,13 @@ def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -
 
         fmu: Any = model
         return remake_fmu(fmu, values)
-    if hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict):
+    if has_parameters(model):
         made: Any = copy.copy(model)
         object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))
-        _ = made.check() if hasattr(made, "check") else made.inputs  # both look at the parameters
+        if can_check_itself(made):  # which looks at the parameters, as loading a class does
+            made.check()
+        else:
+            _ = made.inputs
         return made  # type: ignore[no-any-return]
     if isinstance(model, StateSpace):
         for name, value in values.items():

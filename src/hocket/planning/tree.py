@@ -10,18 +10,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring, wire
 from hocket.errors import Fault, ScenarioError
 from hocket.model.clock import Clock, common_tick, format_duration
 from hocket.model.composite import Composite, as_level
 from hocket.model.extrapolators import Hold
-from hocket.model.protocols import Extrapolator
+from hocket.model.protocols import Extrapolator, bookkeeping_ports, step_of
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import evaluation_body, in_parallel
-from hocket.plan import Body, Plan, Read, adapts, step_fractions
+from hocket.plan import Body, Instruction, Plan, Read, adapts, step_fractions, walk
+
+Kind = TypeVar("Kind", bound=Instruction)
 
 
 @dataclass
@@ -44,6 +47,13 @@ class PlanTree:
         yield self
         for inner in self.inner.values():
             yield from inner.levels()
+
+    def instructions(self, kind: type[Kind]) -> Iterator[tuple[PlanTree, Kind]]:
+        """Yield the instructions of one kind in the steps of all levels, each with its level."""
+        for level in self.levels():
+            for _, instruction in walk(level.plan.step):
+                if isinstance(instruction, kind):
+                    yield level, instruction
 
     def name(self, child: int) -> str:
         """Return the path of a child."""
@@ -71,7 +81,7 @@ def build_tree(composite: Composite) -> PlanTree:
 
 
 def verify_tree(root: PlanTree) -> None:
-    """Raise ScenarioError where what an orchestrator wrote is no sound plan."""
+    """Raise ScenarioError where what an orchestrator wrote is not a sound plan."""
     faults = list(_plan_faults(root))
     if faults:
         raise ScenarioError(faults)
@@ -101,8 +111,8 @@ def _plan_level(composite: Composite, path: str, faults: list[Fault]) -> PlanTre
     built = PlanTree(path, composite, wiring, plan)
     for child, model in enumerate(wiring.models):
         name = built.name(child)
-        step = getattr(model, "step", None)
-        if isinstance(step, Fraction):
+        step = step_of(model)
+        if step is not None:
             faults += _step_faults(name, step, composite.step, nested=as_level(model) is not None)
         faults += _slope_faults(wiring, child, name)
         if as_level(model):
@@ -146,7 +156,7 @@ def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> It
 
 
 def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
-    told = getattr(wiring.models[child], "bookkeeping", ())  # these come with ports that say the same
+    told = bookkeeping_ports(wiring.models[child])  # these come with ports that say the same
     for port, drive in zip(wiring.models[child].inputs, wiring.drives[child], strict=True):
         if drive is None or drive.extrapolation is None or port.name in told:
             continue
@@ -191,6 +201,13 @@ def window_obstacles(leaves: Leaves) -> list[str]:
         for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True)
         if not (model.capabilities.rollback and model.capabilities.variable_step)
     ]
+
+
+def window_order(leaves: Leaves) -> list[int]:
+    """Return the leaves as a window goes through them: those whose outputs react to others after these."""
+    sources = Feedthrough(leaves.wiring, at_start=True).sources
+    edges = {(source[0], node[0]) for node, reacts in sources.items() for source in reacts}
+    return [leaf for group in strong_components(len(leaves.places), edges) for leaf in group]
 
 
 def window_degree(level: PlanTree) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.equations import Equation
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port, parse_ports
@@ -73,8 +73,7 @@ class Coupler:
         except ValueError as error:
             expected = "W with a row per input and a column per equation, mu per equation, start per input"
             raise ScenarioError(f"a Coupler cannot be built: {error}", expected=expected) from None
-        if faults := self._faults():
-            raise ScenarioError(faults)
+        raise_faults(self._faults())
 
     def __hash__(self) -> int:
         return hash((self.equations, self.reads, self.determines, self.W, self.degrees, self.mu, self.start))
@@ -177,9 +176,9 @@ class CouplerSimulator:
         """Improve what was given by what the equations are short of."""
         if h == 0.0:
             return t
-        ahead = shift_origin(list(u), h)
+        ahead = shift_origin(u, h)
         slopes = dict(zip(self.read, _floats_or_rows(ahead[1]), strict=False)) if len(ahead) > 1 else {}
-        middle = self._values_by_path(shift_origin(list(u), 0.5 * h)[0]) if self.model.middle else {}
+        middle = self._values_by_path(shift_origin(u, 0.5 * h)[0]) if self.model.middle else {}
         s = np.array(self.model.sigma(self._values_by_path(ahead[0]), slopes, middle), dtype=float)
         given = np.array(ahead[0][len(self.read) :], dtype=float)
         part = 1.0 if self.model.over is None else self.model.over / h

@@ -172,6 +172,8 @@ class StateSpaceSimulator:
         self.micro: Callable[[float, Array], None] | None = None
         self.z: Array = np.zeros(0)
         self.last_h: float | None = None
+        if model.energy is not None:
+            self.energy = self._energy
 
     def start(self, t: float) -> None:
         x0 = np.array(self.model.x0, dtype=float)
@@ -192,7 +194,7 @@ class StateSpaceSimulator:
         maps = self.maps(length, len(u) - 1)
         for k in range(count):
             used = maps if maps.first is None or self.last_h == length else maps.first
-            coefficients = shift_origin(list(u), k * length)
+            coefficients = shift_origin(u, k * length)
             self.z = apply_matrix(used.Phi, self.z)
             for Gamma, c in zip(used.Gamma, coefficients, strict=True):
                 self.z = apply_matrix(Gamma, c, self.z)
@@ -200,7 +202,7 @@ class StateSpaceSimulator:
             if self.micro is not None:
                 done = k + 1 == count
                 end = h if done else (k + 1) * length
-                self.micro(t + end, self._outputs_at(value_at(list(u), end)))
+                self.micro(t + end, self._outputs_at(value_at(u, end)))
         return t + h
 
     def output(self, t: float, u: Array) -> Array:
@@ -220,8 +222,7 @@ class StateSpaceSimulator:
         A, B = self.model.state_matrices
         return apply_matrix(B, u, apply_matrix(A, self.z[: self.size]))
 
-    def energy(self) -> float:
-        """Return the stored energy in joules; only where the model declares it."""
+    def _energy(self) -> float:
         assert self.model.stored_energy is not None
         return self.model.stored_energy.value(self.z[: self.size])
 

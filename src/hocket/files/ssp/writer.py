@@ -40,7 +40,7 @@ from hocket.model.clock import seconds
 from hocket.model.composite import Composite, traits_of
 from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, text_ports
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 from hocket.simulators.fmu.ports import shape
@@ -125,8 +125,7 @@ class ConnectedPorts:
         owner, _, name = path.partition(".")
         model = self.scenario.models[owner]
         if id(model) not in self.ports:
-            texts = getattr(model, "texts", ((), ()))
-            sides = zip((model.inputs, model.outputs), texts, strict=True)
+            sides = zip((model.inputs, model.outputs), text_ports(model), strict=True)
             self.ports[id(model)] = [
                 {port.name: port for port in (*ports, *map(Port, names))} for ports, names in sides
             ]

@@ -51,7 +51,7 @@ def check_input_derivatives(bench: ProbeBench) -> Found:
         with bench.simulator() as simulator:
             for n in range(few * parts):
                 begin, h = n * bench.h / parts, bench.h / parts
-                u = np.array(shift_origin(list(curve), begin + at * h))[:rows]
+                u = np.array(shift_origin(curve, begin + at * h))[:rows]
                 seen.append(bench.step(simulator, bench.t0 + begin, h, u))
         return np.array(seen)[parts - 1 :: parts]
 
@@ -76,7 +76,7 @@ def check_input_derivatives(bench: ProbeBench) -> Found:
 
 
 def check_output_derivatives(bench: ProbeBench) -> Found:
-    """Compare slopes of outputs with differences over three small steps."""
+    """Compare output derivatives with differences over three small steps."""
     if bench.used.output_derivatives < 1:
         return "not declared", "it does not tell output derivatives"
     if refuted := bench.refute_claim("it tells output derivatives", OUTPUT_SLOPES[bench.major]):
