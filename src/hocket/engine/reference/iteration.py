@@ -9,12 +9,11 @@ reading a Repeat to a tolerance is its limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hocket.coupling.wiring import OWN
 from hocket.engine.algebraic_loops import (
     SLOPE,
     VALUE,
@@ -25,10 +24,12 @@ from hocket.engine.algebraic_loops import (
     relative_residual,
 )
 from hocket.engine.protocol import LiveLevel
-from hocket.errors import ConvergenceError
+from hocket.errors import ConvergenceError, list_names
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Value
-from hocket.plan import Accelerator, Body, Feed, Instruction, Read, Repeat, Solve, walk
+from hocket.plan import Body, Repeat
+from hocket.plan.accelerators import Accelerator
+from hocket.plan.instructions import feedback_drives
 
 GROWING = 1e-3
 """A residual below this has not grown: it got stuck."""
@@ -52,31 +53,13 @@ class SweepCounts:
 
 
 def feedback_unknowns(level: LiveLevel, body: Body) -> list[Unknown]:
-    """Return what a repetition takes from the one before it: outputs fed from before they are read."""
-    read: set[int] = set()
+    """Return what a repetition takes from the one before it: values, and slopes where they are used."""
     found: set[Unknown] = set()
-    for _, instruction in walk(body):
-        for child in _fed_children(level, instruction):
-            for drive in level.wiring.drives[child]:
-                if drive is None or drive.child == OWN or drive.child in read:
-                    continue
-                found.add((drive.child, drive.port, VALUE))
-                if (drive.extrapolation or Hold()).slopes:
-                    found.add((drive.child, drive.port, SLOPE))
-        match instruction:
-            case Read(sim):
-                read.add(level.number[sim])
-            case Solve(sims):
-                read.update(level.number[sim] for sim in sims)
+    for drive in feedback_drives(body, level.wiring):
+        found.add((drive.child, drive.port, VALUE))
+        if (drive.extrapolation or Hold()).slopes:
+            found.add((drive.child, drive.port, SLOPE))
     return sorted(found, key=lambda unknown: (unknown[2], unknown))
-
-
-def _fed_children(level: LiveLevel, instruction: Instruction) -> Iterator[int]:
-    match instruction:
-        case Feed(sim):
-            yield level.number[sim]
-        case Solve(sims):
-            yield from (level.number[sim] for sim in sims)
 
 
 def run_repeat(level: LiveLevel, instruction: Repeat) -> None:
@@ -125,9 +108,8 @@ def _iterate_body(level: LiveLevel, instruction: Repeat, unknowns: Unknowns) -> 
             first = first or found
             if relative_residual(change, found) <= until:
                 return count
-            residuals.append(
-                relative_residual(change, first)
-            )  # beside values that grow too, growth would not show
+            # against the first values: beside values that grow too, growth would not show
+            residuals.append(relative_residual(change, first))
             if not residuals[-1] <= GROWN * max(1.0, residuals[0]):
                 break
         if turn + 1 < at_most:
@@ -163,8 +145,7 @@ def no_agreement(
     led: Accelerator | None = None,
 ) -> ConvergenceError:
     """Return the error for an iteration that does not settle."""
-    names = [f"`{unknowns.name(place)}`" for place in unknowns.places if place[2] == VALUE]
-    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    listed = list_names((unknowns.name(place) for place in unknowns.places if place[2] == VALUE), 4)
     where = f"`{level.path}`, " if level.path else ""
     t = level.clock.time(level.now)
     if not residuals:
