@@ -135,9 +135,8 @@ def _work_per_step(engine: Any, level: PlanTree, seconds: float) -> float:
     """Return how many steps simulators made per step of a level."""
     swept, parts = engine.sweeps()[level.path], engine.steps()[level.path]
     made = max(1.0, seconds / float(level.composite.step))
-    return (swept.total / swept.repeats if swept.repeats else 1.0) * (
-        (parts.accepted + parts.rejected) / made if parts.accepted else 1.0
-    )
+    sweeps = swept.total / swept.repeats if swept.repeats else 1.0
+    return sweeps * ((parts.accepted + parts.rejected) / made if parts.accepted else 1.0)
 
 
 def _bond_gains(table: Any, t: Array, flowed: Sequence[tuple[float, float]]) -> Iterator[BondGain]:
@@ -195,7 +194,6 @@ class BondResiduals(Measure):
     title = "energy residual of bonds in a trial run"
 
     def rows(self) -> Rows:
-        """Return a row for each bond."""
         return [
             {
                 "bond": each.bond,
@@ -209,7 +207,6 @@ class BondResiduals(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return everything about them."""
         return {self.title: [asdict(each) | row for each, row in zip(self.gains, self.rows(), strict=True)]}
 
 
@@ -293,7 +290,6 @@ class BondCheck(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return the couplings, and why some fail."""
         return {self.title: self.rows(), "couplings that fail": self.failures}
 
 

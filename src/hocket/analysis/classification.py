@@ -150,7 +150,6 @@ class Classification:
     unknown: tuple[str, ...] = UNKNOWN
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a row for each term."""
         rates = f"{len(self.rates)} rates: {', '.join(self.rates)}"
         facts = {
             "subsystems": str(self.simulators),

@@ -218,10 +218,10 @@ class Reading:
     since: Fraction
     """Seconds from the start until then."""
     root: Level = field(repr=False)
+    begun: Any = field(repr=False)
+    """The state of the tree at its start."""
     sweeps: tuple[tuple[str, Array], ...] = ()
     """Per level that iterates to a tolerance: its path, and the matrix K of a sweep."""
-    begun: Any = field(default=None, repr=False)
-    """The state of the tree at its start."""
 
     @cached_property
     def live(self) -> Indices:
@@ -281,7 +281,8 @@ def read_linear(composite: Composite) -> Reading:
     root.restore(saved)
     scatter_state(root, z)
     sweeps = [(each.path, each.sweep_matrix) for each in levels_of(root) if each.sweep_matrix is not None]
-    return Reading(composite, Phi, c, cells, root.clock.tick * ticks, z, since, root, tuple(sweeps), begun)
+    period = root.clock.tick * ticks
+    return Reading(composite, Phi, c, cells, period, z, since, root, begun, tuple(sweeps))
 
 
 def read_period(root: Level, ticks: int) -> tuple[Array, Array]:

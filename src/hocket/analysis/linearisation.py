@@ -294,11 +294,9 @@ class LinearModels(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return everything about all of them."""
         return {self.title: [asdict(leaf) for leaf in self.leaves]}
 
     def draw(self) -> Any:
-        """Draw the fit residuals."""
         figure, (axes,) = new_figure(7, 1.2 + 0.3 * len(self.leaves))
         for place, leaf in enumerate(self.leaves):
             if leaf.how == "refused":

@@ -101,7 +101,6 @@ class StabilityRadius(Drawing):
         return self.angle / (2.0 * math.pi * self.period)
 
     def rows(self) -> Rows:
-        """Return one row."""
         return [
             {
                 "uncertain": self.what,
@@ -183,7 +182,6 @@ class StabilityRadii(Measure):
         return [f"stability radius (structured): {size}, instability with {mode}; {least}"]
 
     def rows(self) -> Rows:
-        """Return a row for each simulator."""
         return [
             {
                 "simulator": each.what,
@@ -196,7 +194,6 @@ class StabilityRadii(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return everything about them."""
         return {"stability radii": [row for each in self.radii for row in each.rows()]}
 
 

@@ -283,11 +283,9 @@ class ZeroStability(Measure):
         return [dict(zip(heads, each, strict=True)) for each in (*gains, last)]
 
     def notes(self) -> list[str]:
-        """Return the verdict."""
         return [self.reason]
 
     def facts(self) -> dict[str, Any]:
-        """Return the verdict and the gains."""
         return {"zero-stable": self.stable, "feedthrough gains": self.rows()}
 
     def draw(self) -> Any:

@@ -23,10 +23,9 @@ import numpy as np
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.error_prediction import PortError, PredictedError, predicted_error
 from hocket.analysis.exact_solution import exact_solution
-from hocket.analysis.linear_models import merge_micro_steps
+from hocket.analysis.linear_models import merge_micro_steps, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import linearise
-from hocket.analysis.source_playback import with_sources
 from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radius
 from hocket.analysis.stability_radius import stability_radius, structured_radius
 from hocket.errors import HocketError, ScenarioError, suggest_nearest
