@@ -76,11 +76,11 @@ class BondTrial:
 
     gains: tuple[BondGain, ...]
     work: float
-    """Steps of simulators per step of their level: those of all sweeps, and those that are parts of it."""
+    """Steps of simulators per step of their level: of all iterations, and those that are parts of it."""
     stored: Mapping[int, float]
     """After so many steps: the energy that all simulators that tell it store."""
     telling: frozenset[str] = frozenset()
-    """Who tells it."""
+    """The simulators that tell it."""
 
     @property
     def share(self) -> float:

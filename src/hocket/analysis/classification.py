@@ -144,7 +144,7 @@ class Classification:
     rates: tuple[str, ...]
     """The steps with which anything moves, the longest first: more than one is multirate."""
     within: tuple[str, ...]
-    """Per level whose simulators have steps of their own: who goes first."""
+    """Per level whose simulators have steps of their own: which goes first."""
     busch: str
     standards: tuple[str, ...]
     unknown: tuple[str, ...] = UNKNOWN

@@ -271,7 +271,7 @@ def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceMode
     root, taps = reading.root, []
     named = _find_simulators(root, names)
     stateless = tuple(level.name(child) for level, child, simulator in named if not len(simulator.z))
-    _check_sweeps(root)
+    _check_iterations(root)
     saved = root.save()
     try:
         for level, child, simulator in named:
@@ -298,8 +298,8 @@ def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceMode
     return DisturbanceModel(transfer, blocks, maps, stateless)
 
 
-def _check_sweeps(root: Level) -> None:
-    """Refuse sweeps that see different things: each would be disturbed in another way."""
+def _check_iterations(root: Level) -> None:
+    """Refuse iterations that see different things: each would be disturbed in another way."""
     for level, loop in root.tree.instructions(Repeat):
         if loop.until is None and loop.at_most > 1:
             where = f" of `{level.path}`" if level.path else ""

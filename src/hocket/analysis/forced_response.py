@@ -163,11 +163,12 @@ class SampledSystem:
                 found[at] = (*found.get(at, ()), number)
         return {float(at): found[at] for at in sorted(found) if float(at) < end}
 
-    def jump(self, who: tuple[int, ...]) -> Array:
+    def jump(self, which: tuple[int, ...]) -> Array:
         """Return the states after a jump, as rows that act on [x, 1, s]: all end a period, then all look."""
-        if who not in self._jumps:
-            self._jumps[who] = self._build_jump([self.devices[k] for k in who], [self.places[k] for k in who])
-        return self._jumps[who]
+        if which not in self._jumps:
+            devices, places = [self.devices[k] for k in which], [self.places[k] for k in which]
+            self._jumps[which] = self._build_jump(devices, places)
+        return self._jumps[which]
 
     def _build_jump(self, devices: list[SampledDevice], places: list[tuple[slice, slice, slice]]) -> Array:
         n, k = len(self.system.x0), self.shares.shape[1]
@@ -347,7 +348,7 @@ class DrivenSolution(ExactSolution):
         ones = np.ones((len(told), 1))
         pieces = self.signals.piece_indices(np.array(list(when)))
         jumps = zip(pieces, when.values(), np.hstack([ones, told]), strict=True)
-        return {int(piece): (self.devices.jump(who), row) for piece, who, row in jumps}
+        return {int(piece): (self.devices.jump(which), row) for piece, which, row in jumps}
 
     def _advance_states(self, x: Array, where: Indices, since: Array) -> Array:
         """Return the states a while after the beginning of their pieces."""

@@ -282,7 +282,7 @@ class IdentifiedSimulator(IgnoredTexts):
     def slope(self, t: float, u: Array) -> Array:
         count = len(self.model.outputs)
         if len(self.model.C) < 2 * count:
-            raise SimulatorError("its slopes were not identified: no connection asked for them")
+            raise SimulatorError("its output derivatives were not identified: no connection asked for them")
         return self._output_rows(u)[count:]
 
     def _output_rows(self, u: Array) -> Array:

@@ -221,7 +221,7 @@ class Reading:
     begun: Any = field(repr=False)
     """The state of the tree at its start."""
     sweeps: tuple[tuple[str, Array], ...] = ()
-    """Per level that iterates to a tolerance: its path, and the matrix K of a sweep."""
+    """Per level that iterates to a tolerance: its path, and the matrix K of an iteration."""
 
     @cached_property
     def live(self) -> Indices:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
@@ -137,12 +138,12 @@ def stable_intervals(
     high: float,
     logarithmic: bool = False,
     name: str = "parameter",
-    told: CountCallback | None = None,
+    progress: CountCallback | None = None,
 ) -> Intervals:
     """Return all intervals of a parameter in [low, high] for which the coupling, or its radius, is stable.
 
     rho is computed on a grid, finer where it is near one or turns; each crossing is then closed in on.
-    Islands narrower than 1/4096 of the range may be missed. `told` is called with how many values are
+    Islands narrower than 1/4096 of the range may be missed. `progress` is called with how many values are
     known, and how many there will be at least.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high and (low > 0.0 or not logarithmic)):
@@ -156,8 +157,8 @@ def stable_intervals(
         """Return how far above the edge the radius is at a place in the range, from 0 to 1."""
         if s not in known:
             known[s] = radius_at_value(what, scale.value(s)) - STABLE
-            if told:
-                told(len(known), max(wanted, len(known)))
+            if progress:
+                progress(len(known), max(wanted, len(known)))
         return known[s]
 
     for k in range(CELLS + 1):
@@ -280,7 +281,7 @@ def eigenvalues_at(reading: Reading, factor: Fraction) -> NDArray[np.complex128]
     return np.asarray(spectrum(Phi[np.ix_(kept, kept)], 1, vectors=False)[0], dtype=complex)
 
 
-def radius_at_step(reading: Reading, step: float, still: int) -> float:
+def radius_at_step(reading: Reading, still: int, step: float) -> float:
     """Return the radius at another outermost step, without motions that stand still.
 
     It is infinite where a loop has no solution, or numbers grow beyond all bounds.
@@ -393,7 +394,7 @@ def largest_stable_step(
     what: Reading | Composite,
     low: Duration | None = None,
     high: Duration | None = None,
-    told: CountCallback | None = None,
+    progress: CountCallback | None = None,
 ) -> LargestStep:
     """Return all stable steps from low to high; without them from 1/256 of the present step to 32 times it.
 
@@ -409,7 +410,8 @@ def largest_stable_step(
     longest = step * LONGER if high is None else seconds(high)
     still = _count_resting_motions(reading)
     ends = float(shortest), float(longest)
-    found = stable_intervals(lambda value: radius_at_step(reading, value, still), *ends, True, "step", told)
+    radius = partial(radius_at_step, reading, still)
+    found = stable_intervals(radius, *ends, True, "step", progress)
     return LargestStep(**vars(found), step=float(step))
 
 

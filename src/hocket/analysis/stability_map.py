@@ -119,11 +119,11 @@ def stability_map(
     y: Sequence[float],
     names: tuple[str, str] = ("x", "y"),
     logarithmic: tuple[bool, bool] = (False, False),
-    told: CountCallback | None = None,
+    progress: CountCallback | None = None,
 ) -> StabilityMap:
     """Return the radius of what two parameters give over a grid, and the boundary between its points.
 
-    That is a composite, or a radius; raises HocketError if it is known nowhere. `told` is called with how
+    That is a composite, or a radius; raises HocketError if it is known nowhere. `progress` is called with how
     many radii are known, and of how many at least.
     """
     xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
@@ -133,8 +133,8 @@ def stability_map(
     def radius_or_nan(a: float, b: float) -> float:
         nonlocal count
         count += 1
-        if told:
-            told(count, max(wanted, count))
+        if progress:
+            progress(count, max(wanted, count))
         try:
             found = what(a, b)
             return spectral_radius(found) if isinstance(found, Composite) else found
@@ -316,7 +316,7 @@ class VariedRadius:
                 return self._radius_by_reading(values)
             self.readings[key] = reading, still
         reading, still = self.readings[key]
-        return radius_at_step(reading, values[STEP], still)
+        return radius_at_step(reading, still, values[STEP])
 
     def _radius_by_reading(self, values: Mapping[str, float]) -> float:
         reading, still = self._read(values)
