@@ -97,7 +97,7 @@ ELSEWHERE = {
     "exact_solution": ("exact", "intervals"),
     "structured_singular_value": ("radius",),
     "stability_map": ("maps",),
-    "stability_intervals": ("intervals", "largest_step"),
+    "stability_intervals": ("intervals", "largest_step", "searches"),
     "run_observation": ("driven", "identify"),
 }
 """Test files, wherever they stand, that are about a module under another name."""

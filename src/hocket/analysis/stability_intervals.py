@@ -26,7 +26,6 @@ from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.linear_models import IdentifiedModel, merge_micro_steps
 from hocket.analysis.linear_reading import Reading, advance_ticks, live_columns, read_linear, read_period
 from hocket.analysis.measure import Measure, Rows
-from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import EDGE, MARGIN, spectral_radius, spectrum
 from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
@@ -217,6 +216,37 @@ def _midpoints_to_refine(known: dict[float, float]) -> list[float]:
         if abs(a) + abs(b) < steepest * (t - s):
             found.append((s + t) / 2.0)
     return found
+
+
+def find_crossing(f: Callable[[float], float], low: float, high: float, exact: float) -> float:
+    """Return where f changes its sign between two ends at which it differs, to within `exact`.
+
+    Regula falsi, the weight of an end that stays twice being halved (the Illinois algorithm; Dowell &
+    Jarratt 1971), and a bisection wherever two such steps do not halve the range: jumps are found too.
+    """
+    at_low, at_high = f(low), f(high)
+    stayed, goal, tries = 0, 0.5 * (high - low), 0
+    while high - low > exact:
+        middle = 0.5 * (low + high)
+        if tries < 2 and at_low != at_high:
+            margin = min(0.5 * exact, 0.25 * (high - low))  # the last step closes in from the other side
+            straight = high - at_high * (high - low) / (at_high - at_low)
+            middle = min(max(straight, low + margin), high - margin)
+        if not low < middle < high:
+            break
+        value = f(middle)
+        if (value < 0.0) == (at_low < 0.0):
+            low, at_low = middle, value
+            at_high *= 0.5 if stayed == 1 else 1.0
+            stayed = 1
+        else:
+            high, at_high = middle, value
+            at_low *= 0.5 if stayed == -1 else 1.0
+            stayed = -1
+        tries += 1
+        if high - low <= goal:
+            goal, tries = 0.5 * (high - low), 0
+    return 0.5 * (low + high)
 
 
 def _collect_intervals(

@@ -18,12 +18,12 @@ from hocket.analysis.linear_models import merge_micro_steps
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.measure import Measure, Rows
-from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import spectral_radius, spectrum
 from hocket.analysis.stability_intervals import (
     CountCallback,
     check_scalable,
     count_still_motions,
+    find_crossing,
     largest_modulus,
     radius_at_step,
 )

@@ -25,11 +25,11 @@ from hocket.analysis.disturbance_transfer import (
     Transfer,
     UncertainBlock,
     disturbance_model,
+    find_minimum,
     peak,
 )
 from hocket.analysis.linear_reading import Reading, leaf_children
 from hocket.analysis.measure import Drawing, Measure, Rows
-from hocket.analysis.root_search import find_minimum
 from hocket.analysis.structured_singular_value import (
     POWERS,
     Scaling,
